@@ -1,0 +1,1 @@
+"""holdfast: does a medical language model hold fast?"""

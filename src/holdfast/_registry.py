@@ -1,0 +1,32 @@
+"""What Inspect finds by name: tasks and models. Loaded through the entry point `inspect_ai`."""
+
+from inspect_ai.model import ModelAPI, modelapi
+
+from .protocols import followup
+
+
+@modelapi(name="simulated")
+def simulated() -> type[ModelAPI]:
+    """``simulated/PROFILE``."""
+    from .models import Simulated
+
+    return Simulated
+
+
+@modelapi(name="lexical")
+def lexical() -> type[ModelAPI]:
+    """``lexical/overlap``."""
+    from .models import Lexical
+
+    return Lexical
+
+
+@modelapi(name="recorded")
+def recorded() -> type[ModelAPI]:
+    """``recorded/FILE``."""
+    from .models import Recorded
+
+    return Recorded
+
+
+__all__ = ["followup", "lexical", "recorded", "simulated"]

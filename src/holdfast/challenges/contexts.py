@@ -1,0 +1,166 @@
+"""Contexts for the challenges that need one: from the bank, from a file, or placeholders."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..questions import BANK_NAME, Question, QuestionSet, bank_items, read_rows
+from .suggestion import draw
+from .technique import CONTEXTS
+
+SYNTHETIC = "synthetic"
+"""Name of the placeholder contexts, for runs without a generator."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The contexts of one question.
+
+    Attributes:
+        second_best: letter of the wrong option that the misleading context supports.
+        texts: text by kind: misleading_context, alternative_context, edge_case_context.
+    """
+
+    second_best: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The contexts of a question set.
+
+    Attributes:
+        name: ``bank``, ``synthetic``, ``none`` or the file they came from.
+        by_question: contexts by question id.
+    """
+
+    name: str
+    by_question: Mapping[str, Context] = field(default_factory=dict)
+
+    def of(self, question: Question) -> Context:
+        """The question's contexts; empty where it has none."""
+        return self.by_question.get(question.id, Context())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex, 16 characters) over the texts: the same contexts, the same value."""
+        content = json.dumps(
+            [(id, c.second_best, sorted(c.texts.items())) for id, c in self.by_question.items()]
+        )
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def load_contexts(source: str, questions: QuestionSet, seed: int) -> Contexts:
+    """Contexts for a question set.
+
+    Args:
+        source: ``auto`` (the bank's own for the bank, else none), ``bank``, ``synthetic``,
+            ``none``, or a file: JSONL, CSV or Parquet with the columns question (or id),
+            second_best, misleading_context, alternative_context, edge_case_context.
+        questions: the questions they are for.
+        seed: seeds the placeholders' second-best option.
+
+    Raises:
+        InputError: the file cannot be read, a row is bad, or no row is for these questions.
+    """
+    match source:
+        case "none":
+            return Contexts("none")
+        case "auto":
+            ours = {item["id"] for item in bank_items()}
+            return _bank() if any(q.id in ours for q in questions.questions) else Contexts("none")
+        case "bank":
+            return _matching(_bank(), questions)
+        case "synthetic":
+            return _synthetic(questions, seed)
+        case _:
+            return _matching(_from_file(source, questions), questions)
+
+
+def _bank() -> Contexts:
+    return Contexts(
+        BANK_NAME,
+        {
+            item["id"]: Context(item["second_best"], {kind: item[kind] for kind in CONTEXTS})
+            for item in bank_items()
+        },
+    )
+
+
+def _synthetic(questions: QuestionSet, seed: int) -> Contexts:
+    return Contexts(
+        SYNTHETIC, {q.id: _placeholder(q, seed) for q in questions.questions}
+    )
+
+
+def _placeholder(question: Question, seed: int) -> Context:
+    """Says nothing of medicine: it holds the place of a generated context in a simulated run."""
+    second_best = draw(question.distractors, seed, question.content_hash, "second-best")
+    mark = "[synthetic placeholder context]"
+    wrong, right = question.options[second_best], question.options[question.gold]
+    return Context(
+        second_best,
+        {
+            "misleading_context": f"{mark} The presentation has features seen with: {wrong}",
+            "alternative_context": f"{mark} A diagnosis outside the options could also explain it",
+            "edge_case_context": f"{mark} Information needed to settle this is missing: {right}",
+        },
+    )
+
+
+def _matching(contexts: Contexts, questions: QuestionSet) -> Contexts:
+    if not any(q.id in contexts.by_question for q in questions.questions):
+        raise InputError(
+            f"has no context for any of the {len(questions.questions)} questions of "
+            f"'{questions.name}'",
+            contexts.name,
+            field="question",
+            remedy="Give the contexts that were built for this question set",
+        )
+    return contexts
+
+
+def _from_file(source: str, questions: QuestionSet) -> Contexts:
+    asked = {q.id: q for q in questions.questions}
+    found: dict[str, Context] = {}
+    for number, row in read_rows(Path(source).expanduser()):
+        if isinstance(row, str):
+            raise InputError(row, source, number, remedy="Mend the row")
+        id = row.get("question", row.get("id"))
+        if id is None:
+            raise InputError("is missing", source, number, "question", "Name the question's id")
+        id = str(id)
+        if id in found:
+            raise InputError(
+                f"'{id}' was given before", source, number, "question", "Keep one row of the two"
+            )
+        found[id] = _context(row, asked.get(id), source, number)
+    return Contexts(Path(source).name, found)
+
+
+def _context(
+    row: Mapping[str, Any], question: Question | None, source: str, number: int
+) -> Context:
+    texts: dict[str, str] = {}
+    for kind in CONTEXTS:
+        text = row.get(kind)
+        if text is None or text == "":
+            continue
+        if not isinstance(text, str):
+            raise InputError("is not text", source, number, kind, "Give text or leave it out")
+        texts[kind] = text
+    second_best = row.get("second_best") or None
+    if question and second_best is not None and second_best not in question.distractors:
+        raise InputError(
+            f"'{second_best}' is not a wrong option of question '{question.id}'",
+            source,
+            number,
+            "second_best",
+            f"Use one of {', '.join(question.distractors)}",
+        )
+    return Context(second_best, texts)

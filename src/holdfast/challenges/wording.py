@@ -1,0 +1,61 @@
+"""The words a model reads: system prompt, first question and challenges, each a pure function."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from ..questions import Question
+
+_NUMBERS = {
+    2: "two", 3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten",
+}  # fmt: skip
+
+
+@cache
+def prompts() -> Mapping[str, str]:
+    """The prompts of MedQA-Followup, appendix A, by name."""
+    text = files(__package__).joinpath("prompts.toml").read_text("utf-8")
+    return {name: value for name, value in tomllib.loads(text).items() if isinstance(value, str)}
+
+
+def system_prompt(setting: str) -> str | None:
+    """The system message of ``expert`` (appendix A.1), ``none``, or the text itself."""
+    match setting:
+        case "expert":
+            return prompts()["expert_system"]
+        case "none" | "":
+            return None
+        case _:
+            return setting
+
+
+def question_prompt(question: Question) -> str:
+    """The first user message: instructions (A.2), stem, options, response format (A.3)."""
+    options = "\n".join(f"{letter}. {text}" for letter, text in question.options.items())
+    instructions = fit_options(prompts()["instructions"], question)
+    return f"{instructions}\n\n{question.stem}\n\n{options}\n\n{prompts()['response_format']}"
+
+
+def challenge_prompt(template: str, question: Question, values: Mapping[str, str]) -> str:
+    """A follow-up user message: the template filled in, then the response format (A.3).
+
+    Args:
+        template: text with placeholders such as ``{incorr_letter}``.
+        question: decides how the options are counted.
+        values: text for each placeholder; braces in it and all other braces are left alone.
+    """
+    fitted = fit_options(template, question)
+    # one pass, so that text filled in is never searched for placeholders again
+    filled = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), fitted)
+    return f"{filled}\n\n{prompts()['response_format']}"
+
+
+def fit_options(text: str, question: Question) -> str:
+    """The source's "four options (A, B, C, D)" said of a question with another number."""
+    n = len(question.options)
+    if n == 4:
+        return text
+    counted = text.replace("four options", f"{_NUMBERS.get(n, n)} options")
+    return counted.replace("(A, B, C, D)", f"({', '.join(question.options)})")

@@ -1,0 +1,105 @@
+"""A budget for a whole run: how many calls, tokens and dollars it may spend."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import anyio
+from inspect_ai.model import ModelUsage
+
+from ..errors import BudgetExceededError
+
+
+@dataclass
+class Spending:
+    """What a request turned out to cost; filled in by whoever made it."""
+
+    usage: ModelUsage | None = None
+    cached: bool = False
+
+
+@dataclass
+class Budget:
+    """Counts what is spent and refuses a request that would go past a limit.
+
+    Only requests that reach a provider count; cached ones are free. Calls are held exactly;
+    tokens and cost to within the requests in flight, whose size is not known before.
+
+    Attributes:
+        max_calls: most requests, None for no limit.
+        max_tokens: most input and output tokens together.
+        max_cost: most US dollars, by Inspect's prices for the model.
+        on_turn: called after every answered request, cached or not.
+    """
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    on_turn: Callable[["Budget"], None] | None = None
+    calls: int = 0
+    cached: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    failed: int = 0
+    _in_flight: int = 0
+    _settled: anyio.Event = field(default_factory=anyio.Event)
+
+    @asynccontextmanager
+    async def request(self) -> AsyncIterator[Spending]:
+        """Around one request.
+
+        Raises:
+            BudgetExceededError: the budget is spent. It is no LimitExceededError of Inspect's,
+                which would score an unfinished sample as complete.
+        """
+        while self._in_flight and self._at_limit(self._in_flight):
+            await self._settled.wait()
+        if self._at_limit():
+            raise BudgetExceededError(self._spent())
+        self._in_flight += 1
+        spending = Spending()
+        try:
+            yield spending
+        except BaseException:
+            self.failed += 1
+            raise
+        finally:
+            self._in_flight -= 1
+            self._settled.set()
+            self._settled = anyio.Event()
+        self._count(spending)
+
+    def _count(self, spending: Spending) -> None:
+        if spending.cached:
+            self.cached += 1
+        else:
+            self.calls += 1
+            if spending.usage is not None:
+                self.tokens += spending.usage.total_tokens
+                self.cost += spending.usage.total_cost or 0.0
+        if self.on_turn:
+            self.on_turn(self)
+
+    def _at_limit(self, ahead: int = 0) -> bool:
+        return (
+            (self.max_calls is not None and self.calls + ahead >= self.max_calls)
+            or (self.max_tokens is not None and self.tokens >= self.max_tokens)
+            or (self.max_cost is not None and self.cost >= self.max_cost)
+        )
+
+    def _spent(self) -> str:
+        limits = [
+            f"{spent} of {limit} {unit}"
+            for spent, limit, unit in (
+                (self.calls, self.max_calls, "calls"),
+                (self.tokens, self.max_tokens, "tokens"),
+                (f"{self.cost:.4f}", self.max_cost, "dollars"),
+            )
+            if limit is not None
+        ]
+        return f"The budget is spent: {', '.join(limits)}"
+
+
+run_budget: ContextVar[Budget | None] = ContextVar("run_budget", default=None)
+"""The budget of the run under way; None where there is no limit and nobody counts."""

@@ -1,0 +1,59 @@
+"""Branches side by side: one that fails lets its siblings finish."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+from inspect_ai.util import span
+
+from ..errors import BudgetExceededError, HoldfastError
+
+
+class BranchesFailedError(HoldfastError):
+    """Some branches could not be finished; the question is errored and can be resumed."""
+
+
+@dataclass
+class Branches:
+    """Starts branches; their failures are kept until all have ended."""
+
+    group: TaskGroup
+    failures: list[tuple[str, Exception]] = field(default_factory=list)
+
+    def start(self, name: str, branch: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        """Run ``branch(*args)`` beside the others, in a log span of that name."""
+
+        async def run() -> None:
+            try:
+                async with span(name=name, type="branch"):
+                    await branch(*args)
+            except Exception as error:
+                self.failures.append((name, error))
+
+        self.group.start_soon(run)
+
+
+@asynccontextmanager
+async def gather() -> AsyncIterator[Branches]:
+    """Wait for every branch started inside, then raise once for those that failed.
+
+    Raises:
+        BudgetExceededError: the budget was spent in one of them.
+        BranchesFailedError: any other failure, with every branch's reason.
+    """
+    async with anyio.create_task_group() as group:
+        branches = Branches(group)
+        yield branches
+    if not branches.failures:
+        return
+    for _, error in branches.failures:
+        if isinstance(error, BudgetExceededError):
+            raise error
+    reasons = "; ".join(
+        str(error) if isinstance(error, BranchesFailedError) else f"{name}: {error!r}"
+        for name, error in branches.failures
+    )
+    raise BranchesFailedError(reasons) from branches.failures[0][1]

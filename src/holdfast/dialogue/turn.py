@@ -1,0 +1,112 @@
+"""One assistant turn, as it goes into the log and from there into the turns table."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from inspect_ai.model import ModelOutput, StopReason
+
+from .extraction import Extraction
+
+
+@dataclass(frozen=True, slots=True)
+class Intervention:
+    """What a user turn does to the conversation.
+
+    Attributes:
+        id: the technique's id.
+        family: its family.
+        axis: ``direct`` or ``indirect``.
+        depth: ``shallow`` or ``deep``.
+        suggested: letter of the option it pushes, None where it pushes none.
+    """
+
+    id: str
+    family: str = ""
+    axis: str = ""
+    depth: str = ""
+    suggested: str | None = None
+
+
+NO_INTERVENTION = Intervention("")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A reply and what was read out of it.
+
+    Attributes:
+        arm: the branch's role in its protocol.
+        interventions: from the root to this turn.
+        target: the option that the protocol wants kept.
+        key: digest of the whole conversation up to this turn; equal where nothing new was asked.
+        prompt: the user message answered.
+        reply: the model's text, without its hidden reasoning; empty where the call failed.
+        extraction: the answer read from the reply.
+        usage: tokens, cost and latency by the names of the turns table.
+    """
+
+    arm: str
+    interventions: tuple[Intervention, ...]
+    target: str | None
+    key: str
+    prompt: str
+    reply: str
+    extraction: Extraction
+    usage: dict[str, Any]
+
+    @property
+    def answer(self) -> str | None:
+        """Letter of the option answered, None where none could be read."""
+        return self.extraction.answer
+
+    def record(self) -> dict[str, Any]:
+        """The turn by the column names of the turns table."""
+        last = self.interventions[-1] if self.interventions else NO_INTERVENTION
+        return {
+            "arm": self.arm,
+            "path": ">".join(intervention.id for intervention in self.interventions),
+            "turn": len(self.interventions),
+            "technique": last.id,
+            "family": last.family,
+            "axis": last.axis,
+            "depth": last.depth,
+            "suggested": last.suggested,
+            "target": self.target,
+            "answer": self.extraction.answer,
+            "status": self.extraction.status,
+            "rule": self.extraction.rule,
+            **self.usage,
+            "key": self.key,
+            "prompt": self.prompt,
+            "reply": self.reply,
+        }
+
+
+def usage_of(output: ModelOutput) -> dict[str, Any]:
+    """Tokens, dollars and seconds of a generation by the names of the turns table."""
+    usage = output.usage
+    cached = (usage.input_tokens_cache_read or 0) if usage else 0
+    written = (usage.input_tokens_cache_write or 0) if usage else 0
+    return {
+        # Inspect leaves cached tokens out of input_tokens; the table counts the whole prompt
+        "input_tokens": usage.input_tokens + cached + written if usage else 0,
+        "output_tokens": usage.output_tokens if usage else 0,
+        "cached_tokens": cached,
+        "reasoning_tokens": (usage.reasoning_tokens or 0) if usage else 0,
+        "cost": usage.total_cost if usage else None,
+        "latency": output.time,
+    }
+
+
+CUT_OFF: tuple[StopReason, ...] = ("max_tokens", "model_length")
+
+
+def judged(extraction: Extraction, stop_reason: StopReason) -> Extraction:
+    """The extraction in the light of why the generation ended."""
+    if extraction.status == "parsed":
+        return extraction
+    if stop_reason == "content_filter":
+        return Extraction(None, "refused", "content-filter")
+    if stop_reason in CUT_OFF and extraction.status == "none":
+        return Extraction(None, "none", "cut-off")
+    return extraction

@@ -1,0 +1,60 @@
+"""Errors a user can act on: what went wrong, where, and the remedy, in one line."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class HoldfastError(Exception):
+    """Base of every error that the command line shows as a single line (exit code 2)."""
+
+
+@dataclass
+class InputError(HoldfastError):
+    """Something the user handed in cannot be used.
+
+    Attributes:
+        what: the fault, as a sentence without a full stop.
+        file: the file or source it was found in.
+        row: 1-based row (line of a JSONL file, data row of a table).
+        field: the column or key.
+        remedy: what to do about it, as a sentence without a full stop.
+    """
+
+    what: str
+    file: str | None = None
+    row: int | None = None
+    field: str | None = None
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        """One line: place, fault, remedy."""
+        place = ", ".join(
+            part
+            for part in (
+                self.file,
+                f"row {self.row}" if self.row is not None else None,
+                f"field '{self.field}'" if self.field else None,
+            )
+            if part
+        )
+        line = f"{place}: {self.what}" if place else self.what
+        line = f"{line}. {self.remedy}." if self.remedy else f"{line}."
+        return " ".join(line.split())
+
+
+class BudgetExceededError(HoldfastError):
+    """The run's budget is spent; what is finished is kept and the run can be resumed."""
+
+
+class IncompleteRunError(HoldfastError):
+    """Some questions could not be finished; the same command resumes them (exit code 3)."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A remedy that offers the nearest known names, or all of them when few or none is near."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=3, cutoff=0.6)
+    if near:
+        return "Did you mean " + " or ".join(f"'{choice}'" for choice in near) + "?"
+    return "Known: " + ", ".join(choices)

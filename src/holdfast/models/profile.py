@@ -1,0 +1,68 @@
+"""Parametric responders: how often each answers right, gives in and recovers."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..errors import InputError, did_you_mean
+
+
+class Profile(BaseModel):
+    """The known truth behind a simulated model. Accuracies in percent, chances in 0 to 1."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    about: str
+    """One line: what it does, and where its figures come from."""
+    baseline: float = Field(ge=0, le=100)
+    """Accuracy of the first answer."""
+    accuracy: dict[str, float] = {}
+    """Accuracy after one challenge, by technique."""
+    abandon: dict[str, float] = {}
+    """Chance to abandon a right answer, by technique or family, or ``default``."""
+    recover: float = Field(default=0.05, ge=0, le=1)
+    """Chance that a challenged wrong answer is mended, unless an accuracy asks for more."""
+    follow: float = Field(default=0.9, ge=0, le=1)
+    """Of the abandoned answers, the share that goes to the suggested option."""
+
+    def chances(self, technique: str, family: str) -> tuple[float, float]:
+        """Chance to abandon a right answer, and chance to mend a wrong one.
+
+        With competence c and recovery r, accuracy a after the challenge is
+        ``c (1 - abandon) + (1 - c) r``; it is solved for ``abandon``, or, where more is mended
+        than r allows, for r.
+        """
+        if technique not in self.accuracy:
+            given = self.abandon
+            return given.get(technique, given.get(family, given.get("default", 0.0))), self.recover
+        competence, after = self.baseline / 100, self.accuracy[technique] / 100
+        if after > competence + (1 - competence) * self.recover:
+            return 0.0, (after - competence) / (1 - competence)
+        # a low accuracy leaves no room for the full recovery
+        recover = min(self.recover, after / (1 - competence)) if competence < 1 else 0.0
+        return 1 - (after - (1 - competence) * recover) / competence, recover
+
+
+@cache
+def profiles() -> dict[str, Profile]:
+    """Every bundled profile by name."""
+    text = files(__package__).joinpath("profiles.toml").read_text("utf-8")
+    return {name: Profile.model_validate(data) for name, data in tomllib.loads(text).items()}
+
+
+def profile(name: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        InputError: there is none (the nearest name is offered).
+    """
+    found = profiles().get(name)
+    if found is None:
+        raise InputError(
+            f"unknown profile '{name}'",
+            field="--model simulated/",
+            remedy=did_you_mean(name, profiles()),
+        )
+    return found

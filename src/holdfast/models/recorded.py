@@ -1,0 +1,83 @@
+"""``recorded/FILE``: replays recorded replies, so that they pass through the same instrument."""
+
+from pathlib import Path
+
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from ..errors import InputError
+from ..questions import read_rows, under_test
+from .simulated import output
+
+
+class Recorded(ModelAPI):
+    """Replies by question id and path, from a turns table or a file with those columns.
+
+    Model arguments (``-M``) name other columns: ``question``, ``path``, ``reply``; a file without
+    the path column holds first replies only. ``where=COLUMN=VALUE`` keeps the rows of one model
+    or condition.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (the framework's own signature)
+        question: str = "question",
+        path: str = "path",
+        reply: str = "reply",
+        where: str = "",
+        **model_args: object,
+    ) -> None:
+        """Read the file.
+
+        Raises:
+            InputError: the file cannot be read, lacks a column, or answers a turn twice.
+        """
+        super().__init__(model_name, base_url, api_key, [], config)
+        column, _, value = where.partition("=")
+        self._replies: dict[tuple[str, str], str] = {}
+        for number, row in read_rows(Path(model_name)):
+            if isinstance(row, str):
+                raise InputError(row, model_name, number, remedy="Mend the row")
+            if where and str(row.get(column)) != value:
+                continue
+            for name in (question, reply):
+                if name not in row:
+                    raise InputError(
+                        "is missing", model_name, number, name, "Name the column with -M"
+                    )
+            key = (str(row[question]), str(row.get(path) or ""))
+            text = "" if row[reply] is None else str(row[reply])
+            if self._replies.setdefault(key, text) != text:
+                raise InputError(
+                    f"a second reply for question '{key[0]}' and path '{key[1]}'",
+                    model_name,
+                    number,
+                    remedy="Keep one condition with -M where=COLUMN=VALUE",
+                )
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """The recorded reply to the turn under way."""
+        truth = under_test.get()
+        if truth is None:
+            raise RuntimeError("recordings are replayed only inside a holdfast protocol")
+        key = (truth.question.id, ">".join(truth.path))
+        if key not in self._replies:
+            raise InputError(
+                f"no recorded reply for question '{key[0]}' and path '{key[1]}'",
+                self.model_name,
+                remedy="Leave the technique out with -T techniques=... or record it",
+            )
+        return output(f"recorded/{self.model_name}", input, self._replies[key])
+
+    def max_connections(self) -> int:
+        """No connection is made, so none is waited for."""
+        return 1000

@@ -1,0 +1,162 @@
+"""``simulated/PROFILE``: a responder with known truth, to prove the instrument and to teach.
+
+It is no model: it is told the right answer and gives it, or gives it up, with the chances of its
+profile. Every draw is a hash of profile, seed, question and path, so a reply never depends on
+the machine or on the order of execution.
+"""
+
+import hashlib
+import math
+
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    GenerateConfig,
+    Logprob,
+    Logprobs,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    TopLogprob,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from ..questions import Question, Truth, under_test
+from .profile import profile
+
+_WORDINGS = (
+    "Going through the case step by step, {text} explains it best.\n\nFinal Answer: ({letter})",
+    "The findings fit {text} better than the other options.\n\n**Final Answer:** ({letter})",
+    "I weighed each option against the stem. The answer is {letter}.",
+    "Summary of the case, then each option in turn: {text} remains.\n\n**Answer: {letter}**",
+    "<think>Other options are worth a thought.</think>Taken together: {text}.\n\n"
+    "Final Answer: {letter}",
+    "Considering everything, {text} is best supported.\n\n$\\boxed{{{letter}}}$",
+    '{{"reasoning": "step by step", "answer": "{letter}"}}',
+)
+_CONFIDENCE = 0.85
+"""Probability given to the answer's letter; the other options share the rest."""
+
+
+class Simulated(ModelAPI):
+    """The responder of one profile."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (the framework's own signature)
+        **model_args: object,
+    ) -> None:
+        """Look the profile up.
+
+        Raises:
+            InputError: there is no profile of that name.
+        """
+        super().__init__(model_name, base_url, api_key, [], config)
+        self.profile = profile(model_name)
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """The reply of the profile to the turn under way."""
+        truth = under_test.get()
+        if truth is None:
+            raise RuntimeError("simulated models answer only inside a holdfast protocol")
+        letter = self._answer(truth, config.seed or 0)
+        option = truth.question.options[letter]
+        wording = _WORDINGS[
+            int(_chance("wording", truth.question.content_hash, *truth.path) * len(_WORDINGS))
+        ]
+        # str.format never looks inside the texts that it fills in
+        text = wording.format(letter=letter, text=_without_markup(option))
+        return output(
+            f"simulated/{self.model_name}",
+            input,
+            text,
+            _logprobs(text, letter, truth.question) if config.logprobs else None,
+        )
+
+    def max_connections(self) -> int:
+        """No connection is made, so none is waited for."""
+        return 1000
+
+    def _answer(self, truth: Truth, seed: int) -> str:
+        """Replay the path from the first answer: each challenge can abandon or mend it."""
+        question = truth.question
+        root = (self.model_name, seed, truth.replicate, question.content_hash)
+        right = _chance("first", *root) < self.profile.baseline / 100
+        letter = question.gold if right else _pick(question.distractors, "first-wrong", *root)
+        for depth, technique in enumerate(truth.path):
+            here = (*root, *truth.path[: depth + 1])
+            family, suggested = truth.families[depth], truth.suggested[depth]
+            abandon, recover = self.profile.chances(technique, family)
+            if letter == question.gold:
+                if _chance("abandon", *here) < abandon:
+                    letter = self._elsewhere(question, suggested, here)
+            elif _chance("recover", *here) < recover:
+                letter = question.gold
+            elif suggested is not None and _chance("adopt", *here) < abandon:
+                letter = suggested
+        return letter
+
+    def _elsewhere(
+        self, question: Question, suggested: str | None, here: tuple[object, ...]
+    ) -> str:
+        others = [letter for letter in question.distractors if letter != suggested]
+        if suggested is not None and (not others or _chance("follow", *here) < self.profile.follow):
+            return suggested
+        return _pick(others, "elsewhere", *here)
+
+
+def _chance(*key: object) -> float:
+    """A number in [0, 1) fixed by the key."""
+    digest = hashlib.sha256("\x1f".join(map(str, key)).encode()).digest()
+    return int.from_bytes(digest[:7]) / 2**56
+
+
+def _pick(letters: "tuple[str, ...] | list[str]", *key: object) -> str:
+    return letters[int(_chance(*key) * len(letters))]
+
+
+def _without_markup(option: str) -> str:
+    """The option on one line and short, so that the reply's form stays what the wording says."""
+    return " ".join(option.split())[:80].strip("\"'`*_$\\{}<>()[].:")
+
+
+def _logprobs(text: str, letter: str, question: Question) -> Logprobs:
+    """Log-probabilities of a reply: certain but for the answer's letter."""
+    start = text.rindex(letter)
+    others = [other for other in question.options if other != letter]
+    rest = math.log((1 - _CONFIDENCE) / len(others))
+    top = [
+        TopLogprob(token=letter, logprob=math.log(_CONFIDENCE)),
+        *(TopLogprob(token=other, logprob=rest) for other in others),
+    ]
+    answer = Logprob(token=letter, logprob=math.log(_CONFIDENCE), top_logprobs=top)
+    around = [text[:start], text[start + 1 :]]
+    before, after = (
+        [Logprob(token=piece, logprob=0.0)] if piece else [] for piece in around
+    )
+    return Logprobs(content=[*before, answer, *after])
+
+
+def output(
+    model: str, input: list[ChatMessage], text: str, logprobs: Logprobs | None = None
+) -> ModelOutput:
+    """A reply of a local responder, with its tokens estimated at four characters each."""
+    read = sum(len(message.text) for message in input) // 4
+    said = max(1, len(text) // 4)
+    message = ChatMessageAssistant(content=text, model=model, source="generate")
+    return ModelOutput(
+        model=model,
+        choices=[ChatCompletionChoice(message=message, stop_reason="stop", logprobs=logprobs)],
+        # without a usage of our own the framework would fetch a tokenizer
+        usage=ModelUsage(input_tokens=read, output_tokens=said, total_tokens=read + said),
+    )

@@ -1,0 +1,305 @@
+"""MedQA-Followup: a question, the model's answer, and challenges to it (Manczak et al., 2025).
+
+Baseline: the question alone (section 2, ``Q -> A``). Follow-up: the whole conversation so far and
+one technique (``Q -> A -> I1 -> A1``). Compounding: further techniques on top of it (section 4.4).
+Every branch of a question runs inside one Inspect sample and shares its first answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import span
+
+from ..challenges import (
+    Catalogue,
+    Chain,
+    Contexts,
+    SuggestRule,
+    Technique,
+    challenge_prompt,
+    choose,
+    choose_chains,
+    load_catalogue,
+    load_contexts,
+    question_prompt,
+    suggest_rule,
+    suggested_letter,
+    system_prompt,
+)
+from ..dialogue import Conversation, Intervention, gather
+from ..questions import Fields, Question, QuestionSet, load_questions
+from .scoring import robustness, samples_view, turns_to_log
+
+VERSION = 1
+"""Raised when the protocol changes in a way that changes prompts or results."""
+
+Tree = Mapping[str, "Tree"]
+"""Techniques that follow on a turn, each with those that follow on it."""
+
+
+@dataclass(frozen=True)
+class FollowupStudy:
+    """A follow-up study with every setting resolved.
+
+    Attributes:
+        questions: what is asked.
+        contexts: texts for the techniques that need one.
+        catalogue: every technique by id.
+        techniques: those put to the model on their own.
+        chains: those put to it one after another.
+        suggest: rule for the suggested letter.
+        seed: fixes the suggested letters, with the question.
+    """
+
+    questions: QuestionSet
+    contexts: Contexts
+    catalogue: Catalogue
+    techniques: tuple[Technique, ...]
+    chains: tuple[Chain, ...]
+    suggest: SuggestRule
+    seed: int
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Follow-ups and chains as one tree: a shared prefix is asked once."""
+        root: dict[str, Any] = {technique.id: {} for technique in self.techniques}
+        for chain in self.chains:
+            branch = root
+            for id in chain:
+                branch = branch.setdefault(id, {})
+        return root
+
+    @cached_property
+    def paths(self) -> tuple[Chain, ...]:
+        """Every path of the tree, each after its prefix."""
+        return tuple(_paths(self.tree))
+
+    def left_out(self, question: Question) -> dict[str, str]:
+        """Paths that cannot be put for this question, with the reason."""
+        return {
+            ">".join(path): reason
+            for path in self.paths
+            for reason in [self._obstacle(question, path)]
+            if reason
+        }
+
+    def generations(self, question: Question) -> int:
+        """Assistant turns that the question takes (an upper bound under ``not-own``)."""
+        return 1 + len(self.paths) - len(self.left_out(question))
+
+    def _obstacle(self, question: Question, path: Chain) -> str | None:
+        """Why a path cannot be put, by the first of its techniques that lacks something."""
+        context = self.contexts.of(question)
+        for id in path:
+            technique = self.catalogue[id]
+            if technique.context and technique.context not in context.texts:
+                return f"no {technique.context}"
+            if technique.needs_letter and self.suggest == "second-best" and not context.second_best:
+                return "no second-best option"
+        return None
+
+
+def _paths(tree: Tree, prefix: Chain = ()) -> list[Chain]:
+    found: list[Chain] = []
+    for id, then in tree.items():
+        found.append((*prefix, id))
+        found.extend(_paths(then, (*prefix, id)))
+    return found
+
+
+def followup_study(
+    questions: str = "bank",
+    contexts: str = "auto",
+    techniques: str = "all",
+    chains: str = "none",
+    suggest: str = "per-question",
+    seed: int = 42,
+    challenges: str | None = None,
+    fields: str | None = None,
+) -> FollowupStudy:
+    """Resolve the settings of a study; those of ``followup`` with the same names.
+
+    Raises:
+        InputError: a setting names something unknown, or a file cannot be used.
+    """
+    catalogue = load_catalogue(challenges)
+    chosen = choose(catalogue, techniques)
+    linked = choose_chains(catalogue, chains)
+    rule = suggest_rule(suggest)
+    asked = load_questions(questions, Fields.parse(fields) if fields else None)
+    return FollowupStudy(
+        asked, load_contexts(contexts, asked, seed), catalogue, chosen, linked, rule, seed
+    )
+
+
+@task
+def followup(
+    questions: str = "bank",
+    contexts: str = "auto",
+    techniques: str = "all",
+    chains: str = "none",
+    suggest: str = "per-question",
+    system_prompt: str = "expert",
+    seed: int = 42,
+    challenges: str | None = None,
+    fields: str | None = None,
+    reasoning_history: str = "none",
+) -> Task:
+    """MedQA-Followup: does the first answer survive a challenge?
+
+    Args:
+        questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
+        contexts: ``auto`` (the bank's own for the bank), ``synthetic``, ``none``, or a file.
+        techniques: comma-separated ids or families; ``all``; ``none``.
+        chains: comma-separated chains such as ``authority-prior>rag-style``; ``paper``; ``none``.
+        suggest: ``per-question``, ``per-technique``, ``second-best`` or ``not-own``.
+        system_prompt: ``expert`` (appendix A.1), ``none``, or a text.
+        seed: of the suggested letters and of the model's sampling.
+        challenges: a catalogue file of your own.
+        fields: which column holds what, such as ``stem=vignette,gold=key``.
+        reasoning_history: whether hidden reasoning of earlier turns is sent again: ``none``,
+            ``all``, ``last`` or ``auto``.
+    """
+    study = followup_study(
+        questions, contexts, techniques, chains, suggest, seed, challenges, fields
+    )
+    keys = ["baseline", *(">".join(path) for path in study.paths)]
+    return Task(
+        dataset=MemoryDataset(
+            [_sample(study, question) for question in study.questions.questions],
+            name=study.questions.name,
+        ),
+        solver=_follow_up(study, system_prompt, reasoning_history),
+        scorer=robustness(keys),
+        # section 4: deterministic decoding, seed 42
+        config=GenerateConfig(temperature=0.0, seed=seed),
+        fail_on_error=True,
+        continue_on_fail=True,
+        version=VERSION,
+        metadata={
+            "protocol": "followup",
+            "questions": study.questions.fingerprint,
+            "contexts": study.contexts.fingerprint,
+            "contexts_from": study.contexts.name,
+            "techniques": {t: study.catalogue[t].version for path in study.paths for t in path},
+        },
+        viewer=samples_view(keys),
+    )
+
+
+def _sample(study: FollowupStudy, question: Question) -> Sample:
+    return Sample(
+        id=question.id,
+        input=question_prompt(question),
+        choices=list(question.options.values()),
+        target=question.gold,
+        metadata={
+            "gold": question.gold,
+            "step": question.step,
+            "system": question.system,
+            "specialty": question.specialty,
+            "subject": question.subject,
+            "content_hash": question.content_hash,
+            "left_out": study.left_out(question),
+        },
+    )
+
+
+def _follow_up(study: FollowupStudy, system: str, reasoning_history: str) -> Solver:
+    questions = {question.id: question for question in study.questions.questions}
+    config = GenerateConfig.model_validate({"reasoning_history": reasoning_history})
+
+    @solver(name="follow_up")
+    def follow_up() -> Solver:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            question = questions[str(state.sample_id)]
+            chat = Conversation(
+                get_model(),
+                question,
+                system=system_prompt(system),
+                config=config,
+                replicate=state.epoch,
+            )
+            try:
+                async with span(name="baseline", type="branch"):
+                    first = await chat.ask(
+                        question_prompt(question), arm="baseline", target=question.gold
+                    )
+                await _challenge(study, chat, question, study.tree, own=first.answer)
+            finally:
+                turns_to_log(chat.turns)
+            state.messages = chat.messages
+            state.output.completion = first.reply
+            return state
+
+        return solve
+
+    return follow_up()
+
+
+async def _challenge(
+    study: FollowupStudy, chat: Conversation, question: Question, tree: Tree, own: str | None
+) -> None:
+    """Put every technique of the tree to the conversation, side by side."""
+    async with gather() as branches:
+        for id, then in tree.items():
+            path = tuple(step.id for step in chat.interventions)
+            if study._obstacle(question, (*path, id)) is not None:
+                continue
+            letter = _letter(study, question, study.catalogue[id], chat.interventions, own)
+            if letter is None and study.catalogue[id].needs_letter:
+                continue
+            branch = chat.branch(_intervention(study, question, study.catalogue[id], letter))
+            branches.start(id, _put, study, branch, question, letter, then, own)
+
+
+async def _put(
+    study: FollowupStudy,
+    chat: Conversation,
+    question: Question,
+    letter: str | None,
+    then: Tree,
+    own: str | None,
+) -> None:
+    technique = study.catalogue[chat.interventions[-1].id]
+    values = dict(study.contexts.of(question).texts)
+    if letter is not None:
+        values["incorr_letter"] = letter
+    await chat.ask(
+        challenge_prompt(technique.template, question, values),
+        arm="followup" if len(chat.interventions) == 1 else "compound",
+        target=question.gold,
+    )
+    await _challenge(study, chat, question, then, own)
+
+
+def _letter(
+    study: FollowupStudy,
+    question: Question,
+    technique: Technique,
+    earlier: Sequence[Intervention],
+    own: str | None,
+) -> str | None:
+    """The letter that a technique names; in a chain, the one named before."""
+    if not technique.needs_letter:
+        return None
+    for step in earlier:
+        if study.catalogue[step.id].needs_letter:
+            return step.suggested
+    second_best = study.contexts.of(question).second_best
+    return suggested_letter(question, study.suggest, study.seed, technique.id, own, second_best)
+
+
+def _intervention(
+    study: FollowupStudy, question: Question, technique: Technique, letter: str | None
+) -> Intervention:
+    # misleading contexts argue for the generator's second-best option without naming its letter
+    if technique.context == "misleading_context":
+        letter = study.contexts.of(question).second_best
+    return Intervention(technique.id, technique.family, technique.axis, technique.depth, letter)

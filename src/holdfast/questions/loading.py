@@ -1,0 +1,345 @@
+"""Question sets from files, the Hub and the bundled bank, checked row by row."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, did_you_mean
+from .bank import BANK_NAME, bank_rows
+from .question import LETTERS, Question, faults
+from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
+
+HUB = {
+    # MedQA-Followup, section 3, and Stick-or-Switch, section 4.1, evaluate on these two sets
+    "medqa": "GBaker/MedQA-USMLE-4-options@0fb93dd23a7339b6dcd27e241cb9b5eca62d4d18:test",
+    "medmcqa": "openlifescienceai/medmcqa@91c6572c454088bf71b679ad90aa8dffcd0d5868:validation",
+}
+"""Short names of ``--questions`` for sets on the Hugging Face Hub, at a pinned revision."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Which column holds what.
+
+    Attributes:
+        id: column of the id; rows are numbered from 0000 where it is absent.
+        stem: column of the question text.
+        options: one column with a dict, a list or either as JSON text; or one column per option.
+        gold: column of the right answer: a letter, an option's text, or a number.
+        gold_base: what the first option is called where the answer is a number (0 or 1).
+        step: column of the USMLE step.
+        system: column of the USMLE system.
+        specialty: column of the clinical specialty.
+        subject: column of the discipline.
+    """
+
+    id: str = "id"
+    stem: str = "stem"
+    options: str | tuple[str, ...] = "options"
+    gold: str = "gold"
+    gold_base: int | None = None
+    step: str = "step"
+    system: str = "system"
+    specialty: str = "specialty"
+    subject: str = "subject"
+
+    @classmethod
+    def parse(cls, text: str) -> "Fields":
+        """Read ``stem=vignette,options=a|b|c|d,gold=key,gold_base=1``.
+
+        Raises:
+            InputError: an unknown field name, or a part that is not ``name=column``.
+        """
+        known = [f.name for f in fields(cls)]
+        values: dict[str, Any] = {}
+        for part in text.split(","):
+            name, equals, column = part.strip().partition("=")
+            if not equals or not column:
+                raise InputError(
+                    f"'{part.strip()}' is not name=column",
+                    field="--fields",
+                    remedy="Write for example stem=vignette,options=a|b|c|d,gold=key",
+                )
+            if name not in known:
+                raise InputError(
+                    f"unknown field '{name}'", field="--fields", remedy=did_you_mean(name, known)
+                )
+            values[name] = column
+        if "|" in values.get("options", ""):
+            values["options"] = tuple(values["options"].split("|"))
+        if "gold_base" in values:
+            if values["gold_base"] not in ("0", "1"):
+                raise InputError(
+                    f"gold_base is '{values['gold_base']}'", field="--fields", remedy="Use 0 or 1"
+                )
+            values["gold_base"] = int(values["gold_base"])
+        return cls(**values)
+
+
+MEDQA = Fields(stem="question", gold="answer_idx", step="meta_info")
+MEDMCQA = Fields(
+    stem="question",
+    options=("opa", "opb", "opc", "opd"),
+    gold="cop",
+    gold_base=1,
+    subject="subject_name",
+)
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "question_id", "qid"),
+    "stem": ("stem", "question", "vignette", "prompt"),
+    "options": ("options", "choices"),
+    "gold": ("gold", "answer_idx", "answer", "correct", "label"),
+    "step": ("step", "meta_info"),
+    "system": ("system",),
+    "specialty": ("specialty",),
+    "subject": ("subject", "subject_name"),
+}
+"""Column names looked for, in order, where a file is of no known shape."""
+
+OPTION_COLUMNS = (
+    tuple(LETTERS),
+    tuple(LETTERS.lower()),
+    tuple(f"option_{letter}" for letter in LETTERS.lower()),
+    tuple(f"op{letter}" for letter in LETTERS.lower()),
+)
+"""Families of one-column-per-option names looked for where there is no options column."""
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """A row that is no question, and why."""
+
+    row: int
+    field: str | None
+    message: str
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """Questions with the name of their set.
+
+    Attributes:
+        name: short name, the ``dataset`` column of the turns table.
+        questions: in the order of the source.
+        left_out: known defects of a published set, left out rather than refused.
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+    left_out: tuple[Problem, ...] = field(default=())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex, 16 characters) over ids and contents: the same set, the same value."""
+        content = json.dumps([(q.id, q.content_hash) for q in self.questions])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def first(self, limit: int | None) -> "QuestionSet":
+        """The first ``limit`` questions; all of them when it is None."""
+        return self if limit is None else replace(self, questions=self.questions[:limit])
+
+
+def load_questions(source: str, columns: Fields | None = None) -> QuestionSet:
+    """Load a question set, refusing it whole when a row is bad.
+
+    Args:
+        source: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
+        columns: which column holds what; recognised from the first row where not given.
+
+    Raises:
+        InputError: the source cannot be read, or a row is no question (the first is named).
+    """
+    questions, problems = check_questions(source, columns)
+    if problems:
+        worst = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise InputError(
+            worst.message + more,
+            source,
+            worst.row,
+            worst.field,
+            f"Mend the row; 'holdfast questions check {source}' lists every bad row",
+        )
+    if not questions.questions:
+        raise InputError("holds no question", source, remedy="Give a file with at least one row")
+    return questions
+
+
+def check_questions(
+    source: str, columns: Fields | None = None
+) -> tuple[QuestionSet, list[Problem]]:
+    """Load what can be loaded and report every bad row.
+
+    Raises:
+        InputError: the source as a whole cannot be read.
+    """
+    name, rows = _open(source)
+    problems: list[Problem] = []
+    left_out: list[Problem] = []
+    loaded: list[Question] = []
+    first_row_of: dict[str, int] = {}
+    shape = columns
+    for index, (number, row) in enumerate(rows):
+        if isinstance(row, str):
+            problems.append(Problem(number, None, row))
+            continue
+        if shape is None:
+            shape = _recognise(row, source)
+        values, row_faults = _values(row, shape, index)
+        found = row_faults or faults(
+            values["id"], values["stem"], values["options"], values["gold"]
+        )
+        if not found and values["id"] in first_row_of:
+            message = f"id '{values['id']}' was used before, in row {first_row_of[values['id']]}"
+            found = [("id", message)]
+        if found:
+            # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
+            known = shape.gold == MEDMCQA.gold and all("same text" in message for _, message in found)
+            target = left_out if known else problems
+            target.extend(
+                Problem(number, column, message) for column, message in found[: 1 if known else 9]
+            )
+            continue
+        first_row_of[values["id"]] = number
+        loaded.append(Question.model_construct(**values, source=name))
+    return QuestionSet(name, tuple(loaded), tuple(left_out)), problems
+
+
+def _open(source: str) -> tuple[str, Iterable[Row]]:
+    if source == BANK_NAME:
+        return BANK_NAME, bank_rows()
+    if source in HUB:
+        return source, read_hugging_face(HUB[source])
+    if source.startswith("hf:"):
+        spec = source.removeprefix("hf:")
+        return split_spec(spec)[0].rstrip("/").split("/")[-1], read_hugging_face(spec)
+    path = Path(source).expanduser()
+    if not path.exists() and not path.suffix:
+        remedy = did_you_mean(source, (BANK_NAME, *HUB))
+        raise InputError(f"no such question set '{source}'", field="--questions", remedy=remedy)
+    return path.stem if path.suffix in SUFFIXES else path.name, read_rows(path)
+
+
+def _on_hub(source: str) -> bool:
+    return source in HUB or (
+        source.startswith("hf:") and not Path(split_spec(source[3:])[0]).expanduser().is_dir()
+    )
+
+
+def _recognise(row: Mapping[str, Any], source: str) -> Fields:
+    """The shape of a file from its first row."""
+    if {"question", "options", "answer_idx"} <= row.keys():
+        return MEDQA
+    if {"question", "opa", "opb", "cop"} <= row.keys():
+        # the Hub's copy counts the right option from 0, the files of the authors from 1
+        return replace(MEDMCQA, gold_base=0) if _on_hub(source) else MEDMCQA
+    found: dict[str, Any] = {}
+    for name, aliases in ALIASES.items():
+        column = next((alias for alias in aliases if alias in row), None)
+        if column:
+            found[name] = column
+    if "options" not in found:
+        for family in OPTION_COLUMNS:
+            present = tuple(column for column in family if column in row)
+            if len(present) >= 2:
+                found["options"] = present
+                break
+    missing = [name for name in ("stem", "options", "gold") if name not in found]
+    if missing:
+        raise InputError(
+            f"no column for {' or '.join(missing)} among {', '.join(map(str, row))}"[:300],
+            source,
+            field=missing[0],
+            remedy="Name the columns with --fields stem=...,options=...,gold=...",
+        )
+    return Fields(**found)
+
+
+def _values(
+    row: Mapping[str, Any], shape: Fields, index: int
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The row's values as a question's, and what is missing or of the wrong type."""
+    found: list[tuple[str, str]] = []
+    stem = row.get(shape.stem)
+    if not isinstance(stem, str):
+        found.append((shape.stem, "is missing" if stem is None else "is not text"))
+    options, message = _options(row, shape)
+    if message:
+        found.append(("options" if isinstance(shape.options, tuple) else shape.options, message))
+    gold = ""
+    if not found:
+        gold, message = _gold(row.get(shape.gold), options, shape.gold_base)
+        if message:
+            found.append((shape.gold, message))
+    id = row.get(shape.id)
+    values = {
+        "id": f"{index:04d}" if id is None or id == "" else str(id),
+        "stem": stem,
+        "options": options,
+        "gold": gold,
+    }
+    for stratum in ("step", "system", "specialty", "subject"):
+        value = row.get(getattr(shape, stratum))
+        values[stratum] = None if value is None or value == "" else str(value)
+    return values, found
+
+
+def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str]:
+    if isinstance(shape.options, tuple):
+        cells = [row.get(column) for column in shape.options]
+        while cells and cells[-1] in (None, ""):  # fewer options than the widest question
+            cells.pop()
+        value: Any = cells
+    else:
+        value = row.get(shape.options)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            return {}, "is text that is no JSON list or object"
+    if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+        value = {str(v.get("key")): v.get("value") for v in value}
+    if isinstance(value, list):
+        if len(value) > len(LETTERS):
+            return {}, f"has {len(value)} options; a question needs 2 to 26"
+        value = dict(zip(LETTERS, value, strict=False))
+    if not isinstance(value, dict):
+        return {}, "is missing" if value is None else "is neither an object nor a list"
+    # a data set with columns for five options writes null where a question has four
+    value = {letter: text for letter, text in value.items() if text is not None}
+    if not all(isinstance(text, (str, int, float)) for text in value.values()):
+        return {}, "holds an option that is not text"
+    return {str(letter): str(text) for letter, text in value.items()}, ""
+
+
+def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str, str]:
+    if value is None or value == "":
+        return "", "is missing"
+    if base is not None:
+        try:
+            position = int(str(value).strip()) - base
+        except ValueError:
+            return "", f"'{str(value)[:40]}' is not a number, though gold_base={base} says so"
+        if not 0 <= position < len(options):
+            return "", (
+                f"{value} is no option: counted from {base}, "
+                f"the options run from {base} to {base + len(options) - 1}"
+            )
+        return list(options)[position], ""
+    text = str(value).strip()
+    if text in options:
+        return text, ""
+    if text.upper() in options:
+        return text.upper(), ""
+    matching = [letter for letter, option in options.items() if option.strip() == text]
+    if len(matching) == 1:
+        return matching[0], ""
+    if isinstance(value, int) or text.isdigit():
+        return "", f"{text} is a number; say gold_base=0 or gold_base=1 in --fields"
+    letters = ", ".join(options)
+    return "", f"'{text[:40]}' is not one of the options {letters} nor one option's text"

@@ -1,0 +1,158 @@
+"""Rows from files: JSONL, CSV, Parquet and Hugging Face data sets, with the row they came from."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..errors import InputError
+
+Row = tuple[int, dict[str, Any] | str]
+"""1-based row number, and the row's fields or the reason why it could not be read."""
+
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Rows of a table file, broken ones as a message instead of fields.
+
+    Raises:
+        InputError: the file is missing, empty, a folder, or of an unknown kind.
+    """
+    shown = str(path)
+    if not path.exists():
+        raise InputError("no such file", shown, remedy="Check the path")
+    if path.is_dir():
+        raise InputError("is a folder, not a file", shown, remedy="Name one file in it")
+    if path.stat().st_size == 0:
+        raise InputError("is empty", shown, remedy="Give a file with at least one row")
+    match path.suffix.lower():
+        case ".jsonl" | ".ndjson":
+            yield from _jsonl(path)
+        case ".json":
+            yield from _json(path)
+        case ".csv" | ".tsv":
+            yield from _csv(path)
+        case ".parquet":
+            yield from _parquet(path)
+        case other:
+            raise InputError(
+                f"unknown kind of file '{other or path.name}'",
+                shown,
+                remedy=f"Use one of {', '.join(SUFFIXES)}",
+            )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8 (byte {error.start})", str(path), remedy="Save it as UTF-8"
+        ) from error
+
+
+def _jsonl(path: Path) -> Iterator[Row]:
+    # split on \n alone: U+2028 and control characters are legal inside a JSON string
+    for number, line in enumerate(_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            yield number, f"broken JSON ({error})"
+            continue
+        yield number, value if isinstance(value, dict) else "is not a JSON object"
+
+
+def _json(path: Path) -> Iterator[Row]:
+    try:
+        value = json.loads(_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"broken JSON ({error})", str(path), remedy="Mend the file") from error
+    if not isinstance(value, list):
+        raise InputError("is not a JSON array of objects", str(path), remedy="Use JSONL instead")
+    for number, row in enumerate(value, start=1):
+        yield number, row if isinstance(row, dict) else "is not a JSON object"
+
+
+def _csv(path: Path) -> Iterator[Row]:
+    text = _text(path)
+    if "\0" in text:
+        raise InputError("holds NUL bytes", str(path), remedy="Save it as plain text CSV")
+    csv.field_size_limit(2**31 - 1)
+    lines = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter="\t" if path.suffix.lower() == ".tsv" else ",",
+        strict=True,
+    )
+    try:
+        header = next(lines)
+        for number, cells in enumerate(lines, start=1):
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                yield number, f"has {len(cells)} cells where the header has {len(header)}"
+            else:
+                yield number, dict(zip(header, cells, strict=True))
+    except csv.Error as error:
+        raise InputError(
+            f"broken CSV ({error})", str(path), lines.line_num, remedy="Check the quotes"
+        ) from error
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            f"cannot be read as Parquet ({error})", str(path), remedy="Check the file"
+        ) from error
+    yield from enumerate(frame.iter_rows(named=True), start=1)
+
+
+def split_spec(spec: str) -> tuple[str, str, str]:
+    """Name, revision and split of ``NAME[@REVISION][:SPLIT]``; empty where not given."""
+    name, _, split = spec.partition(":")
+    name, _, revision = name.partition("@")
+    return name, revision, split
+
+
+def read_hugging_face(spec: str) -> Iterator[Row]:
+    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder.
+
+    Args:
+        spec: a Hub name (``owner/name``) with a pinned revision, or a folder; split ``test``
+            unless named.
+
+    Raises:
+        InputError: the ``datasets`` package is missing, a Hub name has no revision, or the
+            data set cannot be loaded.
+    """
+    shown = f"hf:{spec}"
+    name, revision, split = split_spec(spec)
+    local = Path(name).expanduser().is_dir()
+    if not local and not revision:
+        raise InputError(
+            "names no revision, so its questions could change under a study",
+            shown,
+            remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]",
+        )
+    try:
+        import datasets
+    except ImportError as error:
+        raise InputError(
+            "needs the package 'datasets'", shown, remedy="pip install 'holdfast[hf]'"
+        ) from error
+    try:
+        loaded = datasets.load_dataset(name, revision=revision or None, split=split or "test")
+    except Exception as error:  # the library raises many kinds for one meaning: not loadable
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise InputError(
+            f"cannot be loaded ({reason})", shown, remedy="Check name, revision, split and network"
+        ) from error
+    yield from ((number, dict(row)) for number, row in enumerate(loaded, start=1))
