@@ -30,10 +30,11 @@ from ..challenges import (
     question_prompt,
     suggest_rule,
     suggested_letter,
-    system_prompt,
 )
+from ..challenges import system_prompt as system_message
 from ..dialogue import Conversation, Intervention, gather
 from ..questions import Fields, Question, QuestionSet, load_questions
+from .estimate import Estimate
 from .scoring import robustness, samples_view, turns_to_log
 
 VERSION = 1
@@ -54,6 +55,7 @@ class FollowupStudy:
         techniques: those put to the model on their own.
         chains: those put to it one after another.
         suggest: rule for the suggested letter.
+        system: ``expert``, ``none``, or the system prompt itself.
         seed: fixes the suggested letters, with the question.
     """
 
@@ -63,6 +65,7 @@ class FollowupStudy:
     techniques: tuple[Technique, ...]
     chains: tuple[Chain, ...]
     suggest: SuggestRule
+    system: str
     seed: int
 
     @cached_property
@@ -89,9 +92,31 @@ class FollowupStudy:
             if reason
         }
 
-    def generations(self, question: Question) -> int:
-        """Assistant turns that the question takes (an upper bound under ``not-own``)."""
-        return 1 + len(self.paths) - len(self.left_out(question))
+    @property
+    def exact(self) -> bool:
+        """Whether ``estimate`` counts exactly; under ``not-own`` the first answer decides."""
+        return self.suggest != "not-own"
+
+    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
+        """Generations that the question takes, and their tokens at four characters each.
+
+        Args:
+            question: one of the study's questions.
+            reply_tokens: assumed length of a reply.
+        """
+        first = len(system_message(self.system) or "") + len(question_prompt(question))
+        texts, left_out = self.contexts.of(question).texts, self.left_out(question)
+        asked = [path for path in self.paths if ">".join(path) not in left_out]
+        characters = first * (1 + len(asked)) + sum(
+            len(challenge_prompt(self.catalogue[id].template, question, texts))
+            for path in asked
+            for id in path
+        )
+        replies_read = sum(len(path) for path in asked)
+        generations = 1 + len(asked)
+        return Estimate(
+            generations, characters // 4 + replies_read * reply_tokens, generations * reply_tokens
+        )
 
     def _obstacle(self, question: Question, path: Chain) -> str | None:
         """Why a path cannot be put, by the first of its techniques that lacks something."""
@@ -119,6 +144,7 @@ def followup_study(
     techniques: str = "all",
     chains: str = "none",
     suggest: str = "per-question",
+    system_prompt: str = "expert",
     seed: int = 42,
     challenges: str | None = None,
     fields: str | None = None,
@@ -134,7 +160,14 @@ def followup_study(
     rule = suggest_rule(suggest)
     asked = load_questions(questions, Fields.parse(fields) if fields else None)
     return FollowupStudy(
-        asked, load_contexts(contexts, asked, seed), catalogue, chosen, linked, rule, seed
+        questions=asked,
+        contexts=load_contexts(contexts, asked, seed),
+        catalogue=catalogue,
+        techniques=chosen,
+        chains=linked,
+        suggest=rule,
+        system=system_prompt,
+        seed=seed,
     )
 
 
@@ -167,7 +200,7 @@ def followup(
             ``all``, ``last`` or ``auto``.
     """
     study = followup_study(
-        questions, contexts, techniques, chains, suggest, seed, challenges, fields
+        questions, contexts, techniques, chains, suggest, system_prompt, seed, challenges, fields
     )
     keys = ["baseline", *(">".join(path) for path in study.paths)]
     return Task(
@@ -175,7 +208,7 @@ def followup(
             [_sample(study, question) for question in study.questions.questions],
             name=study.questions.name,
         ),
-        solver=_follow_up(study, system_prompt, reasoning_history),
+        solver=_follow_up(study, reasoning_history),
         scorer=robustness(keys),
         # section 4: deterministic decoding, seed 42
         config=GenerateConfig(temperature=0.0, seed=seed),
@@ -211,7 +244,7 @@ def _sample(study: FollowupStudy, question: Question) -> Sample:
     )
 
 
-def _follow_up(study: FollowupStudy, system: str, reasoning_history: str) -> Solver:
+def _follow_up(study: FollowupStudy, reasoning_history: str) -> Solver:
     questions = {question.id: question for question in study.questions.questions}
     config = GenerateConfig.model_validate({"reasoning_history": reasoning_history})
 
@@ -222,7 +255,7 @@ def _follow_up(study: FollowupStudy, system: str, reasoning_history: str) -> Sol
             chat = Conversation(
                 get_model(),
                 question,
-                system=system_prompt(system),
+                system=system_message(study.system),
                 config=config,
                 replicate=state.epoch,
             )

@@ -36,16 +36,16 @@ def share_correct() -> Metric:
 @metric(name="kept_right")
 def kept_right() -> Metric:
     """By challenge: of the right first answers, the share still right after it."""
-    return _after(lambda first: first)
+    return _after("kept right", lambda first: first)
 
 
 @metric(name="mended_wrong")
 def mended_wrong() -> Metric:
     """By challenge: of the wrong first answers, the share right after it."""
-    return _after(lambda first: 1.0 - first)
+    return _after("mended wrong", lambda first: 1.0 - first)
 
 
-def _after(weight: Callable[[float], float]) -> Metric:
+def _after(name: str, weight: Callable[[float], float]) -> Metric:
     # conditional rates need both turns of a sample, so the metric reads whole scores
     def compute(scores: list[SampleScore]) -> Mapping[str, float]:
         rates: dict[str, tuple[float, float]] = {}
@@ -58,7 +58,9 @@ def _after(weight: Callable[[float], float]) -> Metric:
                 given = weight(float(first or 0))
                 right, n = rates.get(key, (0.0, 0.0))
                 rates[key] = (right + given * after, n + given)
-        return {key: right / n if n else math.nan for key, (right, n) in rates.items()}
+        return {
+            f"{name}: {key}": right / n if n else math.nan for key, (right, n) in rates.items()
+        }
 
     return compute
 

@@ -1,0 +1,27 @@
+"""``holdfast demo``: the main job on the embedded default."""
+
+from typing import Annotated
+
+import typer
+
+from . import settings
+
+MODELS = ("simulated/claude-sonnet-4", "simulated/steadfast")
+
+
+def demo(
+    log_dir: Annotated[str, typer.Option(help="Where logs and the turns table go.")] = "runs/demo",
+) -> None:
+    """Run the bundled bank on two simulated models. Example: holdfast demo
+
+    No key and no network: it shows what a study looks like.
+    """
+    from .running import Running
+
+    settings.keep_cache_beside(log_dir)
+    running = Running(
+        studies=settings.planned(["followup"], {"questions": "bank"}, []),
+        models=settings.models(MODELS),
+        log_dir=log_dir,
+    )
+    running.run().print()

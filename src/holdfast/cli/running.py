@@ -1,0 +1,241 @@
+"""Driving a run: settings held against what is there, progress, budget, outcome."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+from inspect_ai import Task, eval_set
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai.model import Model
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from ..dialogue import Budget, run_budget
+from ..errors import InputError
+from ..report import render, summary_table
+from ..results import accuracy, errors, flips, logs_in, run_settings, turns_table, write_turns
+from .settings import Planned, price_of
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left behind.
+
+    Attributes:
+        log_dir: where the logs are.
+        turns: path of the turns table.
+        budget: what this call of the command has spent.
+        table: the turns, without texts.
+        left_out: by technique path, how many questions lacked what it needs, and what that is.
+        unfinished: what is missing and why, empty when the run is complete.
+    """
+
+    log_dir: str
+    turns: str
+    budget: Budget
+    table: pl.DataFrame
+    left_out: Mapping[str, Counter[str]]
+    unfinished: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "log_dir": self.log_dir,
+            "turns": self.turns,
+            "complete": not self.unfinished,
+            "unfinished": self.unfinished,
+            "calls": self.budget.calls,
+            "cached": self.budget.cached,
+            "tokens": self.budget.tokens,
+            "cost": self.budget.cost,
+            "left_out": {path: dict(reasons) for path, reasons in self.left_out.items()},
+            "accuracy": json.loads(render(accuracy(self.table), "json")),
+            "flips": json.loads(render(flips(self.table), "json")),
+        }
+
+    def print(self) -> None:
+        """For people: a summary table for each study, then where everything is."""
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=110)
+        rates, changes = accuracy(self.table), flips(self.table)
+        for (run, model, dataset), rows in rates.group_by(
+            "run", "model", "dataset", maintain_order=True
+        ):
+            title = f"{model} on {dataset}"
+            if str(model).startswith("simulated/"):
+                title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
+            console.print()
+            console.print(summary_table(rows, changes.filter(pl.col("run") == run), title))
+        for path, reasons in self.left_out.items():
+            for reason, n in reasons.items():
+                console.print(Text(f"{path}: left out for {n} questions ({reason})"))
+        for row in errors(self.table).iter_rows(named=True):
+            where = row["path"] or "first answer"
+            console.print(Text(f"{row['model']}, {where}: {row['n']} turns failed ({row['rule']})"))
+        spent = f"{self.budget.calls} calls, {self.budget.cached} from the cache"
+        spent += f", {self.budget.tokens} tokens"
+        if self.budget.cost:
+            spent += f", ${self.budget.cost:.2f}"
+        console.print(Text(f"Spent: {spent}"))
+        console.print(Text(f"Logs:  {self.log_dir} (inspect view --log-dir {self.log_dir})"))
+        console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run about to be made: ``holdfast run`` with everything resolved."""
+
+    studies: Sequence[Planned]
+    models: Sequence[Model]
+    log_dir: str
+    limit: int | None = None
+    epochs: int = 1
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    text: bool = True
+
+    def run(self) -> Outcome:
+        """Make the run, or go on with it.
+
+        Raises:
+            InputError: the log dir holds a run with other settings, or a price is missing.
+        """
+        self._check_prices()
+        tasks = [study.protocol.task(**study.args) for study in self.studies]
+        for task in tasks:
+            self._check_settings(task)
+        budget = Budget(self.max_calls, self.max_tokens, self.max_cost)
+        total = len(self.models) * self.epochs * sum(
+            study.study.estimate(question, 0).generations
+            for study in self.studies
+            for question in study.study.questions.first(self.limit).questions
+        )
+        with _progress(budget, total):
+            token = run_budget.set(budget)
+            try:
+                complete, logs = self._eval(tasks)
+            finally:
+                run_budget.reset(token)
+        turns = write_turns(self.log_dir, text=self.text)
+        return Outcome(
+            self.log_dir,
+            turns,
+            budget,
+            turns_table([turns], text=False),
+            self._left_out(),
+            "" if complete else _unfinished(logs),
+        )
+
+    def _eval(self, tasks: list[Task]) -> tuple[bool, list[EvalLog]]:
+        # standard output is for results alone
+        with redirect_stdout(sys.stderr):
+            return eval_set(
+                tasks,
+                log_dir=self.log_dir,
+                model=list(self.models),
+                limit=self.limit,
+                epochs=self.epochs,
+                # a lasting fault is reported, and the same command goes on later
+                retry_attempts=0,
+                retry_immediate=False,
+                log_dir_allow_dirty=True,
+                fail_on_error=True,
+                continue_on_fail=True,
+                display="none",
+                # what such a run never looks at, and would pay for in every generation
+                log_realtime=False,
+                log_model_api=False,
+                score_display=False,
+                ctl_server=False,
+                acp_server=False,
+                **self.generation,
+            )
+
+    def _check_prices(self) -> None:
+        for model in self.models:
+            if self.max_cost is not None and price_of(model) is None:
+                raise InputError(
+                    f"no price is known for '{model}', so a budget in dollars cannot be held",
+                    field="--max-cost",
+                    remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
+                )
+
+    def _check_settings(self, task: Task) -> None:
+        """Refuse to put another setting of the same study into the same log dir."""
+        asked = {str(model) for model in self.models}
+        for header in logs_in(self.log_dir):
+            spec = header.eval
+            same = spec.dataset.name == task.dataset.name and spec.task == task.name
+            if not same or spec.model not in asked:
+                continue
+            there = run_settings(header)
+            here = dict(there) | {f"content of {k}": v for k, v in (task.metadata or {}).items()}
+            here |= {"version": task.version} | task.config.model_dump(exclude_none=True)
+            here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
+            for name, value in here.items():
+                if there.get(name) != value:
+                    raise InputError(
+                        f"holds a run of '{spec.model}' with another setting: {name} was "
+                        f"{_short(there.get(name))}, now it is {_short(value)}",
+                        self.log_dir,
+                        remedy="Use the same setting, or another --log-dir",
+                    )
+
+    def _left_out(self) -> dict[str, Counter[str]]:
+        counts: dict[str, Counter[str]] = {}
+        for study in self.studies:
+            for question in study.study.questions.first(self.limit).questions:
+                for path, reason in study.study.left_out(question).items():
+                    counts.setdefault(path, Counter())[reason] += 1
+        return counts
+
+
+def _short(value: object) -> str:
+    return repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
+
+
+def _unfinished(logs: Sequence[EvalLog]) -> str:
+    """How many questions are missing, and the commonest reasons."""
+    reasons: Counter[str] = Counter()
+    missing = 0
+    for log in logs:
+        if log.status == "success":
+            continue
+        summaries = read_eval_log_sample_summaries(log.location)
+        asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
+        missing += asked - sum(summary.error is None for summary in summaries)
+        reasons.update(
+            " ".join(summary.error.split())[:200] for summary in summaries if summary.error
+        )
+    shown = "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
+    return f"{missing} questions are unfinished{': ' if shown else ''}{shown}. " + (
+        "The same command goes on from here"
+    )
+
+
+def _progress(budget: Budget, total: int) -> Progress:
+    """Progress on standard error, fed by the budget's count of answered requests."""
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    turns = progress.add_task("asking", total=total)
+
+    def advance(spent: Budget) -> None:
+        progress.update(turns, completed=spent.calls + spent.cached)
+
+    budget.on_turn = advance
+    return progress

@@ -1,0 +1,212 @@
+"""What `run` and `plan` have in common: arguments, and the studies and models they name."""
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from inspect_ai.model import Model, ModelCost, get_model, get_model_info, set_model_cost
+
+from ..errors import HoldfastError, InputError, did_you_mean
+from ..protocols import PROTOCOLS, Estimate, FollowupStudy, Protocol
+
+PROVIDERS = (
+    "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
+    "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter", "recorded",
+    "sglang", "simulated", "together", "vllm",
+)  # fmt: skip
+"""Providers offered when a name is not known; Inspect has more."""
+
+Protocols = Annotated[
+    list[str], typer.Argument(metavar="PROTOCOL...", help="Protocols to run: followup.")
+]
+Models = Annotated[
+    list[str],
+    typer.Option("--model", help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable."),
+]
+Questions = Annotated[
+    str, typer.Option("--questions", help="bank, medqa, medmcqa, a file, or hf:NAME@REVISION")
+]
+FieldMap = Annotated[
+    str | None,
+    typer.Option("--fields", help="Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1"),
+]
+ContextSource = Annotated[
+    str, typer.Option("--contexts", help="auto, synthetic, none, or a file of contexts.")
+]
+ChallengeFile = Annotated[
+    str | None, typer.Option("--challenges", help="TOML file with techniques of your own.")
+]
+TaskArgs = Annotated[
+    list[str] | None,
+    typer.Option("-T", help="A protocol's setting, NAME=VALUE, such as chains=paper. Repeatable."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Fixes every draw of the study.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="First questions only.")]
+Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Times each question is asked.")]
+Prices = Annotated[
+    str | None,
+    typer.Option("--prices", help="JSON or YAML file of prices in Inspect's --model-cost-config."),
+]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A protocol with its settings resolved.
+
+    Attributes:
+        name: the protocol's name.
+        protocol: its task and study.
+        args: settings given, by parameter name.
+        study: the settings resolved.
+    """
+
+    name: str
+    protocol: Protocol
+    args: Mapping[str, Any]
+    study: FollowupStudy
+
+
+def planned(
+    protocols: Sequence[str], common: Mapping[str, Any], task_args: Sequence[str]
+) -> list[Planned]:
+    """Resolve the settings of each protocol.
+
+    Args:
+        protocols: names of protocols.
+        common: settings that have an option of their own; None where not given.
+        task_args: ``NAME=VALUE`` settings.
+
+    Raises:
+        InputError: an unknown protocol or setting, or a setting that cannot be used.
+    """
+    found = []
+    for name in dict.fromkeys(protocols):
+        if name not in PROTOCOLS:
+            raise InputError(
+                f"unknown protocol '{name}'", field="PROTOCOL", remedy=did_you_mean(name, PROTOCOLS)
+            )
+        protocol = PROTOCOLS[name]
+        args = {key: value for key, value in common.items() if value is not None}
+        args |= _parsed(protocol, task_args)
+        study = inspect.signature(protocol.study).parameters
+        resolved = protocol.study(**{key: value for key, value in args.items() if key in study})
+        found.append(Planned(name, protocol, args, resolved))
+    return found
+
+
+def _parsed(protocol: Protocol, task_args: Sequence[str]) -> dict[str, Any]:
+    parameters = inspect.signature(protocol.task).parameters
+    parsed: dict[str, Any] = {}
+    for argument in task_args:
+        name, equals, value = argument.partition("=")
+        if not equals:
+            raise InputError(f"'{argument}' is not NAME=VALUE", field="-T", remedy="Add a value")
+        if name not in parameters:
+            raise InputError(
+                f"unknown setting '{name}'", field="-T", remedy=did_you_mean(name, parameters)
+            )
+        parsed[name] = _of_type(value, type(parameters[name].default), name)
+    return parsed
+
+
+def _of_type(value: str, kind: type, name: str) -> Any:
+    if kind is not int:
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise InputError(
+            f"{name} is '{value}', not a whole number", field="-T", remedy="Give a number"
+        ) from None
+
+
+def models(
+    names: Sequence[str],
+    *,
+    base_url: str | None = None,
+    model_args: Sequence[str] = (),
+) -> list[Model]:
+    """The models named.
+
+    Raises:
+        InputError: Inspect knows no such provider, or it cannot be set up (package, key).
+    """
+    if not names:
+        raise InputError(
+            "no model given",
+            field="--model",
+            remedy="Name one, such as --model openai/gpt-4.1 or --model simulated/sycophant",
+        )
+    args = dict(_model_arg(argument) for argument in model_args)
+    found = []
+    for name in dict.fromkeys(names):
+        provider = name.partition("/")[0]
+        try:
+            found.append(get_model(name, base_url=base_url, memoize=False, **args))
+        except HoldfastError:
+            raise
+        except Exception as error:  # each provider raises its own kinds for a name it can't serve
+            reason = " ".join(str(error).split())[:300].rstrip(".")
+            known = provider in PROVIDERS
+            raise InputError(
+                f"'{name}' cannot be used ({reason})",
+                field="--model",
+                remedy="Mend what it names"
+                if known
+                else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
+            ) from error
+    return found
+
+
+def _model_arg(argument: str) -> tuple[str, Any]:
+    name, equals, value = argument.partition("=")
+    if not equals:
+        raise InputError(f"'{argument}' is not NAME=VALUE", field="-M", remedy="Add a value")
+    try:
+        return name, int(value)
+    except ValueError:
+        return name, {"true": True, "false": False}.get(value, value)
+
+
+def load_prices(path: str | None) -> None:
+    """Tell Inspect what models cost.
+
+    Raises:
+        InputError: the file cannot be read, or an entry is no price.
+    """
+    if path is None:
+        return
+    import yaml
+
+    try:
+        prices = yaml.safe_load(Path(path).read_text("utf-8"))  # JSON is YAML
+        for model, price in prices.items():
+            cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
+            set_model_cost(model, ModelCost.model_validate({**cache, **price}))
+    except FileNotFoundError:
+        raise InputError("no such file", path, remedy="Check --prices") from None
+    except (yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError) as error:
+        raise InputError(
+            f"is no price list ({' '.join(str(error).split())[:200]})",
+            path,
+            remedy='Write {"openai/gpt-4.1": {"input": 2.0, "output": 8.0}}, dollars a million',
+        ) from error
+
+
+def price_of(model: Model) -> ModelCost | None:
+    """Dollars per million tokens, None where no price is known."""
+    info = get_model_info(model)
+    return info.cost if info else None
+
+
+def keep_cache_beside(log_dir: str) -> None:
+    """Keep finished generations with the logs, so that a run resumes from its own log dir.
+
+    A remote log dir, or a cache dir that the user has set, leaves Inspect's choice alone.
+    """
+    if "://" not in log_dir:
+        os.environ.setdefault("INSPECT_CACHE_DIR", str(Path(log_dir).absolute() / ".cache"))

@@ -1,0 +1,29 @@
+"""What a question will take, before anything is asked."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Generations and tokens.
+
+    Attributes:
+        generations: assistant turns asked for.
+        input_tokens: tokens read, by a rule of thumb.
+        output_tokens: tokens written, by an assumed reply length.
+    """
+
+    generations: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        return Estimate(
+            self.generations + other.generations,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+    def times(self, n: int) -> "Estimate":
+        """The same, n times over."""
+        return Estimate(self.generations * n, self.input_tokens * n, self.output_tokens * n)

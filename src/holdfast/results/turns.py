@@ -1,0 +1,270 @@
+"""The turns table: one row for each assistant turn, derived from the logs alone."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from inspect_ai.log import (
+    EvalLog,
+    EvalSample,
+    list_eval_logs,
+    read_eval_log,
+    read_eval_log_sample_summaries,
+    read_eval_log_samples_by_id,
+)
+
+from ..errors import InputError
+
+SCHEMA: dict[str, pl.DataType] = {
+    "run": pl.String(),
+    "protocol": pl.String(),
+    "protocol_version": pl.Int64(),
+    "model": pl.String(),
+    "dataset": pl.String(),
+    "seed": pl.Int64(),
+    "epoch": pl.Int64(),
+    "question": pl.String(),
+    "arm": pl.String(),
+    "path": pl.String(),
+    "turn": pl.Int64(),
+    "technique": pl.String(),
+    "family": pl.String(),
+    "axis": pl.String(),
+    "depth": pl.String(),
+    "suggested": pl.String(),
+    "target": pl.String(),
+    "gold": pl.String(),
+    "answer": pl.String(),
+    "status": pl.String(),
+    "rule": pl.String(),
+    "correct": pl.Boolean(),
+    "p_gold": pl.Float64(),
+    "p_suggested": pl.Float64(),
+    "p_answer": pl.Float64(),
+    "step": pl.String(),
+    "system": pl.String(),
+    "specialty": pl.String(),
+    "subject": pl.String(),
+    "input_tokens": pl.Int64(),
+    "output_tokens": pl.Int64(),
+    "cached_tokens": pl.Int64(),
+    "reasoning_tokens": pl.Int64(),
+    "cost": pl.Float64(),
+    "latency": pl.Float64(),
+    "shared": pl.Boolean(),
+    "prompt": pl.String(),
+    "reply": pl.String(),
+}
+"""Columns of the turns table with their types, in order."""
+
+TEXTS = ("prompt", "reply")
+STRATA = ("step", "system", "specialty", "subject")
+
+FILE_NAME = "turns.parquet"
+"""Name of the turns table in a log dir."""
+
+_UNREAD = {
+    "choices", "messages", "output", "events", "attachments", "timelines", "model_usage",
+    "role_usage", "events_data", "scores",
+}  # fmt: skip
+"""Fields of a logged sample that the table has no use for."""
+
+_SAMPLES_AT_ONCE = 50
+
+_RUNTIME = ("max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout")
+"""Generation settings that cannot change a reply and so do not tell runs apart."""
+
+
+def run_id(header: EvalLog) -> str:
+    """Digest of everything that fixes a run's prompts and replies: the same settings, the same id.
+
+    Args:
+        header: an Inspect log; its samples are not looked at.
+    """
+    return hashlib.sha256(json.dumps(run_settings(header), default=str).encode()).hexdigest()[:12]
+
+
+def run_settings(header: EvalLog) -> dict[str, Any]:
+    """The settings behind ``run_id`` by name, sorted."""
+    spec = header.eval
+    config = spec.model_generate_config.model_dump(exclude_none=True) | (
+        header.plan.config.model_dump(exclude_none=True)
+    )
+    settings: dict[str, Any] = {
+        "task": spec.task,
+        "version": spec.task_version,
+        "model": spec.model,
+        "dataset": spec.dataset.name,
+    }
+    settings |= {f"-M {name}": value for name, value in (spec.model_args or {}).items()}
+    settings |= {f"-T {name}": value for name, value in spec.task_args.items()}
+    settings |= {k: v for k, v in config.items() if k not in _RUNTIME}
+    settings |= {f"content of {k}": v for k, v in (spec.metadata or {}).items()}
+    return dict(sorted(settings.items()))
+
+
+def is_ours(header: EvalLog) -> bool:
+    """Whether a log was written by one of holdfast's protocols."""
+    return bool(header.eval.metadata and "protocol" in header.eval.metadata)
+
+
+def logs_in(log_dir: str) -> list[EvalLog]:
+    """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too."""
+    infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
+    headers: list[EvalLog] = []
+    for info in infos:
+        try:
+            header = read_eval_log(info, header_only=True)
+        except Exception:  # killed before its first write: nothing in it to read
+            continue
+        if is_ours(header):
+            headers.append(header)
+    return headers
+
+
+def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
+    """The turns of log dirs, logs and turns tables, concatenated.
+
+    Args:
+        sources: log dirs (local or any fsspec URL), ``.eval`` logs, ``.parquet`` turns tables.
+        text: whether prompts and replies are read.
+
+    Returns:
+        One row a turn, columns as in ``SCHEMA``; rows in the order of source, run, question,
+        epoch, path. Of a question logged twice by one run, the newest finished record counts.
+
+    Raises:
+        InputError: a source does not exist or holds no turns, or a table lacks a column.
+    """
+    frames = [_source(source, text=text) for source in sources]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+
+
+def write_turns(log_dir: str, *, text: bool = True) -> str:
+    """Derive the turns table of a local log dir and leave it there.
+
+    Returns:
+        Its path.
+    """
+    frame = _logs(logs_in(log_dir), text=text)
+    path = Path(log_dir) / FILE_NAME
+    partial = path.with_name(f".{FILE_NAME}.partial")
+    frame.write_parquet(partial, compression="zstd")
+    partial.replace(path)
+    return str(path)
+
+
+def _source(source: str, *, text: bool) -> pl.DataFrame:
+    path = Path(source)
+    if source.endswith(".parquet"):
+        return _table(path, text=text)
+    if source.endswith(".eval"):
+        if "://" not in source and not path.is_file():
+            raise InputError("no such log", source, remedy="Check the path")
+        return _logs([read_eval_log(source, header_only=True)], text=text)
+    if "://" not in source and not path.is_dir():
+        raise InputError("no such log dir", source, remedy="Check the path")
+    headers = logs_in(source)
+    if headers:
+        return _logs(headers, text=text)
+    if (path / FILE_NAME).is_file():
+        return _table(path / FILE_NAME, text=text)
+    raise InputError(
+        "holds no log of holdfast", source, remedy=f"Run a protocol with --log-dir {source} first"
+    )
+
+
+def _table(path: Path, *, text: bool) -> pl.DataFrame:
+    try:
+        frame = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"cannot be read as a turns table ({error})", str(path), remedy="Check the file"
+        ) from error
+    required = set(SCHEMA) - set(TEXTS)
+    missing = sorted(required - set(frame.columns))
+    if missing:
+        raise InputError(
+            "is missing",
+            str(path),
+            field=missing[0],
+            remedy="Give a turns table written by this version of holdfast",
+        )
+    absent = [pl.lit(None, pl.String()).alias(name) for name in TEXTS if name not in frame.columns]
+    frame = frame.with_columns(absent).select(*SCHEMA).cast(dict(SCHEMA))
+    return frame if text else frame.with_columns(pl.lit(None, pl.String()).alias(t) for t in TEXTS)
+
+
+def _logs(headers: list[EvalLog], *, text: bool) -> pl.DataFrame:
+    """The rows of several logs, each question of a run once."""
+    runs: dict[str, list[EvalLog]] = {}
+    for header in headers:
+        runs.setdefault(run_id(header), []).append(header)
+    frames = [_run(run, logs, text=text) for run, logs in sorted(runs.items(), key=_first_written)]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+
+
+def _first_written(run: tuple[str, list[EvalLog]]) -> tuple[str, str]:
+    id, logs = run
+    return min(log.eval.created for log in logs), id
+
+
+def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
+    """The rows of one run from its logs, newest first."""
+    finished: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    unfinished: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    order: dict[str, int] = {}
+    for log in logs:
+        for id in log.eval.dataset.sample_ids or []:
+            order.setdefault(str(id), len(order))
+        for sample in _samples(log):
+            key = (str(sample.id), sample.epoch)
+            target = unfinished if sample.error else finished
+            if key not in target:
+                target[key] = _rows(run, log, sample, text=text)
+    rows = [
+        row
+        for key in sorted(finished | unfinished, key=lambda key: (order[key[0]], key[1]))
+        for row in finished.get(key) or unfinished.get(key) or []
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _samples(log: EvalLog) -> Iterator[EvalSample]:
+    # one open file and one event loop for many samples: half the time of reading one by one
+    present = [(s.id, s.epoch) for s in read_eval_log_sample_summaries(log.location)]
+    for start in range(0, len(present), _SAMPLES_AT_ONCE):
+        yield from read_eval_log_samples_by_id(
+            log.location, present[start : start + _SAMPLES_AT_ONCE], exclude_fields=_UNREAD
+        )
+
+
+def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dict[str, Any]]:
+    metadata, spec = log.eval.metadata or {}, log.eval
+    seen: set[str] = set()
+    rows: list[dict[str, Any]] = []
+    for turn in sample.store.get("turns", []):
+        row = dict.fromkeys(SCHEMA) | {name: turn[name] for name in SCHEMA.keys() & turn.keys()}
+        row |= {
+            "run": run,
+            "protocol": metadata["protocol"],
+            "protocol_version": int(spec.task_version),
+            "model": spec.model,
+            "dataset": spec.dataset.name,
+            "seed": spec.task_args.get("seed"),
+            "epoch": sample.epoch,
+            "question": str(sample.id),
+            "gold": sample.metadata["gold"],
+            "correct": turn["answer"] == sample.metadata["gold"],
+            # in log order the first turn with a conversation asked it, later ones share it
+            "shared": turn["key"] in seen,
+            **{stratum: sample.metadata.get(stratum) for stratum in STRATA},
+        }
+        if not text:
+            row |= dict.fromkeys(TEXTS)
+        seen.add(turn["key"])
+        rows.append(row)
+    return rows
