@@ -34,13 +34,18 @@ class InputError(HoldfastError):
             for part in (
                 self.file,
                 f"row {self.row}" if self.row is not None else None,
-                f"field '{self.field}'" if self.field else None,
+                self._named_field(),
             )
             if part
         )
-        line = f"{place}: {self.what}" if place else self.what
-        line = f"{line}. {self.remedy}." if self.remedy else f"{line}."
-        return " ".join(line.split())
+        sentences = [f"{place}: {self.what}" if place else self.what, self.remedy or ""]
+        ended = (s if s.endswith(("?", "!")) else f"{s}." for s in sentences if s)
+        return " ".join(" ".join(ended).split())
+
+    def _named_field(self) -> str | None:
+        if self.field is None or self.file is None:
+            return self.field
+        return f"field '{self.field}'"
 
 
 class BudgetExceededError(HoldfastError):
@@ -55,6 +60,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A remedy that offers the nearest known names, or all of them when few or none is near."""
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=3, cutoff=0.6)
+    near = near or [choice for choice in choices if name and name in choice][:3]
     if near:
         return "Did you mean " + " or ".join(f"'{choice}'" for choice in near) + "?"
     return "Known: " + ", ".join(choices)

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import InputError, did_you_mean
+from holdfast.errors import InputError, did_you_mean
+
 from .technique import Technique
 
 FAMILIES = ("rethink", "inc_letter", "context")

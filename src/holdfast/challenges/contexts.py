@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..questions import BANK_NAME, Question, QuestionSet, bank_items, read_rows
+from holdfast.errors import InputError
+from holdfast.questions import BANK_NAME, Question, QuestionSet, bank_items, read_rows
+
 from .suggestion import draw
 from .technique import CONTEXTS
 
@@ -93,9 +94,7 @@ def _bank() -> Contexts:
 
 
 def _synthetic(questions: QuestionSet, seed: int) -> Contexts:
-    return Contexts(
-        SYNTHETIC, {q.id: _placeholder(q, seed) for q in questions.questions}
-    )
+    return Contexts(SYNTHETIC, {q.id: _placeholder(q, seed) for q in questions.questions})
 
 
 def _placeholder(question: Question, seed: int) -> Context:

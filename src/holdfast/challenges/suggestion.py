@@ -5,8 +5,8 @@ import json
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from ..errors import InputError, did_you_mean
-from ..questions import Question
+from holdfast.errors import InputError, did_you_mean
+from holdfast.questions import Question
 
 SuggestRule = Literal["per-question", "per-technique", "second-best", "not-own"]
 """How the suggested letter is chosen (protocols, section 1)."""

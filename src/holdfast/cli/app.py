@@ -4,7 +4,8 @@ import sys
 
 import typer
 
-from ..errors import HoldfastError, IncompleteRunError
+from holdfast.errors import HoldfastError, IncompleteRunError
+
 from . import demo, plan, questions, run, table
 
 BAD_INPUT, INCOMPLETE, INTERRUPTED = 2, 3, 130

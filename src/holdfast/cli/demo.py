@@ -12,9 +12,9 @@ MODELS = ("simulated/claude-sonnet-4", "simulated/steadfast")
 def demo(
     log_dir: Annotated[str, typer.Option(help="Where logs and the turns table go.")] = "runs/demo",
 ) -> None:
-    """Run the bundled bank on two simulated models. Example: holdfast demo
+    """Run the bundled bank on two simulated models, without key or network.
 
-    No key and no network: it shows what a study looks like.
+    Example: holdfast demo
     """
     from .running import Running
 

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from holdfast.protocols import Estimate
+
 from . import settings
 
 
@@ -26,11 +28,13 @@ def plan(
     ] = 400,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """Count generations, tokens and dollars. Example: holdfast plan followup --model openai/gpt-4.1
+    """Count generations, tokens and dollars before a model is called.
 
     Generations are exact (bounds where a study adapts); tokens and cost are estimates.
+
+    Example: holdfast plan followup --model openai/gpt-4.1 --prices prices.json
     """
-    from ..report import render
+    from holdfast.report import render
 
     common = {
         "questions": questions,
@@ -47,7 +51,7 @@ def plan(
         asked = study.study.questions.first(limit).questions
         total = sum(
             (study.study.estimate(question, reply_tokens) for question in asked),
-            start=settings.Estimate(),
+            start=Estimate(),
         ).times(epochs)
         for each in models:
             price = settings.price_of(each)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import InputError
+from holdfast.errors import InputError
 
 app = typer.Typer(help="Prepare question files.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -26,8 +26,11 @@ def check(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """Report every bad row at once. Example: holdfast questions check my.csv --fields gold=key"""
-    from ..questions import Fields, check_questions
+    """Report every bad row at once.
+
+    Example: holdfast questions check my.csv --fields stem=vignette,gold=key
+    """
+    from holdfast.questions import Fields, check_questions
 
     found, problems = check_questions(source, Fields.parse(fields) if fields else None)
     if as_json:
@@ -52,5 +55,6 @@ def check(
         options = sorted({len(question.options) for question in found.questions})
         print(
             f"{source}: {len(found.questions)} questions with "
-            f"{' or '.join(map(str, options))} options, every row is sound"
+            f"{' or '.join(map(str, options))} options"
+            + (f", {len(found.left_out)} left out" if found.left_out else ", every row is sound")
         )

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import IncompleteRunError
+from holdfast.errors import IncompleteRunError
+
 from . import settings
 
 
@@ -32,7 +33,9 @@ def run(
     max_output_tokens: Annotated[int | None, typer.Option(help="Longest reply.")] = None,
     max_connections: Annotated[int | None, typer.Option(help="Concurrent model calls.")] = None,
     max_retries: Annotated[int, typer.Option(help="Tries again after a transient fault.")] = 8,
-    timeout: Annotated[int | None, typer.Option(help="Seconds for one call and its retries.")] = None,
+    timeout: Annotated[
+        int | None, typer.Option(help="Seconds for one call and its retries.")
+    ] = None,
     model_base_url: Annotated[str | None, typer.Option(help="Base URL of the model's API.")] = None,
     model_args: Annotated[
         list[str] | None, typer.Option("-M", help="A provider's argument, NAME=VALUE. Repeatable.")
@@ -42,9 +45,11 @@ def run(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """Run protocols on models. Example: holdfast run followup --model openai/gpt-4.1 --limit 50
+    """Run protocols on models.
 
     The same command goes on from where a run was cut short; nothing finished is asked again.
+
+    Example: holdfast run followup --model openai/gpt-4.1 --limit 50
     """
     from .running import Running
 

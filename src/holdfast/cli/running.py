@@ -16,10 +16,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ..dialogue import Budget, run_budget
-from ..errors import InputError
-from ..report import render, summary_table
-from ..results import accuracy, errors, flips, logs_in, run_settings, turns_table, write_turns
+from holdfast.dialogue import Budget, run_budget
+from holdfast.errors import InputError
+from holdfast.report import render, summary_table
+from holdfast.results import (
+    accuracy,
+    errors,
+    flips,
+    logs_in,
+    run_settings,
+    turns_table,
+    write_turns,
+)
+
 from .settings import Planned, price_of
 
 
@@ -33,6 +42,7 @@ class Outcome:
         budget: what this call of the command has spent.
         table: the turns, without texts.
         left_out: by technique path, how many questions lacked what it needs, and what that is.
+        questions_left_out: by question set, how many known defects of it were not asked.
         unfinished: what is missing and why, empty when the run is complete.
     """
 
@@ -41,6 +51,7 @@ class Outcome:
     budget: Budget
     table: pl.DataFrame
     left_out: Mapping[str, Counter[str]]
+    questions_left_out: Mapping[str, int]
     unfinished: str
 
     def as_json(self) -> dict[str, Any]:
@@ -55,6 +66,7 @@ class Outcome:
             "tokens": self.budget.tokens,
             "cost": self.budget.cost,
             "left_out": {path: dict(reasons) for path, reasons in self.left_out.items()},
+            "questions_left_out": dict(self.questions_left_out),
             "accuracy": json.loads(render(accuracy(self.table), "json")),
             "flips": json.loads(render(flips(self.table), "json")),
         }
@@ -76,6 +88,8 @@ class Outcome:
         for path, reasons in self.left_out.items():
             for reason, n in reasons.items():
                 console.print(Text(f"{path}: left out for {n} questions ({reason})"))
+        for name, n in self.questions_left_out.items():
+            console.print(Text(f"{name}: {n} questions left out (identical options)"))
         for row in errors(self.table).iter_rows(named=True):
             where = row["path"] or "first answer"
             console.print(Text(f"{row['model']}, {where}: {row['n']} turns failed ({row['rule']})"))
@@ -114,10 +128,14 @@ class Running:
         for task in tasks:
             self._check_settings(task)
         budget = Budget(self.max_calls, self.max_tokens, self.max_cost)
-        total = len(self.models) * self.epochs * sum(
-            study.study.estimate(question, 0).generations
-            for study in self.studies
-            for question in study.study.questions.first(self.limit).questions
+        total = (
+            len(self.models)
+            * self.epochs
+            * sum(
+                study.study.estimate(question, 0).generations
+                for study in self.studies
+                for question in study.study.questions.first(self.limit).questions
+            )
         )
         with _progress(budget, total):
             token = run_budget.set(budget)
@@ -132,6 +150,11 @@ class Running:
             budget,
             turns_table([turns], text=False),
             self._left_out(),
+            {
+                study.study.questions.name: len(study.study.questions.left_out)
+                for study in self.studies
+                if study.study.questions.left_out
+            },
             "" if complete else _unfinished(logs),
         )
 

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 from inspect_ai.model import Model, ModelCost, get_model, get_model_info, set_model_cost
+from rich.text import Text
 
-from ..errors import HoldfastError, InputError, did_you_mean
-from ..protocols import PROTOCOLS, Estimate, FollowupStudy, Protocol
+from holdfast.errors import HoldfastError, InputError, did_you_mean
+from holdfast.protocols import PROTOCOLS, FollowupStudy, Protocol
 
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
@@ -21,7 +22,7 @@ PROVIDERS = (
 """Providers offered when a name is not known; Inspect has more."""
 
 Protocols = Annotated[
-    list[str], typer.Argument(metavar="PROTOCOL...", help="Protocols to run: followup.")
+    list[str], typer.Argument(metavar="PROTOCOL", help="Protocols to run: followup.")
 ]
 Models = Annotated[
     list[str],
@@ -150,7 +151,9 @@ def models(
         except HoldfastError:
             raise
         except Exception as error:  # each provider raises its own kinds for a name it can't serve
-            reason = " ".join(str(error).split())[:300].rstrip(".")
+            # Inspect words these for its own console
+            plain = Text.from_markup(str(error)).plain.removeprefix("ERROR: ")
+            reason = " ".join(plain.split())[:300].rstrip(".")
             known = provider in PROVIDERS
             raise InputError(
                 f"'{name}' cannot be used ({reason})",

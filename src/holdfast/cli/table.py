@@ -5,19 +5,22 @@ from typing import Annotated
 
 import typer
 
-from ..errors import InputError, did_you_mean
+from holdfast.errors import InputError, did_you_mean
 
 
 def table(
     sources: Annotated[
-        list[str], typer.Argument(metavar="LOGDIR...", help="Log dirs, logs or turns tables.")
+        list[str], typer.Argument(metavar="LOGDIR", help="Log dirs, logs or turns tables.")
     ],
     table: Annotated[str, typer.Option(help="Name: accuracy or flips.")] = "accuracy",
     format: Annotated[str, typer.Option(help="md, csv, latex or json.")] = "md",
 ) -> None:
-    """Print one table. Example: holdfast table runs --table flips --format csv"""
-    from ..report import FORMATS, render
-    from ..results import TABLES, turns_table
+    """Print one table of results.
+
+    Example: holdfast table runs --table flips --format csv
+    """
+    from holdfast.report import FORMATS, render
+    from holdfast.results import TABLES, turns_table
 
     if table not in TABLES:
         raise InputError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import anyio
 from inspect_ai.model import ModelUsage
 
-from ..errors import BudgetExceededError
+from holdfast.errors import BudgetExceededError
 
 
 @dataclass

@@ -18,7 +18,8 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from ..questions import Question, Truth, under_test
+from holdfast.questions import Question, Truth, under_test
+
 from .budget import Budget, run_budget
 from .extraction import Extraction, extract_answer
 from .turn import Intervention, Turn, judged, usage_of
@@ -39,13 +40,6 @@ class Conversation:
     An identical request is made once in a run: identical conversations in flight wait for one
     generation, finished ones come from Inspect's cache. A branch shares everything said before
     it, so a protocol need not arrange for shared prefixes.
-
-    Args:
-        model: the model that answers.
-        question: the question under discussion; its options are what answers are read against.
-        system: system message, None for none.
-        config: generation settings of this conversation, over those of the task.
-        replicate: 1-based epoch; replicates never share a generation.
     """
 
     def __init__(
@@ -57,6 +51,15 @@ class Conversation:
         config: GenerateConfig | None = None,
         replicate: int = 1,
     ) -> None:
+        """Start a conversation.
+
+        Args:
+            model: the model that answers.
+            question: what is discussed; answers are read against its options.
+            system: system message, None for none.
+            config: generation settings of this conversation, over those of the task.
+            replicate: 1-based epoch; replicates never share a generation.
+        """
         self.model = model
         self.question = question
         self.interventions: tuple[Intervention, ...] = ()

@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 from inspect_ai.util import span
 
-from ..errors import BudgetExceededError, HoldfastError
+from holdfast.errors import BudgetExceededError, HoldfastError
 
 
 class BranchesFailedError(HoldfastError):

@@ -5,8 +5,9 @@ import re
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from ..errors import InputError
-from ..questions import under_test
+from holdfast.errors import InputError
+from holdfast.questions import under_test
+
 from .simulated import output
 
 

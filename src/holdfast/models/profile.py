@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..errors import InputError, did_you_mean
+from holdfast.errors import InputError, did_you_mean
 
 
 class Profile(BaseModel):
@@ -62,7 +62,7 @@ def profile(name: str) -> Profile:
     if found is None:
         raise InputError(
             f"unknown profile '{name}'",
-            field="--model simulated/",
+            field="--model",
             remedy=did_you_mean(name, profiles()),
         )
     return found

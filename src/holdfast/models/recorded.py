@@ -5,8 +5,9 @@ from pathlib import Path
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from ..errors import InputError
-from ..questions import read_rows, under_test
+from holdfast.errors import InputError
+from holdfast.questions import read_rows, under_test
+
 from .simulated import output
 
 

@@ -22,7 +22,8 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from ..questions import Question, Truth, under_test
+from holdfast.questions import Question, Truth, under_test
+
 from .profile import profile
 
 _WORDINGS = (
@@ -141,9 +142,7 @@ def _logprobs(text: str, letter: str, question: Question) -> Logprobs:
     ]
     answer = Logprob(token=letter, logprob=math.log(_CONFIDENCE), top_logprobs=top)
     around = [text[:start], text[start + 1 :]]
-    before, after = (
-        [Logprob(token=piece, logprob=0.0)] if piece else [] for piece in around
-    )
+    before, after = ([Logprob(token=piece, logprob=0.0)] if piece else [] for piece in around)
     return Logprobs(content=[*before, answer, *after])
 
 

@@ -16,7 +16,7 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from ..challenges import (
+from holdfast.challenges import (
     Catalogue,
     Chain,
     Contexts,
@@ -31,9 +31,10 @@ from ..challenges import (
     suggest_rule,
     suggested_letter,
 )
-from ..challenges import system_prompt as system_message
-from ..dialogue import Conversation, Intervention, gather
-from ..questions import Fields, Question, QuestionSet, load_questions
+from holdfast.challenges import system_prompt as system_message
+from holdfast.dialogue import Conversation, Intervention, gather
+from holdfast.questions import Fields, Question, QuestionSet, load_questions
+
 from .estimate import Estimate
 from .scoring import robustness, samples_view, turns_to_log
 

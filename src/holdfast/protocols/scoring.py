@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import TaskState
 from inspect_ai.util import store
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
-from ..dialogue import Turn
+from holdfast.dialogue import Turn
 
 TURNS = "turns"
 """Where in the sample's store the turns are; the turns table is read from there."""
@@ -58,9 +59,7 @@ def _after(name: str, weight: Callable[[float], float]) -> Metric:
                 given = weight(float(first or 0))
                 right, n = rates.get(key, (0.0, 0.0))
                 rates[key] = (right + given * after, n + given)
-        return {
-            f"{name}: {key}": right / n if n else math.nan for key, (right, n) in rates.items()
-        }
+        return {f"{name}: {key}": right / n if n else math.nan for key, (right, n) in rates.items()}
 
     return compute
 
@@ -76,7 +75,8 @@ def robustness(keys: list[str]) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         right: dict[str, str | int | float | bool | None] = dict.fromkeys(keys, math.nan)
         first: str | None = None
-        for turn in store().get(TURNS, []):
+        turns: list[dict[str, Any]] = store().get(TURNS, [])
+        for turn in turns:
             key = turn["path"] or "baseline"
             right[key] = float(turn["answer"] == target.text)
             if key == "baseline":

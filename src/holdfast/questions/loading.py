@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, did_you_mean
+from holdfast.errors import InputError, did_you_mean
+
 from .bank import BANK_NAME, bank_rows
 from .question import LETTERS, Question, faults
 from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
@@ -199,7 +200,9 @@ def check_questions(
             found = [("id", message)]
         if found:
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
-            known = shape.gold == MEDMCQA.gold and all("same text" in message for _, message in found)
+            known = shape.gold == MEDMCQA.gold and all(
+                "same text" in message for _, message in found
+            )
             target = left_out if known else problems
             target.extend(
                 Problem(number, column, message) for column, message in found[: 1 if known else 9]

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from ..errors import InputError
+from holdfast.errors import InputError
 
 Row = tuple[int, dict[str, Any] | str]
 """1-based row number, and the row's fields or the reason why it could not be read."""

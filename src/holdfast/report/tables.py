@@ -41,8 +41,16 @@ def _latex(table: pl.DataFrame) -> str:
     lines = [table.columns, *_cells(table)]
     header, *body = (" & ".join(map(_escape_latex, line)) + r" \\" for line in lines)
     return "\n".join(
-        [rf"\begin{{tabular}}{{{align}}}", r"\toprule", header, r"\midrule", *body]
-        + [r"\bottomrule", r"\end{tabular}", ""]
+        [
+            rf"\begin{{tabular}}{{{align}}}",
+            r"\toprule",
+            header,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
     )
 
 

@@ -16,48 +16,50 @@ from inspect_ai.log import (
     read_eval_log_samples_by_id,
 )
 
-from ..errors import InputError
+from holdfast.errors import InputError
 
-SCHEMA: dict[str, pl.DataType] = {
-    "run": pl.String(),
-    "protocol": pl.String(),
-    "protocol_version": pl.Int64(),
-    "model": pl.String(),
-    "dataset": pl.String(),
-    "seed": pl.Int64(),
-    "epoch": pl.Int64(),
-    "question": pl.String(),
-    "arm": pl.String(),
-    "path": pl.String(),
-    "turn": pl.Int64(),
-    "technique": pl.String(),
-    "family": pl.String(),
-    "axis": pl.String(),
-    "depth": pl.String(),
-    "suggested": pl.String(),
-    "target": pl.String(),
-    "gold": pl.String(),
-    "answer": pl.String(),
-    "status": pl.String(),
-    "rule": pl.String(),
-    "correct": pl.Boolean(),
-    "p_gold": pl.Float64(),
-    "p_suggested": pl.Float64(),
-    "p_answer": pl.Float64(),
-    "step": pl.String(),
-    "system": pl.String(),
-    "specialty": pl.String(),
-    "subject": pl.String(),
-    "input_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
-    "cached_tokens": pl.Int64(),
-    "reasoning_tokens": pl.Int64(),
-    "cost": pl.Float64(),
-    "latency": pl.Float64(),
-    "shared": pl.Boolean(),
-    "prompt": pl.String(),
-    "reply": pl.String(),
-}
+SCHEMA = pl.Schema(
+    {
+        "run": pl.String(),
+        "protocol": pl.String(),
+        "protocol_version": pl.Int64(),
+        "model": pl.String(),
+        "dataset": pl.String(),
+        "seed": pl.Int64(),
+        "epoch": pl.Int64(),
+        "question": pl.String(),
+        "arm": pl.String(),
+        "path": pl.String(),
+        "turn": pl.Int64(),
+        "technique": pl.String(),
+        "family": pl.String(),
+        "axis": pl.String(),
+        "depth": pl.String(),
+        "suggested": pl.String(),
+        "target": pl.String(),
+        "gold": pl.String(),
+        "answer": pl.String(),
+        "status": pl.String(),
+        "rule": pl.String(),
+        "correct": pl.Boolean(),
+        "p_gold": pl.Float64(),
+        "p_suggested": pl.Float64(),
+        "p_answer": pl.Float64(),
+        "step": pl.String(),
+        "system": pl.String(),
+        "specialty": pl.String(),
+        "subject": pl.String(),
+        "input_tokens": pl.Int64(),
+        "output_tokens": pl.Int64(),
+        "cached_tokens": pl.Int64(),
+        "reasoning_tokens": pl.Int64(),
+        "cost": pl.Float64(),
+        "latency": pl.Float64(),
+        "shared": pl.Boolean(),
+        "prompt": pl.String(),
+        "reply": pl.String(),
+    }
+)
 """Columns of the turns table with their types, in order."""
 
 TEXTS = ("prompt", "reply")
@@ -194,7 +196,7 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
             remedy="Give a turns table written by this version of holdfast",
         )
     absent = [pl.lit(None, pl.String()).alias(name) for name in TEXTS if name not in frame.columns]
-    frame = frame.with_columns(absent).select(*SCHEMA).cast(dict(SCHEMA))
+    frame = frame.with_columns(absent).select(*SCHEMA).cast(SCHEMA)
     return frame if text else frame.with_columns(pl.lit(None, pl.String()).alias(t) for t in TEXTS)
 
 

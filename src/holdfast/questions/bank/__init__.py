@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ..question import Question
+from holdfast.questions.question import Question
 
 BANK_NAME = "bank"
 
