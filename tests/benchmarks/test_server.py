@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from server import COMPLETIONS, Server, reply_text, request_hash, running_server
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 def body(*texts: str, model: str = "bench") -> dict[str, Any]:
@@ -222,7 +223,7 @@ def test_the_server_ends_with_the_process_that_started_it() -> None:
         "with running_server() as server: print(server.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=ROOT / "benchmarks", stdout=subprocess.PIPE
+        [sys.executable, "-c", program], cwd=BENCHMARKS, stdout=subprocess.PIPE
     )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())

@@ -1,5 +1,6 @@
 """A technique: one intervention, by its template and its place in the taxonomy."""
 
+import hashlib
 import re
 from typing import Literal
 
@@ -44,6 +45,11 @@ class Technique(BaseModel):
             asked, found = sorted(self.needs), sorted(used)
             raise ValueError(f"needs: says {asked}, but the template's placeholders are {found}")
         return self
+
+    @property
+    def fingerprint(self) -> str:
+        """Version and a digest of the wording, which changes even where the version was left."""
+        return f"{self.version}-{hashlib.sha256(self.template.encode()).hexdigest()[:8]}"
 
     @property
     def needs_letter(self) -> bool:

@@ -31,6 +31,9 @@ from holdfast.results import (
 
 from .settings import Planned, price_of
 
+EXTENSIBLE = ("-T techniques", "-T chains", "content of techniques")
+"""Settings that may differ between runs in one log dir."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -125,8 +128,8 @@ class Running:
         """
         self._check_prices()
         tasks = [study.protocol.task(**study.args) for study in self.studies]
-        for task in tasks:
-            self._check_settings(task)
+        for study, task in zip(self.studies, tasks, strict=True):
+            self._check_settings(study, task)
         budget = Budget(self.max_calls, self.max_tokens, self.max_cost)
         total = (
             len(self.models)
@@ -192,26 +195,28 @@ class Running:
                     remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
                 )
 
-    def _check_settings(self, task: Task) -> None:
+    def _check_settings(self, study: Planned, task: Task) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
         asked = {str(model) for model in self.models}
+        here = study.settings() | task.config.model_dump(exclude_none=True)
+        here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
+        here |= {f"content of {k}": v for k, v in (task.metadata or {}).items()}
+        here["version"] = task.version
         for header in logs_in(self.log_dir):
             spec = header.eval
-            same = spec.dataset.name == task.dataset.name and spec.task == task.name
-            if not same or spec.model not in asked:
+            if (spec.task, spec.dataset.name) != (task.name, task.dataset.name):
                 continue
             there = run_settings(header)
-            here = dict(there) | {f"content of {k}": v for k, v in (task.metadata or {}).items()}
-            here |= {"version": task.version} | task.config.model_dump(exclude_none=True)
-            here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
-            for name, value in here.items():
-                if there.get(name) != value:
-                    raise InputError(
-                        f"holds a run of '{spec.model}' with another setting: {name} was "
-                        f"{_short(there.get(name))}, now it is {_short(value)}",
-                        self.log_dir,
-                        remedy="Use the same setting, or another --log-dir",
-                    )
+            for name, value in here.items() if spec.model in asked else ():
+                # other techniques beside those that are there change no prompt of theirs
+                if name in EXTENSIBLE or there.get(name) == value:
+                    continue
+                raise InputError(
+                    f"holds a run of '{spec.model}' with another setting: {name} was "
+                    f"{_short(there.get(name))}, now it is {_short(value)}",
+                    self.log_dir,
+                    remedy="Use the same setting, or another --log-dir",
+                )
 
     def _left_out(self) -> dict[str, Counter[str]]:
         counts: dict[str, Counter[str]] = {}

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from holdfast.errors import HoldfastError, InputError, did_you_mean
 from holdfast.protocols import PROTOCOLS, FollowupStudy, Protocol
+from holdfast.results import INPUTS
 
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
@@ -69,6 +70,15 @@ class Planned:
     protocol: Protocol
     args: Mapping[str, Any]
     study: FollowupStudy
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting but the inputs, given or default, by the name of ``run_settings``."""
+        parameters = inspect.signature(self.protocol.task).parameters
+        return {
+            f"-T {name}": self.args.get(name, parameter.default)
+            for name, parameter in parameters.items()
+            if name not in INPUTS
+        }
 
 
 def planned(

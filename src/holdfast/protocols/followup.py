@@ -221,7 +221,7 @@ def followup(
             "questions": study.questions.fingerprint,
             "contexts": study.contexts.fingerprint,
             "contexts_from": study.contexts.name,
-            "techniques": {t: study.catalogue[t].version for path in study.paths for t in path},
+            "techniques": {t: study.catalogue[t].fingerprint for p in study.paths for t in p},
         },
         viewer=samples_view(keys),
     )

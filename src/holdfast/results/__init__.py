@@ -3,6 +3,7 @@
 from .measures import BASELINE, FAMILY_AVERAGE, accuracy, errors, flips
 from .turns import (
     FILE_NAME,
+    INPUTS,
     SCHEMA,
     is_ours,
     logs_in,
@@ -19,6 +20,7 @@ __all__ = [
     "BASELINE",
     "FAMILY_AVERAGE",
     "FILE_NAME",
+    "INPUTS",
     "SCHEMA",
     "TABLES",
     "accuracy",

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,12 @@ _UNREAD = {
 
 _SAMPLES_AT_ONCE = 50
 
+_Key = tuple[str | int, int]
+"""Id and epoch of a logged sample."""
+
+INPUTS = ("questions", "contexts", "challenges", "fields")
+"""Settings that name inputs; what counts of them is their content."""
+
 _RUNTIME = ("max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout")
 """Generation settings that cannot change a reply and so do not tell runs apart."""
 
@@ -90,7 +96,10 @@ def run_id(header: EvalLog) -> str:
 
 
 def run_settings(header: EvalLog) -> dict[str, Any]:
-    """The settings behind ``run_id`` by name, sorted."""
+    """The settings behind ``run_id`` by name, sorted.
+
+    Inputs count by their content (in the log's metadata), not by the path they were read from.
+    """
     spec = header.eval
     config = spec.model_generate_config.model_dump(exclude_none=True) | (
         header.plan.config.model_dump(exclude_none=True)
@@ -102,7 +111,7 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
         "dataset": spec.dataset.name,
     }
     settings |= {f"-M {name}": value for name, value in (spec.model_args or {}).items()}
-    settings |= {f"-T {name}": value for name, value in spec.task_args.items()}
+    settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
     settings |= {k: v for k, v in config.items() if k not in _RUNTIME}
     settings |= {f"content of {k}": v for k, v in (spec.metadata or {}).items()}
     return dict(sorted(settings.items()))
@@ -216,32 +225,39 @@ def _first_written(run: tuple[str, list[EvalLog]]) -> tuple[str, str]:
 
 def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     """The rows of one run from its logs, newest first."""
-    finished: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    unfinished: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    chosen: dict[_Key, tuple[bool, EvalLog]] = {}
     order: dict[str, int] = {}
     for log in logs:
         for id in log.eval.dataset.sample_ids or []:
             order.setdefault(str(id), len(order))
-        for sample in _samples(log):
-            key = (str(sample.id), sample.epoch)
-            target = unfinished if sample.error else finished
-            if key not in target:
-                target[key] = _rows(run, log, sample, text=text)
-    rows = [
-        row
-        for key in sorted(finished | unfinished, key=lambda key: (order[key[0]], key[1]))
-        for row in finished.get(key) or unfinished.get(key) or []
-    ]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+        for summary in read_eval_log_sample_summaries(log.location):
+            key, finished = (summary.id, summary.epoch), summary.error is None
+            # of a question logged twice the newest finished record counts, else the newest
+            if key not in chosen or (finished and not chosen[key][0]):
+                chosen[key] = (finished, log)
+    frames = [pl.DataFrame(schema=SCHEMA)]
+    for key_log, keys in _by_log(chosen, order):
+        for start in range(0, len(keys), _SAMPLES_AT_ONCE):
+            # one open file and one event loop for many samples: half the time of one by one;
+            # and a frame for these few: as dicts, the texts of a whole study fill the memory
+            samples = read_eval_log_samples_by_id(
+                key_log.location, keys[start : start + _SAMPLES_AT_ONCE], exclude_fields=_UNREAD
+            )
+            rows = [row for sample in samples for row in _rows(run, key_log, sample, text=text)]
+            frames.append(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+    place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
+    return pl.concat(frames).sort(place, "epoch", maintain_order=True)
 
 
-def _samples(log: EvalLog) -> Iterator[EvalSample]:
-    # one open file and one event loop for many samples: half the time of reading one by one
-    present = [(s.id, s.epoch) for s in read_eval_log_sample_summaries(log.location)]
-    for start in range(0, len(present), _SAMPLES_AT_ONCE):
-        yield from read_eval_log_samples_by_id(
-            log.location, present[start : start + _SAMPLES_AT_ONCE], exclude_fields=_UNREAD
-        )
+def _by_log(
+    chosen: dict[_Key, tuple[bool, EvalLog]], order: dict[str, int]
+) -> list[tuple[EvalLog, list[_Key]]]:
+    """For each log, the records to read from it, in the order of the questions."""
+    logs: dict[str, tuple[EvalLog, list[_Key]]] = {}
+    for key in sorted(chosen, key=lambda key: (order[str(key[0])], key[1])):
+        log = chosen[key][1]
+        logs.setdefault(log.location, (log, []))[1].append(key)
+    return list(logs.values())
 
 
 def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dict[str, Any]]:

@@ -1,0 +1,159 @@
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.questions import (
+    BANK_NAME,
+    SYSTEMS,
+    Question,
+    bank_items,
+    check_questions,
+    exemplars,
+    load_questions,
+)
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+MEDQA = SHARED / "data/medqa"
+
+CONTEXT_FIELDS = ("misleading_context", "alternative_context", "edge_case_context")
+# a mark that ends a sentence, a closing quote or bracket, and the next sentence's first character
+SENTENCE_END = re.compile(r"(?<=[.?!])[\"”’)]?\s+(?=[\"“‘(]?[A-Z0-9])")
+
+
+def normalised(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def texts_of(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for part in value.values() for text in texts_of(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in texts_of(part)]
+    return [value]
+
+
+def test_sixty_questions_with_ids_of_their_own() -> None:
+    ids = [item["id"] for item in bank_items()]
+    assert len(ids) == 60
+    assert len(set(ids)) == 60
+
+
+def test_the_bank_loads_as_a_question_set_without_a_problem() -> None:
+    found, problems = check_questions(BANK_NAME)
+    assert problems == []
+    assert found.left_out == ()
+    assert found.name == "bank"
+    assert found == load_questions("bank")
+    assert [q.id for q in found.questions] == [item["id"] for item in bank_items()]
+    for loaded, item in zip(found.questions, bank_items(), strict=True):
+        fields = ("stem", "options", "gold", "step", "system", "specialty", "subject")
+        assert loaded == Question(
+            id=item["id"], source="bank", **{field: item[field] for field in fields}
+        )
+
+
+def test_two_questions_a_step_for_each_system_of_table_5() -> None:
+    assert len(SYSTEMS) == 15
+    strata = Counter((item["system"], item["step"]) for item in bank_items())
+    assert strata == {(system, step): 2 for system in SYSTEMS for step in ("step1", "step2&3")}
+
+
+def test_the_systems_are_those_of_the_source() -> None:
+    paper = next(SHARED.glob("papers/001_*.txt"), None)
+    if paper is None:
+        pytest.skip("the source document is not there (../shared/papers)")
+    table = paper.read_text("utf-8").split("Table 5: USMLE Medical System Categories")[1]
+    printed = re.findall(r"^\| (\d+) +\| (.+?) +\|$", table, re.MULTILINE)
+    assert [(int(number), name) for number, name in printed] == list(enumerate(SYSTEMS))
+
+
+def test_gold_letters_are_balanced() -> None:
+    assert Counter(item["gold"] for item in bank_items()) == dict.fromkeys("ABCD", 15)
+
+
+def test_an_item_has_four_options_and_every_field() -> None:
+    fields = ("stem", "rationale", "specialty", "subject", "alternative_answer", *CONTEXT_FIELDS)
+    for item in bank_items():
+        assert list(item["options"]) == list("ABCD"), item["id"]
+        assert [f for f in fields if not item[f] or item[f] != item[f].strip()] == [], item["id"]
+
+
+def test_the_second_best_option_is_a_wrong_one() -> None:
+    for item in bank_items():
+        assert item["second_best"] in set(item["options"]) - {item["gold"]}, item["id"]
+
+
+@pytest.mark.parametrize("field", CONTEXT_FIELDS)
+def test_contexts_have_4_to_10_sentences(field: str) -> None:
+    counts = {item["id"]: len(SENTENCE_END.split(item[field])) for item in bank_items()}
+    assert {id: n for id, n in counts.items() if not 4 <= n <= 10} == {}
+    assert [item["id"] for item in bank_items() if not item[field].endswith((".", "?"))] == []
+
+
+@pytest.mark.parametrize("field", CONTEXT_FIELDS)
+def test_contexts_name_no_option_letter(field: str) -> None:
+    letter = re.compile(r"\b(?:[Oo]ption|[Cc]hoice|[Aa]nswer) [A-D]\b|\([A-D]\)")
+    assert [item["id"] for item in bank_items() if letter.search(item[field])] == []
+
+
+def test_contexts_are_all_different() -> None:
+    assert len({item[field] for item in bank_items() for field in CONTEXT_FIELDS}) == 180
+
+
+def test_the_alternative_answer_is_named_in_its_context() -> None:
+    unnamed = [
+        item["id"]
+        for item in bank_items()
+        if normalised(item["alternative_answer"]) not in normalised(item["alternative_context"])
+    ]
+    assert unnamed == []
+
+
+def test_the_alternative_answer_is_no_option() -> None:
+    for item in bank_items():
+        alternative = normalised(item["alternative_answer"])
+        for option in map(normalised, item["options"].values()):
+            assert option not in alternative, item["id"]
+            assert alternative not in option, item["id"]
+
+
+def test_three_replacement_distractors_differ_from_every_option() -> None:
+    for item in bank_items():
+        assert len(item["replacement_distractors"]) == 3, item["id"]
+        texts = [*item["options"].values(), *item["replacement_distractors"]]
+        assert len(set(map(normalised, texts))) == 7, item["id"]
+
+
+def test_stems_are_all_different() -> None:
+    stems = [normalised(item["stem"]) for item in bank_items()]
+    stems += [normalised(exemplar.stem) for exemplar in exemplars()]
+    assert len(set(stems)) == 66
+
+
+def test_six_exemplars_are_kept_apart() -> None:
+    assert len(exemplars()) == 6
+    asked = load_questions("bank").questions
+    assert {e.id for e in exemplars()}.isdisjoint(q.id for q in asked)
+    assert {e.content_hash for e in exemplars()}.isdisjoint(q.content_hash for q in asked)
+    assert len({e.content_hash for e in exemplars()}) == 6
+    assert {e.source for e in exemplars()} == {"bank"}
+    assert {len(e.options) for e in exemplars()} == {4}
+
+
+def test_nothing_in_the_bank_is_a_question_of_medqa() -> None:
+    files = sorted(MEDQA.glob("us_*_options_*.jsonl"))
+    if not files:
+        pytest.skip("the MedQA files are not there (../shared/data/medqa)")
+    published = {
+        normalised(json.loads(line)["question"])
+        for file in files
+        for line in file.read_text("utf-8").splitlines()
+    }
+    assert len(published) > 2000
+    ours = [text for item in bank_items() for text in texts_of(item)]
+    ours += [exemplar.stem for exemplar in exemplars()]
+    assert published.isdisjoint(map(normalised, ours))
