@@ -1,6 +1,7 @@
 """Driving a run: settings held against what is there, progress, budget, outcome."""
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -241,13 +242,17 @@ def _unfinished(logs: Sequence[EvalLog]) -> str:
         summaries = read_eval_log_sample_summaries(log.location)
         asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
         missing += asked - sum(summary.error is None for summary in summaries)
-        reasons.update(
-            " ".join(summary.error.split())[:200] for summary in summaries if summary.error
-        )
+        reasons.update(_reason(summary.error) for summary in summaries if summary.error)
     shown = "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
     return f"{missing} questions are unfinished{': ' if shown else ''}{shown}. " + (
         "The same command goes on from here"
     )
+
+
+def _reason(error: str) -> str:
+    """What went wrong, out of the representation of an exception that the log keeps."""
+    inner = re.fullmatch(r"""\w+\((['"])(.*)\1\)""", error, re.DOTALL)
+    return " ".join((inner[2] if inner else error).split())[:300]
 
 
 def _progress(budget: Budget, total: int) -> Progress:

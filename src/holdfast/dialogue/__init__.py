@@ -1,7 +1,7 @@
 """Dialogue: asking, branching, sharing what was asked before, and reading answers."""
 
 from .budget import Budget, run_budget
-from .conversation import Conversation
+from .conversation import Conversation, GenerationFailedError
 from .extraction import Extraction, Status, extract_answer
 from .gathering import BranchesFailedError, gather
 from .turn import Intervention, Turn
@@ -11,6 +11,7 @@ __all__ = [
     "Budget",
     "Conversation",
     "Extraction",
+    "GenerationFailedError",
     "Intervention",
     "Status",
     "Turn",

@@ -18,6 +18,7 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
+from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import Question, Truth, under_test
 
 from .budget import Budget, run_budget
@@ -32,6 +33,10 @@ _NO_USAGE = {
     "cost": None,
     "latency": None,
 }
+
+
+class GenerationFailedError(HoldfastError):
+    """The model gave no reply: a malfunction, no verdict."""
 
 
 class Conversation:
@@ -105,17 +110,20 @@ class Conversation:
 
         Raises:
             BudgetExceededError: the run's budget is spent.
-            Exception: whatever the provider raises once its retries are used up; the turn is
-                kept in ``turns`` with the status ``error``.
+            GenerationFailedError: the provider gave no reply, its retries used up; the turn is
+                kept in ``turns`` with the status ``error`` and the kind of fault as its rule.
         """
         asked = [*self._messages, ChatMessageUser(content=prompt)]
         key = _digest(self._key, prompt)
         try:
             output = await self._generate(asked, key)
-        except Exception as error:
-            failure = Extraction(None, "error", type(error).__name__)
-            self._keep(Turn(arm, self.interventions, target, key, prompt, "", failure, _NO_USAGE))
+        except BudgetExceededError:
             raise
+        except Exception as error:
+            cause = _cause(error)
+            failure = Extraction(None, "error", type(cause).__name__)
+            self._keep(Turn(arm, self.interventions, target, key, prompt, "", failure, _NO_USAGE))
+            raise GenerationFailedError(_one_line(cause)) from error
         reply = output.completion
         extraction = judged(extract_answer(reply, self.question.options), output.stop_reason)
         turn = Turn(
@@ -152,6 +160,17 @@ class Conversation:
         finally:
             under_test.reset(token)
         return output
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The provider's own error, out of the wrappers of the retries and of Inspect."""
+    attempt = getattr(error, "last_attempt", None)
+    inner = attempt.exception() if attempt is not None else error.__cause__
+    return error if inner is None else _cause(inner)
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _digest(*parts: object) -> str:

@@ -53,7 +53,7 @@ async def gather() -> AsyncIterator[Branches]:
         if isinstance(error, BudgetExceededError):
             raise error
     reasons = "; ".join(
-        str(error) if isinstance(error, BranchesFailedError) else f"{name}: {error!r}"
+        str(error) if isinstance(error, BranchesFailedError) else f"{name}: {error or repr(error)}"
         for name, error in branches.failures
     )
     raise BranchesFailedError(reasons) from branches.failures[0][1]
