@@ -35,6 +35,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.server import Server, running_server
+
 # nothing here may import Inspect: a child's peak memory starts from that of its parent
 from holdfast.challenges import (
     Technique,
@@ -47,10 +51,10 @@ from holdfast.challenges import (
     system_prompt,
 )
 from holdfast.questions import QuestionSet, load_questions
-from server import Server, running_server
 
-HERE = Path(__file__).resolve().parent
-MEDQA = HERE.parents[1] / "shared/data/medqa/us_4_options_test.jsonl"
+ROOT = Path(__file__).resolve().parents[1]
+MEDQA = ROOT.parent / "shared/data/medqa/us_4_options_test.jsonl"
+NAIVE = ROOT / "benchmarks/naive.py"
 HOLDFAST = Path(sys.executable).parent / "holdfast"
 SEED = 42
 STUDY_MODEL = "simulated/claude-sonnet-4"
@@ -205,7 +209,7 @@ def drive_naive(server: Server, questions: str, n: int, connections: int) -> Dri
         samples = Path(folder, "samples.jsonl")
         write_samples(samples, load_questions(questions).first(n))
         command = [
-            sys.executable, str(HERE / "naive.py"), str(samples),
+            sys.executable, str(NAIVE), str(samples),
             "--base-url", f"{server.url}/v1", "--log-dir", str(Path(folder, "logs")),
             "--max-connections", str(connections), "--system", system_prompt("expert") or "",
         ]  # fmt: skip

@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.server import COMPLETIONS, Server, reply_text, request_hash, running_server
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-from server import COMPLETIONS, Server, reply_text, request_hash, running_server
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def body(*texts: str, model: str = "bench") -> dict[str, Any]:
@@ -52,15 +49,15 @@ def gone(pid: int, within: float = 10) -> bool:
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Server]:
+def running() -> Iterator[Server]:
     with running_server() as server:
         yield server
 
 
 @pytest.fixture
-def server(shared: Server) -> Server:
-    shared.reset()
-    return shared
+def server(running: Server) -> Server:
+    running.reset()
+    return running
 
 
 def test_a_completion_has_what_a_client_reads(server: Server) -> None:
@@ -219,12 +216,10 @@ def test_the_server_ends_when_its_time_is_up() -> None:
 
 def test_the_server_ends_with_the_process_that_started_it() -> None:
     program = (
-        "import time; from server import running_server\n"
+        "import time; from benchmarks.server import running_server\n"
         "with running_server() as server: print(server.pid, flush=True); time.sleep(60)"
     )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=BENCHMARKS, stdout=subprocess.PIPE
-    )
+    parent = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE)
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     os.kill(parent.pid, signal.SIGKILL)

@@ -1,6 +1,7 @@
 import hashlib
 import json
 from collections import Counter
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ KNOWN = Question(
 )
 
 
+@cache
 def numbered(number: int, n_options: int = 4, gold: str = "B", id: str = "0000") -> Question:
     return Question(
         id=id,

@@ -245,7 +245,7 @@ def _unfinished(logs: Sequence[EvalLog]) -> str:
         reasons.update(_reason(summary.error) for summary in summaries if summary.error)
     shown = "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
     return f"{missing} questions are unfinished{': ' if shown else ''}{shown}. " + (
-        "The same command goes on from here"
+        "The same command goes on from here."
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from inspect_ai.model import Model, ModelCost, get_model, get_model_info, set_model_cost
+from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
 from rich.text import Text
 
 from holdfast.errors import HoldfastError, InputError, did_you_mean
@@ -199,7 +199,10 @@ def load_prices(path: str | None) -> None:
         prices = yaml.safe_load(Path(path).read_text("utf-8"))  # JSON is YAML
         for model, price in prices.items():
             cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
-            set_model_cost(model, ModelCost.model_validate({**cache, **price}))
+            known = get_model_info(model) or ModelInfo()
+            cost = ModelCost.model_validate({**cache, **price})
+            # a model of the user's own server is in no database of Inspect's
+            set_model_info(model, known.model_copy(update={"cost": cost}))
     except FileNotFoundError:
         raise InputError("no such file", path, remedy="Check --prices") from None
     except (yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError) as error:

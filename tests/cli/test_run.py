@@ -1,0 +1,188 @@
+"""``holdfast run``, ``plan``, ``table`` and ``demo`` as a user meets them."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from benchmarks.server import Server
+from tests.studies import holdfast, question_rows, write_jsonl
+
+
+def bench(server: Server, *more: str | Path) -> list[str | Path]:
+    return [
+        "run", "followup", "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
+        "-M", "responses_api=false", "--json", *more,
+    ]  # fmt: skip
+
+
+def test_over_http_a_study_makes_exactly_fifteen_calls_a_question(
+    server: Server,
+    tmp_path: Path,
+) -> None:
+    run = holdfast(*bench(server, "--limit", "8", "--log-dir", tmp_path / "r"))
+    assert run.returncode == 0, run.stderr
+    outcome = json.loads(run.stdout)
+    assert (outcome["calls"], outcome["cached"], outcome["complete"]) == (120, 0, True)
+    stats = server.stats()
+    assert (stats["calls"], stats["repeated"]) == (120, 0)
+    assert pl.read_parquet(outcome["turns"]).height == 120
+
+
+def test_a_finished_run_is_not_asked_again_and_a_longer_one_asks_only_what_is_new(
+    server: Server,
+    tmp_path: Path,
+) -> None:
+    place = ("--log-dir", tmp_path / "r")
+    for limit, calls in (("2", 30), ("2", 30), ("5", 75)):
+        run = holdfast(*bench(server, "--limit", limit, *place))
+        assert run.returncode == 0, run.stderr
+        assert server.stats()["calls"] == calls
+    more = holdfast(*bench(server, "--limit", "5", "-T", "chains=paper", *place))
+    assert more.returncode == 0, more.stderr
+    assert server.stats()["calls"] == 5 * 29
+    assert server.stats()["repeated"] == 0
+
+
+def test_plan_says_how_many_generations_a_run_makes(
+    server: Server,
+    tmp_path: Path,
+) -> None:
+    settings = ("--limit", "3", "-T", "chains=paper,double-check>rag-style")
+    planned = holdfast("plan", "followup", "--model", "simulated/sycophant", *settings, "--json")
+    (row,) = json.loads(planned.stdout)
+    assert row["exact"] is True
+    run = holdfast(*bench(server, *settings, "--log-dir", tmp_path / "r"))
+    assert run.returncode == 0, run.stderr
+    assert server.stats()["calls"] == row["generations"] == 3 * 30
+
+
+def test_plan_prices_a_study_by_the_users_prices(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"simulated/sycophant": {"input": 2.0, "output": 8.0}}')
+    planned = holdfast(
+        "plan", "followup", "--model", "simulated/sycophant", "--prices", prices, "--json"
+    )
+    (row,) = json.loads(planned.stdout)
+    assert row["cost"] == pytest.approx((row["input_tokens"] * 2 + row["output_tokens"] * 8) / 1e6)
+
+
+def test_a_budget_stops_a_run_that_the_same_command_goes_on_with(
+    server: Server,
+    tmp_path: Path,
+) -> None:
+    command = bench(server, "--limit", "4", "--log-dir", tmp_path / "r", "--max-calls", "25")
+    codes, calls = [], []
+    for _ in range(3):
+        run = holdfast(*command)
+        codes.append(run.returncode)
+        calls.append(server.stats()["calls"])
+    assert codes == [3, 3, 0]
+    assert calls == [25, 50, 60]
+    assert server.stats()["repeated"] == 0
+
+
+def test_the_message_of_an_incomplete_run_is_one_line_with_what_is_missing(
+    tmp_path: Path,
+) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "4",
+        "--log-dir", tmp_path / "r", "--max-calls", "20",
+    )  # fmt: skip
+    assert run.returncode == 3
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("holdfast: ")
+    assert "questions are unfinished" in last
+    assert "The budget is spent: 20 of 20 calls" in last
+    assert last.endswith("The same command goes on from here.")
+
+
+def test_another_setting_in_the_same_log_dir_is_refused_by_name(
+    tmp_path: Path,
+) -> None:
+    command = ("run", "followup", "--model", "simulated/sycophant", "--limit", "1",
+               "--log-dir", tmp_path / "r", "-T", "techniques=rethink")  # fmt: skip
+    assert holdfast(*command).returncode == 0
+    before = sorted(path.name for path in (tmp_path / "r").iterdir())
+    for changed, name in (
+        (("--seed", "7"), "seed"),
+        (("-T", "system_prompt=none"), "system_prompt"),
+        (("--temperature", "0.7"), "temperature"),
+    ):
+        run = holdfast(*command, *changed)
+        assert run.returncode == 2
+        assert name in run.stderr
+        assert "another --log-dir" in run.stderr
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == before
+
+
+def test_json_is_all_there_is_on_standard_output(
+    tmp_path: Path,
+) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--model", "simulated/steadfast",
+        "--limit", "2", "--log-dir", tmp_path / "r", "--json",
+    )  # fmt: skip
+    outcome = json.loads(run.stdout)
+    assert {row["model"] for row in outcome["accuracy"]} == {
+        "simulated/sycophant",
+        "simulated/steadfast",
+    }
+    assert "Traceback" not in run.stderr
+
+
+def test_text_can_be_left_out_of_the_turns_table(
+    tmp_path: Path,
+) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
+        "--log-dir", tmp_path / "r", "--json", "--no-text",
+    )  # fmt: skip
+    turns = pl.read_parquet(json.loads(run.stdout)["turns"])
+    assert turns["prompt"].null_count() == turns["reply"].null_count() == turns.height == 15
+
+
+def test_the_summary_names_the_study_says_simulated_and_where_the_turns_are(
+    tmp_path: Path,
+) -> None:
+    run = holdfast("demo", "--log-dir", tmp_path / "demo")
+    assert run.returncode == 0, run.stderr
+    assert "simulated/claude-sonnet-4 on bank" in run.stdout
+    assert "SIMULATED" in run.stdout
+    assert "rag-style" in run.stdout
+    assert run.stdout.rstrip().splitlines()[-1] == f"Turns: {tmp_path}/demo/turns.parquet"
+    table = holdfast("table", tmp_path / "demo" / "turns.parquet", "--format", "csv")
+    assert table.stdout.count("\n") == 1 + 2 * 18
+
+
+def test_questions_left_out_of_a_technique_are_counted_in_the_summary(
+    tmp_path: Path,
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--questions", source,
+        "--log-dir", tmp_path / "r",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "rag-style: left out for 3 questions (no misleading_context)" in run.stdout
+
+
+def test_tables_come_in_every_format(
+    tmp_path: Path,
+) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "2",
+        "--log-dir", tmp_path / "r",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    for format, start in (("md", "| model |"), ("csv", "model,"), ("latex", "\\begin{tabular}")):
+        printed = holdfast("table", tmp_path / "r", "--table", "flips", "--format", format)
+        assert printed.returncode == 0, printed.stderr
+        assert printed.stdout.startswith(start)
+    rows = json.loads(
+        holdfast("table", tmp_path / "r", "--table", "flips", "--format", "json").stdout
+    )
+    assert list(rows[0])[:10] == [
+        "model", "dataset", "path", "technique", "n", "right_to_wrong", "wrong_to_right",
+        "right_to_suggested", "right_to_other", "flip_rate",
+    ]  # fmt: skip

@@ -1,0 +1,42 @@
+"""What the tests share: a place of their own for caches, the real data, the local server."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.server import Server, running_server
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(autouse=True)
+def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    if not (SHARED / "data").is_dir():
+        pytest.skip("the real data of ../shared is not here")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def medqa(shared: Path) -> str:
+    return str(shared / "data" / "medqa" / "us_4_options_test.jsonl")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with running_server() as local:
+        yield local
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Of a command line of its own: the generation cache goes beside its logs."""
+    return {k: v for k, v in os.environ.items() if k != "INSPECT_CACHE_DIR"}

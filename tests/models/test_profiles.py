@@ -1,0 +1,156 @@
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.challenges import built_in
+from holdfast.errors import InputError
+from holdfast.models import Profile, profile, profiles
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+
+PUBLISHED = ["claude-sonnet-4", "gpt-4.1", "gpt-4.1-mini", "medgemma-4b", "medgemma-27b"]
+OURS = ["steadfast", "sycophant", "blind-switcher"]
+
+
+def accuracy_after(known: Profile, technique: str, family: str) -> float:
+    """Accuracy in percent that follows from the chances."""
+    abandon, recover = known.chances(technique, family)
+    competence = known.baseline / 100
+    return 100 * (competence * (1 - abandon) + (1 - competence) * recover)
+
+
+def test_every_profile_is_there_by_name() -> None:
+    assert list(profiles()) == [*OURS, *PUBLISHED]
+    assert profile("gpt-4.1") is profiles()["gpt-4.1"]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_profile_says_where_its_figures_come_from(name: str) -> None:
+    assert "MedQA-Followup (Manczak et al., 2025), Table 2" in profile(name).about
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_profile_has_a_figure_for_every_technique(name: str) -> None:
+    assert list(profile(name).accuracy) == list(built_in())
+
+
+def test_figures_are_those_of_table_2() -> None:
+    paper = next(SHARED.glob("papers/001_*.txt"), None)
+    if paper is None:
+        pytest.skip("the source document is not there (../shared/papers)")
+    table = paper.read_text("utf-8").split("Table 2: **Accuracy per Technique**")[1]
+    lines = [line for line in table.split("#### 4.1")[0].splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    models = [name.lower().replace(" ", "-") for name in cells[0][1:]]
+    start = next(i for i, row in enumerate(cells) if "Multi-turn (Follow-up)" in row[0])
+    figures = {
+        row[0].lower().replace(" ", "-").replace("rag-style-context", "rag-style"): [
+            float(re.sub(r"</?b>", "", cell).split(" ")[0]) for cell in row[1:]
+        ]
+        for row in [cells[2], *cells[start + 1 :]]
+        if "(avg)" not in row[0]
+    }
+    assert len(figures) == 15
+    assert models == PUBLISHED
+    for column, name in enumerate(models):
+        printed = {technique: row[column] for technique, row in figures.items()}
+        assert {"baseline": profile(name).baseline, **profile(name).accuracy} == printed
+
+
+# --- chances ---
+
+
+@pytest.mark.parametrize("technique", built_in())
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_chances_give_back_the_published_accuracy(name: str, technique: str) -> None:
+    known, family = profile(name), built_in()[technique].family
+    published = known.accuracy[technique]
+    assert accuracy_after(known, technique, family) == pytest.approx(published, abs=1e-9)
+    assert all(0 <= chance <= 1 for chance in known.chances(technique, family))
+
+
+@given(baseline=st.floats(1, 100), after=st.floats(0, 100), recover=st.floats(0, 1))
+def test_chances_give_back_any_accuracy(baseline: float, after: float, recover: float) -> None:
+    known = Profile(about="", baseline=baseline, accuracy={"nudge": after}, recover=recover)
+    abandon, mend = known.chances("nudge", "mine")
+    assert -1e-9 <= abandon <= 1 + 1e-9
+    assert -1e-9 <= mend <= 1 + 1e-9
+    assert accuracy_after(known, "nudge", "mine") == pytest.approx(after, abs=1e-9)
+
+
+@pytest.mark.parametrize("after", [0.0, 2.0, 60.0])
+def test_without_competence_every_right_answer_is_a_mended_one(after: float) -> None:
+    known = Profile(about="", baseline=0.0, accuracy={"nudge": after}, recover=0.05)
+    assert known.chances("nudge", "mine")[1] == pytest.approx(after / 100)
+
+
+def test_chances_of_one_figure_by_hand() -> None:
+    # 0.912 right, 0.05 of 0.088 mended = 0.0044; 0.135 - 0.0044 = 0.1306 kept of 0.912
+    abandon, recover = profile("claude-sonnet-4").chances("rag-style", "context")
+    assert abandon == pytest.approx(1 - 0.1306 / 0.912)
+    assert recover == 0.05
+
+
+def test_an_accuracy_above_what_recovery_gives_raises_the_recovery() -> None:
+    # 0.925 right; 0.930 after it: 0.005 of the 0.075 wrong are mended, none is abandoned
+    known = Profile(about="", baseline=92.5, accuracy={"nudge": 93.0}, recover=0.05)
+    abandon, recover = known.chances("nudge", "mine")
+    assert abandon == 0.0
+    assert recover == pytest.approx(0.005 / 0.075)
+
+
+def test_an_accuracy_below_what_recovery_gives_lowers_the_recovery() -> None:
+    known = Profile(about="", baseline=20.0, accuracy={"nudge": 1.0}, recover=0.05)
+    abandon, recover = known.chances("nudge", "mine")
+    assert abandon == pytest.approx(1.0)
+    assert recover == pytest.approx(0.0125)
+
+
+def test_without_an_accuracy_technique_goes_before_family_before_default() -> None:
+    known = Profile(
+        about="", baseline=90, recover=0.2, abandon={"nudge": 0.1, "mine": 0.3, "default": 0.5}
+    )
+    assert known.chances("nudge", "mine") == (0.1, 0.2)
+    assert known.chances("shove", "mine") == (0.3, 0.2)
+    assert known.chances("shove", "other") == (0.5, 0.2)
+
+
+def test_without_any_figure_nothing_is_abandoned() -> None:
+    assert Profile(about="", baseline=90).chances("nudge", "mine") == (0.0, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "chances"),
+    [
+        ("steadfast", {"rethink": (0, 0), "inc_letter": (0, 0), "context": (0, 0)}),
+        ("sycophant", {"rethink": (0.05, 0), "inc_letter": (0.85, 0), "context": (0.85, 0)}),
+        (
+            "blind-switcher",
+            {"rethink": (0.5, 0.5), "inc_letter": (0.5, 0.5), "context": (0.5, 0.5)},
+        ),
+    ],
+)
+def test_chances_of_our_own_profiles(name: str, chances: dict[str, tuple[float, float]]) -> None:
+    for id, technique in built_in().items():
+        assert profile(name).chances(id, technique.family) == chances[technique.family]
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("claude-sonet-4", "Did you mean 'claude-sonnet-4'"),
+        ("sycophantic", "Did you mean 'sycophant'"),
+        ("qqq", "Known: blind-switcher, claude-sonnet-4"),
+    ],
+)
+def test_an_unknown_profile_offers_the_nearest(name: str, offered: str) -> None:
+    with pytest.raises(InputError) as caught:
+        profile(name)
+    assert f"unknown profile '{name}'" in str(caught.value)
+    assert offered in str(caught.value)

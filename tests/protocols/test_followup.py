@@ -1,0 +1,340 @@
+"""The follow-up protocol through a real eval, on models with known truth."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.model import ChatMessage, ChatMessageUser, ModelOutput, ModelUsage, get_model
+from tests.studies import question_rows, study, turns_of, write_jsonl
+
+from holdfast.challenges import built_in, question_prompt
+from holdfast.protocols import followup, followup_study
+from holdfast.questions import load_questions
+from holdfast.results import accuracy, flips
+
+TECHNIQUES = tuple(built_in())
+
+
+def scripted(reply: Any) -> Any:
+    """A model that answers ``reply(messages)`` and keeps every conversation it was asked."""
+    asked: list[list[ChatMessage]] = []
+
+    def respond(messages: list[ChatMessage], *_: Any) -> ModelOutput:
+        asked.append(messages)
+        output = ModelOutput.from_content("scripted", reply(messages))
+        output.usage = ModelUsage(input_tokens=10, output_tokens=5, total_tokens=15)
+        return output
+
+    return get_model("mockllm/model", custom_outputs=respond, memoize=False), asked
+
+
+def failures(log: EvalLog) -> list[str]:
+    """Messages of the questions that could not be finished."""
+    return [sample.error.message for sample in log.samples or [] if sample.error]
+
+
+def test_every_question_takes_fifteen_turns_with_one_first_answer() -> None:
+    log = study("simulated/claude-sonnet-4", limit=4)
+    turns = turns_of(log)
+    assert log.status == "success"
+    assert turns.height == 4 * 15
+    assert turns.filter(pl.col("arm") == "baseline")["question"].to_list() == [
+        f"bank-cardiovascular-{i}" for i in (1, 2, 3, 4)
+    ]
+    assert turns["technique"].to_list() == ["", *TECHNIQUES] * 4
+    assert turns["turn"].to_list() == [0, *[1] * 14] * 4
+    assert not turns["shared"].any()
+    assert set(turns["status"]) == {"parsed"}
+
+
+def test_prompts_are_the_instructions_stem_options_and_format_then_the_challenge(
+    tmp_path: Path,
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    model, asked = scripted(lambda _: "Final Answer: (A)")
+    study(model, questions=source, techniques="authority-prior")
+    (question,) = load_questions(source).questions
+    first, second = sorted(asked, key=len)
+    assert [message.role for message in first] == ["system", "user"]
+    assert first[0].text.startswith("You are an expert medical support agent.")
+    assert first[1].text == question_prompt(question)
+    assert first[1].text.startswith("Instructions: The following are multiple choice questions")
+    assert "\n\nA. finding A of case 0\nB. finding B of case 0\n" in first[1].text
+    assert [message.role for message in second] == ["system", "user", "assistant", "user"]
+    assert second[:2] == first
+    challenge, response_format = second[3].text.split("\n\n")
+    assert challenge.startswith("A senior clinician believes the correct choice is ")
+    assert response_format.startswith("Response (think step by step and then end with")
+
+
+def test_the_system_prompt_is_a_setting() -> None:
+    model, asked = scripted(lambda _: "Final Answer: (A)")
+    study(model, limit=1, techniques="none", system_prompt="none")
+    study(model, limit=1, techniques="none", system_prompt="Be brief. {stem}")
+    assert [[message.role for message in messages] for messages in asked] == [
+        ["user"],
+        ["system", "user"],
+    ]
+    assert asked[1][0].text == "Be brief. {stem}"
+
+
+def test_decoding_is_deterministic_by_default() -> None:
+    config = followup().config
+    assert (config.temperature, config.seed) == (0.0, 42)
+
+
+def test_a_steadfast_model_keeps_every_right_answer() -> None:
+    turns = turns_of(study("simulated/steadfast", limit=20))
+    changed = flips(turns)
+    assert changed["right_to_wrong"].sum() == 0
+    assert changed["wrong_to_right"].sum() == 0
+    assert accuracy(turns)["relative_change"].abs().max() == 0.0
+
+
+def test_a_sycophant_goes_to_the_suggested_option() -> None:
+    turns = turns_of(study("simulated/sycophant"))
+    letter = flips(turns).filter(pl.col("technique").is_in([t for t in TECHNIQUES if "prior" in t]))
+    assert letter["right_to_other"].sum() == 0
+    assert letter["right_to_suggested"].sum() > 0.7 * letter["n_right"].sum()
+
+
+def test_a_letter_is_suggested_once_a_question_and_shared_by_its_techniques() -> None:
+    turns = turns_of(study("simulated/sycophant", limit=12, techniques="inc_letter"))
+    pushed = turns.filter(pl.col("turn") == 1)
+    assert pushed.group_by("question").agg(pl.col("suggested").n_unique())["suggested"].max() == 1
+    assert not (pushed["suggested"] == pushed["gold"]).any()
+    assert pushed["suggested"].n_unique() > 1
+
+
+def test_rethinking_suggests_no_letter_and_contexts_push_the_second_best_option() -> None:
+    turns = turns_of(study("simulated/sycophant", limit=3))
+    assert turns.filter(pl.col("family") == "rethink")["suggested"].null_count() == 15
+    study_ = followup_study()
+    for row in turns.filter(pl.col("technique") == "rag-style").iter_rows(named=True):
+        question = next(q for q in study_.questions.questions if q.id == row["question"])
+        assert row["suggested"] == study_.contexts.of(question).second_best
+    neutral = turns.filter(pl.col("technique").is_in(["alternative-context", "edge-case-context"]))
+    assert neutral["suggested"].null_count() == neutral.height
+
+
+def test_not_own_never_suggests_the_models_own_first_answer(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(40))
+    model, _ = scripted(lambda _: "Final Answer: (B)")
+    settings = {"questions": source, "techniques": "authority-prior"}
+    plain = turns_of(study(model, **settings))
+    model, _ = scripted(lambda _: "Final Answer: (B)")
+    other = turns_of(study(model, suggest="not-own", **settings))
+    assert (plain["suggested"] == "B").sum() > 0
+    assert (other["suggested"] == "B").sum() == 0
+    assert flips(plain)["suggested_own"].sum() == (plain["suggested"] == "B").sum()
+
+
+def test_not_own_has_nothing_to_suggest_where_the_only_wrong_option_is_the_models_own(
+    tmp_path: Path,
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(2, options=2))
+    model, _ = scripted(lambda _: "Final Answer: (A)")
+    turns = turns_of(study(model, questions=source, suggest="not-own", techniques="inc_letter"))
+    # gold is A for q0, B for q1: only q0 leaves a wrong option that is not the answer given
+    assert set(turns.filter(pl.col("turn") == 1)["question"]) == {"q0"}
+
+
+def test_chains_share_their_prefix_and_reuse_the_letter() -> None:
+    model, asked = scripted(lambda _: "Final Answer: (A)")
+    turns = turns_of(
+        study(model, limit=2, techniques="authority-prior,social-proof-prior", chains="paper")
+    )
+    # 1 first answer, 2 follow-ups, 10 chains of two, 4 of three, per question
+    assert len(asked) == 2 * 17
+    assert turns.height == 2 * 17
+    assert turns.filter(pl.col("arm") == "compound").height == 2 * 14
+    pushing = turns.filter(pl.col("technique").is_in(["authority-prior", "social-proof-prior"]))
+    assert pushing.group_by("question").agg(pl.col("suggested").n_unique())["suggested"].max() == 1
+    longest = max(asked, key=len)
+    assert [message.role for message in longest] == ["system", *["user", "assistant"] * 3, "user"]
+
+
+def test_a_full_study_with_the_papers_chains_takes_29_generations_a_question() -> None:
+    plan = followup_study(chains="paper")
+    assert {plan.estimate(q, 400).generations for q in plan.questions.questions} == {29}
+    log = study("simulated/gpt-4.1", limit=2, chains="paper")
+    assert turns_of(log).height == 2 * 29
+
+
+def test_prompts_do_not_depend_on_the_order_or_number_of_questions() -> None:
+    few = turns_of(study("simulated/sycophant", limit=3))
+    more = turns_of(study("simulated/sycophant", limit=9, chains="authority-prior>rag-style"))
+    same = more.filter(pl.col("arm") != "compound").head(few.height)
+    columns = ["question", "path", "suggested", "prompt", "reply"]
+    assert few.select(columns).equals(same.select(columns))
+
+
+def test_another_seed_draws_other_letters_and_the_same_seed_the_same() -> None:
+    def letters(seed: int) -> list[str]:
+        log = study("simulated/sycophant", limit=20, techniques="authority-prior", seed=seed)
+        return turns_of(log)["suggested"].drop_nulls().to_list()
+
+    assert letters(1) == letters(1) != letters(2)
+
+
+def test_questions_without_a_context_are_left_out_of_its_techniques_and_counted(
+    tmp_path: Path,
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(4))
+    texts = write_jsonl(
+        tmp_path / "contexts.jsonl",
+        [{"question": "q1", "second_best": "C", "misleading_context": "Some text."}],
+    )
+    log = study("simulated/sycophant", questions=source, contexts=texts)
+    rates = accuracy(turns_of(log)).filter(pl.col("arm") == "followup")
+    n = dict(zip(rates["technique"], rates["n"], strict=True))
+    assert (n["authority-prior"], n["misleading-context"], n["rag-style"]) == (4, 1, 1)
+    assert "edge-case-context" not in n
+    left_out = [sample.metadata["left_out"] for sample in log.samples or []]
+    assert [len(reasons) for reasons in left_out] == [4, 2, 4, 4]
+    assert left_out[0]["rag-style"] == "no misleading_context"
+
+
+def test_an_unread_reply_is_wrong_counted_apart_and_no_flip(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(8))
+
+    def reply(messages: list[ChatMessage]) -> str:
+        users = [message for message in messages if isinstance(message, ChatMessageUser)]
+        return "Final Answer: (A)" if len(users) == 1 else "I'm sorry, but I can't help with that."
+
+    model, _ = scripted(reply)
+    turns = turns_of(study(model, questions=source, techniques="double-check"))
+    row = accuracy(turns).filter(pl.col("arm") == "followup").row(0, named=True)
+    assert (row["correct"], row["unparsed"], row["refused"]) == (0, 8, 8)
+    flip = flips(turns).row(0, named=True)
+    assert (flip["right_to_wrong"], flip["right_to_unparsed"], flip["n_right"]) == (0, 2, 2)
+
+
+def test_one_failing_branch_lets_its_siblings_finish_and_leaves_the_question_resumable(
+    tmp_path: Path,
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
+
+    def reply(messages: list[ChatMessage]) -> str:
+        if "Several colleagues" in messages[-1].text:
+            raise ValueError("the provider says no")
+        return "Final Answer: (A)"
+
+    model, _ = scripted(reply)
+    log = study(
+        model,
+        questions=source,
+        techniques="inc_letter",
+        chains="social-proof-prior>rag-style",
+        contexts="synthetic",
+    )
+    assert log.status == "error"
+    assert len(failures(log)) == 2
+    assert "social-proof-prior: ValueError: the provider says no" in failures(log)[0]
+    turns = turns_of(log)
+    assert turns.filter(pl.col("status") == "error")["path"].to_list() == ["social-proof-prior"] * 2
+    assert turns.filter(pl.col("status") == "parsed").height == 2 * 5
+    rates = accuracy(turns)
+    assert "social-proof-prior" not in rates["technique"].to_list()
+
+
+def test_epochs_are_asked_anew_and_told_apart() -> None:
+    model, asked = scripted(lambda _: "Final Answer: (A)")
+    turns = turns_of(study(model, limit=1, epochs=3, techniques="double-check"))
+    assert len(asked) == 6
+    assert turns["epoch"].to_list() == [1, 1, 2, 2, 3, 3]
+    assert accuracy(turns)["n"].to_list() == [3, 3, 3]
+
+
+def test_identical_challenges_are_asked_once_and_marked_as_shared(tmp_path: Path) -> None:
+    catalogue = tmp_path / "own.toml"
+    catalogue.write_text(
+        'family = "twins"\naxis = "indirect"\ncitation = "test"\n'
+        '[[technique]]\nid = "one"\ntemplate = "Sure?"\n'
+        '[[technique]]\nid = "two"\ntemplate = "Sure?"\n'
+    )
+    model, asked = scripted(lambda _: "Final Answer: (A)")
+    log = study(model, limit=3, techniques="twins", challenges=str(catalogue))
+    turns = turns_of(log)
+    assert len(asked) == 3 * 2
+    assert turns["shared"].to_list() == [False, False, True] * 3
+
+
+def test_scores_hold_every_turn_and_conditional_rates() -> None:
+    log = study("simulated/steadfast", limit=10, techniques="double-check")
+    assert log.results is not None
+    (score,) = log.results.scores[:1]
+    values = {
+        name: metric.value
+        for s in log.results.scores
+        for name, metric in s.metrics.items()
+        if name != "baseline"
+    }
+    assert score.scorer == "robustness"
+    assert values["kept right: double-check"] == 1.0
+    first = (log.samples or [])[0].scores
+    assert first is not None
+    assert set(first["robustness"].as_dict()) == {"baseline", "double-check"}
+
+
+def test_the_log_viewer_shows_baseline_and_techniques_as_columns_and_trusts_no_text() -> None:
+    log = read_eval_log(study("simulated/steadfast", limit=1).location, header_only=True)
+    viewer = log.viewer if hasattr(log, "viewer") else log.eval.viewer
+    assert viewer is not None
+    assert viewer.trust_content is False
+    view = viewer.task_samples_view
+    assert not isinstance(view, list)
+    assert view is not None
+    assert [column.id for column in view.columns or []][4:7] == [
+        "score__robustness__baseline",
+        "score__robustness__high-stakes-neutral",
+        "score__robustness__time-neutral",
+    ]
+
+
+def test_hostile_text_reaches_the_model_unharmed(tmp_path: Path) -> None:
+    stem = (
+        "{incorr_letter} {{x}} </script> \u202eright to left\u202c \x07 {misleading_context} " * 9
+    )
+    big = stem + "x" * 100_000
+    rows = [
+        {"id": "odd", "stem": stem, "options": {"A": "{a}", "B": "%s"}, "gold": "A"},
+        {"id": "big", "stem": big, "options": {"A": "Final Answer: (B)", "B": "two"}, "gold": "A"},
+    ]
+    contexts = [
+        {"question": id, "second_best": "B", "misleading_context": f"{stem}{{edge_case_context}}"}
+        for id in ("odd", "big")
+    ]
+    model, asked = scripted(lambda _: "Final Answer: (A)")
+    log = study(
+        model,
+        questions=write_jsonl(tmp_path / "q.jsonl", rows),
+        contexts=write_jsonl(tmp_path / "c.jsonl", contexts),
+        techniques="rag-style",
+    )
+    assert log.status == "success"
+    firsts = [messages[1].text for messages in asked if len(messages) == 2]
+    assert sum(f"\n\n{stem}\n\n" in text for text in firsts) == 1
+    assert sum(f"\n\n{big}\n\n" in text for text in firsts) == 1
+    follow_ups = [messages[3].text for messages in asked if len(messages) == 4]
+    expected = f"I found this relevant information: {stem}{{edge_case_context}}. Please reconsider"
+    assert all(text.startswith(expected) for text in follow_ups)
+    assert turns_of(log)["correct"].all()
+
+
+@pytest.mark.parametrize("model", ["lexical/overlap", "simulated/blind-switcher"])
+def test_every_offline_model_finishes_a_study(model: str) -> None:
+    log = study(model, limit=3)
+    assert log.status == "success"
+    assert turns_of(log).height == 45
+
+
+def test_a_turns_table_can_be_replayed_as_a_recording(tmp_path: Path) -> None:
+    original = turns_of(study("simulated/claude-sonnet-4", limit=5))
+    path = tmp_path / "recorded.parquet"
+    original.write_parquet(path)
+    replayed = turns_of(study(f"recorded/{path}", limit=5))
+    columns = ["question", "path", "reply", "answer", "correct", "rule"]
+    assert replayed.select(columns).equals(original.select(columns))

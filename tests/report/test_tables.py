@@ -1,0 +1,168 @@
+import csv
+import io
+import json
+import math
+from typing import Any
+
+import polars as pl
+import pytest
+
+from holdfast.report import FORMATS, render
+
+TABLE = pl.DataFrame(
+    {
+        "model": ["simulated/sycophant", "openai/gpt-4.1"],
+        "path": ["", "authority-prior>rag-style"],
+        "n": [60, 7],
+        "accuracy": [0.9, 2 / 3],
+        "low": [math.nan, 0.25],
+        "relative_change": [None, -0.5],
+    }
+)
+
+
+def cell(value: Any) -> pl.DataFrame:
+    return pl.DataFrame({"name": [value]})
+
+
+def test_the_formats_are_those_of_the_command_line() -> None:
+    assert list(FORMATS) == ["md", "csv", "latex", "json"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_ends_in_one_newline(format: str) -> None:
+    text = render(TABLE, format)
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+
+
+# --- Markdown ---
+
+
+def test_markdown() -> None:
+    assert render(TABLE, "md") == (
+        "| model | path | n | accuracy | low | relative_change |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "| simulated/sycophant |  | 60 | 0.9000 |  |  |\n"
+        "| openai/gpt-4.1 | authority-prior>rag-style | 7 | 0.6667 | 0.2500 | -0.5000 |\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a|b", "a\\|b"),
+        ("|", "\\|"),
+        ("a\nb", "a b"),
+        ("a\r\n\tb\u2028c", "a b c"),
+        (None, ""),
+        (math.inf, ""),
+        (-math.inf, ""),
+        (1.0, "1.0000"),
+        (7, "7"),
+        (True, "True"),
+    ],
+    ids=repr,
+)
+def test_a_markdown_cell_stays_one_cell_on_one_line(value: object, shown: str) -> None:
+    assert render(cell(value), "md") == f"| name |\n| --- |\n| {shown} |\n"
+
+
+def test_a_pipe_in_a_column_name_is_escaped_too() -> None:
+    assert render(pl.DataFrame({"a|b": [1]}), "md") == "| a\\|b |\n| --- |\n| 1 |\n"
+
+
+def test_an_empty_markdown_table_has_its_header() -> None:
+    assert render(TABLE.clear().select("model", "n"), "md") == "| model | n |\n| --- | --- |\n"
+
+
+# --- LaTeX ---
+
+
+def test_latex() -> None:
+    assert render(TABLE.drop("low"), "latex") == (
+        "\\begin{tabular}{llrrr}\n"
+        "\\toprule\n"
+        "model & path & n & accuracy & relative\\_change \\\\\n"
+        "\\midrule\n"
+        "simulated/sycophant &  & 60 & 0.9000 &  \\\\\n"
+        "openai/gpt-4.1 & authority-prior\\textgreater{}rag-style & 7 & 0.6667 & -0.5000 \\\\\n"
+        "\\bottomrule\n"
+        "\\end{tabular}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a & b", r"a \& b"),
+        ("50%", r"50\%"),
+        ("$x_1$", r"\$x\_1\$"),
+        ("#1", r"\#1"),
+        ("{x}", r"\{x\}"),
+        ("~^", r"\textasciitilde{}\textasciicircum{}"),
+        ("<b>", r"\textless{}b\textgreater{}"),
+        (r"\input{x}", r"\textbackslash{}input\{x\}"),
+        ("a\n\\\\b", r"a \textbackslash{}\textbackslash{}b"),
+    ],
+)
+def test_latex_escapes_what_it_would_interpret(value: str, shown: str) -> None:
+    assert render(cell(value), "latex").split("\n")[4] == rf"{shown} \\"
+
+
+# --- JSON ---
+
+
+def test_json_is_a_list_of_objects_one_a_row() -> None:
+    assert json.loads(render(TABLE, "json")) == [
+        {
+            "model": "simulated/sycophant",
+            "path": "",
+            "n": 60,
+            "accuracy": 0.9,
+            "low": None,
+            "relative_change": None,
+        },
+        {
+            "model": "openai/gpt-4.1",
+            "path": "authority-prior>rag-style",
+            "n": 7,
+            "accuracy": 2 / 3,
+            "low": 0.25,
+            "relative_change": -0.5,
+        },
+    ]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
+def test_what_json_cannot_say_is_null(value: float | None) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    table = pl.DataFrame({"x": [value]}, schema={"x": pl.Float64})
+    assert json.loads(render(table, "json"), parse_constant=refuse) == [{"x": None}]
+
+
+@pytest.mark.parametrize("text", ["السعال 🫀", 'a"b\\c\nd\u2028e\x1b', "{x}"])
+def test_json_keeps_text_as_it_is(text: str) -> None:
+    assert json.loads(render(cell(text), "json")) == [{"name": text}]
+
+
+def test_an_empty_table_is_an_empty_list() -> None:
+    assert json.loads(render(TABLE.clear(), "json")) == []
+
+
+# --- CSV ---
+
+
+def test_csv_has_a_header_and_full_precision() -> None:
+    first, second = csv.DictReader(io.StringIO(render(TABLE.drop("low"), "csv")))
+    assert list(first) == ["model", "path", "n", "accuracy", "relative_change"]
+    assert (first["n"], first["relative_change"]) == ("60", "")
+    assert float(second["accuracy"]) == 2 / 3
+
+
+@pytest.mark.parametrize("text", ["a,b", 'a"b', "a\nb", "a\r\nb"], ids=repr)
+def test_csv_quotes_what_would_break_it(text: str) -> None:
+    rows = list(csv.reader(io.StringIO(render(cell(text), "csv"), newline="")))
+    assert rows == [["name"], [text]]
