@@ -40,7 +40,9 @@ class InputError(HoldfastError):
         )
         sentences = [f"{place}: {self.what}" if place else self.what, self.remedy or ""]
         ended = (s if s.endswith(("?", "!")) else f"{s}." for s in sentences if s)
-        return " ".join(" ".join(ended).split())
+        line = " ".join(" ".join(ended).split())
+        # what is quoted came from a file: it must not steer the terminal
+        return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in line)
 
     def _named_field(self) -> str | None:
         if self.field is None or self.file is None:
