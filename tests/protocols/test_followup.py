@@ -273,7 +273,7 @@ def test_scores_hold_every_turn_and_conditional_rates() -> None:
         if name != "baseline"
     }
     assert score.scorer == "robustness"
-    assert values["kept right: double-check"] == 1.0
+    assert values["double-check (kept right)"] == 1.0
     first = (log.samples or [])[0].scores
     assert first is not None
     assert set(first["robustness"].as_dict()) == {"baseline", "double-check"}

@@ -230,7 +230,7 @@ def followup(
 def _sample(study: FollowupStudy, question: Question) -> Sample:
     return Sample(
         id=question.id,
-        input=question_prompt(question),
+        input=question.stem,
         choices=list(question.options.values()),
         target=question.gold,
         metadata={

@@ -7,7 +7,7 @@ from typing import Any
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import TaskState
 from inspect_ai.util import store
-from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
+from inspect_ai.viewer import ScoreColorScale, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
 from holdfast.dialogue import Turn
 
@@ -59,7 +59,9 @@ def _after(name: str, weight: Callable[[float], float]) -> Metric:
                 given = weight(float(first or 0))
                 right, n = rates.get(key, (0.0, 0.0))
                 rates[key] = (right + given * after, n + given)
-        return {f"{name}: {key}": right / n if n else math.nan for key, (right, n) in rates.items()}
+        return {
+            f"{key} ({name})": right / n if n else math.nan for key, (right, n) in rates.items()
+        }
 
     return compute
 
@@ -89,6 +91,8 @@ def robustness(keys: list[str]) -> Scorer:
 def samples_view(keys: Sequence[str]) -> ViewerConfig:
     """The log viewer's list of samples: question, baseline and techniques as columns."""
     scores = [TaskSamplesColumn.score(SCORER, key) for key in keys]
+    # its ends are set, or a column in which all are right would stay without colour
+    scale = ScoreColorScale(palette="good-high", min=0.0, max=1.0)
     columns = [TaskSamplesColumn(id=id) for id in ("sampleStatus", "sampleId", "input", "target")]
     return ViewerConfig(
         # replies are text to be read, whatever markup they hold
@@ -99,6 +103,6 @@ def samples_view(keys: Sequence[str]) -> ViewerConfig:
             multiline=False,
             compact_scores=True,
             color_scales_enabled=True,
-            score_color_scales={key: "good-high" for key in keys},
+            score_color_scales={key: scale for key in keys},
         ),
     )
