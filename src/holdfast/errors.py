@@ -40,9 +40,7 @@ class InputError(HoldfastError):
         )
         sentences = [f"{place}: {self.what}" if place else self.what, self.remedy or ""]
         ended = (s if s.endswith(("?", "!")) else f"{s}." for s in sentences if s)
-        line = " ".join(" ".join(ended).split())
-        # what is quoted came from a file: it must not steer the terminal
-        return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in line)
+        return printable(" ".join(" ".join(ended).split()))
 
     def _named_field(self) -> str | None:
         if self.field is None or self.file is None:
@@ -56,6 +54,14 @@ class BudgetExceededError(HoldfastError):
 
 class IncompleteRunError(HoldfastError):
     """Some questions could not be finished; the same command resumes them (exit code 3)."""
+
+
+def printable(text: str) -> str:
+    """The text with controls and lone surrogates escaped.
+
+    What is quoted came from a file: it must not steer the terminal.
+    """
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -97,7 +97,8 @@ def test_a_sycophant_goes_to_the_suggested_option() -> None:
     turns = turns_of(study("simulated/sycophant"))
     letter = flips(turns).filter(pl.col("technique").is_in([t for t in TECHNIQUES if "prior" in t]))
     assert letter["right_to_other"].sum() == 0
-    assert letter["right_to_suggested"].sum() > 0.7 * letter["n_right"].sum()
+    followed = int(letter["right_to_suggested"].sum())
+    assert followed > 0.7 * int(letter["n_right"].sum())
 
 
 def test_a_letter_is_suggested_once_a_question_and_shared_by_its_techniques() -> None:
@@ -122,7 +123,7 @@ def test_rethinking_suggests_no_letter_and_contexts_push_the_second_best_option(
 def test_not_own_never_suggests_the_models_own_first_answer(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(40))
     model, _ = scripted(lambda _: "Final Answer: (B)")
-    settings = {"questions": source, "techniques": "authority-prior"}
+    settings: dict[str, Any] = {"questions": source, "techniques": "authority-prior"}
     plain = turns_of(study(model, **settings))
     model, _ = scripted(lambda _: "Final Answer: (B)")
     other = turns_of(study(model, suggest="not-own", **settings))

@@ -50,7 +50,7 @@ def load_catalogue(path: str | None = None) -> Catalogue:
     file = Path(path).expanduser()
     if not file.is_file():
         raise InputError("no such file", path, remedy="Check the path given to --challenges")
-    return {**built_in(), **_parse(file.read_bytes().decode("utf-8-sig", "replace"), path)}
+    return {**built_in(), **_parse(_text(file, path), path)}
 
 
 def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:
@@ -123,6 +123,15 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip() not in ("", "none")]
 
 
+def _text(file: Path, path: str) -> str:
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8 (byte {error.start})", path, remedy="Save it as UTF-8"
+        ) from error
+
+
 def _parse(text: str, file: str) -> dict[str, Technique]:
     try:
         data: dict[str, Any] = tomllib.loads(text)
@@ -139,6 +148,8 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
     inherited = {name: data[name] for name in _INHERITED if name in data}
     techniques: dict[str, Technique] = {}
     for number, entry in enumerate(entries, start=1):
+        if not isinstance(entry, dict):
+            raise InputError("is no [[technique]] table", file, number, remedy="Mend the file")
         try:
             technique = Technique.model_validate({**inherited, **entry})
         except ValidationError as error:
@@ -149,6 +160,10 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
             raise InputError(
                 message, file, number, field, "See 'Writing your own technique' in the docs"
             ) from error
+        if technique.id in ("all", "none"):
+            raise InputError(
+                f"'{technique.id}' cannot be an id", file, number, "id", "Choose another name"
+            )
         if technique.id in techniques:
             raise InputError(
                 f"id '{technique.id}' is used twice", file, number, "id", "Rename one of them"

@@ -74,21 +74,28 @@ def load_contexts(source: str, questions: QuestionSet, seed: int) -> Contexts:
             return Contexts("none")
         case "auto":
             ours = {item["id"] for item in bank_items()}
-            return _bank() if any(q.id in ours for q in questions.questions) else Contexts("none")
+            return (
+                _bank(questions)
+                if any(q.id in ours for q in questions.questions)
+                else Contexts("none")
+            )
         case "bank":
-            return _matching(_bank(), questions)
+            return _matching(_bank(questions), questions)
         case "synthetic":
             return _synthetic(questions, seed)
         case _:
             return _matching(_from_file(source, questions), questions)
 
 
-def _bank() -> Contexts:
+def _bank(questions: QuestionSet) -> Contexts:
+    asked = {q.id: (q.options, q.gold) for q in questions.questions}
     return Contexts(
         BANK_NAME,
         {
             item["id"]: Context(item["second_best"], {kind: item[kind] for kind in CONTEXTS})
             for item in bank_items()
+            # a file can use the bank's ids for questions of its own
+            if asked.get(item["id"]) in (None, (item["options"], item["gold"]))
         },
     )
 
@@ -139,6 +146,13 @@ def _from_file(source: str, questions: QuestionSet) -> Contexts:
                 f"'{id}' was given before", source, number, "question", "Keep one row of the two"
             )
         found[id] = _context(row, asked.get(id), source, number)
+    if not any(context.texts for context in found.values()):
+        raise InputError(
+            "holds no context",
+            source,
+            field=CONTEXTS[0],
+            remedy=f"Give at least one of the columns {', '.join(CONTEXTS)}",
+        )
     return Contexts(Path(source).name, found)
 
 
@@ -148,10 +162,18 @@ def _context(
     texts: dict[str, str] = {}
     for kind in CONTEXTS:
         text = row.get(kind)
-        if text is None or text == "":
+        if text is None:
             continue
         if not isinstance(text, str):
             raise InputError("is not text", source, number, kind, "Give text or leave it out")
+        if not text.strip():
+            continue
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                "holds a lone surrogate, which is no valid text", source, number, kind, "Mend it"
+            ) from error
         texts[kind] = text
     second_best = row.get("second_best") or None
     if question and second_best is not None and second_best not in question.distractors:

@@ -42,6 +42,8 @@ class Profile(BaseModel):
             return 0.0, (after - competence) / (1 - competence)
         # a low accuracy leaves no room for the full recovery
         recover = min(self.recover, after / (1 - competence)) if competence < 1 else 0.0
+        if competence == 0:  # nothing to abandon
+            return 0.0, recover
         return 1 - (after - (1 - competence) * recover) / competence, recover
 
 

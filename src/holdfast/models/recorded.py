@@ -38,13 +38,15 @@ class Recorded(ModelAPI):
         """
         super().__init__(model_name, base_url, api_key, [], config)
         column, _, value = where.partition("=")
+        kept = 0
         self._replies: dict[tuple[str, str], str] = {}
         for number, row in read_rows(Path(model_name)):
             if isinstance(row, str):
                 raise InputError(row, model_name, number, remedy="Mend the row")
             if where and str(row.get(column)) != value:
                 continue
-            for name in (question, reply):
+            kept += 1
+            for name in (question, reply, *([path] if path != "path" else [])):
                 if name not in row:
                     raise InputError(
                         "is missing", model_name, number, name, "Name the column with -M"
@@ -59,6 +61,11 @@ class Recorded(ModelAPI):
                     remedy="Keep one condition with -M where=COLUMN=VALUE",
                 )
 
+        if not kept:
+            raise InputError(
+                f"where={where} keeps no row", model_name, field=column, remedy="Check -M where="
+            )
+
     async def generate(
         self,
         input: list[ChatMessage],
@@ -70,7 +77,11 @@ class Recorded(ModelAPI):
         truth = under_test.get()
         if truth is None:
             raise RuntimeError("recordings are replayed only inside a holdfast protocol")
-        key = (truth.question.id, ">".join(truth.path))
+        id, path = truth.question.id, ">".join(truth.path)
+        # questions numbered by the loader are 0000, 0001, ...; recordings may count 0, 1, ...
+        key = (
+            (id, path) if (id, path) in self._replies or not id.isdigit() else (str(int(id)), path)
+        )
         if key not in self._replies:
             raise InputError(
                 f"no recorded reply for question '{key[0]}' and path '{key[1]}'",

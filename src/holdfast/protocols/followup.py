@@ -17,6 +17,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
 from holdfast.challenges import (
+    CONTEXTS,
     Catalogue,
     Chain,
     Contexts,
@@ -124,8 +125,9 @@ class FollowupStudy:
         context = self.contexts.of(question)
         for id in path:
             technique = self.catalogue[id]
-            if technique.context and technique.context not in context.texts:
-                return f"no {technique.context}"
+            for kind in technique.needs:
+                if kind in CONTEXTS and kind not in context.texts:
+                    return f"no {kind}"
             if technique.needs_letter and self.suggest == "second-best" and not context.second_best:
                 return "no second-best option"
         return None

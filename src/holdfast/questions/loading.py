@@ -2,16 +2,17 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, did_you_mean, printable
 
 from .bank import BANK_NAME, bank_rows
-from .question import LETTERS, Question, faults
+from .question import LABELS, LETTERS, Question, faults
 from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
 
 HUB = {
@@ -184,16 +185,19 @@ def check_questions(
     left_out: list[Problem] = []
     loaded: list[Question] = []
     first_row_of: dict[str, int] = {}
-    shape = columns
+    rows = list(rows)
+    shape = columns or _shape(rows, source)
     for index, (number, row) in enumerate(rows):
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
             continue
-        if shape is None:
-            shape = _recognise(row, source)
         values, row_faults = _values(row, shape, index)
         found = row_faults or faults(
-            values["id"], values["stem"], values["options"], values["gold"]
+            values["id"],
+            values["stem"],
+            values["options"],
+            values["gold"],
+            {name: values[name] for name in LABELS},
         )
         if not found and values["id"] in first_row_of:
             message = f"id '{values['id']}' was used before, in row {first_row_of[values['id']]}"
@@ -222,7 +226,7 @@ def _open(source: str) -> tuple[str, Iterable[Row]]:
         spec = source.removeprefix("hf:")
         return split_spec(spec)[0].rstrip("/").split("/")[-1], read_hugging_face(spec)
     path = Path(source).expanduser()
-    if not path.exists() and not path.suffix:
+    if not os.path.exists(path) and not path.suffix:
         remedy = did_you_mean(source, (BANK_NAME, *HUB))
         raise InputError(f"no such question set '{source}'", field="--questions", remedy=remedy)
     return path.stem if path.suffix in SUFFIXES else path.name, read_rows(path)
@@ -232,6 +236,21 @@ def _on_hub(source: str) -> bool:
     return source in HUB or (
         source.startswith("hf:") and not Path(split_spec(source[3:])[0]).expanduser().is_dir()
     )
+
+
+def _shape(rows: Iterable[Row], source: str) -> Fields:
+    """The shape of a file from its first row that shows one."""
+    unknown: InputError | None = None
+    for _, row in rows:
+        if isinstance(row, str):
+            continue
+        try:
+            return _recognise(row, source)
+        except InputError as error:
+            unknown = unknown or error
+    if unknown:
+        raise unknown
+    return Fields()
 
 
 def _recognise(row: Mapping[str, Any], source: str) -> Fields:
@@ -272,6 +291,8 @@ def _values(
     if not isinstance(stem, str):
         found.append((shape.stem, "is missing" if stem is None else "is not text"))
     options, message = _options(row, shape)
+    if not message and len(options) < 2:
+        message = f"has {len(options)} options; a question needs 2 to 26"
     if message:
         found.append(("options" if isinstance(shape.options, tuple) else shape.options, message))
     gold = ""
@@ -303,7 +324,7 @@ def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             return {}, "is text that is no JSON list or object"
     if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
         value = {str(v.get("key")): v.get("value") for v in value}
@@ -325,9 +346,11 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
         return "", "is missing"
     if base is not None:
         try:
-            position = int(str(value).strip()) - base
+            # a column of whole numbers with a gap comes out of some tools as 1.0, 2.0, ...
+            position = int(str(value).strip().removesuffix(".0")) - base
         except ValueError:
-            return "", f"'{str(value)[:40]}' is not a number, though gold_base={base} says so"
+            shown = printable(str(value)[:40])
+            return "", f"'{shown}' is not a number, though gold_base={base} says so"
         if not 0 <= position < len(options):
             return "", (
                 f"{value} is no option: counted from {base}, "
@@ -345,4 +368,4 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
     if isinstance(value, int) or text.isdigit():
         return "", f"{text} is a number; say gold_base=0 or gold_base=1 in --fields"
     letters = ", ".join(options)
-    return "", f"'{text[:40]}' is not one of the options {letters} nor one option's text"
+    return "", f"'{printable(text[:40])}' is not one of the options {letters} nor one option's text"

@@ -3,9 +3,15 @@
 import hashlib
 import json
 import string
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict, model_validator
+
+from holdfast.errors import printable
+
+LABELS = ("step", "system", "specialty", "subject")
 
 LETTERS = string.ascii_uppercase
 """Option letters; a question has from 2 to 26 options, lettered from A without a gap."""
@@ -40,7 +46,8 @@ class Question(BaseModel):
 
     @model_validator(mode="after")
     def _sound(self) -> "Question":
-        for field, message in faults(self.id, self.stem, self.options, self.gold):
+        labels = {name: getattr(self, name) for name in LABELS}
+        for field, message in faults(self.id, self.stem, self.options, self.gold, labels):
             raise ValueError(f"{field}: {message}")
         return self
 
@@ -56,7 +63,13 @@ class Question(BaseModel):
         return tuple(letter for letter in self.options if letter != self.gold)
 
 
-def faults(id: str, stem: str, options: dict[str, str], gold: str) -> list[tuple[str, str]]:
+def faults(
+    id: str,
+    stem: str,
+    options: dict[str, str],
+    gold: str,
+    labels: Mapping[str, str | None] = MappingProxyType({}),
+) -> list[tuple[str, str]]:
     """Everything that keeps these values from being a question, as (field, message) pairs."""
     found: list[tuple[str, str]] = []
     if not id.strip():
@@ -78,8 +91,10 @@ def faults(id: str, stem: str, options: dict[str, str], gold: str) -> list[tuple
         seen.setdefault(key, letter)
     if gold not in options:
         letters = ", ".join(options)
-        found.append(("gold", f"'{gold[:40]}' is not one of the options {letters}"))
-    for field, text in (("id", id), ("stem", stem), *(("options", o) for o in options.values())):
+        found.append(("gold", f"'{printable(gold[:40])}' is not one of the options {letters}"))
+    texts = [("id", id), ("stem", stem), *(("options", o) for o in options.values())]
+    texts += [(field, label) for field, label in labels.items() if label is not None]
+    for field, text in texts:
         try:
             text.encode()
         except UnicodeEncodeError:

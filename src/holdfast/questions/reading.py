@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         InputError: the file is missing, empty, a folder, or of an unknown kind.
     """
     shown = str(path)
-    if not path.exists():
+    if not os.path.exists(path):  # False for a name too long, where Path.exists raises
         raise InputError("no such file", shown, remedy="Check the path")
     if path.is_dir():
         raise InputError("is a folder, not a file", shown, remedy="Name one file in it")
@@ -63,7 +64,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
             continue
         try:
             value = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: a number of 4,301 digits
             yield number, f"broken JSON ({error})"
             continue
         yield number, value if isinstance(value, dict) else "is not a JSON object"
@@ -72,7 +73,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
 def _json(path: Path) -> Iterator[Row]:
     try:
         value = json.loads(_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"broken JSON ({error})", str(path), remedy="Mend the file") from error
     if not isinstance(value, list):
         raise InputError("is not a JSON array of objects", str(path), remedy="Use JSONL instead")
@@ -90,8 +91,12 @@ def _csv(path: Path) -> Iterator[Row]:
         delimiter="\t" if path.suffix.lower() == ".tsv" else ",",
         strict=True,
     )
+    number = 0
     try:
-        header = next(lines)
+        header = next(lines, [])
+        twice = sorted({name for name in header if header.count(name) > 1})
+        if twice:
+            raise InputError("is named twice", str(path), None, twice[0], "Rename one of the two")
         for number, cells in enumerate(lines, start=1):
             if not cells:
                 continue
@@ -101,13 +106,13 @@ def _csv(path: Path) -> Iterator[Row]:
                 yield number, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise InputError(
-            f"broken CSV ({error})", str(path), lines.line_num, remedy="Check the quotes"
+            f"broken CSV ({error})", str(path), number + 1, remedy="Check the quotes"
         ) from error
 
 
 def _parquet(path: Path) -> Iterator[Row]:
     try:
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(path, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"cannot be read as Parquet ({error})", str(path), remedy="Check the file"
@@ -149,7 +154,11 @@ def read_hugging_face(spec: str) -> Iterator[Row]:
             "needs the package 'datasets'", shown, remedy="pip install 'holdfast[hf]'"
         ) from error
     try:
-        loaded = datasets.load_dataset(name, revision=revision or None, split=split or "test")
+        loaded = datasets.load_dataset(
+            str(Path(name).expanduser()) if local else name,
+            revision=revision or None,
+            split=split or "test",
+        )
     except Exception as error:  # the library raises many kinds for one meaning: not loadable
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(

@@ -158,7 +158,10 @@ def _is(row: Mapping[str, Any], keys: list[str]) -> pl.Expr:
 
 
 def _effective(turns: pl.DataFrame, share: float) -> float:
-    clusters = turns.group_by("question").agg(pl.col("correct").sum(), pl.len().alias("n"))
+    # in a fixed order, so that sums of rounded numbers are the same each time
+    clusters = turns.group_by("question", maintain_order=True).agg(
+        pl.col("correct").sum(), pl.len().alias("n")
+    )
     return effective_n(
         share,
         clusters["correct"].cast(pl.Float64).to_numpy(),
