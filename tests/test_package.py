@@ -39,6 +39,18 @@ def test_inspects_own_command_line_finds_the_task_and_the_models(tmp_path: Path)
     assert len(log.samples or []) == 5
 
 
+def test_bad_input_under_inspects_command_line_shows_its_message(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("inspect"), "eval", "holdfast/followup",
+            "--model", "simulated/sycophant", "-T", "techniques=inc_leter,rag-style",
+        ],
+        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "unknown technique 'inc_leter'" in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", ["simulated/steadfast", "lexical/overlap"])
 def test_every_registered_model_resolves(name: str) -> None:
     assert str(get_model(name, memoize=False)) == name

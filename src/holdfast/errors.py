@@ -9,7 +9,7 @@ class HoldfastError(Exception):
     """Base of every error that the command line shows as a single line (exit code 2)."""
 
 
-@dataclass
+@dataclass(eq=False)
 class InputError(HoldfastError):
     """Something the user handed in cannot be used.
 
@@ -56,12 +56,25 @@ class IncompleteRunError(HoldfastError):
     """Some questions could not be finished; the same command resumes them (exit code 3)."""
 
 
+class InterruptedRunError(HoldfastError):
+    """The user stopped the run; the same command resumes it (exit code 130)."""
+
+    def __str__(self) -> str:
+        """One line."""
+        return "Interrupted. The same command goes on from here."
+
+
 def printable(text: str) -> str:
     """The text with controls and lone surrogates escaped.
 
     What is quoted came from a file: it must not steer the terminal.
     """
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
+def counted(n: int, noun: str) -> str:
+    """``1 question``, ``2 questions``."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -66,6 +66,7 @@ ARGUMENTS = {
     "question set": (["--questions", "bnk"], "Did you mean 'bank'?"),
     "catalogue": (["--challenges", "none.toml"], "no such file"),
     "contexts": (["--contexts", "none.jsonl"], "no such file"),
+    "contexts by name": (["--contexts", "synthetc"], "Did you mean 'synthetic'?"),
     "prices": (["--prices", "none.json"], "no such file"),
     "no price": (["--max-cost", "1"], "no price is known"),
 }

@@ -23,7 +23,7 @@ def test_a_killed_run_ends_with_the_same_turns_and_repeats_nothing_that_was_fini
         def command(log_dir: Path) -> list[str]:
             return [
                 "run", "followup", "--model", "openai/bench", "--model-base-url",
-                f"{server.url}/v1", "-M", "responses_api=false", "--limit", "20", "--json",
+                f"{server.url}/v1", "--limit", "20", "--json",
                 "--max-connections", str(CONNECTIONS), "--log-dir", str(log_dir),
             ]  # fmt: skip
 
@@ -59,3 +59,30 @@ def test_a_killed_run_ends_with_the_same_turns_and_repeats_nothing_that_was_fini
     turns = pl.read_parquet(outcome["turns"])
     measured = ["latency"]
     assert turns.drop(measured).equals(expected.drop(measured))
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_says_so_and_goes_on(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with running_server(latency_ms=30) as server:
+        command = [
+            "run", "followup", "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
+            "--limit", "20", "--json", "--log-dir", str(tmp_path / "r"),
+        ]  # fmt: skip
+        running = subprocess.Popen(
+            [str(HOLDFAST), *command],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        deadline = time.monotonic() + 60
+        while server.stats()["calls"] < 100 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+        assert (running.returncode, out) == (130, "")
+        assert "holdfast: Interrupted. The same command goes on from here." in err
+        assert holdfast_apart(*command, env=environment).returncode == 0
+    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 300

@@ -12,7 +12,7 @@ from tests.studies import holdfast, question_rows, write_jsonl
 def bench(server: Server, *more: str | Path) -> list[str | Path]:
     return [
         "run", "followup", "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
-        "-M", "responses_api=false", "--json", *more,
+        "--json", *more,
     ]  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_the_message_of_an_incomplete_run_is_one_line_with_what_is_missing(
     assert run.returncode == 3
     last = run.stderr.strip().splitlines()[-1]
     assert last.startswith("holdfast: ")
-    assert "questions are unfinished" in last
+    assert "questions unfinished" in last
     assert "The budget is spent: 20 of 20 calls" in last
     assert last.endswith("The same command goes on from here.")
 
@@ -186,3 +186,37 @@ def test_tables_come_in_every_format(
         "model", "dataset", "path", "technique", "n", "right_to_wrong", "wrong_to_right",
         "right_to_suggested", "right_to_other", "flip_rate",
     ]  # fmt: skip
+
+
+def test_plan_needs_neither_key_nor_package_and_says_what_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
+    planned = holdfast(
+        "plan", "followup", "--model", "openai/gpt-4.1", "--questions", source, "--json"
+    )
+    assert planned.returncode == 0, planned.stderr
+    (row,) = json.loads(planned.stdout)
+    assert row["generations"] == 3 * 11
+    assert "rag-style: left out for 3 questions (no misleading_context)" in planned.stderr
+
+
+def test_a_budget_of_tokens_is_overspent_by_little(tmp_path: Path) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "20",
+        "--log-dir", tmp_path / "r", "--max-tokens", "5000", "--json",
+    )  # fmt: skip
+    assert run.returncode == 3
+    assert 5000 <= json.loads(run.stdout)["tokens"] < 6500
+
+
+def test_a_recording_of_simulated_turns_is_still_labelled_simulated(tmp_path: Path) -> None:
+    common = ("run", "followup", "--limit", "2", "--log-dir")
+    first = holdfast(*common, tmp_path / "a", "--model", "simulated/sycophant")
+    assert first.returncode == 0, first.stderr
+    recording = f"recorded/{tmp_path}/a/turns.parquet"
+    replayed = holdfast(*common, tmp_path / "b", "--model", recording)
+    assert replayed.returncode == 0, replayed.stderr
+    assert "[simulated]" in replayed.stdout
+    assert "SIMULATED" in replayed.stdout

@@ -339,3 +339,25 @@ def test_a_turns_table_can_be_replayed_as_a_recording(tmp_path: Path) -> None:
     replayed = turns_of(study(f"recorded/{path}", limit=5))
     columns = ["question", "path", "reply", "answer", "correct", "rule"]
     assert replayed.select(columns).equals(original.select(columns))
+
+
+def test_lists_from_inspects_command_line_are_taken_as_well() -> None:
+    plan = followup_study(
+        techniques=["inc_letter", "rag-style"], chains=["authority-prior>rag-style"]
+    )
+    assert len(plan.techniques) == 6
+    assert plan.chains == (("authority-prior", "rag-style"),)
+
+
+def test_the_letter_recorded_is_the_letter_that_the_prompt_names(tmp_path: Path) -> None:
+    catalogue = tmp_path / "own.toml"
+    catalogue.write_text(
+        'family = "own"\naxis = "direct"\ncitation = "test"\n[[technique]]\nid = "both"\n'
+        'needs = ["misleading_context", "incorr_letter"]\n'
+        'template = "{misleading_context} The author favors {incorr_letter}."\n'
+    )
+    turns = turns_of(
+        study("simulated/sycophant", limit=8, techniques="both", challenges=str(catalogue))
+    ).filter(pl.col("turn") == 1)
+    for row in turns.iter_rows(named=True):
+        assert f"The author favors {row['suggested']}." in row["prompt"]

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, did_you_mean
 from holdfast.questions import BANK_NAME, Question, QuestionSet, bank_items, read_rows
 
 from .suggestion import draw
@@ -83,6 +84,12 @@ def load_contexts(source: str, questions: QuestionSet, seed: int) -> Contexts:
             return _matching(_bank(questions), questions)
         case "synthetic":
             return _synthetic(questions, seed)
+        case _ if not Path(source).suffix and not os.path.exists(source):
+            raise InputError(
+                f"no such contexts '{source}'",
+                field="--contexts",
+                remedy=did_you_mean(source, ("auto", BANK_NAME, SYNTHETIC, "none")),
+            )
         case _:
             return _matching(_from_file(source, questions), questions)
 
@@ -137,6 +144,7 @@ def _from_file(source: str, questions: QuestionSet) -> Contexts:
     for number, row in read_rows(Path(source).expanduser()):
         if isinstance(row, str):
             raise InputError(row, source, number, remedy="Mend the row")
+        _refuse_misspelt(row, source, number)
         id = row.get("question", row.get("id"))
         if id is None:
             raise InputError("is missing", source, number, "question", "Name the question's id")
@@ -154,6 +162,16 @@ def _from_file(source: str, questions: QuestionSet) -> Contexts:
             remedy=f"Give at least one of the columns {', '.join(CONTEXTS)}",
         )
     return Contexts(Path(source).name, found)
+
+
+def _refuse_misspelt(row: Mapping[str, Any], source: str, number: int) -> None:
+    """Other columns are the user's business, but one that almost is a context is a mistake."""
+    for column in row:
+        near = [kind for kind in CONTEXTS if len(column) > 3 and kind.startswith(column[:10])]
+        if column not in CONTEXTS and near and not column.endswith("_answer"):
+            raise InputError(
+                "is no column of contexts", source, number, column, f"Did you mean '{near[0]}'?"
+            )
 
 
 def _context(

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from holdfast.errors import counted
 from holdfast.protocols import Estimate
 
 from . import settings
@@ -45,9 +46,12 @@ def plan(
     }
     settings.load_prices(prices)
     studies = settings.planned(protocols, common, task_args or [])
-    models = settings.models(model)
+    models = settings.checked_names(model)
     rows: list[dict[str, Any]] = []
     for study in studies:
+        for path, reasons in study.left_out(limit).items():
+            for reason, n in reasons.items():
+                sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
         asked = study.study.questions.first(limit).questions
         total = sum(
             (study.study.estimate(question, reply_tokens) for question in asked),
@@ -63,7 +67,7 @@ def plan(
             rows.append(
                 {
                     "protocol": study.name,
-                    "model": str(each),
+                    "model": each,
                     "dataset": study.study.questions.name,
                     "questions": len(asked),
                     "generations": total.generations,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, counted
 
 app = typer.Typer(help="Prepare question files.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -48,13 +48,13 @@ def check(
         sys.stderr.write(f"left out: {left_out}\n")
     if problems:
         rows = len({problem.row for problem in problems})
-        raise InputError(f"{rows} bad rows", source, remedy="Mend them and check again")
+        raise InputError(counted(rows, "bad row"), source, remedy="Mend them and check again")
     if not found.questions:
         raise InputError("holds no question", source, remedy="Give a file with at least one row")
     if not as_json:
         options = sorted({len(question.options) for question in found.questions})
         print(
-            f"{source}: {len(found.questions)} questions with "
+            f"{source}: {counted(len(found.questions), 'question')} with "
             f"{' or '.join(map(str, options))} options"
             + (f", {len(found.left_out)} left out" if found.left_out else ", every row is sound")
         )

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from holdfast.dialogue import Budget, run_budget
-from holdfast.errors import InputError
+from holdfast.errors import InputError, InterruptedRunError, counted
 from holdfast.report import render, summary_table
 from holdfast.results import (
     accuracy,
@@ -85,18 +85,20 @@ class Outcome:
             "run", "model", "dataset", maintain_order=True
         ):
             title = f"{model} on {dataset}"
-            if str(model).startswith("simulated/"):
+            if str(model).startswith("simulated/") or str(model).endswith("[simulated]"):
                 title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
             console.print()
             console.print(summary_table(rows, changes.filter(pl.col("run") == run), title))
         for path, reasons in self.left_out.items():
             for reason, n in reasons.items():
-                console.print(Text(f"{path}: left out for {n} questions ({reason})"))
+                console.print(Text(f"{path}: left out for {counted(n, 'question')} ({reason})"))
         for name, n in self.questions_left_out.items():
-            console.print(Text(f"{name}: {n} questions left out (identical options)"))
+            console.print(Text(f"{name}: {counted(n, 'question')} left out (identical options)"))
         for row in errors(self.table).iter_rows(named=True):
             where = row["path"] or "first answer"
-            console.print(Text(f"{row['model']}, {where}: {row['n']} turns failed ({row['rule']})"))
+            console.print(
+                Text(f"{row['model']}, {where}: {counted(row['n'], 'turn')} failed ({row['rule']})")
+            )
         spent = f"{self.budget.calls} calls, {self.budget.cached} from the cache"
         spent += f", {self.budget.tokens} tokens"
         if self.budget.cost:
@@ -126,6 +128,7 @@ class Running:
 
         Raises:
             InputError: the log dir holds a run with other settings, or a price is missing.
+            InterruptedRunError: the user stopped it.
         """
         self._check_prices()
         tasks = [study.protocol.task(**study.args) for study in self.studies]
@@ -144,28 +147,33 @@ class Running:
         with _progress(budget, total):
             token = run_budget.set(budget)
             try:
-                complete, logs = self._eval(tasks)
+                self._eval(tasks)
+            except KeyboardInterrupt:
+                # not left to the command line's framework, which would end it without a word
+                raise InterruptedRunError from None
             finally:
                 run_budget.reset(token)
-        turns = write_turns(self.log_dir, text=self.text)
+        turns, logs = write_turns(self.log_dir, text=self.text), self._logs()
+        if any(log.status == "cancelled" for log in logs):
+            raise InterruptedRunError
         return Outcome(
             self.log_dir,
             turns,
             budget,
             turns_table([turns], text=False),
-            self._left_out(),
+            {path: n for study in self.studies for path, n in study.left_out(self.limit).items()},
             {
                 study.study.questions.name: len(study.study.questions.left_out)
                 for study in self.studies
                 if study.study.questions.left_out
             },
-            "" if complete else _unfinished(logs),
+            _unfinished(logs),
         )
 
-    def _eval(self, tasks: list[Task]) -> tuple[bool, list[EvalLog]]:
+    def _eval(self, tasks: list[Task]) -> None:
         # standard output is for results alone
         with redirect_stdout(sys.stderr):
-            return eval_set(
+            eval_set(
                 tasks,
                 log_dir=self.log_dir,
                 model=list(self.models),
@@ -186,6 +194,20 @@ class Running:
                 acp_server=False,
                 **self.generation,
             )
+
+    def _logs(self) -> list[EvalLog]:
+        """Headers of this run's logs, the newest of each study and model."""
+        # what the framework returns leaves out a run that was interrupted
+        newest: dict[tuple[int, str], EvalLog] = {}
+        asked = {str(model) for model in self.models}
+        for header in logs_in(self.log_dir):
+            there = run_settings(header)
+            for number, study in enumerate(self.studies):
+                same = study.settings().items() <= there.items()
+                same = same and header.eval.dataset.name == study.study.questions.name
+                if same and header.eval.model in asked:
+                    newest.setdefault((number, header.eval.model), header)
+        return list(newest.values())
 
     def _check_prices(self) -> None:
         for model in self.models:
@@ -219,32 +241,24 @@ class Running:
                     remedy="Use the same setting, or another --log-dir",
                 )
 
-    def _left_out(self) -> dict[str, Counter[str]]:
-        counts: dict[str, Counter[str]] = {}
-        for study in self.studies:
-            for question in study.study.questions.first(self.limit).questions:
-                for path, reason in study.study.left_out(question).items():
-                    counts.setdefault(path, Counter())[reason] += 1
-        return counts
-
 
 def _short(value: object) -> str:
     return repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
 
 
 def _unfinished(logs: Sequence[EvalLog]) -> str:
-    """How many questions are missing, and the commonest reasons."""
+    """How many questions are missing and the commonest reasons; empty where none is."""
     reasons: Counter[str] = Counter()
     missing = 0
     for log in logs:
-        if log.status == "success":
-            continue
         summaries = read_eval_log_sample_summaries(log.location)
         asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
         missing += asked - sum(summary.error is None for summary in summaries)
         reasons.update(_reason(summary.error) for summary in summaries if summary.error)
-    shown = "; ".join(f"{n} x {reason}" for reason, n in reasons.most_common(3))
-    return f"{missing} questions are unfinished{': ' if shown else ''}{shown}. " + (
+    if not missing:
+        return ""
+    shown = "; ".join(f"{n} x {reason.rstrip('.')}" for reason, n in reasons.most_common(3))
+    return f"{counted(missing, 'question')} unfinished{': ' if shown else ''}{shown}. " + (
         "The same command goes on from here."
     )
 

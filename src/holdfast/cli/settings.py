@@ -2,6 +2,7 @@
 
 import inspect
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ PROVIDERS = (
 )  # fmt: skip
 """Providers offered when a name is not known; Inspect has more."""
 
+OFFLINE = ("simulated/", "lexical/", "recorded/")
+"""Models that need neither key nor network."""
+
 Protocols = Annotated[
     list[str], typer.Argument(metavar="PROTOCOL", help="Protocols to run: followup.")
 ]
@@ -37,7 +41,7 @@ FieldMap = Annotated[
     typer.Option("--fields", help="Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1"),
 ]
 ContextSource = Annotated[
-    str, typer.Option("--contexts", help="auto, synthetic, none, or a file of contexts.")
+    str, typer.Option("--contexts", help="auto, bank, synthetic, none, or a file of contexts.")
 ]
 ChallengeFile = Annotated[
     str | None, typer.Option("--challenges", help="TOML file with techniques of your own.")
@@ -79,6 +83,14 @@ class Planned:
             for name, parameter in parameters.items()
             if name not in INPUTS
         }
+
+    def left_out(self, limit: int | None) -> dict[str, Counter[str]]:
+        """By technique path, how many questions lack what it needs, and what that is."""
+        counts: dict[str, Counter[str]] = {}
+        for question in self.study.questions.first(limit).questions:
+            for path, reason in self.study.left_out(question).items():
+                counts.setdefault(path, Counter())[reason] += 1
+        return counts
 
 
 def planned(
@@ -157,7 +169,11 @@ def models(
     for name in dict.fromkeys(names):
         provider = name.partition("/")[0]
         try:
-            found.append(get_model(name, base_url=base_url, memoize=False, **args))
+            found.append(
+                get_model(
+                    name, base_url=base_url, memoize=False, **_chat(provider, base_url) | args
+                )
+            )
         except HoldfastError:
             raise
         except Exception as error:  # each provider raises its own kinds for a name it can't serve
@@ -173,6 +189,27 @@ def models(
                 else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
             ) from error
     return found
+
+
+def _chat(provider: str, base_url: str | None) -> dict[str, Any]:
+    """A server of the user's own speaks chat completions, whatever OpenAI itself prefers."""
+    own = base_url or os.environ.get("OPENAI_BASE_URL")
+    return {"responses_api": False} if provider == "openai" and own else {}
+
+
+def checked_names(names: Sequence[str]) -> list[str]:
+    """Model names for a command that calls none, so that it needs neither key nor package.
+
+    Raises:
+        InputError: Inspect knows no such provider, or there is no such offline model.
+    """
+    for name in names:
+        try:
+            models([name])
+        except InputError as error:
+            if name.startswith(OFFLINE) or "not recognized" in error.what:
+                raise
+    return list(dict.fromkeys(names)) or [str(model) for model in models(names)]
 
 
 def _model_arg(argument: str) -> tuple[str, Any]:
@@ -213,7 +250,7 @@ def load_prices(path: str | None) -> None:
         ) from error
 
 
-def price_of(model: Model) -> ModelCost | None:
+def price_of(model: Model | str) -> ModelCost | None:
     """Dollars per million tokens, None where no price is known."""
     info = get_model_info(model)
     return info.cost if info else None

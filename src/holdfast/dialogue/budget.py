@@ -23,8 +23,10 @@ class Spending:
 class Budget:
     """Counts what is spent and refuses a request that would go past a limit.
 
-    Only requests that reach a provider count; cached ones are free. Calls are held exactly;
-    tokens and cost to within the requests in flight, whose size is not known before.
+    Only requests that reach a provider count; cached ones are free. Calls are held exactly.
+    What a request will cost in tokens or dollars is not known before, so each in flight is
+    reckoned at the dearest so far, and the first goes alone: such a budget is held to within
+    about one request.
 
     Attributes:
         max_calls: most requests, None for no limit.
@@ -42,6 +44,7 @@ class Budget:
     tokens: int = 0
     cost: float = 0.0
     failed: int = 0
+    _largest: tuple[int, float] = (0, 0.0)
     _in_flight: int = 0
     _settled: anyio.Event = field(default_factory=anyio.Event)
 
@@ -76,16 +79,21 @@ class Budget:
         else:
             self.calls += 1
             if spending.usage is not None:
-                self.tokens += spending.usage.total_tokens
-                self.cost += spending.usage.total_cost or 0.0
+                tokens, cost = spending.usage.total_tokens, spending.usage.total_cost or 0.0
+                self.tokens += tokens
+                self.cost += cost
+                self._largest = (max(self._largest[0], tokens), max(self._largest[1], cost))
         if self.on_turn:
             self.on_turn(self)
 
     def _at_limit(self, ahead: int = 0) -> bool:
+        tokens, cost = self._largest
+        measured = self.max_tokens is not None or self.max_cost is not None
         return (
             (self.max_calls is not None and self.calls + ahead >= self.max_calls)
-            or (self.max_tokens is not None and self.tokens >= self.max_tokens)
-            or (self.max_cost is not None and self.cost >= self.max_cost)
+            or (self.max_tokens is not None and self.tokens + ahead * tokens >= self.max_tokens)
+            or (self.max_cost is not None and self.cost + ahead * cost >= self.max_cost)
+            or (measured and ahead > 0 and self.calls == 0)
         )
 
     def _spent(self) -> str:

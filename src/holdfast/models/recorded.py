@@ -36,9 +36,8 @@ class Recorded(ModelAPI):
         Raises:
             InputError: the file cannot be read, lacks a column, or answers a turn twice.
         """
-        super().__init__(model_name, base_url, api_key, [], config)
         column, _, value = where.partition("=")
-        kept = 0
+        kept, simulated = 0, False
         self._replies: dict[tuple[str, str], str] = {}
         for number, row in read_rows(Path(model_name)):
             if isinstance(row, str):
@@ -46,6 +45,7 @@ class Recorded(ModelAPI):
             if where and str(row.get(column)) != value:
                 continue
             kept += 1
+            simulated |= str(row.get("model")).startswith("simulated/")
             for name in (question, reply, *([path] if path != "path" else [])):
                 if name not in row:
                     raise InputError(
@@ -61,6 +61,9 @@ class Recorded(ModelAPI):
                     remedy="Keep one condition with -M where=COLUMN=VALUE",
                 )
 
+        # simulated results say so wherever they appear, in a recording too
+        name = f"{model_name} [simulated]" if simulated else model_name
+        super().__init__(name, base_url, api_key, [], config)
         if not kept:
             raise InputError(
                 f"where={where} keeps no row", model_name, field=column, remedy="Check -M where="

@@ -144,13 +144,13 @@ def _paths(tree: Tree, prefix: Chain = ()) -> list[Chain]:
 def followup_study(
     questions: str = "bank",
     contexts: str = "auto",
-    techniques: str = "all",
-    chains: str = "none",
+    techniques: str | list[str] = "all",
+    chains: str | list[str] = "none",
     suggest: str = "per-question",
     system_prompt: str = "expert",
     seed: int = 42,
     challenges: str | None = None,
-    fields: str | None = None,
+    fields: str | list[str] | None = None,
 ) -> FollowupStudy:
     """Resolve the settings of a study; those of ``followup`` with the same names.
 
@@ -158,10 +158,10 @@ def followup_study(
         InputError: a setting names something unknown, or a file cannot be used.
     """
     catalogue = load_catalogue(challenges)
-    chosen = choose(catalogue, techniques)
-    linked = choose_chains(catalogue, chains)
+    chosen = choose(catalogue, _listed(techniques))
+    linked = choose_chains(catalogue, _listed(chains))
     rule = suggest_rule(suggest)
-    asked = load_questions(questions, Fields.parse(fields) if fields else None)
+    asked = load_questions(questions, Fields.parse(_listed(fields)) if fields else None)
     return FollowupStudy(
         questions=asked,
         contexts=load_contexts(contexts, asked, seed),
@@ -174,17 +174,22 @@ def followup_study(
     )
 
 
+def _listed(value: str | list[str]) -> str:
+    """The value as one text: Inspect's own command line splits at commas."""
+    return value if isinstance(value, str) else ",".join(map(str, value))
+
+
 @task
 def followup(
     questions: str = "bank",
     contexts: str = "auto",
-    techniques: str = "all",
-    chains: str = "none",
+    techniques: str | list[str] = "all",
+    chains: str | list[str] = "none",
     suggest: str = "per-question",
     system_prompt: str = "expert",
     seed: int = 42,
     challenges: str | None = None,
-    fields: str | None = None,
+    fields: str | list[str] | None = None,
     reasoning_history: str = "none",
 ) -> Task:
     """MedQA-Followup: does the first answer survive a challenge?
@@ -336,6 +341,6 @@ def _intervention(
     study: FollowupStudy, question: Question, technique: Technique, letter: str | None
 ) -> Intervention:
     # misleading contexts argue for the generator's second-best option without naming its letter
-    if technique.context == "misleading_context":
+    if not technique.needs_letter and technique.context == "misleading_context":
         letter = study.contexts.of(question).second_best
     return Intervention(technique.id, technique.family, technique.axis, technique.depth, letter)

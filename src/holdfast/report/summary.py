@@ -21,7 +21,7 @@ def summary_table(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Ta
         "Given up: of the right first answers, the share that became wrong "
         "(to the suggested option / to another). Unread: replies with no readable answer."
     )
-    table.add_column("Challenge")
+    table.add_column("Challenge", overflow="fold", min_width=24)
     for column in ("n", "Accuracy %", "95% interval", "Change %", "Given up %", "Sugg./other"):
         table.add_column(column, justify="right")
     table.add_column("Unread", justify="right")
@@ -42,7 +42,11 @@ def summary_table(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Ta
             elif row["arm"] == "compound":
                 table.add_row("compounding", style="bold")
         previous = block
-        name = "first answer" if row["arm"] == "baseline" else f"  {row['path']}"
+        name = (
+            "first answer"
+            if row["arm"] == "baseline"
+            else "  " + str(row["path"]).replace(">", " > ")
+        )
         table.add_row(*_cells(name, row, by_path.get(row["path"])))
     return table
 
