@@ -321,7 +321,7 @@ def compare(
         The median figures of each, their ratios, and the figures of every round.
     """
     taken: dict[str, list[Drive]] = {"holdfast": [], "naive": []}
-    with running_server(latency_ms=latency_ms) as server:
+    with running_server(latency_ms=latency_ms, lifetime=3600.0 * rounds) as server:
         for _ in range(rounds):
             taken["holdfast"].append(drive_holdfast(server, questions, n, connections))
             taken["naive"].append(drive_naive(server, questions, n, connections))

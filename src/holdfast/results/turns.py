@@ -75,6 +75,7 @@ _UNREAD = {
 """Fields of a logged sample that the table has no use for."""
 
 _SAMPLES_AT_ONCE = 50
+_ROWS_AT_ONCE = 4096
 
 _Key = tuple[str | int, int]
 """Id and epoch of a logged sample."""
@@ -163,7 +164,7 @@ def write_turns(log_dir: str, *, text: bool = True) -> str:
     frame = _logs(logs_in(log_dir), text=text)
     path = Path(log_dir) / FILE_NAME
     partial = path.with_name(f".{FILE_NAME}.partial")
-    frame.write_parquet(partial, compression="zstd")
+    frame.write_parquet(partial, compression="zstd", row_group_size=_ROWS_AT_ONCE)
     partial.replace(path)
     return str(path)
 
@@ -190,7 +191,8 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
 
 def _table(path: Path, *, text: bool) -> pl.DataFrame:
     try:
-        frame = pl.read_parquet(path)
+        scan = pl.scan_parquet(path, glob=False)
+        frame = (scan if text else scan.drop(TEXTS, strict=False)).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"cannot be read as a turns table ({error})", str(path), remedy="Check the file"
@@ -205,8 +207,7 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
             remedy="Give a turns table written by this version of holdfast",
         )
     absent = [pl.lit(None, pl.String()).alias(name) for name in TEXTS if name not in frame.columns]
-    frame = frame.with_columns(absent).select(*SCHEMA).cast(SCHEMA)
-    return frame if text else frame.with_columns(pl.lit(None, pl.String()).alias(t) for t in TEXTS)
+    return frame.with_columns(absent).select(*SCHEMA).cast(SCHEMA)
 
 
 def _logs(headers: list[EvalLog], *, text: bool) -> pl.DataFrame:
@@ -245,6 +246,8 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
             )
             rows = [row for sample in samples for row in _rows(run, key_log, sample, text=text)]
             frames.append(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+    if len(logs) == 1:
+        return pl.concat(frames)  # in order already; sorting would copy every text
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
     return pl.concat(frames).sort(place, "epoch", maintain_order=True)
 
