@@ -28,7 +28,6 @@ from holdfast.results import (
     flips,
     logs_in,
     run_settings,
-    turns_table,
     write_turns,
 )
 
@@ -155,14 +154,14 @@ class Running:
                 raise InterruptedRunError from None
             finally:
                 run_budget.reset(token)
-        turns, logs = write_turns(self.log_dir, text=self.text), self._logs()
+        (turns, table), logs = write_turns(self.log_dir, text=self.text), self._logs()
         if any(log.status == "cancelled" for log in logs):
             raise InterruptedRunError
         return Outcome(
             self.log_dir,
             turns,
             budget,
-            turns_table([turns], text=False),
+            table,
             {path: n for study in self.studies for path, n in study.left_out(self.limit).items()},
             {
                 study.study.questions.name: len(study.study.questions.left_out)

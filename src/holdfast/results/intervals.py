@@ -1,10 +1,10 @@
 """Intervals. The one place where they are computed."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def wilson(correct: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Flo
     Returns:
         Lower and upper bounds in 0 to 1, each of shape (k,).
     """
-    z = float(ndtri(0.5 + level / 2))
+    z = NormalDist().inv_cdf(0.5 + level / 2)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = correct / n
         center = (share + z**2 / (2 * n)) / (1 + z**2 / n)

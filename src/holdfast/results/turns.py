@@ -155,18 +155,18 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
 
 
-def write_turns(log_dir: str, *, text: bool = True) -> str:
+def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
     """Derive the turns table of a local log dir and leave it there.
 
     Returns:
-        Its path.
+        Its path, and the table without texts.
     """
     frame = _logs(logs_in(log_dir), text=text)
     path = Path(log_dir) / FILE_NAME
     partial = path.with_name(f".{FILE_NAME}.partial")
     frame.write_parquet(partial, compression="zstd", row_group_size=_ROWS_AT_ONCE)
     partial.replace(path)
-    return str(path)
+    return str(path), frame.drop(TEXTS)
 
 
 def _source(source: str, *, text: bool) -> pl.DataFrame:
