@@ -2,17 +2,18 @@
 
 import re
 
-from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput
-from inspect_ai.tool import ToolChoice, ToolInfo
+from inspect_ai.model import ChatMessage, GenerateConfig
 
 from holdfast.errors import InputError
-from holdfast.questions import under_test
+from holdfast.questions import Truth
 
-from .simulated import output
+from .local import Local
 
 
-class Lexical(ModelAPI):
+class Lexical(Local):
     """Answers the option that shares most of its words with what the user has said."""
+
+    provider = "lexical"
 
     def __init__(
         self,
@@ -35,26 +36,15 @@ class Lexical(ModelAPI):
                 remedy="Use lexical/overlap",
             )
 
-    async def generate(
-        self,
-        input: list[ChatMessage],
-        tools: list[ToolInfo],
-        tool_choice: ToolChoice,
-        config: GenerateConfig,
-    ) -> ModelOutput:
+    def reply(
+        self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
+    ) -> tuple[str, None]:
         """The option with the largest share of its words in stem and challenges; ties go to A."""
-        truth = under_test.get()
-        if truth is None:
-            raise RuntimeError("lexical models answer only inside a holdfast protocol")
         question = truth.question
-        challenges = [message.text for message in input if message.role == "user"][1:]
+        challenges = [message.text for message in messages if message.role == "user"][1:]
         said = _words(" ".join([question.stem, *challenges]))
         best = max(question.options, key=lambda letter: _share(question.options[letter], said))
-        return output("lexical/overlap", input, f"Final Answer: ({best})")
-
-    def max_connections(self) -> int:
-        """No connection is made, so none is waited for."""
-        return 1000
+        return f"Final Answer: ({best})", None
 
 
 def _words(text: str) -> set[str]:

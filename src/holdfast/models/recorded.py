@@ -2,22 +2,23 @@
 
 from pathlib import Path
 
-from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput
-from inspect_ai.tool import ToolChoice, ToolInfo
+from inspect_ai.model import ChatMessage, GenerateConfig
 
 from holdfast.errors import InputError
-from holdfast.questions import read_rows, under_test
+from holdfast.questions import Truth, read_rows
 
-from .simulated import output
+from .local import Local
 
 
-class Recorded(ModelAPI):
+class Recorded(Local):
     """Replies by question id and path, from a turns table or a file with those columns.
 
     Model arguments (``-M``) name other columns: ``question``, ``path``, ``reply``; a file without
     the path column holds first replies only. ``where=COLUMN=VALUE`` keeps the rows of one model
     or condition.
     """
+
+    provider = "recorded"
 
     def __init__(
         self,
@@ -69,17 +70,10 @@ class Recorded(ModelAPI):
                 f"where={where} keeps no row", model_name, field=column, remedy="Check -M where="
             )
 
-    async def generate(
-        self,
-        input: list[ChatMessage],
-        tools: list[ToolInfo],
-        tool_choice: ToolChoice,
-        config: GenerateConfig,
-    ) -> ModelOutput:
+    def reply(
+        self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
+    ) -> tuple[str, None]:
         """The recorded reply to the turn under way."""
-        truth = under_test.get()
-        if truth is None:
-            raise RuntimeError("recordings are replayed only inside a holdfast protocol")
         id, path = truth.question.id, ">".join(truth.path)
         # questions numbered by the loader are 0000, 0001, ...; recordings may count 0, 1, ...
         key = (
@@ -91,8 +85,4 @@ class Recorded(ModelAPI):
                 self.model_name,
                 remedy="Leave the technique out with -T techniques=... or record it",
             )
-        return output(f"recorded/{self.model_name}", input, self._replies[key])
-
-    def max_connections(self) -> int:
-        """No connection is made, so none is waited for."""
-        return 1000
+        return self._replies[key], None

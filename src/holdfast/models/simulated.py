@@ -9,21 +9,16 @@ import hashlib
 import math
 
 from inspect_ai.model import (
-    ChatCompletionChoice,
     ChatMessage,
-    ChatMessageAssistant,
     GenerateConfig,
     Logprob,
     Logprobs,
-    ModelAPI,
-    ModelOutput,
-    ModelUsage,
     TopLogprob,
 )
-from inspect_ai.tool import ToolChoice, ToolInfo
 
-from holdfast.questions import Question, Truth, under_test
+from holdfast.questions import Question, Truth
 
+from .local import Local
 from .profile import profile
 
 _WORDINGS = (
@@ -40,8 +35,10 @@ _CONFIDENCE = 0.85
 """Probability given to the answer's letter; the other options share the rest."""
 
 
-class Simulated(ModelAPI):
+class Simulated(Local):
     """The responder of one profile."""
+
+    provider = "simulated"
 
     def __init__(
         self,
@@ -59,17 +56,10 @@ class Simulated(ModelAPI):
         super().__init__(model_name, base_url, api_key, [], config)
         self.profile = profile(model_name)
 
-    async def generate(
-        self,
-        input: list[ChatMessage],
-        tools: list[ToolInfo],
-        tool_choice: ToolChoice,
-        config: GenerateConfig,
-    ) -> ModelOutput:
-        """The reply of the profile to the turn under way."""
-        truth = under_test.get()
-        if truth is None:
-            raise RuntimeError("simulated models answer only inside a holdfast protocol")
+    def reply(
+        self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
+    ) -> tuple[str, Logprobs | None]:
+        """What the profile says to the turn under way, in one of several wordings."""
         letter = self._answer(truth, config.seed or 0)
         option = truth.question.options[letter]
         wording = _WORDINGS[
@@ -77,16 +67,7 @@ class Simulated(ModelAPI):
         ]
         # str.format never looks inside the texts that it fills in
         text = wording.format(letter=letter, text=_without_markup(option))
-        return output(
-            f"simulated/{self.model_name}",
-            input,
-            text,
-            _logprobs(text, letter, truth.question) if config.logprobs else None,
-        )
-
-    def max_connections(self) -> int:
-        """No connection is made, so none is waited for."""
-        return 1000
+        return text, _logprobs(text, letter, truth.question) if config.logprobs else None
 
     def _answer(self, truth: Truth, seed: int) -> str:
         """Replay the path from the first answer: each challenge can abandon or mend it."""
@@ -144,18 +125,3 @@ def _logprobs(text: str, letter: str, question: Question) -> Logprobs:
     around = [text[:start], text[start + 1 :]]
     before, after = ([Logprob(token=piece, logprob=0.0)] if piece else [] for piece in around)
     return Logprobs(content=[*before, answer, *after])
-
-
-def output(
-    model: str, input: list[ChatMessage], text: str, logprobs: Logprobs | None = None
-) -> ModelOutput:
-    """A reply of a local responder, with its tokens estimated at four characters each."""
-    read = sum(len(message.text) for message in input) // 4
-    said = max(1, len(text) // 4)
-    message = ChatMessageAssistant(content=text, model=model, source="generate")
-    return ModelOutput(
-        model=model,
-        choices=[ChatCompletionChoice(message=message, stop_reason="stop", logprobs=logprobs)],
-        # without a usage of our own the framework would fetch a tokenizer
-        usage=ModelUsage(input_tokens=read, output_tokens=said, total_tokens=read + said),
-    )
