@@ -1,7 +1,7 @@
 """Measure what it costs to drive a follow-up study, beside the same study in plain Inspect.
 
 Usage: python benchmarks/drive.py [--n 200] [--latency-ms 0] [--rounds 1] [--json FILE]
-       [--questions FILE] [--max-connections 20] [--no-study | --study]
+       [--questions FILE] [--max-connections 20] [--provider lean] [--no-study | --study]
 
 The study has 15 generations a question, the first answer and 14 follow-ups, and is asked of a
 server on loopback (benchmarks/server.py).  holdfast runs through its command line; the naive task
@@ -165,7 +165,9 @@ def holdfast_command(questions: str, model: str, log_dir: Path, *more: str) -> l
     return [*command, "--json", *more]
 
 
-def drive_holdfast(server: Server, questions: str, n: int, connections: int) -> Drive:
+def drive_holdfast(
+    server: Server, questions: str, n: int, connections: int, provider: str
+) -> Drive:
     """Run the study with holdfast.
 
     Args:
@@ -173,14 +175,15 @@ def drive_holdfast(server: Server, questions: str, n: int, connections: int) -> 
         questions: The questions, as ``--questions`` takes them.
         n: How many of them.
         connections: Most requests at once.
+        provider: ``lean``, or ``openai`` for Inspect's own over the SDK.
 
     Raises:
         BenchmarkError: It made other than one call for each distinct conversation.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = holdfast_command(
-            questions, "openai/bench", Path(folder, "logs"),
-            "--model-base-url", f"{server.url}/v1", "-M", "responses_api=false",
+            questions, f"{provider}/bench", Path(folder, "logs"),
+            "--model-base-url", f"{server.url}/v1",
             "--limit", str(n), "--max-connections", str(connections),
         )  # fmt: skip
         drive = driven(server, command, Path(folder, "output"))
@@ -306,7 +309,7 @@ RATIOS = {
 
 
 def compare(
-    questions: str, n: int, latency_ms: float, rounds: int, connections: int
+    questions: str, n: int, latency_ms: float, rounds: int, connections: int, provider: str
 ) -> dict[str, Any]:
     """Run the study with both, in turn.
 
@@ -316,6 +319,7 @@ def compare(
         latency_ms: The server's time to answer.
         rounds: Times each runs.
         connections: Most requests at once.
+        provider: The one that holdfast asks through; the naive task has Inspect's ``openai``.
 
     Returns:
         The median figures of each, their ratios, and the figures of every round.
@@ -323,13 +327,14 @@ def compare(
     taken: dict[str, list[Drive]] = {"holdfast": [], "naive": []}
     with running_server(latency_ms=latency_ms, lifetime=3600.0 * rounds) as server:
         for _ in range(rounds):
-            taken["holdfast"].append(drive_holdfast(server, questions, n, connections))
+            taken["holdfast"].append(drive_holdfast(server, questions, n, connections, provider))
             taken["naive"].append(drive_naive(server, questions, n, connections))
     figures = {name: medians(drives) for name, drives in taken.items()}
     return {
         "questions": n,
         "latency_ms": latency_ms,
         "max_connections": connections,
+        "provider": provider,
         **figures,
         "naive_to_holdfast": {
             name: figures["naive"][figure] / figures["holdfast"][figure]
@@ -359,7 +364,8 @@ def print_comparison(console: Console, found: Mapping[str, Any]) -> None:
     """
     table = Table(
         title=f"{found['questions']} questions x {1 + len(techniques())} generations, "
-        f"{found['latency_ms']:g} ms, {found['max_connections']} connections"
+        f"{found['latency_ms']:g} ms, {found['max_connections']} connections, "
+        f"{found['provider']}"
     )
     table.add_column("")
     for column in ("holdfast", "naive", "naive / holdfast"):
@@ -387,6 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--latency-ms", type=float, default=0, help="of each reply")
     parser.add_argument("--rounds", type=int, default=1, help="times each contestant runs")
     parser.add_argument("--max-connections", type=int, default=20, help="requests at once")
+    parser.add_argument("--provider", default="lean", help="holdfast's: lean (default) or openai")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--no-study", action="store_true", help="without the simulated study")
     which.add_argument("--study", action="store_true", help="the simulated study alone")
@@ -406,7 +413,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     try:
         if not parsed.study:
-            found = compare(questions, n, parsed.latency_ms, parsed.rounds, parsed.max_connections)
+            found = compare(
+                questions, n, parsed.latency_ms, parsed.rounds, parsed.max_connections,
+                parsed.provider,
+            )  # fmt: skip
             figures["drive"] = found
             print_comparison(console, found)
         if not parsed.no_study:

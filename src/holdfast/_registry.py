@@ -21,6 +21,14 @@ def lexical() -> type[ModelAPI]:
     return Lexical
 
 
+@modelapi(name="lean")
+def lean() -> type[ModelAPI]:
+    """``lean/MODEL``."""
+    from .models import Lean
+
+    return Lean
+
+
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
     """``recorded/FILE``."""
@@ -29,4 +37,4 @@ def recorded() -> type[ModelAPI]:
     return Recorded
 
 
-__all__ = ["followup", "lexical", "recorded", "simulated"]
+__all__ = ["followup", "lean", "lexical", "recorded", "simulated"]

@@ -18,8 +18,8 @@ from holdfast.results import INPUTS
 
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
-    "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter", "recorded",
-    "sglang", "simulated", "together", "vllm",
+    "lean", "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter",
+    "recorded", "sglang", "simulated", "together", "vllm",
 )  # fmt: skip
 """Providers offered when a name is not known; Inspect has more."""
 

@@ -1,0 +1,196 @@
+"""The lean provider against a server that says what a test tells it to."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    get_model,
+)
+
+from holdfast.errors import InputError
+from holdfast.models import Lean
+
+MESSAGES: list[ChatMessage] = [
+    ChatMessageSystem(content="Be exact."),
+    ChatMessageUser(content="Which? {x} \u202e"),
+]
+
+
+def completion(**choice: Any) -> dict[str, Any]:
+    message = choice.pop("message", {"role": "assistant", "content": "Final Answer: (B)"})
+    return {
+        "model": "served",
+        "choices": [{"message": message, "finish_reason": "stop", **choice}],
+        "usage": {
+            "prompt_tokens": 50,
+            "completion_tokens": 7,
+            "total_tokens": 57,
+            "prompt_tokens_details": {"cached_tokens": 30},
+        },
+    }
+
+
+class Scripted:
+    """A server that gives the replies of a list, the last one for ever."""
+
+    def __init__(self, *replies: tuple[int, Any]) -> None:
+        self.replies = list(replies)
+        self.bodies: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        script = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                script.bodies.append(json.loads(body))
+                script.keys.append(self.headers.get("Authorization"))
+                status, reply = (
+                    script.replies.pop(0) if len(script.replies) > 1 else script.replies[0]
+                )
+                content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def model(self, **settings: Any) -> Model:
+        return get_model(
+            "lean/tiny",
+            base_url=f"http://127.0.0.1:{self.server.server_address[1]}/v1",
+            config=GenerateConfig(max_retries=1, **settings),
+            memoize=False,
+        )
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Scripted]]:
+    started: list[Scripted] = []
+
+    def start(*replies: tuple[int, Any]) -> Scripted:
+        started.append(Scripted(*replies))
+        return started[-1]
+
+    yield start
+    for script in started:
+        script.server.shutdown()
+        script.server.server_close()
+
+
+async def test_a_request_holds_messages_and_settings_and_the_reply_its_usage(
+    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEAN_API_KEY", "secret")
+    script = serve((200, completion()))
+    model = script.model(temperature=0.0, seed=42, max_tokens=9)
+    async with model:
+        output = await model.generate(list(MESSAGES))
+    assert script.bodies == [
+        {
+            "model": "tiny",
+            "messages": [
+                {"role": "system", "content": "Be exact."},
+                {"role": "user", "content": "Which? {x} \u202e"},
+            ],
+            "temperature": 0.0,
+            "max_tokens": 9,
+            "seed": 42,
+        }
+    ]
+    assert script.keys == ["Bearer secret"]
+    assert (output.completion, output.model, output.stop_reason) == (
+        "Final Answer: (B)",
+        "served",
+        "stop",
+    )
+    assert output.usage is not None
+    assert (output.usage.input_tokens, output.usage.input_tokens_cache_read) == (20, 30)
+    assert (output.usage.output_tokens, output.usage.total_tokens) == (7, 57)
+
+
+@pytest.mark.parametrize(
+    ("choice", "stop_reason", "text"),
+    [
+        ({"finish_reason": "length"}, "max_tokens", "Final Answer: (B)"),
+        ({"message": {"content": None}, "finish_reason": "content_filter"}, "content_filter", ""),
+        ({"message": {"content": None, "refusal": "I cannot"}}, "content_filter", "I cannot"),
+        ({"message": {"content": "B", "reasoning_content": "Hm."}}, "stop", "B"),
+    ],
+    ids=["cut off", "filtered", "refused", "reasoned"],
+)
+async def test_why_a_reply_ended_and_what_it_says(
+    choice: dict[str, Any], stop_reason: str, text: str, serve: Callable[..., Scripted]
+) -> None:
+    async with serve((200, completion(**choice))).model() as model:
+        output = await model.generate(list(MESSAGES))
+    assert (output.stop_reason, output.completion) == (stop_reason, text)
+
+
+async def test_log_probabilities_are_kept(serve: Callable[..., Scripted]) -> None:
+    token = {"token": "B", "logprob": -0.1, "top_logprobs": [{"token": "A", "logprob": -2.0}]}
+    script = serve((200, completion(logprobs={"content": [token]})))
+    async with script.model(logprobs=True, top_logprobs=5) as model:
+        output = await model.generate(list(MESSAGES))
+    assert (script.bodies[0]["logprobs"], script.bodies[0]["top_logprobs"]) == (True, 5)
+    (logprobs,) = [choice.logprobs for choice in output.choices]
+    assert logprobs is not None
+    assert logprobs.content[0].logprob == -0.1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        (429, {"error": {"message": "slow down"}}),
+        (503, b"busy"),
+        (200, b'{"choices": ['),
+        (200, {}),
+    ],
+    ids=["rate limit", "unavailable", "truncated", "empty"],
+)
+async def test_passing_faults_are_tried_again(
+    fault: tuple[int, Any], serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = serve(fault, (200, completion()))
+    monkeypatch.setattr("asyncio.sleep", _no_wait)
+    monkeypatch.setattr("anyio.sleep", _no_wait)
+    async with script.model() as model:
+        output = await model.generate(list(MESSAGES))
+    assert output.completion == "Final Answer: (B)"
+    assert len(script.bodies) == 2
+
+
+async def _no_wait(*_: Any) -> None:
+    return None
+
+
+async def test_lasting_faults_are_told_at_once_in_the_servers_words(
+    serve: Callable[..., Scripted],
+) -> None:
+    script = serve((400, {"error": {"message": "no such\nmodel"}}))
+    async with script.model() as model:
+        with pytest.raises(Exception, match="HTTP 400: no such model"):
+            await model.generate(list(MESSAGES))
+    assert len(script.bodies) == 1
+
+
+def test_a_server_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LEAN_BASE_URL", raising=False)
+    with pytest.raises(InputError, match="--model-base-url"):
+        Lean("tiny")
