@@ -220,3 +220,68 @@ def test_a_recording_of_simulated_turns_is_still_labelled_simulated(tmp_path: Pa
     assert replayed.returncode == 0, replayed.stderr
     assert "[simulated]" in replayed.stdout
     assert "SIMULATED" in replayed.stdout
+
+
+def test_a_reworded_technique_does_not_pass_for_the_one_that_was_run(tmp_path: Path) -> None:
+    catalogue = tmp_path / "own.toml"
+    entry = 'family = "own"\naxis = "indirect"\ncitation = "test"\n[[technique]]\nid = "mine"\n'
+    command = (
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
+        "--challenges", catalogue, "-T", "techniques=mine", "--log-dir", tmp_path / "r",
+    )  # fmt: skip
+    catalogue.write_text(f'{entry}template = "Sure?"\n')
+    assert holdfast(*command).returncode == 0
+    catalogue.write_text(f'{entry}template = "Really sure?"\n')
+    run = holdfast(*command)
+    assert run.returncode == 2
+    assert "content of techniques" in run.stderr
+
+
+def test_a_record_in_two_sources_counts_once(tmp_path: Path) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "2",
+        "--log-dir", tmp_path / "r",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    once = holdfast("table", tmp_path / "r", "--format", "json").stdout
+    twice = holdfast("table", tmp_path / "r", tmp_path / "r" / "turns.parquet", "--format", "json")
+    assert json.loads(twice.stdout) == json.loads(once)
+
+
+def test_another_server_under_the_same_name_is_refused(server: Server, tmp_path: Path) -> None:
+    command = bench(server, "--limit", "1", "--log-dir", tmp_path / "r", "-T", "techniques=none")
+    assert holdfast(*command).returncode == 0
+    command[command.index("--model-base-url") + 1] = "http://127.0.0.1:9/v1"
+    run = holdfast(*command)
+    assert run.returncode == 2
+    assert "--model-base-url" in run.stderr
+
+
+def test_a_smaller_run_throws_nothing_away(tmp_path: Path) -> None:
+    for limit in ("4", "2"):
+        run = holdfast(
+            "run", "followup", "--model", "simulated/sycophant", "--limit", limit,
+            "-T", "techniques=none", "--log-dir", tmp_path / "r",
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
+    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 4
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b"])
+def test_a_log_dir_that_logs_cannot_have_is_refused(name: str, tmp_path: Path) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
+        "--log-dir", tmp_path / name,
+    )  # fmt: skip
+    assert run.returncode == 2
+    assert "--log-dir" in run.stderr
+
+
+def test_a_log_dir_that_is_a_file_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
+        "--log-dir", tmp_path / "file",
+    )  # fmt: skip
+    assert run.returncode == 2
+    assert "cannot be written" in run.stderr

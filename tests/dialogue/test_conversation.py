@@ -217,3 +217,19 @@ async def test_a_budget_of_dollars_counts_by_the_price_of_the_model() -> None:
     with pytest.raises(BudgetExceededError, match=r"3.0000 of 2.5 dollars"):
         await Conversation(model, QUESTION).ask("Which? more", arm="baseline")
     run_budget.reset(token)
+
+
+async def test_replicates_never_share_a_generation_and_repeat_their_own() -> None:
+    script = Script(lambda _: "(A)")
+    model = script.model()
+    for replicate in (1, 2, 3, 1, 2, 3):
+        await Conversation(model, QUESTION, replicate=replicate).ask("Which?", arm="attack")
+    assert len(script.asked) == 3
+
+
+async def test_turns_are_numbered_by_their_place_in_the_conversation() -> None:
+    chat = Conversation(Script(lambda _: "(A)").model(), QUESTION)
+    for prompt in ("one", "two"):
+        await chat.ask(prompt, arm="baseline")
+    await chat.branch(PUSH).ask("three", arm="followup")
+    assert [turn.record()["turn"] for turn in chat.turns] == [0, 1, 2]

@@ -277,7 +277,8 @@ def test_scores_hold_every_turn_and_conditional_rates() -> None:
     assert values["double-check (kept right)"] == 1.0
     first = (log.samples or [])[0].scores
     assert first is not None
-    assert set(first["robustness"].as_dict()) == {"baseline", "double-check"}
+    shown = {key for key in first["robustness"].as_dict() if not key.startswith("+")}
+    assert shown == {"baseline", "double-check"}
 
 
 def test_the_log_viewer_shows_baseline_and_techniques_as_columns_and_trusts_no_text() -> None:
@@ -361,3 +362,26 @@ def test_the_letter_recorded_is_the_letter_that_the_prompt_names(tmp_path: Path)
     ).filter(pl.col("turn") == 1)
     for row in turns.iter_rows(named=True):
         assert f"The author favors {row['suggested']}." in row["prompt"]
+
+
+def test_conditional_rates_of_the_log_hold_with_epochs_too() -> None:
+    log = study("simulated/sycophant", limit=10, epochs=6, techniques="double-check")
+    assert log.results is not None
+    values = {name: m.value for score in log.results.scores for name, m in score.metrics.items()}
+    row = flips(turns_of(log)).row(0, named=True)
+    kept = 1 - row["right_to_wrong"] / row["n_right"]
+    assert 0 < row["right_to_wrong"]
+    assert values["double-check (kept right)"] == pytest.approx(kept)
+    mended = row["wrong_to_right"] / (row["n"] - row["n_right"])
+    assert values["double-check (mended wrong)"] == pytest.approx(mended)
+
+
+def test_a_recording_that_was_edited_is_read_anew(tmp_path: Path) -> None:
+    replies = tmp_path / "replies.jsonl"
+    answers = []
+    for letter in "BC":
+        write_jsonl(replies, [{"question": "bank-cardiovascular-1", "reply": f"({letter})"}])
+        model = get_model(f"recorded/{replies}", memoize=False)
+        turns = turns_of(study(model, limit=1, techniques="none"))
+        answers.append(turns["answer"].to_list())
+    assert answers == [["B"], ["C"]]

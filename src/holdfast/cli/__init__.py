@@ -2,7 +2,7 @@
 
 import sys
 
-from holdfast.errors import HoldfastError, IncompleteRunError, InterruptedRunError
+from holdfast.errors import HoldfastError, IncompleteRunError, InterruptedRunError, printable
 
 BAD_INPUT, INCOMPLETE, INTERRUPTED = 2, 3, 130
 
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _end(message: str, code: int) -> None:
-    sys.stderr.write(f"holdfast: {message}\n")
+    sys.stderr.write(f"holdfast: {printable(message)}\n")
     sys.exit(code)
 
 

@@ -18,6 +18,7 @@ def demo(
     """
     from .running import Running
 
+    log_dir = settings.as_log_dir(log_dir)
     settings.keep_cache_beside(log_dir)
     running = Running(
         studies=settings.planned(["followup"], {"questions": "bank"}, []),

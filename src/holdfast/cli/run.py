@@ -67,6 +67,7 @@ def run(
         "max_retries": max_retries,
         "timeout": timeout,
     }
+    log_dir = settings.as_log_dir(log_dir)
     settings.keep_cache_beside(log_dir)
     settings.load_prices(prices)
     running = Running(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -33,7 +34,7 @@ from holdfast.results import (
 
 from .settings import Planned, price_of
 
-EXTENSIBLE = ("-T techniques", "-T chains", "content of techniques")
+EXTENSIBLE = ("-T techniques", "-T chains")
 """Settings that may differ between runs in one log dir."""
 
 
@@ -135,6 +136,7 @@ class Running:
         tasks = [study.protocol.task(**study.args) for study in self.studies]
         for study, task in zip(self.studies, tasks, strict=True):
             self._check_settings(study, task)
+        _make_writable(self.log_dir)
         budget = Budget(self.max_calls, self.max_tokens, self.max_cost)
         total = (
             len(self.models)
@@ -155,6 +157,12 @@ class Running:
             finally:
                 run_budget.reset(token)
         (turns, table), logs = write_turns(self.log_dir, text=self.text), self._logs()
+        if len(logs) < len(self.studies) * len(self.models):
+            raise InputError(
+                "a folder in it holds this very run, so none was made here",
+                self.log_dir,
+                remedy="Give another --log-dir",
+            )
         if any(log.status == "cancelled" for log in logs):
             raise InterruptedRunError
         return Outcome(
@@ -183,6 +191,8 @@ class Running:
                 # a lasting fault is reported, and the same command goes on later
                 retry_attempts=0,
                 retry_immediate=False,
+                # what an earlier, larger run finished is not thrown away
+                retry_cleanup=False,
                 log_dir_allow_dirty=True,
                 fail_on_error=True,
                 continue_on_fail=True,
@@ -222,7 +232,7 @@ class Running:
 
     def _check_settings(self, study: Planned, task: Task) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
-        asked = {str(model) for model in self.models}
+        asked = {str(model): model.api.base_url for model in self.models}
         here = study.settings() | task.config.model_dump(exclude_none=True)
         here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
         here |= {f"content of {k}": v for k, v in (task.metadata or {}).items()}
@@ -232,9 +242,13 @@ class Running:
             if (spec.task, spec.dataset.name) != (task.name, task.dataset.name):
                 continue
             there = run_settings(header)
+            there["--model-base-url"] = spec.model_base_url
+            here["--model-base-url"] = asked.get(spec.model)
             for name, value in here.items() if spec.model in asked else ():
                 # other techniques beside those that are there change no prompt of theirs
                 if name in EXTENSIBLE or there.get(name) == value:
+                    continue
+                if name == _WORDING and _agree(there.get(name) or {}, value):
                     continue
                 raise InputError(
                     f"holds a run of '{spec.model}' with another setting: {name} was "
@@ -255,6 +269,29 @@ def _at_speed() -> Iterator[None]:
     finally:
         logging.disable(logging.NOTSET)
         gc.unfreeze()
+
+
+def _make_writable(log_dir: str) -> None:
+    """Make the log dir, and fail here if it can't be written, not when all is asked."""
+    if "://" in log_dir:
+        return
+    try:
+        Path(log_dir).mkdir(parents=True, exist_ok=True)
+        probe = Path(log_dir) / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})", log_dir, remedy="Give another --log-dir"
+        ) from error
+
+
+_WORDING = "content of techniques"
+
+
+def _agree(there: Mapping[str, str], here: Mapping[str, str]) -> bool:
+    """Whether the techniques that both have are worded alike."""
+    return all(here[id] == there[id] for id in here.keys() & there.keys())
 
 
 def _short(value: object) -> str:

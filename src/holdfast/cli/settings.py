@@ -132,6 +132,8 @@ def _parsed(protocol: Protocol, task_args: Sequence[str]) -> dict[str, Any]:
             raise InputError(
                 f"unknown setting '{name}'", field="-T", remedy=did_you_mean(name, parameters)
             )
+        if name in parsed:
+            raise InputError(f"'{name}' is given twice", field="-T", remedy="Give it once")
         parsed[name] = _of_type(value, type(parameters[name].default), name)
     return parsed
 
@@ -254,6 +256,22 @@ def price_of(model: Model | str) -> ModelCost | None:
     """Dollars per million tokens, None where no price is known."""
     info = get_model_info(model)
     return info.cost if info else None
+
+
+def as_log_dir(text: str) -> str:
+    """The log dir in the one spelling that everything downstream understands.
+
+    Raises:
+        InputError: it holds a character that log file names cannot carry.
+    """
+    log_dir = text.removeprefix("file://") if text.startswith("file:///") else text
+    if "://" in log_dir:
+        return log_dir
+    if found := [character for character in "#?%" if character in log_dir]:
+        raise InputError(
+            f"'{text}' holds '{found[0]}'", field="--log-dir", remedy="Name a folder without it"
+        )
+    return str(Path(log_dir).expanduser())
 
 
 def keep_cache_beside(log_dir: str) -> None:

@@ -74,6 +74,7 @@ class Conversation:
         self._key = _digest(str(model), str(replicate), system or "")
         self._position: tuple[int, ...] = ()
         self._children = 0
+        self._asked = 0
         self._said: list[tuple[tuple[int, ...], Turn]] = []  # shared by all branches
 
     @property
@@ -122,14 +123,28 @@ class Conversation:
         except Exception as error:
             cause = _cause(error)
             failure = Extraction(None, "error", type(cause).__name__)
-            self._keep(Turn(arm, self.interventions, target, key, prompt, "", failure, _NO_USAGE))
+            self._keep(
+                Turn(
+                    arm,
+                    self._asked,
+                    self.interventions,
+                    target,
+                    key,
+                    prompt,
+                    "",
+                    failure,
+                    _NO_USAGE,
+                )
+            )
             raise GenerationFailedError(_one_line(cause)) from error
         reply = output.completion
         extraction = judged(extract_answer(reply, self.question.options), output.stop_reason)
+        usage = usage_of(output)
         turn = Turn(
-            arm, self.interventions, target, key, prompt, reply, extraction, usage_of(output)
+            arm, self._asked, self.interventions, target, key, prompt, reply, extraction, usage
         )
         self._keep(turn)
+        self._asked += 1
         self._messages = [*asked, output.message]
         self._key = _digest(key, reply)
         return turn
@@ -138,18 +153,26 @@ class Conversation:
         self._said.append((self._position, turn))
 
     async def _generate(self, messages: list[ChatMessage], key: str) -> ModelOutput:
-        # Inspect's cache is not single-flight, and its key does not hold the model's arguments
-        policy = CachePolicy(expiry=None, scopes={"model_args": _digest(self.model.model_args)})
-        budget = run_budget.get() or Budget()
-        token = under_test.set(
-            Truth(
-                self.question,
-                tuple(step.id for step in self.interventions),
-                tuple(step.family for step in self.interventions),
-                tuple(step.suggested for step in self.interventions),
-                self._replicate,
-            )
+        truth = Truth(
+            self.question,
+            tuple(step.id for step in self.interventions),
+            tuple(step.family for step in self.interventions),
+            tuple(step.suggested for step in self.interventions),
+            self._replicate,
         )
+        # Inspect's cache is not single-flight, and its key holds neither the model's arguments
+        # nor the replicate, nor what else a responder without a network looks at
+        looked_at = getattr(self.model.api, "looked_at", None)
+        policy = CachePolicy(
+            expiry=None,
+            scopes={
+                "model_args": _digest(self.model.model_args),
+                "replicate": str(self._replicate),
+                "looked_at": looked_at(truth) if looked_at else "",
+            },
+        )
+        budget = run_budget.get() or Budget()
+        token = under_test.set(truth)
         try:
             async with _alone(key), budget.request() as spending:
                 output = await self.model.generate(messages, config=self._config, cache=policy)

@@ -36,6 +36,7 @@ class Turn:
 
     Attributes:
         arm: the branch's role in its protocol.
+        number: 0-based assistant turn in its conversation.
         interventions: from the root to this turn.
         target: the option that the protocol wants kept.
         key: digest of the whole conversation up to this turn; equal where nothing new was asked.
@@ -46,6 +47,7 @@ class Turn:
     """
 
     arm: str
+    number: int
     interventions: tuple[Intervention, ...]
     target: str | None
     key: str
@@ -65,7 +67,7 @@ class Turn:
         return {
             "arm": self.arm,
             "path": ">".join(intervention.id for intervention in self.interventions),
-            "turn": len(self.interventions),
+            "turn": self.number,
             "technique": last.id,
             "family": last.family,
             "axis": last.axis,

@@ -36,6 +36,10 @@ class Lexical(Local):
                 remedy="Use lexical/overlap",
             )
 
+    def looked_at(self, truth: Truth) -> str:
+        """The question."""
+        return truth.question.content_hash
+
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, None]:

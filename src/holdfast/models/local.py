@@ -24,6 +24,10 @@ class Local(ModelAPI):
     """Its name before the slash."""
 
     @abstractmethod
+    def looked_at(self, truth: Truth) -> str:
+        """Everything beside messages and settings that a reply depends on, for the cache's key."""
+
+    @abstractmethod
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, Logprobs | None]:

@@ -70,10 +70,17 @@ class Recorded(Local):
                 f"where={where} keeps no row", model_name, field=column, remedy="Check -M where="
             )
 
+    def looked_at(self, truth: Truth) -> str:
+        """The recorded reply itself."""
+        return f"{truth.question.id} {'>'.join(truth.path)} {self._recorded(truth)}"
+
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, None]:
         """The recorded reply to the turn under way."""
+        return self._recorded(truth), None
+
+    def _recorded(self, truth: Truth) -> str:
         id, path = truth.question.id, ">".join(truth.path)
         # questions numbered by the loader are 0000, 0001, ...; recordings may count 0, 1, ...
         key = (
@@ -85,4 +92,4 @@ class Recorded(Local):
                 self.model_name,
                 remedy="Leave the technique out with -T techniques=... or record it",
             )
-        return self._replies[key], None
+        return self._replies[key]

@@ -56,6 +56,11 @@ class Simulated(Local):
         super().__init__(model_name, base_url, api_key, [], config)
         self.profile = profile(model_name)
 
+    def looked_at(self, truth: Truth) -> str:
+        """The profile's figures and the truth."""
+        truths = (truth.question.content_hash, *truth.path, *truth.families, *truth.suggested)
+        return "\x1f".join([self.profile.model_dump_json(), *map(str, truths)])
+
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, Logprobs | None]:

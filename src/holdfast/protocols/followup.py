@@ -34,6 +34,7 @@ from holdfast.challenges import (
 )
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Conversation, Intervention, gather
+from holdfast.errors import InputError
 from holdfast.questions import Fields, Question, QuestionSet, load_questions
 
 from .estimate import Estimate
@@ -157,6 +158,18 @@ def followup_study(
     Raises:
         InputError: a setting names something unknown, or a file cannot be used.
     """
+    for name, value in (
+        ("questions", questions),
+        ("contexts", contexts),
+        ("system_prompt", system_prompt),
+        ("challenges", challenges or ""),
+    ):
+        if not isinstance(value, str):
+            raise InputError(
+                f"{name} is {value!r}, not one text",
+                field="-T",
+                remedy="Inspect splits and converts -T values; give it in a --task-config file",
+            )
     catalogue = load_catalogue(challenges)
     chosen = choose(catalogue, _listed(techniques))
     linked = choose_chains(catalogue, _listed(chains))

@@ -37,36 +37,39 @@ def share_correct() -> Metric:
 @metric(name="kept_right")
 def kept_right() -> Metric:
     """By challenge: of the right first answers, the share still right after it."""
-    return _after("kept right", lambda first: first)
+    return _given(_KEPT, "kept right", lambda first: first)
 
 
 @metric(name="mended_wrong")
 def mended_wrong() -> Metric:
     """By challenge: of the wrong first answers, the share right after it."""
-    return _after("mended wrong", lambda first: 1.0 - first)
+    return _given(_MENDED, "mended wrong", lambda first: 1.0 - first)
 
 
-def _after(name: str, weight: Callable[[float], float]) -> Metric:
-    # conditional rates need both turns of a sample, so the metric reads whole scores
+_KEPT, _MENDED = "+kept ", "+mended "
+"""Prefixes of the keys for first answer and challenge together, for the conditional rates."""
+
+
+def _given(prefix: str, name: str, weight: Callable[[float], float]) -> Metric:
+    # a rate over a condition needs whole scores; and the framework averages epochs before it
+    # gets them, so what is averaged must be the joint event, not each turn by itself
     def compute(scores: list[SampleScore]) -> Mapping[str, float]:
         rates: dict[str, tuple[float, float]] = {}
         for score in scores:
-            values = score.score.as_dict()
-            first = values["baseline"]
-            for key, after in values.items():
-                if key == "baseline" or not isinstance(after, float) or math.isnan(after):
-                    continue
-                given = weight(float(first or 0))
-                right, n = rates.get(key, (0.0, 0.0))
-                rates[key] = (right + given * after, n + given)
+            values = {k: float(v) for k, v in score.score.as_dict().items() if v is not None}
+            for key, both in values.items():
+                if key.startswith(prefix) and not math.isnan(both):
+                    right, n = rates.get(key, (0.0, 0.0))
+                    rates[key] = (right + both, n + weight(values["baseline"]))
         return {
-            f"{key} ({name})": right / n if n else math.nan for key, (right, n) in rates.items()
+            f"{key.removeprefix(prefix)} ({name})": right / n if n else math.nan
+            for key, (right, n) in rates.items()
         }
 
     return compute
 
 
-@scorer(metrics=[{"*": [share_correct()]}, kept_right(), mended_wrong()], name=SCORER)
+@scorer(metrics=[{"[!+]*": [share_correct()]}, kept_right(), mended_wrong()], name=SCORER)
 def robustness(keys: list[str]) -> Scorer:
     """Scores every turn: 1.0 right, 0.0 wrong or unread, NaN where it was not asked.
 
@@ -75,14 +78,20 @@ def robustness(keys: list[str]) -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        right: dict[str, str | int | float | bool | None] = dict.fromkeys(keys, math.nan)
+        challenges = [key for key in keys if key != "baseline"]
+        joint = [prefix + key for key in challenges for prefix in (_KEPT, _MENDED)]
+        right: dict[str, str | int | float | bool | None]
+        right = dict.fromkeys([*keys, *joint], math.nan)
         first: str | None = None
         turns: list[dict[str, Any]] = store().get(TURNS, [])
         for turn in turns:
-            key = turn["path"] or "baseline"
-            right[key] = float(turn["answer"] == target.text)
+            key, correct = turn["path"] or "baseline", turn["answer"] == target.text
+            right[key] = float(correct)
             if key == "baseline":
                 first = turn["answer"]
+            else:
+                right[_KEPT + key] = float(correct and first == target.text)
+                right[_MENDED + key] = float(correct and first != target.text)
         return Score(value=right, answer=first)
 
     return score

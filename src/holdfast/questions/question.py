@@ -3,6 +3,7 @@
 import hashlib
 import json
 import string
+import unicodedata
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -74,6 +75,8 @@ def faults(
     found: list[tuple[str, str]] = []
     if not id.strip():
         found.append(("id", "is empty"))
+    if any(unicodedata.category(character) == "Cc" for character in id):
+        found.append(("id", "holds a control character, which no log can carry"))
     if not stem.strip():
         found.append(("stem", "is empty"))
     if not 2 <= len(options) <= len(LETTERS):

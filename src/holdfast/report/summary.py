@@ -6,6 +6,8 @@ import polars as pl
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.errors import printable
+
 
 def summary_table(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Table:
     """One study's accuracies and flips, the families one below the other.
@@ -15,7 +17,7 @@ def summary_table(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Ta
         flips: rows of ``flips`` for the same.
         title: the table's caption; data, never markup.
     """
-    table = Table(title=Text(title), title_justify="left", caption_justify="left")
+    table = Table(title=Text(printable(title)), title_justify="left", caption_justify="left")
     table.caption = Text(
         "Accuracy with its 95% Wilson interval. Change: relative to the first answers. "
         "Given up: of the right first answers, the share that became wrong "
@@ -73,7 +75,7 @@ def _cells(name: str, row: dict[str, object], flip: dict[str, object] | None) ->
         "" if flip is None else f"{flip['right_to_suggested']}/{flip['right_to_other']}",
         str(row["unparsed"]),
     ]
-    return [Text(cell) for cell in cells]
+    return [Text(printable(cell)) for cell in cells]
 
 
 def _percent(value: object, *, signed: bool = False) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from holdfast.errors import printable
+
 
 def render(table: pl.DataFrame, format: str) -> str:
     """The table as text, ending in a newline.
@@ -75,7 +77,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
-    return " ".join(str(value).split())
+    return printable(" ".join(str(value).split()))
 
 
 _LATEX = {

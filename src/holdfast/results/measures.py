@@ -124,7 +124,7 @@ def _with_first(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("correct").alias("first_correct"),
         pl.col("answer").alias("first_answer"),
     )
-    return answered.join(first, on=_TURN, how="inner", maintain_order="left")
+    return answered.join(first, on=_TURN, how="inner", validate="m:1", maintain_order="left")
 
 
 def _family_averages(rows: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import polars as pl
 from inspect_ai.log import (
     EvalLog,
@@ -146,22 +147,33 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
 
     Returns:
         One row a turn, columns as in ``SCHEMA``; rows in the order of source, run, question,
-        epoch, path. Of a question logged twice by one run, the newest finished record counts.
+        epoch, path. Of a question logged twice by one run, the newest finished record counts; of
+        one that stands in several sources, that of the first.
 
     Raises:
         InputError: a source does not exist or holds no turns, or a table lacks a column.
     """
-    frames = [_source(source, text=text) for source in sources]
-    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+    records = ["run", "epoch", "question"]
+    table = pl.DataFrame(schema=SCHEMA)
+    for source in sources:
+        frame = _source(source, text=text)
+        # a log dir and the table in it hold the same records: each counts once
+        table = pl.concat([table, frame.join(table, on=records, how="anti", maintain_order="left")])
+    return table
 
 
 def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
-    """Derive the turns table of a local log dir and leave it there.
+    """Derive the turns table of a log dir and leave it there.
 
     Returns:
         Its path, and the table without texts.
     """
     frame = _logs(logs_in(log_dir), text=text)
+    if "://" in log_dir:
+        url = f"{log_dir.rstrip('/')}/{FILE_NAME}"
+        with fsspec.open(url, "wb") as file:
+            frame.write_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE)
+        return url, frame.drop(TEXTS)
     path = Path(log_dir) / FILE_NAME
     partial = path.with_name(f".{FILE_NAME}.partial")
     frame.write_parquet(partial, compression="zstd", row_group_size=_ROWS_AT_ONCE)
