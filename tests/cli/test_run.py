@@ -285,3 +285,19 @@ def test_a_log_dir_that_is_a_file_is_refused_before_anything_is_asked(tmp_path: 
     )  # fmt: skip
     assert run.returncode == 2
     assert "cannot be written" in run.stderr
+
+
+def test_a_run_that_a_subfolder_already_holds_is_refused_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    def command(log_dir: Path) -> tuple[str | Path, ...]:
+        return (
+            "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
+            "-T", "techniques=none", "--log-dir", log_dir,
+        )  # fmt: skip
+
+    assert holdfast(*command(tmp_path / "r" / "sub")).returncode == 0
+    run = holdfast(*command(tmp_path / "r"))
+    assert run.returncode == 2
+    assert "another --log-dir" in run.stderr
+    assert not (tmp_path / "r" / "turns.parquet").exists()

@@ -1,7 +1,7 @@
 """The catalogue of techniques: the 14 of MedQA-Followup, and the user's own."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -170,11 +170,3 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
             )
         techniques[technique.id] = technique
     return techniques
-
-
-def by_family(techniques: Iterable[Technique]) -> dict[str, list[Technique]]:
-    """Techniques grouped by family, both in their given order."""
-    families: dict[str, list[Technique]] = {}
-    for technique in techniques:
-        families.setdefault(technique.family, []).append(technique)
-    return families

@@ -156,13 +156,14 @@ class Running:
                 raise InterruptedRunError from None
             finally:
                 run_budget.reset(token)
-        (turns, table), logs = write_turns(self.log_dir, text=self.text), self._logs()
+        logs = self._logs()
         if len(logs) < len(self.studies) * len(self.models):
             raise InputError(
                 "a folder in it holds this very run, so none was made here",
                 self.log_dir,
                 remedy="Give another --log-dir",
             )
+        turns, table = write_turns(self.log_dir, text=self.text)
         if any(log.status == "cancelled" for log in logs):
             raise InterruptedRunError
         return Outcome(

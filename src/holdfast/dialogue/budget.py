@@ -43,7 +43,6 @@ class Budget:
     cached: int = 0
     tokens: int = 0
     cost: float = 0.0
-    failed: int = 0
     _largest: tuple[int, float] = (0, 0.0)
     _in_flight: int = 0
     _settled: anyio.Event = field(default_factory=anyio.Event)
@@ -64,9 +63,6 @@ class Budget:
         spending = Spending()
         try:
             yield spending
-        except BaseException:
-            self.failed += 1
-            raise
         finally:
             self._in_flight -= 1
             self._settled.set()

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.errors import InputError, did_you_mean, printable
 
 from .bank import BANK_NAME, bank_rows
-from .question import LABELS, LETTERS, Question, faults
+from .question import LABELS, LETTERS, SAME_TEXT, Question, faults
 from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
 
 HUB = {
@@ -205,7 +205,7 @@ def check_questions(
         if found:
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
             known = shape.gold == MEDMCQA.gold and all(
-                "same text" in message for _, message in found
+                message.endswith(SAME_TEXT) for _, message in found
             )
             target = left_out if known else problems
             target.extend(
@@ -307,7 +307,7 @@ def _values(
         "options": options,
         "gold": gold,
     }
-    for stratum in ("step", "system", "specialty", "subject"):
+    for stratum in LABELS:
         value = row.get(getattr(shape, stratum))
         values[stratum] = None if value is None or value == "" else str(value)
     return values, found

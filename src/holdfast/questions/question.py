@@ -13,6 +13,10 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from holdfast.errors import printable
 
 LABELS = ("step", "system", "specialty", "subject")
+"""Fields that place a question in a stratum."""
+
+SAME_TEXT = "have the same text"
+"""How ``faults`` ends what it says of identical options."""
 
 LETTERS = string.ascii_uppercase
 """Option letters; a question has from 2 to 26 options, lettered from A without a gap."""
@@ -90,7 +94,7 @@ def faults(
     for letter, text in options.items():
         key = text.strip()
         if key and key in seen:
-            found.append(("options", f"options {seen[key]} and {letter} have the same text"))
+            found.append(("options", f"options {seen[key]} and {letter} {SAME_TEXT}"))
         seen.setdefault(key, letter)
     if gold not in options:
         letters = ", ".join(options)
