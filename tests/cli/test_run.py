@@ -257,14 +257,15 @@ def test_another_server_under_the_same_name_is_refused(server: Server, tmp_path:
     assert "--model-base-url" in run.stderr
 
 
-def test_a_smaller_run_throws_nothing_away(tmp_path: Path) -> None:
-    for limit in ("4", "2"):
+def test_a_run_of_fewer_questions_or_epochs_throws_nothing_away(tmp_path: Path) -> None:
+    for limit, epochs in (("4", "1"), ("2", "3"), ("2", "1")):
         run = holdfast(
             "run", "followup", "--model", "simulated/sycophant", "--limit", limit,
-            "-T", "techniques=none", "--log-dir", tmp_path / "r",
+            "--epochs", epochs, "-T", "techniques=none", "--log-dir", tmp_path / "r",
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
-    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 4
+    turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
+    assert turns["epoch"].to_list() == [1, 2, 3, 1, 2, 3, 1, 1]
 
 
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b"])

@@ -365,12 +365,14 @@ def test_the_letter_recorded_is_the_letter_that_the_prompt_names(tmp_path: Path)
 
 
 def test_conditional_rates_of_the_log_hold_with_epochs_too() -> None:
-    log = study("simulated/sycophant", limit=10, epochs=6, techniques="double-check")
+    # it gives up right answers and mends wrong ones, so that no rate is trivially 0 or 1
+    log = study("simulated/blind-switcher", limit=10, epochs=6, techniques="double-check")
     assert log.results is not None
     values = {name: m.value for score in log.results.scores for name, m in score.metrics.items()}
     row = flips(turns_of(log)).row(0, named=True)
     kept = 1 - row["right_to_wrong"] / row["n_right"]
-    assert 0 < row["right_to_wrong"]
+    assert 0 < row["right_to_wrong"] < row["n_right"]
+    assert 0 < row["wrong_to_right"] < row["n"] - row["n_right"]
     assert values["double-check (kept right)"] == pytest.approx(kept)
     mended = row["wrong_to_right"] / (row["n"] - row["n_right"])
     assert values["double-check (mended wrong)"] == pytest.approx(mended)
@@ -385,3 +387,19 @@ def test_a_recording_that_was_edited_is_read_anew(tmp_path: Path) -> None:
         turns = turns_of(study(model, limit=1, techniques="none"))
         answers.append(turns["answer"].to_list())
     assert answers == [["B"], ["C"]]
+
+
+def test_a_chain_keeps_its_first_letter_where_each_technique_draws_its_own() -> None:
+    turns = turns_of(
+        study(
+            "simulated/sycophant",
+            limit=20,
+            suggest="per-technique",
+            techniques="authority-prior,social-proof-prior",
+            chains="authority-prior>social-proof-prior",
+        )
+    )
+    letters = turns.pivot("path", index="question", values="suggested")
+    first, chained = letters["authority-prior"], letters["authority-prior>social-proof-prior"]
+    assert first.equals(chained, check_names=False)
+    assert not first.equals(letters["social-proof-prior"], check_names=False)
