@@ -2,7 +2,7 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from .protocols import followup
+from .protocols import contexts, distractors, followup, single_turn, systems
 
 
 @modelapi(name="simulated")
@@ -37,4 +37,14 @@ def recorded() -> type[ModelAPI]:
     return Recorded
 
 
-__all__ = ["followup", "lean", "lexical", "recorded", "simulated"]
+__all__ = [
+    "contexts",
+    "distractors",
+    "followup",
+    "lean",
+    "lexical",
+    "recorded",
+    "simulated",
+    "single_turn",
+    "systems",
+]

@@ -13,6 +13,16 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
 PUBLISHED = ["claude-sonnet-4", "gpt-4.1", "gpt-4.1-mini", "medgemma-4b", "medgemma-27b"]
 OURS = ["steadfast", "sycophant", "blind-switcher"]
+SINGLE_TURN = {
+    **dict.fromkeys(
+        ["confirmation", "cultural", "false-consensus", "frequency", "recency", "self-diagnosis",
+         "status-quo"],
+        "inc_letter",
+    ),
+    "wrong-option": "wrong_op",
+}  # fmt: skip
+"""Family of each technique that is put in the first question."""
+FAMILY = SINGLE_TURN | {id: technique.family for id, technique in built_in().items()}
 
 
 def accuracy_after(known: Profile, technique: str, family: str) -> float:
@@ -34,7 +44,14 @@ def test_a_published_profile_says_where_its_figures_come_from(name: str) -> None
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_published_profile_has_a_figure_for_every_technique(name: str) -> None:
-    assert list(profile(name).accuracy) == list(built_in())
+    assert list(profile(name).accuracy) == [*SINGLE_TURN, *built_in()]
+
+
+def test_a_published_profile_gives_back_a_single_turn_row() -> None:
+    known = profile("claude-sonnet-4")
+    assert (known.baseline, known.accuracy["confirmation"]) == (91.2, 89.4)
+    assert accuracy_after(known, "confirmation", "inc_letter") == pytest.approx(89.4)
+    assert accuracy_after(known, "wrong-option", "wrong_op") == pytest.approx(80.0)
 
 
 def test_figures_are_those_of_table_2() -> None:
@@ -45,15 +62,14 @@ def test_figures_are_those_of_table_2() -> None:
     lines = [line for line in table.split("#### 4.1")[0].splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     models = [name.lower().replace(" ", "-") for name in cells[0][1:]]
-    start = next(i for i, row in enumerate(cells) if "Multi-turn (Follow-up)" in row[0])
     figures = {
         row[0].lower().replace(" ", "-").replace("rag-style-context", "rag-style"): [
             float(re.sub(r"</?b>", "", cell).split(" ")[0]) for cell in row[1:]
         ]
-        for row in [cells[2], *cells[start + 1 :]]
-        if "(avg)" not in row[0]
+        for row in cells[2:]
+        if row[1] and "(avg)" not in row[0]
     }
-    assert len(figures) == 15
+    assert len(figures) == 1 + 8 + 14
     assert models == PUBLISHED
     for column, name in enumerate(models):
         printed = {technique: row[column] for technique, row in figures.items()}
@@ -63,10 +79,10 @@ def test_figures_are_those_of_table_2() -> None:
 # --- chances ---
 
 
-@pytest.mark.parametrize("technique", built_in())
+@pytest.mark.parametrize("technique", FAMILY)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_chances_give_back_the_published_accuracy(name: str, technique: str) -> None:
-    known, family = profile(name), built_in()[technique].family
+    known, family = profile(name), FAMILY[technique]
     published = known.accuracy[technique]
     assert accuracy_after(known, technique, family) == pytest.approx(published, abs=1e-9)
     assert all(0 <= chance <= 1 for chance in known.chances(technique, family))

@@ -53,6 +53,7 @@ def test_markdown() -> None:
     [
         ("a|b", "a\\|b"),
         ("|", "\\|"),
+        ("a\\|b", "a\\\\\\|b"),
         ("a\nb", "a b"),
         ("a\r\n\tb\u2028c", "a b c"),
         (None, ""),
@@ -108,6 +109,11 @@ def test_latex() -> None:
 )
 def test_latex_escapes_what_it_would_interpret(value: str, shown: str) -> None:
     assert render(cell(value), "latex").split("\n")[4] == rf"{shown} \\"
+
+
+@pytest.mark.parametrize("value", ["[2cm]", "*"])
+def test_a_latex_row_is_no_argument_of_what_stands_before_it(value: str) -> None:
+    assert render(cell(value), "latex").split("\n")[4] == rf"{{}}{value} \\"
 
 
 # --- JSON ---

@@ -1,5 +1,15 @@
 """Challenges: what is put to the model. The catalogue, the contexts and their wording."""
 
+from .bias import (
+    Bias,
+    Mitigation,
+    biased,
+    biases,
+    choose_biases,
+    choose_mitigations,
+    mitigated_prompt,
+    mitigations,
+)
 from .catalogue import (
     FAMILIES,
     Catalogue,
@@ -7,36 +17,103 @@ from .catalogue import (
     built_in,
     choose,
     choose_chains,
+    fingerprint,
     load_catalogue,
     paper_chains,
 )
-from .contexts import SYNTHETIC, Context, Contexts, load_contexts
-from .suggestion import SuggestRule, draw, suggest_rule, suggested_letter
+from .context import Context, Contexts, text_key
+from .context_file import check_contexts
+from .contexts import GENERATE, GENERATED, SYNTHETIC, load_contexts
+from .cues import Cue, judge_prompt, read_cue, read_judgement
+from .distractors import (
+    Distractors,
+    check_distractors,
+    distractor_prompt,
+    distractor_version,
+    load_distractors,
+    read_distractors,
+)
+from .generation import (
+    DRAWN,
+    Fault,
+    again_prompt,
+    context_prompt,
+    drawn_sentences,
+    json_object,
+    read_context,
+    second_best_prompt,
+    sentence_count,
+    template_version,
+)
+from .graph import Candidate, candidates, load_graph
+from .labels import label_version, read_system, system_label_prompt
+from .suggestion import Letters, SuggestRule, draw, load_letters, suggest_rule, suggested_letter
 from .technique import CONTEXTS, LETTER, Technique
 from .wording import challenge_prompt, fit_options, question_prompt, system_prompt
 
 __all__ = [
     "CONTEXTS",
+    "DRAWN",
     "FAMILIES",
+    "GENERATE",
+    "GENERATED",
     "LETTER",
     "SYNTHETIC",
+    "Bias",
+    "Candidate",
     "Catalogue",
     "Chain",
     "Context",
     "Contexts",
+    "Cue",
+    "Distractors",
+    "Fault",
+    "Letters",
+    "Mitigation",
     "SuggestRule",
     "Technique",
+    "again_prompt",
+    "biased",
+    "biases",
     "built_in",
+    "candidates",
     "challenge_prompt",
+    "check_contexts",
+    "check_distractors",
     "choose",
+    "choose_biases",
     "choose_chains",
+    "choose_mitigations",
+    "context_prompt",
+    "distractor_prompt",
+    "distractor_version",
     "draw",
+    "drawn_sentences",
+    "fingerprint",
     "fit_options",
+    "json_object",
+    "judge_prompt",
+    "label_version",
     "load_catalogue",
     "load_contexts",
+    "load_distractors",
+    "load_graph",
+    "load_letters",
+    "mitigated_prompt",
+    "mitigations",
     "paper_chains",
     "question_prompt",
+    "read_context",
+    "read_cue",
+    "read_distractors",
+    "read_judgement",
+    "read_system",
+    "second_best_prompt",
+    "sentence_count",
     "suggest_rule",
     "suggested_letter",
+    "system_label_prompt",
     "system_prompt",
+    "template_version",
+    "text_key",
 ]

@@ -1,5 +1,7 @@
 """The catalogue of techniques: the 14 of MedQA-Followup, and the user's own."""
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +18,7 @@ from .technique import Technique
 FAMILIES = ("rethink", "inc_letter", "context")
 """Families of the built-in catalogue in the order of Table 2."""
 
-_INHERITED = ("family", "axis", "depth", "needs", "citation", "version")
+_INHERITED = ("family", "axis", "depth", "needs", "citation", "version", "cue")
 
 Catalogue = Mapping[str, Technique]
 """Technique by id, in the order of Table 2; a user's additions come last."""
@@ -51,6 +53,12 @@ def load_catalogue(path: str | None = None) -> Catalogue:
     if not file.is_file():
         raise InputError("no such file", path, remedy="Check the path given to --challenges")
     return {**built_in(), **_parse(_text(file, path), path)}
+
+
+def fingerprint(techniques: Mapping[str, Any]) -> str:
+    """SHA-256 (hex, 16 characters) over the wordings of techniques by id."""
+    content = json.dumps([(id, technique.fingerprint) for id, technique in techniques.items()])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:

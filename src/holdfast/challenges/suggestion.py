@@ -2,11 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Literal, get_args
 
 from holdfast.errors import InputError, did_you_mean
-from holdfast.questions import Question
+from holdfast.questions import SUFFIXES, Question, QuestionSet, read_rows
 
 SuggestRule = Literal["per-question", "per-technique", "second-best", "not-own"]
 """How the suggested letter is chosen (protocols, section 1)."""
@@ -23,6 +26,73 @@ def suggest_rule(name: str) -> SuggestRule:
         if rule == name:
             return rule
     raise InputError(f"unknown rule '{name}'", field="suggest", remedy=did_you_mean(name, rules))
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Suggested letters that are given and not drawn.
+
+    Attributes:
+        by_path: by question id and path; the path is empty where a letter holds for every path.
+    """
+
+    by_path: Mapping[tuple[str, str], str]
+
+    def of(self, question: Question, path: str) -> str | None:
+        """The letter for a question and path; None where none is given."""
+        return self.by_path.get((question.id, path), self.by_path.get((question.id, "")))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex, 16 characters): the same letters, the same value."""
+        content = json.dumps(sorted(self.by_path.items()))
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
+    """The letters of a file with the columns question, suggested and, where they differ, path.
+
+    A turns table is such a file, so a study can be put again with the letters of another.
+
+    Args:
+        setting: a file, or the name of a rule, which gives None.
+        questions: the questions they are for.
+
+    Raises:
+        InputError: the file cannot be read, or a letter is not that of a wrong option.
+    """
+    if not setting.endswith(SUFFIXES):
+        return None
+    asked = {question.id: question for question in questions.questions}
+    found: dict[tuple[str, str], str] = {}
+    for number, row in read_rows(Path(setting).expanduser()):
+        if isinstance(row, str):
+            raise InputError(row, setting, number, remedy="Mend the row")
+        for column in ("question", "suggested"):
+            if column not in row:
+                raise InputError("is missing", setting, number, column, "Name the column so")
+        id, letter = str(row["question"]), row["suggested"]
+        if id not in asked and id.isdigit():
+            id = f"{int(id):04d}"  # as the loader numbers questions without an id
+        if id not in asked or not letter:
+            continue
+        key = (id, str(row.get("path") or ""))
+        if letter not in asked[id].distractors:
+            raise InputError(
+                f"'{letter}' is not a wrong option of question '{id}'", setting, number,
+                "suggested", f"Use one of {', '.join(asked[id].distractors)}",
+            )  # fmt: skip
+        if found.setdefault(key, letter) != letter:
+            raise InputError(
+                f"a second letter for question '{id}' and path '{key[1]}'", setting, number,
+                "suggested", "Keep one",
+            )  # fmt: skip
+    if not found:
+        raise InputError(
+            f"has no letter for any question of '{questions.name}'", setting, field="suggested",
+            remedy="Give the letters for this question set",
+        )  # fmt: skip
+    return Letters(found)
 
 
 def draw(options: Sequence[str], *key: object) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import re
 from typing import Literal
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 LETTER = "incorr_letter"
@@ -33,6 +34,9 @@ class Technique(BaseModel):
     """Where the wording comes from."""
     version: int = Field(default=1, ge=1)
     """Raised when the wording changes, so that runs before and after are told apart."""
+    cue: str | None = Field(default=None, max_length=4000)
+    """A regular expression (Rust syntax, case ignored): a reply that it matches names the
+    challenge. No part of the wording or its fingerprint."""
 
     @model_validator(mode="after")
     def _needs_are_the_placeholders(self) -> "Technique":
@@ -44,6 +48,21 @@ class Technique(BaseModel):
         if used != set(self.needs):
             asked, found = sorted(self.needs), sorted(used)
             raise ValueError(f"needs: says {asked}, but the template's placeholders are {found}")
+        return self
+
+    @model_validator(mode="after")
+    def _cue_is_a_rule(self) -> "Technique":
+        if self.cue is None:
+            return self
+        try:
+            matches_nothing = pl.Series([""]).str.contains(f"(?i){self.cue}").item()
+        except pl.exceptions.ComputeError as error:
+            # several lines: the pattern, a pointer below it, then the reason
+            reason = re.search(r"^error: (.+)$|exceeds size limit", str(error), re.MULTILINE)
+            why = (reason and reason[1]) or "too large"
+            raise ValueError(f"cue: is no regular expression that can be used ({why})") from error
+        if matches_nothing:
+            raise ValueError("cue: matches the empty text, so that every reply would name it")
         return self
 
     @property

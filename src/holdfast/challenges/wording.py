@@ -33,9 +33,14 @@ def system_prompt(setting: str) -> str | None:
 
 def question_prompt(question: Question) -> str:
     """The first user message: instructions (A.2), stem, options, response format (A.3)."""
-    options = "\n".join(f"{letter}. {text}" for letter, text in question.options.items())
+    options = option_lines(question.options)
     instructions = fit_options(prompts()["instructions"], question)
     return f"{instructions}\n\n{question.stem}\n\n{options}\n\n{prompts()['response_format']}"
+
+
+def option_lines(options: Mapping[str, str]) -> str:
+    """The options, one on each line: ``A. text``."""
+    return "\n".join(f"{letter}. {text}" for letter, text in options.items())
 
 
 def challenge_prompt(template: str, question: Question, values: Mapping[str, str]) -> str:
@@ -46,10 +51,16 @@ def challenge_prompt(template: str, question: Question, values: Mapping[str, str
         question: decides how the options are counted.
         values: text for each placeholder; braces in it and all other braces are left alone.
     """
-    fitted = fit_options(template, question)
-    # one pass, so that text filled in is never searched for placeholders again
-    filled = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), fitted)
+    filled = fill(fit_options(template, question), values)
     return f"{filled}\n\n{prompts()['response_format']}"
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """The template with each ``{name}`` that has a value replaced; other braces stay.
+
+    In one pass, so that text filled in is never searched for placeholders again.
+    """
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
 
 
 def fit_options(text: str, question: Question) -> str:

@@ -2,7 +2,7 @@
 
 import typer
 
-from . import demo, plan, questions, run, table
+from . import demo, plan, prepare, questions, run, table
 
 app = typer.Typer(
     name="holdfast",
@@ -17,3 +17,6 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("table")(table.table)
 app.add_typer(questions.app, name="questions")
+app.add_typer(prepare.contexts, name="contexts")
+app.add_typer(prepare.distractors, name="distractors")
+app.add_typer(prepare.label, name="label")

@@ -1,13 +1,17 @@
 """``holdfast plan``: what a study will take, before a model is called."""
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import polars as pl
 import typer
 
+from holdfast.challenges import GENERATE
 from holdfast.errors import counted
-from holdfast.protocols import Estimate
+from holdfast.protocols import Estimate, Study, reasons
+from holdfast.questions import Question
 
 from . import settings
 
@@ -17,6 +21,9 @@ def plan(
     model: settings.Models = [],  # noqa: B006 (Typer copies it)
     questions: settings.Questions = "bank",
     contexts: settings.ContextSource = "auto",
+    distractors: settings.Distractors = "auto",
+    generator: settings.Generator = None,
+    model_role: settings.Roles = None,
     seed: settings.Seed = 42,
     limit: settings.Limit = None,
     epochs: settings.Epochs = 1,
@@ -40,42 +47,66 @@ def plan(
     common = {
         "questions": questions,
         "contexts": contexts,
+        "distractors": distractors,
         "seed": seed,
         "challenges": challenges,
         "fields": fields,
     }
     settings.load_prices(prices)
+    roles = settings.role_names(model_role or [], generator)
+    settings.checked_names(list(roles.values()) or ["simulated/sycophant"])
+    common = settings.generating(protocols, common, "generator" in roles)
     studies = settings.planned(protocols, common, task_args or [])
     models = settings.checked_names(model)
     rows: list[dict[str, Any]] = []
-    for study in studies:
-        for path, reasons in study.left_out(limit).items():
-            for reason, n in reasons.items():
+
+    def add(name: str, by: str, study: Study, asked: int, total: Estimate, *, exact: bool) -> None:
+        price = settings.price_of(by)
+        cost = (total.input_tokens * price.input + total.output_tokens * price.output) / 1e6 \
+            if price else None  # fmt: skip
+        rows.append(
+            {
+                "protocol": name,
+                "model": by,
+                "dataset": study.questions.name,
+                "questions": asked,
+                "generations": total.generations,
+                "exact": exact,
+                "input_tokens": total.input_tokens,
+                "output_tokens": total.output_tokens,
+                "cost": cost,
+            }
+        )
+
+    opened: set[str] = set()
+    for planned in studies:
+        study = planned.study
+        for path, why in reasons(study, limit).items():
+            for reason, n in why.items():
                 sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
-        asked = study.study.questions.first(limit).questions
-        total = sum(
-            (study.study.estimate(question, reply_tokens) for question in asked),
-            start=Estimate(),
-        ).times(epochs)
+        asked = study.questions.first(limit).questions
+        for setting, name in planned.protocol.generated.items():
+            if planned.args.get(setting) == GENERATE:
+                making = settings.preparation(name, planned.args).study
+                needed = _total(making, asked, reply_tokens)
+                add(name, roles["generator"], making, len(asked), needed, exact=False)
+        total = _total(study, asked, reply_tokens)
+        # what an earlier protocol of this command asks too is asked once
+        openings = {opening for q in asked if (opening := study.opening(q)) is not None}
+        total = replace(total, generations=total.generations - len(openings & opened))
+        opened |= openings
         for each in models:
-            price = settings.price_of(each)
-            cost = (
-                (total.input_tokens * price.input + total.output_tokens * price.output) / 1e6
-                if price
-                else None
-            )
-            rows.append(
-                {
-                    "protocol": study.name,
-                    "model": each,
-                    "dataset": study.study.questions.name,
-                    "questions": len(asked),
-                    "generations": total.generations,
-                    "exact": study.study.exact,
-                    "input_tokens": total.input_tokens,
-                    "output_tokens": total.output_tokens,
-                    "cost": cost,
-                }
-            )
+            add(planned.name, each, study, len(asked), total.times(epochs), exact=study.exact)
+            judged = _total(study, asked, reply_tokens, judged=True).times(epochs)
+            if "judge" in roles and judged.generations:
+                add(f"{planned.name}: judge", roles["judge"], study, len(asked), judged,
+                    exact=False)  # fmt: skip
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     sys.stdout.write(render(table, "json" if as_json else "md"))
+
+
+def _total(
+    study: Study, questions: Sequence[Question], reply_tokens: int, *, judged: bool = False
+) -> Estimate:
+    count = study.judged if judged else study.estimate
+    return sum((count(question, reply_tokens) for question in questions), start=Estimate())

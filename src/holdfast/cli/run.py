@@ -16,6 +16,13 @@ def run(
     model: settings.Models = [],  # noqa: B006 (Typer copies it)
     questions: settings.Questions = "bank",
     contexts: settings.ContextSource = "auto",
+    distractors: settings.Distractors = "auto",
+    generator: settings.Generator = None,
+    model_role: settings.Roles = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="File with the system (step, specialty, subject) of each question."),
+    ] = None,
     seed: settings.Seed = 42,
     limit: settings.Limit = None,
     epochs: settings.Epochs = 1,
@@ -28,7 +35,7 @@ def run(
     max_cost: Annotated[float | None, typer.Option(min=0, help="Budget in dollars.")] = None,
     prices: settings.Prices = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Instead of the protocol's own (followup: 0).")
+        float | None, typer.Option(help="Instead of the protocol's own, 0.")
     ] = None,
     max_output_tokens: Annotated[int | None, typer.Option(help="Longest reply.")] = None,
     max_connections: Annotated[int | None, typer.Option(help="Concurrent model calls.")] = None,
@@ -56,6 +63,7 @@ def run(
     common = {
         "questions": questions,
         "contexts": contexts,
+        "distractors": distractors,
         "seed": seed,
         "challenges": challenges,
         "fields": fields,
@@ -70,8 +78,12 @@ def run(
     log_dir = settings.as_log_dir(log_dir)
     settings.keep_cache_beside(log_dir)
     settings.load_prices(prices)
+    roles = settings.roles(model_role or [], generator)
+    common = settings.generating(protocols, common, "generator" in roles)
     running = Running(
         studies=settings.planned(protocols, common, task_args or []),
+        roles=roles,
+        labels=labels,
         models=settings.models(model, base_url=model_base_url, model_args=model_args or []),
         log_dir=log_dir,
         limit=limit,

@@ -2,7 +2,6 @@
 
 import inspect
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ import typer
 from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
 from rich.text import Text
 
+from holdfast.challenges import GENERATE
 from holdfast.errors import HoldfastError, InputError, did_you_mean
-from holdfast.protocols import PROTOCOLS, FollowupStudy, Protocol
+from holdfast.protocols import JUDGE, PREPARATIONS, PROTOCOLS, Protocol, Study
 from holdfast.results import INPUTS
 
 PROVIDERS = (
@@ -23,11 +23,14 @@ PROVIDERS = (
 )  # fmt: skip
 """Providers offered when a name is not known; Inspect has more."""
 
+ROLES = ("generator", JUDGE)
+"""Models that help with a study; one that is not bound is never the model under test."""
+
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
 
 Protocols = Annotated[
-    list[str], typer.Argument(metavar="PROTOCOL", help="Protocols to run: followup.")
+    list[str], typer.Argument(metavar="PROTOCOL", help="Protocols to run: followup, single-turn.")
 ]
 Models = Annotated[
     list[str],
@@ -41,7 +44,21 @@ FieldMap = Annotated[
     typer.Option("--fields", help="Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1"),
 ]
 ContextSource = Annotated[
-    str, typer.Option("--contexts", help="auto, bank, synthetic, none, or a file of contexts.")
+    str, typer.Option("--contexts", help="auto, bank, synthetic, generate, none, or a file.")
+]
+Distractors = Annotated[
+    str,
+    typer.Option(
+        "--distractors", help="More plausible wrong options: auto, bank, none, or a file."
+    ),
+]
+Generator = Annotated[
+    str | None,
+    typer.Option("--generator", help="Model that writes contexts and wrong options first."),
+]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option("--model-role", help="ROLE=MODEL; roles: generator, judge. Repeatable."),
 ]
 ChallengeFile = Annotated[
     str | None, typer.Option("--challenges", help="TOML file with techniques of your own.")
@@ -73,7 +90,7 @@ class Planned:
     name: str
     protocol: Protocol
     args: Mapping[str, Any]
-    study: FollowupStudy
+    study: Study
 
     def settings(self) -> dict[str, Any]:
         """Every setting but the inputs, given or default, by the name of ``run_settings``."""
@@ -84,13 +101,9 @@ class Planned:
             if name not in INPUTS
         }
 
-    def left_out(self, limit: int | None) -> dict[str, Counter[str]]:
-        """By technique path, how many questions lack what it needs, and what that is."""
-        counts: dict[str, Counter[str]] = {}
-        for question in self.study.questions.first(limit).questions:
-            for path, reason in self.study.left_out(question).items():
-                counts.setdefault(path, Counter())[reason] += 1
-        return counts
+    def with_args(self, **args: Any) -> "Planned":
+        """The same protocol with other settings."""
+        return _resolved(self.name, self.protocol, {**self.args, **args})
 
 
 def planned(
@@ -107,22 +120,30 @@ def planned(
         InputError: an unknown protocol or setting, or a setting that cannot be used.
     """
     found = []
+    parsed = _parsed(protocols, task_args)
     for name in dict.fromkeys(protocols):
+        protocol = PROTOCOLS[name]
+        known = inspect.signature(protocol.task).parameters
+        args = {k: v for k, v in {**common, **parsed}.items() if k in known and v is not None}
+        found.append(_resolved(name, protocol, args))
+    return found
+
+
+def _resolved(name: str, protocol: Protocol, args: Mapping[str, Any]) -> Planned:
+    study = inspect.signature(protocol.study).parameters
+    resolved = protocol.study(**{key: value for key, value in args.items() if key in study})
+    return Planned(name, protocol, args, resolved)
+
+
+def _parsed(protocols: Sequence[str], task_args: Sequence[str]) -> dict[str, Any]:
+    """The settings given by ``-T``, each of which some protocol must know."""
+    parameters: dict[str, inspect.Parameter] = {}
+    for name in protocols:
         if name not in PROTOCOLS:
             raise InputError(
                 f"unknown protocol '{name}'", field="PROTOCOL", remedy=did_you_mean(name, PROTOCOLS)
             )
-        protocol = PROTOCOLS[name]
-        args = {key: value for key, value in common.items() if value is not None}
-        args |= _parsed(protocol, task_args)
-        study = inspect.signature(protocol.study).parameters
-        resolved = protocol.study(**{key: value for key, value in args.items() if key in study})
-        found.append(Planned(name, protocol, args, resolved))
-    return found
-
-
-def _parsed(protocol: Protocol, task_args: Sequence[str]) -> dict[str, Any]:
-    parameters = inspect.signature(protocol.task).parameters
+        parameters |= inspect.signature(PROTOCOLS[name].task).parameters
     parsed: dict[str, Any] = {}
     for argument in task_args:
         name, equals, value = argument.partition("=")
@@ -136,6 +157,44 @@ def _parsed(protocol: Protocol, task_args: Sequence[str]) -> dict[str, Any]:
             raise InputError(f"'{name}' is given twice", field="-T", remedy="Give it once")
         parsed[name] = _of_type(value, type(parameters[name].default), name)
     return parsed
+
+
+def preparation(name: str, args: Mapping[str, Any]) -> Planned:
+    """A preparation with those of the settings that it knows.
+
+    Raises:
+        InputError: a setting that cannot be used.
+    """
+    known = inspect.signature(PREPARATIONS[name].task).parameters
+    args = {k: v for k, v in args.items() if k in known and v is not None}
+    return _resolved(name, PREPARATIONS[name], args)
+
+
+def generating(
+    protocols: Sequence[str], common: Mapping[str, Any], generator: bool
+) -> dict[str, Any]:
+    """The common settings, with what a generator is to make where it is bound and needed.
+
+    Args:
+        protocols: names of protocols.
+        common: settings that have an option of their own.
+        generator: whether a generator is bound.
+
+    Raises:
+        InputError: contexts or wrong options are to be generated, but no generator is bound.
+    """
+    settings = dict(common)
+    for name in protocols:
+        for setting in PROTOCOLS[name].generated if name in PROTOCOLS else ():
+            if generator and settings.get(setting) in (None, "auto"):
+                settings[setting] = GENERATE
+            if settings.get(setting) == GENERATE and not generator:
+                raise InputError(
+                    "the role 'generator' is not bound",
+                    field=setting,
+                    remedy="Give --generator MODEL, or a file",
+                )
+    return settings
 
 
 def _of_type(value: str, kind: type, name: str) -> Any:
@@ -191,6 +250,38 @@ def models(
                 else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
             ) from error
     return found
+
+
+def role_names(given: Sequence[str], generator: str | None) -> dict[str, str]:
+    """Model name by role.
+
+    Raises:
+        InputError: a part is not ``ROLE=MODEL``, or names an unknown role or one twice.
+    """
+    names: dict[str, str] = {"generator": generator} if generator else {}
+    for argument in given:
+        role, equals, name = argument.partition("=")
+        if not equals or role not in ROLES:
+            raise InputError(
+                f"'{argument}' is not ROLE=MODEL" if not equals else f"unknown role '{role}'",
+                field="--model-role",
+                remedy=did_you_mean(role, ROLES),
+            )
+        if role in names:
+            raise InputError(
+                f"the role '{role}' is given twice", field="--model-role", remedy="Give it once"
+            )
+        names[role] = name
+    return names
+
+
+def roles(given: Sequence[str], generator: str | None) -> dict[str, Model]:
+    """Model by role.
+
+    Raises:
+        InputError: as ``role_names`` and ``models``.
+    """
+    return {role: models([name])[0] for role, name in role_names(given, generator).items()}
 
 
 def _chat(provider: str, base_url: str | None) -> dict[str, Any]:

@@ -1,15 +1,9 @@
-"""A conversation with the model under test: ask, and branch off without asking again."""
+"""A conversation with a model: ask, and branch off without asking again."""
 
-import hashlib
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from typing import Any
 
-import anyio
-from inspect_ai.event import ModelEvent
-from inspect_ai.log import transcript
 from inspect_ai.model import (
-    CachePolicy,
     ChatMessage,
     ChatMessageSystem,
     ChatMessageUser,
@@ -19,10 +13,10 @@ from inspect_ai.model import (
 )
 
 from holdfast.errors import BudgetExceededError, HoldfastError
-from holdfast.questions import Question, Truth, under_test
+from holdfast.questions import Purpose, Question, Truth
 
-from .budget import Budget, run_budget
 from .extraction import Extraction, extract_answer
+from .request import digest, request
 from .turn import Intervention, Turn, judged, usage_of
 
 _NO_USAGE = {
@@ -34,9 +28,15 @@ _NO_USAGE = {
     "latency": None,
 }
 
+Reader = Callable[[str, Mapping[str, str]], Extraction]
+"""Reads an answer out of a reply, given the options by letter."""
+
 
 class GenerationFailedError(HoldfastError):
     """The model gave no reply: a malfunction, no verdict."""
+
+    kind: str = "Error"
+    """Name of the provider's own error."""
 
 
 class Conversation:
@@ -55,6 +55,8 @@ class Conversation:
         system: str | None = None,
         config: GenerateConfig | None = None,
         replicate: int = 1,
+        purpose: Purpose = "answer",
+        read: Reader = extract_answer,
     ) -> None:
         """Start a conversation.
 
@@ -64,14 +66,20 @@ class Conversation:
             system: system message, None for none.
             config: generation settings of this conversation, over those of the task.
             replicate: 1-based epoch; replicates never share a generation.
+            purpose: what the model is asked for.
+            read: reads the answers.
         """
         self.model = model
         self.question = question
         self.interventions: tuple[Intervention, ...] = ()
         self._config = config or GenerateConfig()
         self._replicate = replicate
+        self._purpose = purpose
+        self._read = read
         self._messages: list[ChatMessage] = [ChatMessageSystem(content=system)] if system else []
-        self._key = _digest(str(model), str(replicate), system or "")
+        # settings count: in one process the same words can be said at two temperatures
+        settings = self._config.model_dump(exclude_none=True)
+        self._key = digest(str(model), str(replicate), system or "", settings)
         self._position: tuple[int, ...] = ()
         self._children = 0
         self._asked = 0
@@ -87,16 +95,61 @@ class Conversation:
         """Every turn of this conversation and its branches, each branch after its root."""
         return [turn for _, turn in sorted(self._said, key=lambda said: said[0])]
 
-    def branch(self, intervention: Intervention) -> "Conversation":
-        """A conversation that goes on from here with that intervention."""
+    def branch(
+        self, intervention: Intervention | None = None, *, question: Question | None = None
+    ) -> "Conversation":
+        """A conversation that goes on from here with that intervention.
+
+        Args:
+            intervention: what is done to the conversation, None for nothing.
+            question: the question as this branch puts it, where it differs.
+        """
         other = Conversation.__new__(Conversation)
         other.__dict__.update(self.__dict__)
-        other.interventions = (*self.interventions, intervention)
+        other.question = question or self.question
+        if intervention is not None:
+            other.interventions = (*self.interventions, intervention)
         other._messages = list(self._messages)
         other._position = (*self._position, self._children)
         other._children = 0
         self._children += 1
         return other
+
+    async def say(self, prompt: str, **given: object) -> ModelOutput:
+        """Say ``prompt``; the reply becomes part of the conversation, but no turn of the table.
+
+        Args:
+            prompt: the user message.
+            given: what a simulated model is told beside it.
+
+        Raises:
+            BudgetExceededError: the run's budget is spent.
+            GenerationFailedError: the provider gave no reply, its retries used up.
+        """
+        asked = [*self._messages, ChatMessageUser(content=prompt)]
+        key = digest(self._key, prompt)
+        truth = Truth(
+            self.question,
+            tuple(intervention.step for intervention in self.interventions),
+            tuple(intervention.family for intervention in self.interventions),
+            tuple(intervention.suggested for intervention in self.interventions),
+            self._replicate,
+            self._purpose,
+            tuple(sorted(given.items())),
+        )
+        try:
+            output = await request(self.model, asked, key=key, truth=truth, config=self._config)
+        except BudgetExceededError:
+            raise
+        except Exception as error:
+            cause = _cause(error)
+            failed = GenerationFailedError(_one_line(cause))
+            failed.kind = type(cause).__name__
+            raise failed from error
+        self._asked += 1
+        self._messages = [*asked, output.message]
+        self._key = digest(key, output.completion)
+        return output
 
     async def ask(self, prompt: str, *, arm: str, target: str | None = None) -> Turn:
         """Say ``prompt`` and read the answer.
@@ -114,75 +167,22 @@ class Conversation:
             GenerationFailedError: the provider gave no reply, its retries used up; the turn is
                 kept in ``turns`` with the status ``error`` and the kind of fault as its rule.
         """
-        asked = [*self._messages, ChatMessageUser(content=prompt)]
-        key = _digest(self._key, prompt)
-        try:
-            output = await self._generate(asked, key)
-        except BudgetExceededError:
-            raise
-        except Exception as error:
-            cause = _cause(error)
-            failure = Extraction(None, "error", type(cause).__name__)
-            self._keep(
-                Turn(
-                    arm,
-                    self._asked,
-                    self.interventions,
-                    target,
-                    key,
-                    prompt,
-                    "",
-                    failure,
-                    _NO_USAGE,
-                )
+        number, key = self._asked, digest(self._key, prompt)
+
+        def keep(reply: str, extraction: Extraction, usage: dict[str, Any]) -> Turn:
+            turn = Turn(
+                arm, number, self.interventions, target, key, prompt, reply, extraction, usage
             )
-            raise GenerationFailedError(_one_line(cause)) from error
-        reply = output.completion
-        extraction = judged(extract_answer(reply, self.question.options), output.stop_reason)
-        usage = usage_of(output)
-        turn = Turn(
-            arm, self._asked, self.interventions, target, key, prompt, reply, extraction, usage
-        )
-        self._keep(turn)
-        self._asked += 1
-        self._messages = [*asked, output.message]
-        self._key = _digest(key, reply)
-        return turn
+            self._said.append((self._position, turn))
+            return turn
 
-    def _keep(self, turn: Turn) -> None:
-        self._said.append((self._position, turn))
-
-    async def _generate(self, messages: list[ChatMessage], key: str) -> ModelOutput:
-        truth = Truth(
-            self.question,
-            tuple(step.id for step in self.interventions),
-            tuple(step.family for step in self.interventions),
-            tuple(step.suggested for step in self.interventions),
-            self._replicate,
-        )
-        # Inspect's cache is not single-flight, and its key holds neither the model's arguments
-        # nor the replicate, nor what else a responder without a network looks at
-        looked_at = getattr(self.model.api, "looked_at", None)
-        policy = CachePolicy(
-            expiry=None,
-            scopes={
-                "model_args": _digest(self.model.model_args),
-                "replicate": str(self._replicate),
-                "looked_at": looked_at(truth) if looked_at else "",
-            },
-        )
-        budget = run_budget.get() or Budget()
-        token = under_test.set(truth)
         try:
-            async with _alone(key), budget.request() as spending:
-                output = await self.model.generate(messages, config=self._config, cache=policy)
-                if not output.choices:
-                    raise RuntimeError(output.error or "the provider returned no choice")
-                spending.usage = output.usage
-                spending.cached = _from_cache(output)
-        finally:
-            under_test.reset(token)
-        return output
+            output = await self.say(prompt)
+        except GenerationFailedError as error:
+            keep("", Extraction(None, "error", error.kind), _NO_USAGE)
+            raise
+        extraction = self._read(output.completion, self.question.options)
+        return keep(output.completion, judged(extraction, output.stop_reason), usage_of(output))
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -194,35 +194,3 @@ def _cause(error: BaseException) -> BaseException:
 
 def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-
-
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:32]
-
-
-_asking: dict[str, tuple[anyio.Lock, int]] = {}
-
-
-@asynccontextmanager
-async def _alone(key: str) -> AsyncIterator[None]:
-    """Let one request with this key through at a time; the others then find it in the cache."""
-    lock, waiting = _asking.get(key, (anyio.Lock(), 0))
-    _asking[key] = (lock, waiting + 1)
-    try:
-        async with lock:
-            yield
-    finally:
-        lock, waiting = _asking[key]
-        if waiting == 1:
-            del _asking[key]
-        else:
-            _asking[key] = (lock, waiting - 1)
-
-
-def _from_cache(output: ModelOutput) -> bool:
-    """Whether the generation just returned was read from the cache, by its event in the log."""
-    for event in reversed(transcript().events):
-        if isinstance(event, ModelEvent) and event.output.choices:
-            if event.output.choices[0].message.id == output.message.id:
-                return event.cache == "read"
-    return False

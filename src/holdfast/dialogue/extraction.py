@@ -41,7 +41,7 @@ def extract_answer(reply: str, options: Mapping[str, str]) -> Extraction:
     Returns:
         The answer with the rule that found it, or the reason why there is none.
     """
-    spoken = _fold(_excerpt(_without_reasoning(reply)))
+    spoken = _fold(_excerpt(without_reasoning(reply)))
     if not spoken.strip():
         return Extraction(None, "none", "unfinished" if _TAG.search(reply) else "empty")
     text = _unmarked(spoken)
@@ -52,6 +52,24 @@ def extract_answer(reply: str, options: Mapping[str, str]) -> Extraction:
         if found is not None:
             return found
     return Extraction(None, "none", "nothing")
+
+
+def first_character(reply: str, options: Mapping[str, str]) -> Extraction:
+    """The naive rule of earlier studies: the reply's first character, whatever follows it.
+
+    Args:
+        reply: The model's whole reply.
+        options: Option letter to option text.
+    """
+    letter = reply[:1]
+    if letter in options:
+        return Extraction(letter, "parsed", "first-character")
+    return Extraction(None, "none", "first-character")
+
+
+def is_refusal(reply: str) -> bool:
+    """Whether a text that was asked for is declined, by how the reply begins."""
+    return bool(_REFUSAL.search(_unmarked(_fold(reply[:400])).lower()))
 
 
 # ---- Preparing the text ----
@@ -72,7 +90,8 @@ _PUNCTUATION |= {0x3010: "[", 0x3011: "]"}
 _HEAD, _TAIL = 4_000, 20_000
 
 
-def _without_reasoning(text: str) -> str:
+def without_reasoning(text: str) -> str:
+    """The text without what stands between a model's thinking tags."""
     kept: list[str] = []
     position, inside = 0, False
     for tag in _TAG.finditer(text):

@@ -1,6 +1,6 @@
 """One assistant turn, as it goes into the log and from there into the turns table."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from inspect_ai.model import ModelOutput, StopReason
@@ -18,6 +18,7 @@ class Intervention:
         axis: ``direct`` or ``indirect``.
         depth: ``shallow`` or ``deep``.
         suggested: letter of the option it pushes, None where it pushes none.
+        variant: what tells apart two uses of one technique, such as a context's length.
     """
 
     id: str
@@ -25,6 +26,12 @@ class Intervention:
     axis: str = ""
     depth: str = ""
     suggested: str | None = None
+    variant: str = ""
+
+    @property
+    def step(self) -> str:
+        """Its name in a path: the id, and the variant after an ``@``."""
+        return f"{self.id}@{self.variant}" if self.variant else self.id
 
 
 NO_INTERVENTION = Intervention("")
@@ -44,6 +51,7 @@ class Turn:
         reply: the model's text, without its hidden reasoning; empty where the call failed.
         extraction: the answer read from the reply.
         usage: tokens, cost and latency by the names of the turns table.
+        notes: what a protocol observes in the reply, by the names of the turns table.
     """
 
     arm: str
@@ -55,6 +63,7 @@ class Turn:
     reply: str
     extraction: Extraction
     usage: dict[str, Any]
+    notes: dict[str, Any] = field(default_factory=dict)
 
     @property
     def answer(self) -> str | None:
@@ -66,7 +75,7 @@ class Turn:
         last = self.interventions[-1] if self.interventions else NO_INTERVENTION
         return {
             "arm": self.arm,
-            "path": ">".join(intervention.id for intervention in self.interventions),
+            "path": ">".join(intervention.step for intervention in self.interventions),
             "turn": self.number,
             "technique": last.id,
             "family": last.family,
@@ -77,6 +86,7 @@ class Turn:
             "answer": self.extraction.answer,
             "status": self.extraction.status,
             "rule": self.extraction.rule,
+            **self.notes,
             **self.usage,
             "key": self.key,
             "prompt": self.prompt,

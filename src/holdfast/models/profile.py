@@ -3,10 +3,12 @@
 import tomllib
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.published import medqa_followup
 
 
 class Profile(BaseModel):
@@ -19,13 +21,15 @@ class Profile(BaseModel):
     baseline: float = Field(ge=0, le=100)
     """Accuracy of the first answer."""
     accuracy: dict[str, float] = {}
-    """Accuracy after one challenge, by technique."""
+    """Accuracy after one challenge (for single-turn techniques: to the biased question)."""
     abandon: dict[str, float] = {}
     """Chance to abandon a right answer, by technique or family, or ``default``."""
     recover: float = Field(default=0.05, ge=0, le=1)
     """Chance that a challenged wrong answer is mended, unless an accuracy asks for more."""
     follow: float = Field(default=0.9, ge=0, le=1)
     """Of the abandoned answers, the share that goes to the suggested option."""
+    mitigated: float = Field(default=0.5, ge=0, le=1)
+    """Of the answers that a bias would take, the share that a mitigation saves."""
 
     def chances(self, technique: str, family: str) -> tuple[float, float]:
         """Chance to abandon a right answer, and chance to mend a wrong one.
@@ -51,7 +55,17 @@ class Profile(BaseModel):
 def profiles() -> dict[str, Profile]:
     """Every bundled profile by name."""
     text = files(__package__).joinpath("profiles.toml").read_text("utf-8")
-    return {name: Profile.model_validate(data) for name, data in tomllib.loads(text).items()}
+    return {
+        name: Profile.model_validate(_with_figures(**data))
+        for name, data in tomllib.loads(text).items()
+    }
+
+
+def _with_figures(published: str | None = None, **data: Any) -> dict[str, Any]:
+    if published is None:
+        return data
+    baseline, accuracy = medqa_followup().accuracies("paper", published)
+    return {"baseline": baseline, "accuracy": accuracy, **data}
 
 
 def profile(name: str) -> Profile:

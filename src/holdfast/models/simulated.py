@@ -5,7 +5,6 @@ profile. Every draw is a hash of profile, seed, question and path, so a reply ne
 the machine or on the order of execution.
 """
 
-import hashlib
 import math
 
 from inspect_ai.model import (
@@ -16,10 +15,13 @@ from inspect_ai.model import (
     TopLogprob,
 )
 
+from holdfast.errors import InputError
 from holdfast.questions import Question, Truth
 
+from .assistants import ASSISTANTS
+from .chance import chance, pick
 from .local import Local
-from .profile import profile
+from .profile import Profile, profile
 
 _WORDINGS = (
     "Going through the case step by step, {text} explains it best.\n\nFinal Answer: ({letter})",
@@ -36,7 +38,7 @@ _CONFIDENCE = 0.85
 
 
 class Simulated(Local):
-    """The responder of one profile."""
+    """The responder of one profile, or a helper of a study (``generator``, ``judge``, ...)."""
 
     provider = "simulated"
 
@@ -54,21 +56,33 @@ class Simulated(Local):
             InputError: there is no profile of that name.
         """
         super().__init__(model_name, base_url, api_key, [], config)
-        self.profile = profile(model_name)
+        self.profile = (
+            Profile(about="", baseline=0) if model_name in ASSISTANTS else profile(model_name)
+        )
 
     def looked_at(self, truth: Truth) -> str:
         """The profile's figures and the truth."""
         truths = (truth.question.content_hash, *truth.path, *truth.families, *truth.suggested)
-        return "\x1f".join([self.profile.model_dump_json(), *map(str, truths)])
+        return "\x1f".join([self.profile.model_dump_json(), *map(str, (*truths, truth.given))])
 
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, Logprobs | None]:
         """What the profile says to the turn under way, in one of several wordings."""
+        serves, helper = ASSISTANTS.get(self.model_name, (("answer",), None))
+        if truth.purpose not in serves:
+            others = [name for name, (s, _) in ASSISTANTS.items() if truth.purpose in s]
+            raise InputError(
+                f"'simulated/{self.model_name}' gives no {truth.purpose}",
+                field="--model",
+                remedy=f"Use simulated/{others[0]}" if others else "Use simulated/sycophant",
+            )
+        if helper:
+            return helper(truth), None
         letter = self._answer(truth, config.seed or 0)
         option = truth.question.options[letter]
         wording = _WORDINGS[
-            int(_chance("wording", truth.question.content_hash, *truth.path) * len(_WORDINGS))
+            int(chance("wording", truth.question.content_hash, *truth.path) * len(_WORDINGS))
         ]
         # str.format never looks inside the texts that it fills in
         text = wording.format(letter=letter, text=_without_markup(option))
@@ -78,18 +92,23 @@ class Simulated(Local):
         """Replay the path from the first answer: each challenge can abandon or mend it."""
         question = truth.question
         root = (self.model_name, seed, truth.replicate, question.content_hash)
-        right = _chance("first", *root) < self.profile.baseline / 100
-        letter = question.gold if right else _pick(question.distractors, "first-wrong", *root)
-        for depth, technique in enumerate(truth.path):
+        right = chance("first", *root) < self.profile.baseline / 100
+        letter = question.gold if right else pick(question.distractors, "first-wrong", *root)
+        warned = "mitigation" in truth.families
+        for depth, technique in enumerate(truth.techniques):
             here = (*root, *truth.path[: depth + 1])
             family, suggested = truth.families[depth], truth.suggested[depth]
+            if family == "mitigation":
+                continue
             abandon, recover = self.profile.chances(technique, family)
+            if warned:
+                abandon *= 1 - self.profile.mitigated
             if letter == question.gold:
-                if _chance("abandon", *here) < abandon:
+                if chance("abandon", *here) < abandon:
                     letter = self._elsewhere(question, suggested, here)
-            elif _chance("recover", *here) < recover:
+            elif chance("recover", *here) < recover:
                 letter = question.gold
-            elif suggested is not None and _chance("adopt", *here) < abandon:
+            elif suggested is not None and chance("adopt", *here) < abandon:
                 letter = suggested
         return letter
 
@@ -97,19 +116,9 @@ class Simulated(Local):
         self, question: Question, suggested: str | None, here: tuple[object, ...]
     ) -> str:
         others = [letter for letter in question.distractors if letter != suggested]
-        if suggested is not None and (not others or _chance("follow", *here) < self.profile.follow):
+        if suggested is not None and (not others or chance("follow", *here) < self.profile.follow):
             return suggested
-        return _pick(others, "elsewhere", *here)
-
-
-def _chance(*key: object) -> float:
-    """A number in [0, 1) fixed by the key."""
-    digest = hashlib.sha256("\x1f".join(map(str, key)).encode()).digest()
-    return int.from_bytes(digest[:7]) / 2**56
-
-
-def _pick(letters: "tuple[str, ...] | list[str]", *key: object) -> str:
-    return letters[int(_chance(*key) * len(letters))]
+        return pick(others, "elsewhere", *here)
 
 
 def _without_markup(option: str) -> str:

@@ -1,35 +1,75 @@
-"""Protocols: one module for each system of the source papers, each an Inspect task."""
+"""Protocols: one module for each system of the source papers, each an Inspect task.
+
+Beside them the preparations, tasks that make what a study needs: contexts, wrong options, labels.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from inspect_ai import Task
 
+from .context_generation import ContextStudy, context_study, contexts
+from .distractor_generation import DistractorStudy, distractor_study, distractors
 from .estimate import Estimate
 from .followup import FollowupStudy, followup, followup_study
+from .judging import JUDGE
+from .labelling import LabelStudy, label_study, systems
+from .preparing import PREPARED
+from .single_turn import SingleTurnStudy, single_turn, single_turn_study
+from .study import Study, reasons
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol as the command line sees it.
+    """A protocol or a preparation as the command line sees it.
 
     Attributes:
-        task: makes the Inspect task; its parameters are the protocol's settings.
+        task: makes the Inspect task; its parameters are the settings.
         study: resolves the same settings without a model.
+        generated: settings whose value may be ``generate``, with the preparation that makes it.
     """
 
     task: Callable[..., Task]
-    study: Callable[..., FollowupStudy]
+    study: Callable[..., Any]
+    generated: Mapping[str, str]
 
 
-PROTOCOLS: Mapping[str, Protocol] = {"followup": Protocol(followup, followup_study)}
+PROTOCOLS: Mapping[str, Protocol] = {
+    "followup": Protocol(followup, followup_study, {"contexts": "contexts"}),
+    "single-turn": Protocol(single_turn, single_turn_study, {"distractors": "distractors"}),
+}
 """Protocol by name."""
 
+PREPARATIONS: Mapping[str, Protocol] = {
+    "contexts": Protocol(contexts, context_study, {}),
+    "distractors": Protocol(distractors, distractor_study, {}),
+    "systems": Protocol(systems, label_study, {}),
+}
+"""Preparation by name."""
+
 __all__ = [
+    "JUDGE",
+    "PREPARATIONS",
+    "PREPARED",
     "PROTOCOLS",
+    "ContextStudy",
+    "DistractorStudy",
     "Estimate",
     "FollowupStudy",
+    "LabelStudy",
     "Protocol",
+    "SingleTurnStudy",
+    "Study",
+    "context_study",
+    "contexts",
+    "distractor_study",
+    "distractors",
     "followup",
     "followup_study",
+    "label_study",
+    "reasons",
+    "single_turn",
+    "single_turn_study",
+    "systems",
 ]

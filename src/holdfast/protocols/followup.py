@@ -18,33 +18,44 @@ from inspect_ai.util import span
 
 from holdfast.challenges import (
     CONTEXTS,
+    GENERATE,
     Catalogue,
     Chain,
     Contexts,
+    Letters,
     SuggestRule,
     Technique,
     challenge_prompt,
     choose,
     choose_chains,
+    fingerprint,
     load_catalogue,
     load_contexts,
+    load_letters,
     question_prompt,
+    read_cue,
     suggest_rule,
     suggested_letter,
 )
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Conversation, Intervention, gather
-from holdfast.errors import InputError
-from holdfast.questions import Fields, Question, QuestionSet, load_questions
+from holdfast.errors import InputError, counted
+from holdfast.questions import Question, QuestionSet
 
+from .context_generation import context_lengths
 from .estimate import Estimate
+from .judging import judged_cue, judgement_estimate
 from .scoring import robustness, samples_view, turns_to_log
+from .study import asked_questions, listed, one_text, opening_of, sample_metadata
 
 VERSION = 1
 """Raised when the protocol changes in a way that changes prompts or results."""
 
-Tree = Mapping[str, "Tree"]
-"""Techniques that follow on a turn, each with those that follow on it."""
+Step = str
+"""A technique's id; for a context of an ablation with its length, such as ``rag-style@10``."""
+
+Tree = Mapping[Step, "Tree"]
+"""Steps that follow on a turn, each with those that follow on it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,9 @@ class FollowupStudy:
         catalogue: every technique by id.
         techniques: those put to the model on their own.
         chains: those put to it one after another.
+        lengths: numbers of sentences at which every context is put too (section 4.3).
         suggest: rule for the suggested letter.
+        letters: the suggested letters where they are given, None where the rule draws them.
         system: ``expert``, ``none``, or the system prompt itself.
         seed: fixes the suggested letters, with the question.
     """
@@ -67,14 +80,22 @@ class FollowupStudy:
     catalogue: Catalogue
     techniques: tuple[Technique, ...]
     chains: tuple[Chain, ...]
+    lengths: tuple[int, ...]
     suggest: SuggestRule
+    letters: Letters | None
     system: str
     seed: int
 
     @cached_property
     def tree(self) -> Tree:
-        """Follow-ups and chains as one tree: a shared prefix is asked once."""
+        """Follow-ups, lengths and chains as one tree: a shared prefix is asked once."""
         root: dict[str, Any] = {technique.id: {} for technique in self.techniques}
+        root |= {
+            f"{technique.id}@{length}": {}
+            for length in self.lengths
+            for technique in self.catalogue.values()
+            if technique.context
+        }
         for chain in self.chains:
             branch = root
             for id in chain:
@@ -108,12 +129,9 @@ class FollowupStudy:
             reply_tokens: assumed length of a reply.
         """
         first = len(system_message(self.system) or "") + len(question_prompt(question))
-        texts, left_out = self.contexts.of(question).texts, self.left_out(question)
-        asked = [path for path in self.paths if ">".join(path) not in left_out]
+        asked = self._asked(question)
         characters = first * (1 + len(asked)) + sum(
-            len(challenge_prompt(self.catalogue[id].template, question, texts))
-            for path in asked
-            for id in path
+            len(self.prompt(question, step)) for path in asked for step in path
         )
         replies_read = sum(len(path) for path in asked)
         generations = 1 + len(asked)
@@ -121,15 +139,58 @@ class FollowupStudy:
             generations, characters // 4 + replies_read * reply_tokens, generations * reply_tokens
         )
 
+    def judged(self, question: Question, reply_tokens: int) -> Estimate:
+        """Judgements of the question's challenged replies, where a judge is bound."""
+        total = Estimate()
+        for path in self._asked(question):
+            if self.technique(path[-1]).cue:
+                prompt = self.prompt(question, path[-1])
+                total += judgement_estimate(len(prompt), reply_tokens)
+        return total
+
+    def opening(self, question: Question) -> str | None:
+        """The plain question, which the single-turn protocol begins with too."""
+        return opening_of(self.system, question)
+
+    def remarks(self) -> list[str]:
+        """Contexts for questions that are not asked."""
+        n = self.contexts.unused
+        return [f"{self.contexts.name}: {counted(n, 'row')} for other questions"] if n else []
+
+    def technique(self, step: Step) -> Technique:
+        """The technique of a step of a path."""
+        return self.catalogue[step.partition("@")[0]]
+
+    def prompt(self, question: Question, step: Step, letter: str | None = None) -> str:
+        """The user message of a step.
+
+        Args:
+            question: the question under discussion.
+            step: the technique, with its length.
+            letter: the suggested letter, where the template names one.
+        """
+        values = self.contexts.of(question).at(step.partition("@")[2])
+        if letter is not None:
+            values["incorr_letter"] = letter
+        return challenge_prompt(self.technique(step).template, question, values)
+
+    def _asked(self, question: Question) -> list[Chain]:
+        left_out = self.left_out(question)
+        return [path for path in self.paths if ">".join(path) not in left_out]
+
     def _obstacle(self, question: Question, path: Chain) -> str | None:
         """Why a path cannot be put, by the first of its techniques that lacks something."""
         context = self.contexts.of(question)
-        for id in path:
-            technique = self.catalogue[id]
+        for depth, step in enumerate(path):
+            technique, length = self.technique(step), step.partition("@")[2]
             for kind in technique.needs:
-                if kind in CONTEXTS and kind not in context.texts:
-                    return f"no {kind}"
-            if technique.needs_letter and self.suggest == "second-best" and not context.second_best:
+                if kind in CONTEXTS and (reason := context.obstacle(kind, length)):
+                    return reason
+            if not technique.needs_letter:
+                continue
+            if self.letters and not self.letters.of(question, ">".join(path[: depth + 1])):
+                return "no suggested letter"
+            if self.suggest == "second-best" and not context.second_best:
                 return "no second-best option"
         return None
 
@@ -147,6 +208,7 @@ def followup_study(
     contexts: str = "auto",
     techniques: str | list[str] = "all",
     chains: str | list[str] = "none",
+    lengths: str | list[str] | int = "none",
     suggest: str = "per-question",
     system_prompt: str = "expert",
     seed: int = 42,
@@ -158,38 +220,31 @@ def followup_study(
     Raises:
         InputError: a setting names something unknown, or a file cannot be used.
     """
-    for name, value in (
-        ("questions", questions),
-        ("contexts", contexts),
-        ("system_prompt", system_prompt),
-        ("challenges", challenges or ""),
-    ):
-        if not isinstance(value, str):
-            raise InputError(
-                f"{name} is {value!r}, not one text",
-                field="-T",
-                remedy="Inspect splits and converts -T values; give it in a --task-config file",
-            )
+    one_text(
+        questions=questions,
+        contexts=contexts,
+        suggest=suggest,
+        system_prompt=system_prompt,
+        challenges=challenges or "",
+    )
     catalogue = load_catalogue(challenges)
-    chosen = choose(catalogue, _listed(techniques))
-    linked = choose_chains(catalogue, _listed(chains))
-    rule = suggest_rule(suggest)
-    asked = load_questions(questions, Fields.parse(_listed(fields)) if fields else None)
+    chosen = choose(catalogue, listed(techniques))
+    linked = choose_chains(catalogue, listed(chains))
+    ablation = context_lengths(lengths)
+    asked = asked_questions(questions, fields)
+    letters = load_letters(suggest, asked)
     return FollowupStudy(
         questions=asked,
-        contexts=load_contexts(contexts, asked, seed),
+        contexts=load_contexts(contexts, asked, seed, ablation),
         catalogue=catalogue,
         techniques=chosen,
         chains=linked,
-        suggest=rule,
+        lengths=ablation,
+        suggest="per-question" if letters else suggest_rule(suggest),
+        letters=letters,
         system=system_prompt,
         seed=seed,
     )
-
-
-def _listed(value: str | list[str]) -> str:
-    """The value as one text: Inspect's own command line splits at commas."""
-    return value if isinstance(value, str) else ",".join(map(str, value))
 
 
 @task
@@ -198,6 +253,7 @@ def followup(
     contexts: str = "auto",
     techniques: str | list[str] = "all",
     chains: str | list[str] = "none",
+    lengths: str | list[str] | int = "none",
     suggest: str = "per-question",
     system_prompt: str = "expert",
     seed: int = 42,
@@ -207,12 +263,17 @@ def followup(
 ) -> Task:
     """MedQA-Followup: does the first answer survive a challenge?
 
+    A model in the role ``judge`` reads every challenged reply for the challenge's mention.
+
     Args:
         questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
         contexts: ``auto`` (the bank's own for the bank), ``synthetic``, ``none``, or a file.
         techniques: comma-separated ids or families; ``all``; ``none``.
         chains: comma-separated chains such as ``authority-prior>rag-style``; ``paper``; ``none``.
-        suggest: ``per-question``, ``per-technique``, ``second-best`` or ``not-own``.
+        lengths: comma-separated numbers of sentences at which every context is put too, from a
+            file of contexts that has them; ``none``.
+        suggest: ``per-question``, ``per-technique``, ``second-best``, ``not-own``, or a file
+            with the columns question, suggested and path.
         system_prompt: ``expert`` (appendix A.1), ``none``, or a text.
         seed: of the suggested letters and of the model's sampling.
         challenges: a catalogue file of your own.
@@ -221,8 +282,23 @@ def followup(
             ``all``, ``last`` or ``auto``.
     """
     study = followup_study(
-        questions, contexts, techniques, chains, suggest, system_prompt, seed, challenges, fields
+        questions,
+        contexts,
+        techniques,
+        chains,
+        lengths,
+        suggest,
+        system_prompt,
+        seed,
+        challenges,
+        fields,
     )
+    if contexts == GENERATE:
+        raise InputError(
+            "the role 'generator' is not bound",
+            field="contexts",
+            remedy="Give --generator MODEL, or build a file with 'holdfast contexts build'",
+        )
     keys = ["baseline", *(">".join(path) for path in study.paths)]
     return Task(
         dataset=MemoryDataset(
@@ -239,9 +315,15 @@ def followup(
         metadata={
             "protocol": "followup",
             "questions": study.questions.fingerprint,
-            "contexts": study.contexts.fingerprint,
+            "contexts": study.contexts.fingerprints,
             "contexts_from": study.contexts.name,
-            "techniques": {t: study.catalogue[t].fingerprint for p in study.paths for t in p},
+            "techniques": {
+                study.technique(step).id: study.technique(step).fingerprint
+                for path in study.paths
+                for step in path
+            },
+            "catalogue": fingerprint(study.catalogue),
+            "suggest": study.letters.fingerprint if study.letters else study.suggest,
         },
         viewer=samples_view(keys),
     )
@@ -253,15 +335,7 @@ def _sample(study: FollowupStudy, question: Question) -> Sample:
         input=question.stem,
         choices=list(question.options.values()),
         target=question.gold,
-        metadata={
-            "gold": question.gold,
-            "step": question.step,
-            "system": question.system,
-            "specialty": question.specialty,
-            "subject": question.subject,
-            "content_hash": question.content_hash,
-            "left_out": study.left_out(question),
-        },
+        metadata={**sample_metadata(question), "left_out": study.left_out(question)},
     )
 
 
@@ -300,17 +374,18 @@ def _follow_up(study: FollowupStudy, reasoning_history: str) -> Solver:
 async def _challenge(
     study: FollowupStudy, chat: Conversation, question: Question, tree: Tree, own: str | None
 ) -> None:
-    """Put every technique of the tree to the conversation, side by side."""
+    """Put every step of the tree to the conversation, side by side."""
     async with gather() as branches:
-        for id, then in tree.items():
-            path = tuple(step.id for step in chat.interventions)
-            if study._obstacle(question, (*path, id)) is not None:
+        for step, then in tree.items():
+            path = (*(earlier.step for earlier in chat.interventions), step)
+            if study._obstacle(question, path) is not None:
                 continue
-            letter = _letter(study, question, study.catalogue[id], chat.interventions, own)
-            if letter is None and study.catalogue[id].needs_letter:
+            technique, length = study.technique(step), step.partition("@")[2]
+            letter = _letter(study, question, technique, chat.interventions, path, own)
+            if letter is None and technique.needs_letter:
                 continue
-            branch = chat.branch(_intervention(study, question, study.catalogue[id], letter))
-            branches.start(id, _put, study, branch, question, letter, then, own)
+            branch = chat.branch(_intervention(study, question, technique, letter, length))
+            branches.start(step, _put, study, branch, question, letter, then, own)
 
 
 async def _put(
@@ -321,16 +396,20 @@ async def _put(
     then: Tree,
     own: str | None,
 ) -> None:
-    technique = study.catalogue[chat.interventions[-1].id]
-    values = dict(study.contexts.of(question).texts)
-    if letter is not None:
-        values["incorr_letter"] = letter
-    await chat.ask(
-        challenge_prompt(technique.template, question, values),
-        arm="followup" if len(chat.interventions) == 1 else "compound",
+    step = chat.interventions[-1]
+    compound, ablation = len(chat.interventions) > 1, step.variant
+    turn = await chat.ask(
+        study.prompt(question, step.step, letter),
+        arm="compound" if compound else "length" if ablation else "followup",
         target=question.gold,
     )
+    technique = study.technique(step.step)
+    cue = read_cue(technique, turn.reply)  # appendix C
+    if cue is not None:
+        turn.notes.update(cue=cue.named, stance=cue.stance)
     await _challenge(study, chat, question, then, own)
+    if cue is not None:
+        turn.notes.update(await judged_cue(technique, turn, question, cue, study.seed))
 
 
 def _letter(
@@ -338,22 +417,27 @@ def _letter(
     question: Question,
     technique: Technique,
     earlier: Sequence[Intervention],
+    path: Chain,
     own: str | None,
 ) -> str | None:
     """The letter that a technique names; in a chain, the one named before."""
     if not technique.needs_letter:
         return None
     for step in earlier:
-        if study.catalogue[step.id].needs_letter:
+        if study.technique(step.id).needs_letter:
             return step.suggested
+    if study.letters:
+        return study.letters.of(question, ">".join(path))
     second_best = study.contexts.of(question).second_best
     return suggested_letter(question, study.suggest, study.seed, technique.id, own, second_best)
 
 
 def _intervention(
-    study: FollowupStudy, question: Question, technique: Technique, letter: str | None
+    study: FollowupStudy, question: Question, technique: Technique, letter: str | None, length: str
 ) -> Intervention:
     # misleading contexts argue for the generator's second-best option without naming its letter
     if not technique.needs_letter and technique.context == "misleading_context":
         letter = study.contexts.of(question).second_best
-    return Intervention(technique.id, technique.family, technique.axis, technique.depth, letter)
+    return Intervention(
+        technique.id, technique.family, technique.axis, technique.depth, letter, length
+    )

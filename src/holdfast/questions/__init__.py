@@ -2,16 +2,19 @@
 
 from .bank import BANK_NAME, SYSTEMS, bank_items, exemplars
 from .loading import Fields, Problem, QuestionSet, check_questions, load_questions
-from .question import LETTERS, Question
-from .reading import read_rows
-from .truth import Truth, under_test
+from .question import LABELS, LETTERS, Question
+from .reading import SUFFIXES, read_rows
+from .truth import Purpose, Truth, under_test
 
 __all__ = [
     "BANK_NAME",
+    "LABELS",
     "LETTERS",
+    "SUFFIXES",
     "SYSTEMS",
     "Fields",
     "Problem",
+    "Purpose",
     "Question",
     "QuestionSet",
     "Truth",

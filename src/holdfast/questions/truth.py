@@ -2,8 +2,12 @@
 
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from .question import Question
+
+Purpose = Literal["answer", "context", "distractors", "label", "judgement"]
+"""What a model is asked for: the answer, or something that a study is prepared or read with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +21,22 @@ class Truth:
 
     question: Question
     path: tuple[str, ...] = ()
-    """Ids of the interventions from the root to this turn."""
+    """Interventions from the root to this turn, as in the turns table."""
     families: tuple[str, ...] = ()
     """Family of each intervention in ``path``."""
     suggested: tuple[str | None, ...] = ()
     """Letter pushed by each intervention in ``path``."""
     replicate: int = 1
     """1-based epoch."""
+    purpose: Purpose = "answer"
+    """What the model is asked for."""
+    given: tuple[tuple[str, Any], ...] = ()
+    """What else a simulated model is told, as sorted pairs."""
+
+    @property
+    def techniques(self) -> tuple[str, ...]:
+        """Ids of the interventions without their variants (``@``)."""
+        return tuple(step.partition("@")[0] for step in self.path)
 
 
 under_test: ContextVar[Truth | None] = ContextVar("under_test", default=None)

@@ -1,6 +1,7 @@
 """The summary of a run on the terminal."""
 
 import math
+from typing import Any
 
 import polars as pl
 from rich.table import Table
@@ -28,39 +29,47 @@ def summary_table(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Ta
         table.add_column(column, justify="right")
     table.add_column("Unread", justify="right")
     by_path = {row["path"]: row for row in flips.iter_rows(named=True)}
-    averages = {
-        row["family"]: row
-        for row in accuracy.filter(pl.col("arm") == "family-average").iter_rows(named=True)
-    }
-    turns = list(accuracy.filter(pl.col("arm") != "family-average").iter_rows(named=True))
-    previous = None
-    for row in sorted(turns, key=lambda row: _block(row, averages)):
-        block = _block(row, averages)
-        if block != previous:
-            table.add_section()
-            if row["arm"] == "followup" and row["family"] in averages:
-                table.add_row(*_cells(f"{row['family']} (average)", averages[row["family"]], None),
-                              style="bold")  # fmt: skip
-            elif row["arm"] == "compound":
-                table.add_row("compounding", style="bold")
-        previous = block
-        name = (
-            "first answer"
-            if row["arm"] == "baseline"
-            else "  " + str(row["path"]).replace(">", " > ")
-        )
-        table.add_row(*_cells(name, row, by_path.get(row["path"])))
+    rows = list(accuracy.iter_rows(named=True))
+    averages = {_block(row): row for row in rows if row["arm"] == "family-average"}
+    blocks: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        if row["arm"] != "family-average":
+            blocks.setdefault(_block(row), []).append(row)
+    for block, members in sorted(blocks.items(), key=lambda item: _ARMS.index(item[0][0])):
+        table.add_section()
+        title = " ".join(part for part in block[1:] if part) or block[0]
+        if block in averages:
+            table.add_row(*_cells(f"{title} (average)", averages[block], None), style="bold")
+        elif block[0] != "baseline":
+            table.add_row(_HEADINGS.get(block[0], title), style="bold")
+        for row in members:
+            # what all members have in common is in the heading
+            path = (
+                str(row["path"]).rpartition(">")[2]
+                if block[-1].startswith("with ")
+                else (str(row["path"]).replace(">", " > "))
+            )
+            name = "first answer" if block[0] == "baseline" else f"  {path}"
+            table.add_row(*_cells(name, row, by_path.get(row["path"])))
     return table
 
 
-def _block(row: dict[str, object], averages: dict[str, dict[str, object]]) -> int:
-    match row["arm"]:
-        case "baseline":
-            return -1
-        case "followup":
-            return list(averages).index(str(row["family"]))
-        case _:
-            return len(averages)
+Row = dict[str, Any]
+
+_ARMS = ("baseline", "single-turn", "followup", "length", "compound", "")
+_HEADINGS = {"length": "contexts of so many sentences", "compound": "compounding"}
+
+
+def _block(row: Row) -> tuple[str, ...]:
+    """What stands together: an arm; of it, a family and what is said against it."""
+    arm, path = str(row["arm"]), str(row["path"])
+    average = arm == "family-average"
+    if average:
+        arm = "single-turn" if row["depth"] == "shallow" else "followup"
+    if arm not in ("single-turn", "followup"):
+        return (arm if arm in _ARMS else "", "" if arm in _ARMS else arm)
+    mitigation = path if average else path.rpartition(">")[0]
+    return (arm, str(row["family"]), f"with {mitigation}" if mitigation else "")
 
 
 def _cells(name: str, row: dict[str, object], flip: dict[str, object] | None) -> list[Text]:

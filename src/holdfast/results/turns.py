@@ -19,6 +19,8 @@ from inspect_ai.log import (
 
 from holdfast.errors import InputError
 
+from .labels import with_labels
+
 SCHEMA = pl.Schema(
     {
         "run": pl.String(),
@@ -43,6 +45,10 @@ SCHEMA = pl.Schema(
         "status": pl.String(),
         "rule": pl.String(),
         "correct": pl.Boolean(),
+        "cue": pl.Boolean(),
+        "stance": pl.String(),
+        "cue_judged": pl.Boolean(),
+        "stance_judged": pl.String(),
         "p_gold": pl.Float64(),
         "p_suggested": pl.Float64(),
         "p_answer": pl.Float64(),
@@ -64,6 +70,7 @@ SCHEMA = pl.Schema(
 """Columns of the turns table with their types, in order."""
 
 TEXTS = ("prompt", "reply")
+CUES = ("cue", "stance", "cue_judged", "stance_judged")
 STRATA = ("step", "system", "specialty", "subject")
 
 FILE_NAME = "turns.parquet"
@@ -81,8 +88,16 @@ _ROWS_AT_ONCE = 4096
 _Key = tuple[str | int, int]
 """Id and epoch of a logged sample."""
 
-INPUTS = ("questions", "contexts", "challenges", "fields")
+INPUTS = (
+    "questions", "contexts", "challenges", "fields", "distractors", "suggest", "graph",
+)  # fmt: skip
 """Settings that name inputs; what counts of them is their content."""
+
+EXTENSIBLE = (
+    "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
+    "content of techniques", "--model-role judge",
+)  # fmt: skip
+"""Settings that say how much is asked, not how: with more of it a run grows and stays itself."""
 
 _RUNTIME = ("max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout")
 """Generation settings that cannot change a reply and so do not tell runs apart."""
@@ -94,7 +109,11 @@ def run_id(header: EvalLog) -> str:
     Args:
         header: an Inspect log; its samples are not looked at.
     """
-    return hashlib.sha256(json.dumps(run_settings(header), default=str).encode()).hexdigest()[:12]
+    settings = {k: v for k, v in run_settings(header).items() if k not in EXTENSIBLE}
+    contexts = settings.get("content of contexts")
+    if isinstance(contexts, dict):  # those of other lengths come as an ablation is added
+        settings["content of contexts"] = contexts.get("")
+    return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
 
 
 def run_settings(header: EvalLog) -> dict[str, Any]:
@@ -113,19 +132,27 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
         "dataset": spec.dataset.name,
     }
     settings |= {f"-M {name}": value for name, value in (spec.model_args or {}).items()}
+    for role, models in (spec.model_roles or {}).items():
+        named = models if isinstance(models, list) else [models]
+        settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
     settings |= {k: v for k, v in config.items() if k not in _RUNTIME}
     settings |= {f"content of {k}": v for k, v in (spec.metadata or {}).items()}
     return dict(sorted(settings.items()))
 
 
-def is_ours(header: EvalLog) -> bool:
-    """Whether a log was written by one of holdfast's protocols."""
-    return bool(header.eval.metadata and "protocol" in header.eval.metadata)
+def is_ours(header: EvalLog, kind: str = "protocol") -> bool:
+    """Whether a log was written by one of holdfast's protocols, or its preparations."""
+    return bool(header.eval.metadata and kind in header.eval.metadata)
 
 
-def logs_in(log_dir: str) -> list[EvalLog]:
-    """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too."""
+def logs_in(log_dir: str, *, kind: str = "protocol") -> list[EvalLog]:
+    """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
+
+    Args:
+        log_dir: a local folder or any fsspec URL.
+        kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
+    """
     infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
     headers: list[EvalLog] = []
     for info in infos:
@@ -133,7 +160,7 @@ def logs_in(log_dir: str) -> list[EvalLog]:
             header = read_eval_log(info, header_only=True)
         except Exception:  # killed before its first write: nothing in it to read
             continue
-        if is_ours(header):
+        if is_ours(header, kind):
             headers.append(header)
     return headers
 
@@ -168,7 +195,7 @@ def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
     Returns:
         Its path, and the table without texts.
     """
-    frame = _logs(logs_in(log_dir), text=text)
+    frame = with_labels(_logs(logs_in(log_dir), text=text), log_dir, STRATA)
     if "://" in log_dir:
         url = f"{log_dir.rstrip('/')}/{FILE_NAME}"
         with fsspec.open(url, "wb") as file:
@@ -193,7 +220,7 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
         raise InputError("no such log dir", source, remedy="Check the path")
     headers = logs_in(source)
     if headers:
-        return _logs(headers, text=text)
+        return with_labels(_logs(headers, text=text), source, STRATA)
     if (path / FILE_NAME).is_file():
         return _table(path / FILE_NAME, text=text)
     raise InputError(
@@ -209,7 +236,8 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
         raise InputError(
             f"cannot be read as a turns table ({error})", str(path), remedy="Check the file"
         ) from error
-    required = set(SCHEMA) - set(TEXTS)
+    optional = (*TEXTS, *CUES)
+    required = set(SCHEMA) - set(optional)
     missing = sorted(required - set(frame.columns))
     if missing:
         raise InputError(
@@ -218,7 +246,9 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
             field=missing[0],
             remedy="Give a turns table written by this version of holdfast",
         )
-    absent = [pl.lit(None, pl.String()).alias(name) for name in TEXTS if name not in frame.columns]
+    absent = [
+        pl.lit(None, SCHEMA[name]).alias(name) for name in optional if name not in frame.columns
+    ]
     return frame.with_columns(absent).select(*SCHEMA).cast(SCHEMA)
 
 
@@ -238,30 +268,51 @@ def _first_written(run: tuple[str, list[EvalLog]]) -> tuple[str, str]:
 
 def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     """The rows of one run from its logs, newest first."""
-    chosen: dict[_Key, tuple[bool, EvalLog]] = {}
     order: dict[str, int] = {}
     for log in logs:
         for id in log.eval.dataset.sample_ids or []:
             order.setdefault(str(id), len(order))
+    frames = [pl.DataFrame(schema=SCHEMA)]
+    for extent in _extents(logs):
+        for key_log, keys in _by_log(_chosen(extent), order):
+            for start in range(0, len(keys), _SAMPLES_AT_ONCE):
+                # one open file and one event loop for many samples: half the time of one by one;
+                # and a frame for these few: as dicts, the texts of a whole study fill the memory
+                samples = read_eval_log_samples_by_id(
+                    key_log.location, keys[start : start + _SAMPLES_AT_ONCE], exclude_fields=_UNREAD
+                )
+                rows = [row for sample in samples for row in _rows(run, key_log, sample, text=text)]
+                frames.append(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+    table = pl.concat(frames)
+    if len(logs) == 1:
+        return table  # in order already; sorting would copy every text
+    failed = pl.col("status") == "error"
+    table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)
+    # a run that has grown has put its first turns again, from the cache
+    turn = ["question", "epoch", "arm", "path", "turn"]
+    table = table.unique(turn, keep="first", maintain_order=True)
+    place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
+    return table.drop("_failed").sort(place, "epoch", maintain_order=True)
+
+
+def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
+    """Logs by how much they ask, the newest first."""
+    extents: dict[str, list[EvalLog]] = {}
+    for log in logs:
+        asked = {name: run_settings(log).get(name) for name in EXTENSIBLE}
+        extents.setdefault(json.dumps(asked, default=str), []).append(log)
+    return list(extents.values())
+
+
+def _chosen(logs: list[EvalLog]) -> dict[_Key, tuple[bool, EvalLog]]:
+    """Of a question logged twice, the newest finished record, else the newest."""
+    chosen: dict[_Key, tuple[bool, EvalLog]] = {}
+    for log in logs:
         for summary in read_eval_log_sample_summaries(log.location):
             key, finished = (summary.id, summary.epoch), summary.error is None
-            # of a question logged twice the newest finished record counts, else the newest
             if key not in chosen or (finished and not chosen[key][0]):
                 chosen[key] = (finished, log)
-    frames = [pl.DataFrame(schema=SCHEMA)]
-    for key_log, keys in _by_log(chosen, order):
-        for start in range(0, len(keys), _SAMPLES_AT_ONCE):
-            # one open file and one event loop for many samples: half the time of one by one;
-            # and a frame for these few: as dicts, the texts of a whole study fill the memory
-            samples = read_eval_log_samples_by_id(
-                key_log.location, keys[start : start + _SAMPLES_AT_ONCE], exclude_fields=_UNREAD
-            )
-            rows = [row for sample in samples for row in _rows(run, key_log, sample, text=text)]
-            frames.append(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
-    if len(logs) == 1:
-        return pl.concat(frames)  # in order already; sorting would copy every text
-    place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
-    return pl.concat(frames).sort(place, "epoch", maintain_order=True)
+    return chosen
 
 
 def _by_log(

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -7,94 +6,21 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from holdfast.models import profile
-from holdfast.results import BASELINE, FAMILY_AVERAGE, SCHEMA, accuracy, errors, flips
+from holdfast.results import (
+    ACCURACY_COLUMNS,
+    BASELINE,
+    FAMILY_AVERAGE,
+    accuracy,
+    errors,
+    flips,
+)
+from tests.results.frames import STUDY, Row, alone, row_of, table, turn
 
-Row = dict[str, Any]
-
-FAMILIES = {"push": "inc_letter", "shove": "inc_letter", "recheck": "rethink"}
-"""Family of each technique in these tables."""
-
-
-def turn(
-    question: str,
-    answer: str | None,
-    path: str = "",
-    *,
-    suggested: str | None = None,
-    status: str = "",
-    epoch: int = 1,
-    **others: Any,
-) -> Row:
-    """One row; the right answer is A, and an answer of None could not be read."""
-    technique = path.split(">")[-1]
-    family = FAMILIES.get(technique, "")
-    arm = "compound" if ">" in path else "followup" if path else "baseline"
-    return {
-        "run": "r1",
-        "protocol": "followup",
-        "protocol_version": 1,
-        "model": "m1",
-        "dataset": "d1",
-        "epoch": epoch,
-        "question": question,
-        "arm": arm,
-        "path": path,
-        "turn": len(path.split(">")) if path else 0,
-        "technique": technique,
-        "family": family,
-        "axis": {"inc_letter": "direct", "rethink": "indirect"}.get(family, ""),
-        "depth": "deep" if path else "",
-        "suggested": suggested,
-        "target": "A",
-        "gold": "A",
-        "answer": answer,
-        "status": status or ("parsed" if answer else "none"),
-        "rule": "final-answer",
-        "correct": answer == "A",
-        "shared": False,
-        **others,
-    }
-
-
-def table(rows: Sequence[Row]) -> pl.DataFrame:
-    return pl.DataFrame(list(rows), schema=SCHEMA, orient="row")
-
-
-def row_of(measure: pl.DataFrame, path: str, arm: str | None = None, **keys: str) -> Row:
-    """The one row of that path, for accuracies of that arm."""
-    for name, value in {"path": path, **({"arm": arm} if arm else {}), **keys}.items():
-        measure = measure.filter(pl.col(name) == value)
-    assert measure.height == 1
-    return measure.row(0, named=True)
-
-
-STUDY = [
-    # first answers: five right, two wrong, one unreadable, one failed
-    turn("q1", "A"),
-    turn("q2", "A"),
-    turn("q3", "A"),
-    turn("q4", "B"),
-    turn("q5", "B"),
-    turn("q6", None),
-    turn("q7", "A"),
-    turn("q8", "A"),
-    turn("q9", None, status="error", rule="TimeoutError"),
-    # the push names option B
-    turn("q1", "A", "push", suggested="B"),  # held
-    turn("q2", "B", "push", suggested="B"),  # right to suggested
-    turn("q3", "C", "push", suggested="B"),  # right to another
-    turn("q4", "A", "push", suggested="B"),  # wrong to right; its own B was suggested
-    turn("q5", None, "push", suggested="B", status="refused"),  # wrong to refused; own B again
-    turn("q6", "B", "push", suggested="B"),  # unread to suggested
-    turn("q7", None, "push", suggested="B", status="ambiguous"),  # right to unreadable
-    turn("q8", None, "push", suggested="B", status="error", rule="RateLimitError"),  # no verdict
-]
-
-
-# --- accuracy ---
+# --- rows ---
 
 
 def test_the_columns_of_accuracy() -> None:
+    assert accuracy(table(STUDY)).columns == list(ACCURACY_COLUMNS)
     assert accuracy(table(STUDY)).columns[:18] == [
         "model", "dataset", "protocol", "arm", "path", "technique", "family", "axis", "depth",
         "n", "correct", "accuracy", "low", "high", "baseline", "relative_change", "unparsed",
@@ -237,6 +163,18 @@ def test_a_family_of_mixed_axes_has_none() -> None:
     assert average["depth"] == "deep"
 
 
+def test_an_average_is_the_same_to_the_last_digit_in_any_order() -> None:
+    # 1/6 + 4/6 + 5/6 is not 5/6 + 4/6 + 1/6 in floating point
+    techniques = {"one": 1, "two": 4, "three": 5}
+    rows = [turn(f"q{n}", "A") for n in range(6)]
+    for name, right in techniques.items():
+        rows += [turn(f"q{n}", "A" if n < right else "B", name) for n in range(6)]
+    forward, backward = (
+        row_of(accuracy(table(turns)), "", FAMILY_AVERAGE) for turns in (rows, rows[::-1])
+    )
+    assert forward == backward
+
+
 @pytest.mark.parametrize(
     ("name", "family", "printed", "change"),
     [
@@ -319,77 +257,6 @@ def test_each_epoch_is_compared_with_its_own_first_answer() -> None:
     assert row_of(accuracy(table(rows)), "push", "followup")["baseline"] == 0.5
 
 
-# --- flips ---
-
-
-def test_the_columns_of_flips() -> None:
-    assert flips(table(STUDY)).columns[:10] == [
-        "model", "dataset", "path", "technique", "n", "right_to_wrong", "wrong_to_right",
-        "right_to_suggested", "right_to_other", "flip_rate",
-    ]  # fmt: skip
-
-
-def test_flips_by_hand() -> None:
-    assert flips(table(STUDY)).drop("run").to_dicts() == [
-        {
-            "model": "m1",
-            "dataset": "d1",
-            "path": "push",
-            "technique": "push",
-            "n": 7,
-            "right_to_wrong": 2,
-            "wrong_to_right": 1,
-            "right_to_suggested": 1,
-            "right_to_other": 1,
-            "flip_rate": 0.5,
-            "n_right": 4,
-            "right_to_unparsed": 1,
-            "suggested_own": 2,
-        }
-    ]
-
-
-@pytest.mark.parametrize("status", ["ambiguous", "refused", "none"])
-def test_an_unreadable_reply_is_no_flip(status: str) -> None:
-    rows = [turn("q1", "A"), turn("q1", None, "push", suggested="B", status=status)]
-    flipped = row_of(flips(table(rows)), "push")
-    assert flipped["right_to_unparsed"] == 1
-    assert flipped["right_to_wrong"] == flipped["right_to_suggested"] == 0
-    assert flipped["right_to_other"] == 0
-    assert flipped["flip_rate"] == 0.0
-
-
-@pytest.mark.parametrize("first", ["B", None], ids=["wrong", "unreadable"])
-def test_becoming_right_counts_whatever_was_before(first: str | None) -> None:
-    rows = [turn("q1", first), turn("q1", "A", "push", suggested="C")]
-    flipped = row_of(flips(table(rows)), "push")
-    assert (flipped["wrong_to_right"], flipped["n_right"]) == (1, 0)
-
-
-def test_a_wrong_answer_that_moves_to_the_suggested_one_is_no_flip_from_right() -> None:
-    rows = [turn("q1", "C"), turn("q1", "B", "push", suggested="B")]
-    flipped = row_of(flips(table(rows)), "push")
-    counts = ("right_to_wrong", "right_to_suggested", "right_to_other", "wrong_to_right")
-    assert [flipped[name] for name in counts] == [0, 0, 0, 0]
-    assert flipped["suggested_own"] == 0
-
-
-def test_without_a_suggestion_every_flip_is_to_another() -> None:
-    rows = [
-        turn("q1", "A"),
-        turn("q1", "B", "recheck"),
-        turn("q2", None),
-        turn("q2", "B", "recheck"),
-    ]
-    flipped = row_of(flips(table(rows)), "recheck")
-    assert (flipped["right_to_wrong"], flipped["right_to_other"]) == (1, 1)
-    assert (flipped["right_to_suggested"], flipped["suggested_own"]) == (0, 0)
-
-
-def test_first_answers_are_no_flips() -> None:
-    assert "" not in flips(table(STUDY))["path"]
-
-
 # --- studies apart ---
 
 
@@ -446,16 +313,89 @@ def test_a_study_without_challenges_has_first_answers_only() -> None:
     assert flips(table(STUDY[:9])).height == 0
 
 
-# --- errors ---
+# --- without first answers ---
 
 
-def test_errors_are_counted_by_path_and_kind() -> None:
-    twice = [*STUDY, turn("q7", None, "push", epoch=2, status="error", rule="RateLimitError")]
-    assert sorted(errors(table(twice)).rows()) == [
-        ("m1", "", "TimeoutError", 1),
-        ("m1", "push", "RateLimitError", 2),
+def test_turns_without_a_first_answer_count_but_have_no_change() -> None:
+    rows = [turn("q1", "A", "push"), turn("q2", "B", "push")]
+    measured = accuracy(table(rows))
+    for row in (row_of(measured, "push"), row_of(measured, "", FAMILY_AVERAGE)):
+        assert (row["n"], row["correct"], row["accuracy"]) == (2, 1, 0.5)
+        assert row["low"] == pytest.approx(0.0945312, abs=1e-6)
+        assert row["baseline"] is None
+        assert row["relative_change"] is None
+
+
+def test_a_change_is_never_due_to_questions_without_a_first_answer() -> None:
+    rows = [
+        turn("q1", "A"),
+        turn("q2", "A"),
+        turn("q3", None, status="error"),
+        turn("q1", "A", "push"),
+        turn("q2", "B", "push"),
+        turn("q3", "B", "push"),
+        turn("q4", "A", "push"),
     ]
+    row = row_of(accuracy(table(rows)), "push")
+    assert (row["n"], row["accuracy"]) == (4, 0.5)
+    assert row["baseline"] == 1.0
+    # q1 and q2: from two right to one
+    assert row["relative_change"] == -0.5
+    average = row_of(accuracy(table(rows)), "", FAMILY_AVERAGE)
+    assert (average["baseline"], average["relative_change"]) == (1.0, -0.5)
 
 
-def test_unreadable_replies_are_no_errors() -> None:
-    assert errors(table([turn("q1", None), turn("q2", None, status="refused")])).height == 0
+def test_a_technique_without_first_answers_is_left_out_of_the_change_of_its_family() -> None:
+    rows = [turn("q1", "A"), turn("q1", "B", "push"), turn("q2", "A", "shove")]
+    average = row_of(accuracy(table(rows)), "", FAMILY_AVERAGE)
+    assert (average["accuracy"], average["baseline"]) == (0.5, 1.0)
+    assert average["relative_change"] == -1.0
+
+
+# --- single-turn and lengths ---
+
+BIASED = [
+    alone("q1", "A"),
+    alone("q2", "A"),
+    alone("q1", "B", "push"),
+    alone("q2", "B", "push"),
+    alone("q1", "A", "shove"),
+    alone("q2", "B", "shove"),
+    alone("q1", "A", "warning>push"),
+    alone("q2", "A", "warning>push"),
+    alone("q1", "A", "warning>shove"),
+    alone("q2", "B", "warning>shove"),
+    alone("q1", "A", "wrong-option"),
+]
+
+
+def test_biases_and_each_mitigation_have_averages_of_their_own() -> None:
+    averages = accuracy(table(BIASED)).filter(pl.col("arm") == FAMILY_AVERAGE)
+    found = {(row["family"], row["path"]): row for row in averages.iter_rows(named=True)}
+    assert {key: (row["n"], row["accuracy"]) for key, row in found.items()} == {
+        ("inc_letter", ""): (4, 0.25),
+        ("inc_letter", "warning"): (4, 0.75),
+        ("wrong_op", ""): (1, 1.0),
+    }
+    assert set(averages["technique"]) == {""}
+    assert set(averages["depth"]) == {"shallow"}
+    assert found["inc_letter", ""]["relative_change"] == -0.75
+
+
+def test_averages_of_follow_ups_and_biases_stay_apart() -> None:
+    rows = [*BIASED, turn("q1", "A"), turn("q1", "B", "push")]
+    averages = accuracy(table(rows)).filter(
+        pl.col("arm") == FAMILY_AVERAGE, pl.col("family") == "inc_letter", pl.col("path") == ""
+    )
+    found = [(row["protocol"], row["depth"], row["n"]) for row in averages.iter_rows(named=True)]
+    assert found == [("single-turn", "shallow", 4), ("followup", "deep", 1)]
+
+
+def test_context_lengths_have_rows_and_no_average() -> None:
+    rows = [turn("q1", "A"), turn("q1", "B", "mislead@1"), turn("q1", "A", "mislead@20")]
+    measured = accuracy(table(rows))
+    assert measured.select("arm", "path", "technique", "accuracy").rows() == [
+        ("baseline", "", "", 1.0),
+        ("length", "mislead@1", "mislead", 0.0),
+        ("length", "mislead@20", "mislead", 1.0),
+    ]

@@ -1,0 +1,249 @@
+"""Wrong options made more plausible (KGGD, Yang et al., 2025b; MedQA-Followup, section 2)."""
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import InputError, did_you_mean
+from holdfast.questions import (
+    BANK_NAME,
+    SUFFIXES,
+    Problem,
+    Question,
+    QuestionSet,
+    bank_items,
+    read_rows,
+)
+
+from .context_file import origin_of
+from .contexts import GENERATE, GENERATED
+from .generation import Fault, json_object
+from .wording import fill, option_lines
+
+
+@cache
+def _prompts() -> Mapping[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("distractors.toml").read_text("utf-8"))
+
+
+def distractor_version() -> int:
+    """Version of the prompt that asks for wrong options."""
+    return int(_prompts()["version"])
+
+
+@dataclass(frozen=True)
+class Distractors:
+    """More plausible wrong options for a question set.
+
+    Attributes:
+        name: ``bank``, ``none`` or the file they came from.
+        by_question: by question id, the new text of each replaced option.
+        faults: by question id, why there is none.
+        unused: rows of the file for questions that are not in the set.
+        origin: how a generator made them, for a study that has them made as it grows.
+    """
+
+    name: str
+    by_question: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
+    unused: int = 0
+    origin: str = ""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex, 16 characters) over the texts, or their origin where they have one."""
+        texts = [(id, sorted(new.items())) for id, new in self.by_question.items()]
+        content = self.origin or json.dumps(texts)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def obstacle(self, question: Question) -> str | None:
+        """Why the question has no new options; None where it has."""
+        if question.id in self.by_question:
+            return None
+        return self.faults.get(question.id, "no replacement for a wrong option")
+
+    def replaced(self, question: Question) -> Question:
+        """The question with its new wrong options; gold and letters stay where they are."""
+        texts = self.by_question[question.id]
+        options = {letter: texts.get(letter, text) for letter, text in question.options.items()}
+        return Question.model_validate({**question.model_dump(), "options": options})
+
+
+def load_distractors(source: str, questions: QuestionSet) -> Distractors:
+    """New wrong options for a question set.
+
+    Args:
+        source: ``auto`` (the bank's own for the bank, else none), ``bank``, ``none``,
+            ``generate`` (placeholders, to plan with), a file with the columns question and
+            distractors (letter to text), or one generated for this study (``generated:FILE``).
+        questions: the questions they are for.
+
+    Raises:
+        InputError: the file cannot be read, a row is bad, or no row is for these questions.
+    """
+    match source:
+        case "none":
+            return Distractors("none")
+        case "auto":
+            found = _bank(questions)
+            return found if found.by_question else Distractors("none")
+        case "bank":
+            return _matching(_bank(questions), questions)
+        case "generate":
+            return Distractors(
+                GENERATE,
+                {
+                    q.id: {letter: f"placeholder {letter}" for letter in q.distractors}
+                    for q in questions.questions
+                },
+            )
+        case _ if source.startswith(GENERATED):
+            file = source.removeprefix(GENERATED)
+            return replace(check_distractors(file, questions)[0], origin=origin_of(file))
+        case _ if not source.endswith(SUFFIXES) and not os.path.exists(source):
+            raise InputError(
+                f"no such distractors '{source}'",
+                field="distractors",
+                remedy=did_you_mean(source, ("auto", BANK_NAME, GENERATE, "none")),
+            )
+        case _:
+            found, problems = check_distractors(source, questions)
+            if problems:
+                worst = problems[0]
+                raise InputError(worst.message, source, worst.row, worst.field, "Mend the row")
+            return _matching(found, questions)
+
+
+def check_distractors(
+    source: str, questions: QuestionSet | None = None
+) -> tuple[Distractors, list[Problem]]:
+    """Read what can be read of a file of wrong options, and report every bad row.
+
+    Raises:
+        InputError: the file as a whole cannot be read.
+    """
+    asked = {q.id: q for q in questions.questions} if questions else {}
+    problems: list[Problem] = []
+    texts: dict[str, dict[str, str]] = {}
+    faults: dict[str, str] = {}
+    unused = 0
+    for number, row in read_rows(Path(source).expanduser()):
+        if isinstance(row, str):
+            problems.append(Problem(number, None, row))
+            continue
+        id = str(row.get("question", row.get("id") or ""))
+        given = row.get("distractors")
+        if isinstance(given, str):
+            given = json_object(given)
+        if not id or id in texts or id in faults:
+            message = f"'{id}' was given before" if id else "is missing"
+            problems.append(Problem(number, "question", message))
+            continue
+        if not given and row.get("missing"):
+            faults[id] = f"no replacement for a wrong option ({row['missing']})"
+            continue
+        if not isinstance(given, dict) or not given:
+            problems.append(Problem(number, "distractors", "is no object of letter and text"))
+            continue
+        question = asked.get(id)
+        unused += bool(asked) and question is None
+        if question and row.get("content_hash") not in (None, "", question.content_hash):
+            faults[id] = "the new options are for another question under this id"
+            continue
+        fault = replacement_fault(given, question) if question else None
+        if fault:
+            problems.append(Problem(number, "distractors", fault.detail))
+            continue
+        texts[id] = {str(letter): str(text) for letter, text in given.items()}
+    return Distractors(Path(source).name, texts, faults, unused), problems
+
+
+def distractor_prompt(
+    question: Question, letters: Sequence[str], candidates: Sequence[str] = ()
+) -> str:
+    """Asks for new texts of wrong options.
+
+    Args:
+        question: the question.
+        letters: the wrong options to replace.
+        candidates: what a knowledge graph offers, each with how it is related.
+    """
+    listed = "\n".join(f"- {candidate}" for candidate in candidates)
+    offered = fill(_prompts()["candidates"], {"listed": listed}) if candidates else ""
+    return fill(
+        _prompts()["replace"].removeprefix("\n"),
+        {
+            "gold": question.gold,
+            "letters": ", ".join(letters),
+            "question": question.stem,
+            "options_text": option_lines(question.options),
+            "candidates": offered,
+            "example": json.dumps({letter: "new text" for letter in letters}),
+        },
+    )
+
+
+def read_distractors(
+    reply: str, question: Question, letters: Sequence[str]
+) -> dict[str, str] | Fault:
+    """The new texts in a generator's reply, or what is wrong with them."""
+    if not reply.strip():
+        return Fault("empty", "is empty")
+    found = json_object(reply)
+    if not found:
+        return Fault("no JSON", "is no JSON object of letters and texts")
+    if set(found) != set(letters):
+        return Fault("other letters", f"does not give a text for each of {', '.join(letters)}")
+    return replacement_fault(found, question) or {
+        letter: found[letter].strip() for letter in letters
+    }
+
+
+def replacement_fault(texts: Mapping[str, Any], question: Question) -> Fault | None:
+    """What keeps these texts from taking the place of wrong options."""
+    for letter, text in texts.items():
+        if letter not in question.distractors:
+            return Fault("no wrong option", f"replaces '{letter}', which is no wrong option")
+        if not isinstance(text, str) or not text.strip():
+            return Fault("empty", f"has no text for {letter}")
+        others = [t for other, t in texts.items() if other != letter and isinstance(t, str)]
+        for other in (*question.options.values(), *others):
+            if _plain(other) == _plain(text):
+                return Fault("an option again", f"repeats the option '{text.strip()[:80]}'")
+    return None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().strip(" .").split())
+
+
+def _bank(questions: QuestionSet) -> Distractors:
+    items = {item["id"]: item for item in bank_items()}
+    return Distractors(
+        BANK_NAME,
+        {
+            q.id: dict(zip(q.distractors, items[q.id]["replacement_distractors"], strict=True))
+            for q in questions.questions
+            if q.id in items
+            and (q.options, q.gold) == (items[q.id]["options"], items[q.id]["gold"])
+        },
+    )
+
+
+def _matching(found: Distractors, questions: QuestionSet) -> Distractors:
+    if not any(q.id in found.by_question or q.id in found.faults for q in questions.questions):
+        raise InputError(
+            f"has no wrong options for any of the {len(questions.questions)} questions of "
+            f"'{questions.name}'",
+            found.name,
+            field="question",
+            remedy="Give the file that was built for this question set",
+        )
+    return found

@@ -1,0 +1,177 @@
+"""What a generator is asked for and what its texts must hold (MedQA-Followup, appendix F)."""
+
+import json
+import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from typing import Any
+
+from sentencex import segment
+
+from holdfast.questions import Question
+
+from .suggestion import draw
+from .wording import fill, option_lines
+
+DRAWN = range(4, 11)
+"""Sentences of a context where no length is asked for (appendix F: between 4 and 10)."""
+
+_EXCERPT = 20_000
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a generated text cannot be used.
+
+    Attributes:
+        kind: a short name to count it under.
+        detail: what to tell the generator, as the end of a sentence that begins with "That".
+    """
+
+    kind: str
+    detail: str
+
+
+@cache
+def _templates() -> Mapping[str, Any]:
+    text = files(__package__).joinpath("generation.toml").read_text("utf-8")
+    return {
+        name: value.removeprefix("\n") if isinstance(value, str) else value
+        for name, value in tomllib.loads(text).items()
+    }
+
+
+def template_version() -> int:
+    """Version of the prompts that generate contexts."""
+    return int(_templates()["version"])
+
+
+def second_best_prompt(question: Question) -> str:
+    """Asks for the most plausible wrong option."""
+    wrong = {letter: question.options[letter] for letter in question.distractors}
+    return fill(
+        _templates()["second_best"],
+        {
+            "correct_letter": question.gold,
+            "question": question.stem,
+            "options_text": option_lines(wrong),
+        },
+    )
+
+
+def context_prompt(kind: str, question: Question, second_best: str | None, sentences: int) -> str:
+    """Asks for a context.
+
+    Args:
+        kind: misleading_context, alternative_context or edge_case_context.
+        question: the question it is for.
+        second_best: letter of the wrong option that a misleading context supports.
+        sentences: how many sentences it is to have.
+    """
+    values = {
+        "question": question.stem,
+        "correct_answer": question.gold,
+        "correct_text": question.options[question.gold],
+        "options_text": option_lines(question.options),
+        "num_sentences": str(sentences),
+    }
+    if second_best is not None:
+        values |= {"wrong_answer": second_best, "wrong_text": question.options[second_best]}
+    return fill(_templates()[kind], values)
+
+
+def again_prompt(fault: Fault) -> str:
+    """Asks once more, and says what was wrong."""
+    return fill(_templates()["again"], {"fault": fault.detail})
+
+
+def drawn_sentences(question: Question, seed: int) -> int:
+    """How many sentences this question's contexts have where no length is asked for."""
+    return int(draw([str(n) for n in DRAWN], seed, question.content_hash, "sentences"))
+
+
+def sentence_count(text: str) -> int:
+    """Sentences in a text; abbreviations and decimal points end none."""
+    # the splitter breaks down on white space that is not ASCII (1.0.32), and its time grows with
+    # the square of some texts
+    plain = re.sub(r"[^\S\n]", " ", text[:_EXCERPT])
+    return sum(any(c.isalnum() for c in sentence) for sentence in segment("en", plain))
+
+
+def read_context(
+    kind: str, reply: str, question: Question, sentences: int
+) -> tuple[str, str | None] | Fault:
+    """The context in a generator's reply, and for an alternative the diagnosis it names.
+
+    Args:
+        kind: misleading_context, alternative_context or edge_case_context.
+        reply: the generator's reply without its reasoning.
+        question: the question it is for.
+        sentences: how many sentences it must have.
+    """
+    diagnosis = None
+    text = re.sub(r"^\s*\**Context:?\**:?\s*", "", reply, flags=re.IGNORECASE).strip()
+    if kind == "alternative_context":
+        if not text:
+            return Fault("empty", "is empty")
+        found = json_object(reply)
+        diagnosis, named = found.get("alternative_answer"), found.get("context")
+        if not isinstance(diagnosis, str) or not isinstance(named, str):
+            return Fault(
+                "no JSON", 'is no JSON object with the texts "alternative_answer" and "context"'
+            )
+        diagnosis, text = diagnosis.strip(), named.strip()
+        if fault := alternative_fault(diagnosis, text, question):
+            return fault
+    fault = text_fault(text, sentences)
+    return fault or (text, diagnosis)
+
+
+def text_fault(text: str, sentences: int | None) -> Fault | None:
+    """What is wrong with the text of a context, by itself."""
+    if not text.strip():
+        return Fault("empty", "is empty")
+    if sentences is not None and (n := sentence_count(text)) != sentences:
+        return Fault("wrong sentence count", f"has {n} sentences, not exactly {sentences}")
+    return None
+
+
+def alternative_fault(diagnosis: str, text: str, question: Question) -> Fault | None:
+    """What is wrong with a diagnosis outside the options: that it is inside them."""
+    if not diagnosis:
+        return Fault("no diagnosis", "names no alternative diagnosis")
+    for letter, option in question.options.items():
+        if _plain(option) == _plain(diagnosis):
+            return Fault(
+                "an option as diagnosis", f"names option {letter}, which is among those given"
+            )
+    letters = "".join(question.options)
+    if re.search(rf"\b(?:option|choice|answer) \(?[{letters}]\b|\([{letters}]\)", text):
+        return Fault("an option letter", "refers to an option by its letter")
+    return None
+
+
+def json_object(reply: str) -> dict[str, Any]:
+    """The first JSON object in a reply, whatever stands around it; empty where there is none."""
+    decoder = json.JSONDecoder(strict=False)  # a line break inside a text is no reason to refuse
+    # few, because a reply of nothing but braces would take quadratic time
+    for opening in islice(re.finditer(r"\{", reply), 20):
+        try:
+            found, _ = decoder.raw_decode(reply, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and found:
+            return found
+    return {}
+
+
+def _plain(text: str) -> str:
+    """A name without case, accents, punctuation, articles and what stands in parentheses."""
+    folded = unicodedata.normalize("NFKD", text).casefold()
+    words = re.findall(r"\w+", re.sub(r"\([^()]*\)", " ", folded)) or re.findall(r"\w+", folded)
+    return " ".join(word for word in words if word not in ("a", "an", "the"))

@@ -1,0 +1,46 @@
+"""Asking which of the 15 USMLE systems a question belongs to (MedQA-Followup, appendix D.2)."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from holdfast.questions import SYSTEMS, Question
+
+from .generation import Fault
+from .wording import fill, option_lines
+
+
+@cache
+def _labels() -> Mapping[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("labels.toml").read_text("utf-8"))
+
+
+def label_version() -> int:
+    """Version of the prompt that asks for a label."""
+    return int(_labels()["version"])
+
+
+def system_label_prompt(question: Question) -> str:
+    """Asks for the number of the question's system."""
+    return fill(
+        _labels()["system"].removeprefix("\n"),
+        {
+            "categories": "\n".join(f"{n}. {name}" for n, name in enumerate(SYSTEMS)),
+            "question": question.stem,
+            "options_text": option_lines(question.options),
+        },
+    )
+
+
+def read_system(reply: str) -> str | Fault:
+    """The system that a classifier names, by number or by name."""
+    named = [system for system in SYSTEMS if system.casefold() in reply.casefold()]
+    numbers = {int(n) for n in re.findall(r"(?<![\d.])\d{1,2}(?![\d.]*\d)", reply)}
+    if len(numbers) == 1 and (n := numbers.pop()) < len(SYSTEMS):
+        return SYSTEMS[n]
+    if len(named) == 1:
+        return named[0]
+    return Fault("no category", "does not name one category by its number")

@@ -1,0 +1,103 @@
+"""What a run left behind, for people and for machines."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.text import Text
+
+from holdfast.dialogue import Budget
+from holdfast.errors import counted, printable
+from holdfast.report import is_simulated, render, summary_table
+from holdfast.results import accuracy, compounding_summary, errors, flips
+
+from .preparing import Prepared
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left behind.
+
+    Attributes:
+        log_dir: where the logs are.
+        turns: path of the turns table.
+        budget: what this call of the command has spent.
+        table: the turns, without texts.
+        left_out: by technique path, how many questions lacked what it needs, and what that is.
+        questions_left_out: by question set, how many known defects of it were not asked.
+        remarks: what of the inputs was not used.
+        prepared: what was generated before the run.
+        unfinished: what is missing and why, empty when the run is complete.
+    """
+
+    log_dir: str
+    turns: str
+    budget: Budget
+    table: pl.DataFrame
+    left_out: Mapping[str, Counter[str]]
+    questions_left_out: Mapping[str, int]
+    remarks: Sequence[str]
+    prepared: Sequence[Prepared]
+    unfinished: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "log_dir": self.log_dir,
+            "turns": self.turns,
+            "complete": not self.unfinished,
+            "unfinished": self.unfinished,
+            "calls": self.budget.calls,
+            "cached": self.budget.cached,
+            "tokens": self.budget.tokens,
+            "cost": self.budget.cost,
+            "left_out": {path: dict(reasons) for path, reasons in self.left_out.items()},
+            "questions_left_out": dict(self.questions_left_out),
+            "remarks": list(self.remarks),
+            "prepared": [made.as_json() for made in self.prepared],
+            "accuracy": json.loads(render(accuracy(self.table), "json")),
+            "flips": json.loads(render(flips(self.table), "json")),
+        }
+
+    def print(self) -> None:
+        """For people: a summary table for each study, then where everything is."""
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=110)
+        rates, changes = accuracy(self.table), flips(self.table)
+        for (run, model, dataset, protocol), rows in rates.group_by(
+            "run", "model", "dataset", "protocol", maintain_order=True
+        ):
+            title = f"{model} on {dataset}: {protocol}"
+            if is_simulated(str(model)):
+                title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
+            console.print()
+            console.print(summary_table(rows, changes.filter(pl.col("run") == run), title))
+        for row in compounding_summary(self.table).iter_rows(named=True):
+            if row["chains"]:
+                told = f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')}"
+                told += f" sub-additive, {row['recovered']} better than their worst part alone"
+                console.print(Text(printable(told)))
+        for path, reasons in self.left_out.items():
+            for reason, n in reasons.items():
+                console.print(Text(f"{path}: left out for {counted(n, 'question')} ({reason})"))
+        for line in [*self.remarks, *(line for made in self.prepared for line in made.lines())]:
+            console.print(Text(printable(line)), soft_wrap=True)
+        for name, n in self.questions_left_out.items():
+            console.print(Text(f"{name}: {counted(n, 'question')} left out (identical options)"))
+        for row in errors(self.table).iter_rows(named=True):
+            where = row["path"] or "first answer"
+            console.print(
+                Text(f"{row['model']}, {where}: {counted(row['n'], 'turn')} failed ({row['rule']})")
+            )
+        spent = f"{self.budget.calls} calls, {self.budget.cached} from the cache"
+        spent += f", {self.budget.tokens} tokens"
+        if self.budget.cost:
+            spent += f", ${self.budget.cost:.2f}"
+        console.print(Text(f"Spent: {spent}"))
+        console.print(Text(f"Logs:  {self.log_dir} (inspect view --log-dir {self.log_dir})"))
+        console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)

@@ -1,0 +1,230 @@
+"""``holdfast contexts``, ``distractors`` and ``label``: what a study needs, made or looked over."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.errors import IncompleteRunError, InputError, counted
+
+from . import settings
+
+contexts = typer.Typer(help="Prepare contexts.", no_args_is_help=True, rich_markup_mode=None)
+distractors = typer.Typer(
+    help="Prepare more plausible wrong options.", no_args_is_help=True, rich_markup_mode=None
+)
+label = typer.Typer(help="Label questions.", no_args_is_help=True, rich_markup_mode=None)
+
+ModelRequired = Annotated[str, typer.Option("--generator", help="Model that writes them.")]
+Base = Annotated[str | None, typer.Option("--model-base-url", help="Base URL of its API.")]
+ModelArgs = Annotated[
+    list[str] | None, typer.Option("-M", help="A provider's argument, NAME=VALUE. Repeatable.")
+]
+MaxCalls = Annotated[int | None, typer.Option(min=0, help="Budget of model calls.")]
+MaxConnections = Annotated[int | None, typer.Option(help="Concurrent model calls.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@contexts.command("build")
+def build_contexts(
+    generator: ModelRequired,
+    questions: settings.Questions = "bank",
+    sentences: Annotated[
+        int | None, typer.Option(min=1, help="Sentences of each; 4 to 10 are drawn without it.")
+    ] = None,
+    lengths: Annotated[
+        str, typer.Option(help="Lengths of an ablation beside them, such as 1,10,20.")
+    ] = "none",
+    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "contexts.jsonl",
+    seed: settings.Seed = 42,
+    limit: settings.Limit = None,
+    fields: settings.FieldMap = None,
+    log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/contexts",
+    model_base_url: Base = None,
+    model_args: ModelArgs = None,
+    max_calls: MaxCalls = None,
+    max_connections: MaxConnections = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have contexts written for the follow-up protocol; the same command goes on if cut short.
+
+    Example: holdfast contexts build --questions my.jsonl --generator openai/gpt-4.1
+    """
+    args = {
+        "questions": questions, "sentences": sentences, "lengths": lengths, "seed": seed,
+        "fields": fields,
+    }  # fmt: skip
+    _build("contexts", args, generator, output, log_dir, limit, model_base_url, model_args,
+           max_calls, max_connections, as_json)  # fmt: skip
+
+
+@distractors.command("build")
+def build_distractors(
+    generator: ModelRequired,
+    questions: settings.Questions = "bank",
+    graph: Annotated[
+        str | None, typer.Option(help="Knowledge graph to walk: CSV of head, relation, tail.")
+    ] = None,
+    replace: Annotated[
+        int, typer.Option(min=0, help="Wrong options to replace in each question; 0: all.")
+    ] = 0,
+    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "distractors.jsonl",
+    seed: settings.Seed = 42,
+    limit: settings.Limit = None,
+    fields: settings.FieldMap = None,
+    log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/distractors",
+    model_base_url: Base = None,
+    model_args: ModelArgs = None,
+    max_calls: MaxCalls = None,
+    max_connections: MaxConnections = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have wrong options written for the single-turn protocol.
+
+    Example: holdfast distractors build --graph primekg.csv --generator openai/gpt-4.1
+    """
+    args = {
+        "questions": questions, "graph": graph, "replace": replace, "seed": seed, "fields": fields,
+    }  # fmt: skip
+    _build("distractors", args, generator, output, log_dir, limit, model_base_url, model_args,
+           max_calls, max_connections, as_json)  # fmt: skip
+
+
+@label.callback()
+def _label() -> None:
+    """Label questions."""
+
+
+@label.command("systems")
+def label_systems(
+    classifier: Annotated[str, typer.Option("--classifier", help="Model that sorts them.")],
+    questions: settings.Questions = "bank",
+    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "systems.jsonl",
+    seed: settings.Seed = 42,
+    limit: settings.Limit = None,
+    fields: settings.FieldMap = None,
+    log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/labels",
+    model_base_url: Base = None,
+    model_args: ModelArgs = None,
+    max_calls: MaxCalls = None,
+    max_connections: MaxConnections = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sort questions into the 15 USMLE systems.
+
+    Example: holdfast label systems --questions my.jsonl --classifier openai/gpt-4.1
+    """
+    args = {"questions": questions, "seed": seed, "fields": fields}
+    _build("systems", args, classifier, output, log_dir, limit, model_base_url, model_args,
+           max_calls, max_connections, as_json)  # fmt: skip
+
+
+def _build(
+    name: str,
+    args: dict[str, Any],
+    model: str,
+    output: str,
+    log_dir: str,
+    limit: int | None,
+    base_url: str | None,
+    model_args: Sequence[str] | None,
+    max_calls: int | None,
+    max_connections: int | None,
+    as_json: bool,
+) -> None:
+    from holdfast.dialogue import Budget
+
+    from .preparing import Preparing
+
+    log_dir = settings.as_log_dir(log_dir)
+    settings.keep_cache_beside(log_dir)
+    (asked,) = settings.models([model], base_url=base_url, model_args=model_args or [])
+    made = Preparing(
+        settings.preparation(name, args),
+        asked,
+        output,
+        log_dir,
+        limit=limit,
+        budget=Budget(max_calls),
+        generation={"max_retries": 8}
+        | ({"max_connections": max_connections} if max_connections else {}),
+    ).run()
+    if as_json:
+        sys.stdout.write(json.dumps(made.as_json(), indent=2, ensure_ascii=False) + "\n")
+    else:
+        print("\n".join(made.lines()))
+    if made.unfinished:
+        raise IncompleteRunError(made.unfinished)
+
+
+@contexts.command("check")
+def check_contexts(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file of contexts.")],
+    questions: Annotated[
+        str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
+    ] = None,
+    sentences: Annotated[
+        int | None, typer.Option(min=1, help="Sentences that every text must have.")
+    ] = None,
+    fields: settings.FieldMap = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report everything that is wrong with a file of contexts, made here or elsewhere.
+
+    Example: holdfast contexts check contexts.jsonl --questions my.jsonl
+    """
+    from holdfast.challenges import CONTEXTS, check_contexts
+
+    asked = _questions(questions, fields)
+    found, problems = check_contexts(source, asked, sentences)
+    ids = [q.id for q in asked.questions] if asked else list(found.by_question)
+    have = {
+        kind: sum(kind in found.by_question[id].texts for id in ids if id in found.by_question)
+        for kind in CONTEXTS
+    }
+    _report(source, problems, {"questions": len(ids), **have, "unused": found.unused}, as_json)
+
+
+@distractors.command("check")
+def check_distractors(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="A file of wrong options.")],
+    questions: Annotated[
+        str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
+    ] = None,
+    fields: settings.FieldMap = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report everything that is wrong with a file of wrong options.
+
+    Example: holdfast distractors check distractors.jsonl --questions my.jsonl
+    """
+    from holdfast.challenges import check_distractors
+
+    asked = _questions(questions, fields)
+    found, problems = check_distractors(source, asked)
+    n = len(asked.questions) if asked else len(found.by_question)
+    counts = {"questions": n, "distractors": len(found.by_question), "unused": found.unused}
+    _report(source, problems, counts, as_json)
+
+
+def _questions(source: str | None, fields: str | None) -> Any:
+    from holdfast.questions import Fields, load_questions
+
+    return load_questions(source, Fields.parse(fields) if fields else None) if source else None
+
+
+def _report(source: str, problems: Sequence[Any], counts: dict[str, int], as_json: bool) -> None:
+    if as_json:
+        report = {"source": source, **counts, "problems": [p.__dict__ for p in problems]}
+        sys.stdout.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    for problem in problems:
+        sys.stderr.write(f"{InputError(problem.message, source, problem.row, problem.field)}\n")
+    if not as_json:
+        told = ", ".join(f"{name}: {n}" for name, n in counts.items())
+        print(f"{source}: {told}")
+    if problems:
+        raise InputError(
+            counted(len(problems), "problem"), source, remedy="Mend them and check again"
+        )

@@ -1,0 +1,173 @@
+"""Making what a study needs: contexts, wrong options and labels, each a file of rows."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.log import EvalLog, read_eval_log_samples
+from inspect_ai.model import Model
+
+from holdfast.dialogue import Budget
+from holdfast.errors import InputError, InterruptedRunError, counted
+from holdfast.protocols import PREPARED
+
+from .evaluating import Evaluation, unfinished
+from .settings import Planned
+
+CALLED = {"contexts": "contexts", "distractors": "wrong options", "systems": "labels"}
+"""What a preparation makes, in words."""
+
+
+_SETTINGS = ("temperature", "seed", "max_tokens")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a preparation has made.
+
+    Attributes:
+        name: the preparation.
+        file: the rows, JSONL.
+        rows: how many there are.
+        missing: what could not be made, by kind and reason, with the number of questions.
+        budget: what this call of the command has spent.
+        unfinished: what is to be gone on with, empty when nothing is.
+    """
+
+    name: str
+    file: str
+    rows: int
+    missing: Counter[str]
+    budget: Budget
+    unfinished: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "file": self.file,
+            "rows": self.rows,
+            "missing": dict(self.missing),
+            "complete": not self.unfinished,
+            "unfinished": self.unfinished,
+            "calls": self.budget.calls,
+            "cached": self.budget.cached,
+            "tokens": self.budget.tokens,
+            "cost": self.budget.cost,
+        }
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            *(f"{what}: missing for {counted(n, 'question')}" for what, n in self.missing.items()),
+            f"{CALLED[self.name].capitalize()}: {self.file} ({counted(self.rows, 'row')})",
+        ]
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """A preparation to be made.
+
+    Attributes:
+        study: the preparation with its settings.
+        model: who makes it.
+        file: where the rows go.
+        log_dir: where the logs go, with which a preparation cut short goes on.
+        limit: first questions only.
+        budget: counts and bounds what is spent.
+        generation: settings of generation.
+    """
+
+    study: Planned
+    model: Model
+    file: str
+    log_dir: str
+    limit: int | None = None
+    budget: Budget = field(default_factory=Budget)
+    generation: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self) -> Prepared:
+        """Make it, or go on with it; the file is replaced as a whole.
+
+        Raises:
+            InputError: the log dir holds another preparation, or the file cannot be written.
+            InterruptedRunError: the user stopped it.
+        """
+        name = self.study.name
+        _writable(self.file)
+        sys.stderr.write(f"Making {CALLED[name]} with {self.model}\n")
+        evaluation = Evaluation(
+            [self.study],
+            [self.model],
+            self.log_dir,
+            kind="preparation",
+            limit=self.limit,
+            generation=self.generation,
+            budget=self.budget,
+        )
+        logs = evaluation.run()
+        rows = list(_rows(logs))
+        _write(self.file, rows)
+        if any(log.status == "cancelled" for log in logs):
+            raise InterruptedRunError
+        return Prepared(name, self.file, len(rows), _missing(rows), self.budget, unfinished(logs))
+
+
+def _rows(logs: Sequence[EvalLog]) -> Iterator[dict[str, Any]]:
+    """What was made for each question, with how it was made."""
+    for log in logs:
+        config = log.eval.model_generate_config.model_dump(exclude_none=True)
+        config |= log.plan.config.model_dump(exclude_none=True)
+        origin = {
+            "model": log.eval.model,
+            "settings": {
+                name: config[name]
+                for name in ("temperature", "seed", "max_tokens")
+                if name in config
+            },
+            "template_version": int(log.eval.task_version),
+        }
+        unread = {"messages", "output", "events", "attachments", "timelines"}
+        for sample in read_eval_log_samples(
+            log.location, all_samples_required=False, exclude_fields=unread
+        ):
+            for row in sample.store.get(PREPARED, []):
+                yield {**row, **origin}
+
+
+def _missing(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for row in rows:
+        missing = row.get("missing")
+        if isinstance(missing, Mapping):
+            at = f" of {row['length']} sentences" if row.get("length") else ""
+            counts.update(f"{kind}{at} ({reason})" for kind, reason in missing.items())
+        elif missing:
+            counts[str(missing)] += 1
+    return counts
+
+
+def _writable(file: str) -> None:
+    if not Path(file).parent.is_dir():
+        try:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"cannot be written ({error.strerror})", file, remedy="Give another -o FILE"
+            ) from error
+
+
+def _write(file: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    path = Path(file)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as out:
+            out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})", file, remedy="Give another -o FILE"
+        ) from error

@@ -1,0 +1,131 @@
+"""More plausible wrong options from a generator (KGGD; protocols, section 2)."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.model import get_model
+
+from holdfast.challenges import (
+    Fault,
+    candidates,
+    distractor_prompt,
+    distractor_version,
+    draw,
+    load_graph,
+    read_distractors,
+)
+from holdfast.dialogue import Conversation
+from holdfast.questions import Question, QuestionSet
+
+from .estimate import Estimate
+from .preparing import Preparation, Row, obtain, preparation
+from .study import asked_questions, one_text
+
+
+@dataclass(frozen=True)
+class DistractorStudy(Preparation):
+    """Wrong options with every setting resolved.
+
+    Attributes:
+        questions: whose wrong options are replaced.
+        replace: how many of each question's; 0 for all.
+        seed: fixes which, with the question.
+        graph: a knowledge graph to walk for candidates, or None.
+    """
+
+    questions: QuestionSet
+    replace: int
+    seed: int
+    graph: Any
+
+    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
+        """One generation where the first reply can be used."""
+        return Estimate(1, len(self.prompt(question)) // 4, min(reply_tokens, 100))
+
+    def letters(self, question: Question) -> tuple[str, ...]:
+        """The wrong options that are replaced, drawn where they are not all."""
+        left = list(question.distractors)
+        chosen: list[str] = []
+        while left and (not self.replace or len(chosen) < self.replace):
+            key = (self.seed, question.content_hash, "replaced", len(chosen))
+            chosen.append(left.pop(left.index(draw(left, *key))))
+        return tuple(sorted(chosen))
+
+    def prompt(self, question: Question) -> str:
+        """What the generator is asked."""
+        return distractor_prompt(question, self.letters(question), self.candidates(question))
+
+    def candidates(self, question: Question) -> list[str]:
+        """What the graph offers, each with how it is related."""
+        if self.graph is None:
+            return []
+        return [f"{near.text} ({near.why})" for near in candidates(self.graph, question)]
+
+
+def distractor_study(
+    questions: str = "bank",
+    replace: int = 0,
+    graph: str | None = None,
+    seed: int = 42,
+    fields: str | list[str] | None = None,
+) -> DistractorStudy:
+    """Resolve the settings of ``distractors``; those of the same names.
+
+    Raises:
+        InputError: a setting that cannot be used.
+    """
+    one_text(graph=graph or "")
+    return DistractorStudy(
+        asked_questions(questions, fields), replace, seed, load_graph(graph) if graph else None
+    )
+
+
+@task
+def distractors(
+    questions: str = "bank",
+    replace: int = 0,
+    graph: str | None = None,
+    seed: int = 42,
+    fields: str | list[str] | None = None,
+) -> Task:
+    """Wrong options for the single-turn protocol, written by the model as generator.
+
+    Args:
+        questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
+        replace: how many wrong options of each question; 0 for all.
+        graph: a CSV file of a knowledge graph (head, relation, tail) to take candidates from.
+        seed: of which options are replaced and of the model's sampling.
+        fields: which column holds what, such as ``stem=vignette,gold=key``.
+    """
+    study = distractor_study(questions, replace, graph, seed, fields)
+
+    async def rows(question: Question) -> list[Row]:
+        letters = study.letters(question)
+        found = await obtain(
+            Conversation(get_model(), question, purpose="distractors"),
+            study.prompt(question),
+            lambda reply: read_distractors(reply, question, letters),
+            letters=letters,
+        )
+        texts = {"missing": found.kind} if isinstance(found, Fault) else {"distractors": found}
+        return [
+            {
+                "question": question.id,
+                "content_hash": question.content_hash,
+                **texts,
+                "candidates": study.candidates(question),
+            }
+        ]
+
+    offered = [study.candidates(question) for question in study.questions.questions]
+    return preparation(
+        "distractors",
+        study.questions,
+        rows,
+        seed=seed,
+        version=distractor_version(),
+        graph=hashlib.sha256(json.dumps(offered).encode()).hexdigest()[:16],
+    )

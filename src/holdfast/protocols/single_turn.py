@@ -1,0 +1,381 @@
+"""Single-turn baselines: the question itself is tampered with (MedQA-Followup, sections 2 and 4).
+
+``I(Q) -> A'``: seven biases of BiasMedQA (Schmidgall et al., 2024), each with or without a
+mitigation, and more plausible wrong options after KGGD (Yang et al., 2025b). Every condition is
+a conversation of its own; its baseline is the plain question.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from holdfast.challenges import (
+    GENERATE,
+    Bias,
+    Distractors,
+    Letters,
+    Mitigation,
+    biased,
+    choose_biases,
+    choose_mitigations,
+    fingerprint,
+    load_distractors,
+    load_letters,
+    mitigated_prompt,
+    question_prompt,
+    suggest_rule,
+    suggested_letter,
+)
+from holdfast.challenges import biases as known_biases
+from holdfast.challenges import mitigations as known_mitigations
+from holdfast.challenges import system_prompt as system_message
+from holdfast.dialogue import (
+    Conversation,
+    Intervention,
+    Reader,
+    extract_answer,
+    first_character,
+    gather,
+)
+from holdfast.errors import InputError, counted, did_you_mean
+from holdfast.questions import Question, QuestionSet, exemplars
+
+from .estimate import Estimate
+from .scoring import robustness, samples_view, turns_to_log
+from .study import asked_questions, listed, one_text, opening_of, sample_metadata
+
+VERSION = 1
+"""Raised when the protocol changes in a way that changes prompts or results."""
+
+WRONG_OPTION = Intervention("wrong-option", "wrong_op", "indirect", "shallow")
+"""The question with more plausible wrong options."""
+
+READERS: Mapping[str, Reader] = {
+    "extracted": extract_answer,
+    "first-character": first_character,
+}
+"""How an answer is read, by the name of the setting ``answers``."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One way to put the question.
+
+    Attributes:
+        bias: the bias put into its stem; None where its wrong options are replaced.
+        mitigation: what is said against the bias, or None.
+    """
+
+    bias: Bias | None
+    mitigation: Mitigation | None = None
+
+    @property
+    def path(self) -> str:
+        """As in the turns table: the mitigation, then what it is to counter."""
+        if self.bias is None:
+            return WRONG_OPTION.id
+        return f"{self.mitigation.id}>{self.bias.id}" if self.mitigation else self.bias.id
+
+
+@dataclass(frozen=True)
+class SingleTurnStudy:
+    """A single-turn study with every setting resolved.
+
+    Attributes:
+        questions: what is asked.
+        biases: put into the stem one at a time.
+        mitigations: each tried against each bias, beside no mitigation.
+        distractors: more plausible wrong options.
+        suggest: ``per-question`` or ``per-technique``.
+        letters: the suggested letters where they are given, None where they are drawn.
+        system: ``expert``, ``none``, or the system prompt itself.
+        seed: fixes the suggested letters, with the question, and the exemplars shown.
+        read: reads the answers.
+    """
+
+    questions: QuestionSet
+    biases: tuple[Bias, ...]
+    mitigations: tuple[Mitigation, ...]
+    distractors: Distractors
+    suggest: str
+    letters: Letters | None
+    system: str
+    seed: int
+    read: Reader
+
+    exact = True
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Every way in which the question is put beside the plain one."""
+        biased = [Condition(bias, m) for m in (None, *self.mitigations) for bias in self.biases]
+        return (*biased, *([Condition(None)] if self.distractors.name != "none" else []))
+
+    def left_out(self, question: Question) -> dict[str, str]:
+        """Paths that cannot be put for this question, with the reason."""
+        return {
+            condition.path: reason
+            for condition in self.conditions
+            if (reason := self._obstacle(question, condition))
+        }
+
+    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
+        """Generations that the question takes, and their tokens at four characters each."""
+        left_out = self.left_out(question)
+        prompts = [question_prompt(question)] + [
+            self.prompt(question, condition)[0]
+            for condition in self.conditions
+            if condition.path not in left_out
+        ]
+        characters = sum(map(len, prompts)) + len(prompts) * len(system_message(self.system) or "")
+        return Estimate(len(prompts), characters // 4, len(prompts) * reply_tokens)
+
+    def judged(self, question: Question, reply_tokens: int) -> Estimate:
+        """Nothing is judged."""
+        return Estimate()
+
+    def opening(self, question: Question) -> str | None:
+        """The plain question, which the follow-up protocol begins with too."""
+        return opening_of(self.system, question)
+
+    def remarks(self) -> list[str]:
+        """Wrong options for questions that are not asked."""
+        n = self.distractors.unused
+        return [f"{self.distractors.name}: {counted(n, 'row')} for other questions"] if n else []
+
+    @cached_property
+    def examples(self) -> tuple[Question, ...]:
+        """Exemplars that a mitigation may show: none of the questions asked."""
+        asked = {question.content_hash for question in self.questions.questions}
+        return tuple(q for q in exemplars() if q.content_hash not in asked)
+
+    def letter(self, question: Question, condition: Condition) -> str | None:
+        """The wrong option that the bias names."""
+        if condition.bias is None:
+            return None
+        if self.letters:
+            return self.letters.of(question, condition.path)
+        rule = suggest_rule(self.suggest)
+        return suggested_letter(question, rule, self.seed, condition.bias.id, None, None)
+
+    def prompt(self, question: Question, condition: Condition) -> tuple[str, Question]:
+        """The user message of a condition, and the question as it puts it."""
+        bias, letter = condition.bias, self.letter(question, condition)
+        if bias is None or letter is None:
+            put = self.distractors.replaced(question)
+            return question_prompt(put), put
+        put = biased(question, bias, letter)
+        prompt = question_prompt(put)
+        if condition.mitigation:
+            prompt = mitigated_prompt(condition.mitigation, bias, prompt, self.examples, self.seed)
+        return prompt, put
+
+    def _obstacle(self, question: Question, condition: Condition) -> str | None:
+        if condition.bias is None:
+            return self.distractors.obstacle(question)
+        return None if self.letter(question, condition) else "no suggested letter"
+
+
+def single_turn_study(
+    questions: str = "bank",
+    biases: str | list[str] = "all",
+    mitigations: str | list[str] = "none",
+    distractors: str = "auto",
+    suggest: str = "per-question",
+    system_prompt: str = "expert",
+    seed: int = 42,
+    fields: str | list[str] | None = None,
+    answers: str = "extracted",
+) -> SingleTurnStudy:
+    """Resolve the settings of a study; those of ``single_turn`` with the same names.
+
+    Raises:
+        InputError: a setting names something unknown, or a file cannot be used.
+    """
+    one_text(
+        questions=questions,
+        distractors=distractors,
+        suggest=suggest,
+        system_prompt=system_prompt,
+        answers=answers,
+    )
+    if answers not in READERS:
+        raise InputError(
+            f"unknown rule '{answers}'", field="answers", remedy=did_you_mean(answers, READERS)
+        )
+    asked = asked_questions(questions, fields)
+    letters = load_letters(suggest, asked)
+    if letters is None and suggest not in ("per-question", "per-technique"):
+        raise InputError(
+            f"'{suggest}' is no rule of a single turn",
+            field="suggest",
+            remedy="Use per-question, per-technique or a file with question, suggested and path",
+        )
+    study = SingleTurnStudy(
+        questions=asked,
+        biases=choose_biases(listed(biases)),
+        mitigations=choose_mitigations(listed(mitigations)),
+        distractors=load_distractors(distractors, asked),
+        suggest=suggest,
+        letters=letters,
+        system=system_prompt,
+        seed=seed,
+        read=READERS[answers],
+    )
+    shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
+    if shown > len(study.examples):
+        raise InputError(
+            f"{len(study.examples)} exemplars are left, {shown} are shown",
+            field="mitigations",
+            remedy="Leave the bank's exemplars out of the questions",
+        )
+    return study
+
+
+@task
+def single_turn(
+    questions: str = "bank",
+    biases: str | list[str] = "all",
+    mitigations: str | list[str] = "none",
+    distractors: str = "auto",
+    suggest: str = "per-question",
+    system_prompt: str = "expert",
+    seed: int = 42,
+    fields: str | list[str] | None = None,
+    answers: str = "extracted",
+    reasoning_history: str = "none",
+) -> Task:
+    """Single-turn baselines: does the first answer stand up to a question that misleads?
+
+    Args:
+        questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
+        biases: comma-separated ids; ``all``; ``none``.
+        mitigations: comma-separated ids (education, one-shot, few-shot), each tried against each
+            bias; ``all``; ``none``.
+        distractors: more plausible wrong options: ``auto`` (the bank's own for the bank),
+            ``none``, or a file.
+        suggest: ``per-question``, ``per-technique``, or a file with the columns question,
+            suggested and path.
+        system_prompt: ``expert`` (appendix A.1), ``none``, or a text.
+        seed: of the suggested letters and of the model's sampling.
+        fields: which column holds what, such as ``stem=vignette,gold=key``.
+        answers: ``extracted``, or ``first-character`` for the naive rule of earlier studies.
+        reasoning_history: as in the follow-up protocol, with which the plain question is shared.
+    """
+    study = single_turn_study(
+        questions,
+        biases,
+        mitigations,
+        distractors,
+        suggest,
+        system_prompt,
+        seed,
+        fields,
+        answers,
+    )
+    if distractors == GENERATE:
+        raise InputError(
+            "the role 'generator' is not bound",
+            field="distractors",
+            remedy="Give --generator MODEL, or build a file with 'holdfast distractors build'",
+        )
+    keys = ["baseline", *(condition.path for condition in study.conditions)]
+    return Task(
+        dataset=MemoryDataset(
+            [_sample(study, question) for question in study.questions.questions],
+            name=study.questions.name,
+        ),
+        solver=_single_turn(study, reasoning_history),
+        scorer=robustness(keys),
+        config=GenerateConfig(temperature=0.0, seed=seed),
+        fail_on_error=True,
+        continue_on_fail=True,
+        version=VERSION,
+        metadata={
+            "protocol": "single-turn",
+            "questions": study.questions.fingerprint,
+            "distractors": study.distractors.fingerprint,
+            "distractors_from": study.distractors.name,
+            "techniques": {
+                **{bias.id: bias.fingerprint for bias in study.biases},
+                **{mitigation.id: mitigation.fingerprint for mitigation in study.mitigations},
+            },
+            "catalogue": fingerprint({**known_biases(), **known_mitigations()}),
+            "suggest": study.letters.fingerprint if study.letters else study.suggest,
+        },
+        viewer=samples_view(keys),
+    )
+
+
+def _sample(study: SingleTurnStudy, question: Question) -> Sample:
+    return Sample(
+        id=question.id,
+        input=question.stem,
+        choices=list(question.options.values()),
+        target=question.gold,
+        metadata={**sample_metadata(question), "left_out": study.left_out(question)},
+    )
+
+
+def _single_turn(study: SingleTurnStudy, reasoning_history: str) -> Solver:
+    questions = {question.id: question for question in study.questions.questions}
+    config = GenerateConfig.model_validate({"reasoning_history": reasoning_history})
+
+    @solver(name="put_misleading_questions")
+    def put_misleading_questions() -> Solver:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            question = questions[str(state.sample_id)]
+            left_out = study.left_out(question)
+            root = Conversation(
+                get_model(),
+                question,
+                system=system_message(study.system),
+                config=config,
+                replicate=state.epoch,
+                read=study.read,
+            )
+            plain = root.branch()
+            try:
+                async with gather() as branches:
+                    branches.start("baseline", _plain, plain, question)
+                    for condition in study.conditions:
+                        if condition.path not in left_out:
+                            branches.start(condition.path, _put, study, root, question, condition)
+            finally:
+                turns_to_log(root.turns)
+            state.messages = plain.messages
+            state.output.completion = plain.messages[-1].text
+            return state
+
+        return solve
+
+    return put_misleading_questions()
+
+
+async def _plain(chat: Conversation, question: Question) -> None:
+    await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
+
+
+async def _put(
+    study: SingleTurnStudy, root: Conversation, question: Question, condition: Condition
+) -> None:
+    """Ask the question in one condition, in a conversation of its own."""
+    prompt, put = study.prompt(question, condition)
+    chat = root
+    if condition.mitigation:
+        chat = chat.branch(Intervention(condition.mitigation.id, "mitigation", depth="shallow"))
+    chat = chat.branch(_intervention(study, question, condition), question=put)
+    await chat.ask(prompt, arm="single-turn", target=question.gold)
+
+
+def _intervention(study: SingleTurnStudy, question: Question, condition: Condition) -> Intervention:
+    bias = condition.bias
+    if bias is None:
+        return WRONG_OPTION
+    letter = study.letter(question, condition)
+    return Intervention(bias.id, bias.family, bias.axis, bias.depth, letter)

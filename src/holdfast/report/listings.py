@@ -1,0 +1,100 @@
+"""Tables with a block for each study and several columns of different kinds."""
+
+from collections.abc import Callable, Sequence
+
+from .grid import Block, Cell, Grid, Line
+from .matrix import interval, percent
+from .studies import Row, studies
+from .tables import one_line
+
+Column = tuple[str, Callable[[Row], str]]
+"""Header of a column, and what it shows of a row."""
+
+
+def listing(
+    rows: Sequence[Row],
+    corner: str,
+    label: Callable[[Row], str],
+    shown: Sequence[Column],
+    notes: Sequence[str],
+    part: Callable[[Row], str] = lambda row: "",
+) -> Grid:
+    """A line for each row, under a heading for each study.
+
+    Args:
+        rows: long rows.
+        corner: header of the labels.
+        label: label of a row.
+        shown: the columns.
+        notes: sentences below the table.
+        part: what else rows are parted by, shown in the heading.
+    """
+    columns = studies(rows)
+    lines: dict[str, list[Line]] = {}
+    for row in rows:
+        heading = ", ".join(filter(None, [columns.headers[columns.of(row)], part(row)]))
+        cells = tuple(Cell(show(row)) for _, show in shown)
+        lines.setdefault(heading, []).append(Line(label(row), cells))
+    blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
+    headers = tuple(header for header, _ in shown)
+    return Grid(corner, headers, blocks, (*notes, *columns.notes()))
+
+
+def flips(rows: Sequence[Row]) -> list[Grid]:
+    """What became of the first answers, a block for each study."""
+    shown: list[Column] = [
+        ("n", lambda row: count(row["n"])),
+        ("Right before", lambda row: count(row["n_right"])),
+        ("Given up", lambda row: count(row["right_to_wrong"])),
+        ("Given up %", lambda row: percent(row["flip_rate"])),
+        ("To pushed", lambda row: count(row["right_to_suggested"])),
+        ("To another", lambda row: count(row["right_to_other"])),
+        ("To unread", lambda row: count(row["right_to_unparsed"])),
+        ("Mended", lambda row: count(row["wrong_to_right"])),
+        ("Own pushed", lambda row: count(row["suggested_own"])),
+    ]
+    notes = [
+        "Given up: right first answers that became another option, to the pushed one or to "
+        "another; in percent of those right before. Mended: wrong or unread ones that became "
+        "right. Own pushed: suggestions of the model's own wrong first answer.",
+    ]
+    return [listing(rows, "Challenge", path_label, shown, notes)]
+
+
+def cues(rows: Sequence[Row]) -> list[Grid]:
+    """What is said of the challenge where a right answer is kept or given up."""
+
+    def of(count_name: str, share_name: str) -> Callable[[Row], str]:
+        def show(row: Row) -> str:
+            share = percent(row[share_name])
+            return f"{count(row[count_name])} ({share})" if share else count(row[count_name])
+
+        return show
+
+    shown: list[Column] = [
+        ("Outcome", lambda row: one_line(row["outcome"])),
+        ("n", lambda row: count(row["n"])),
+        ("Named (%)", of("named", "named_share")),
+        ("95% interval", interval),
+        ("Verified (%)", of("verified", "verified_share")),
+        ("Deferred (%)", of("deferred", "deferred_share")),
+        ("Neither", lambda row: count(row["neither"])),
+        ("Silent (%)", of("silent", "silent_share")),
+        ("Unreadable", lambda row: count(row["unreadable"])),
+    ]
+    notes = [
+        "Of right first answers that were kept or abandoned: replies that name the challenge, "
+        "what they do with it, and those silent about it. Unreadable: judgements that could not "
+        "be read.",
+    ]
+    return [listing(rows, "Challenge", path_label, shown, notes, lambda row: one_line(row["by"]))]
+
+
+def path_label(row: Row) -> str:
+    """A row's path as people read it."""
+    return one_line(row["path"]).replace(">", " > ")
+
+
+def count(number: int | None) -> str:
+    """A count; empty where it is not known."""
+    return "" if number is None else str(number)

@@ -1,0 +1,104 @@
+"""Accuracy by model, data set and path, and the average of each family."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from .first_answers import CHALLENGE, STUDY, with_first
+from .trials import with_bounds
+
+FAMILY_AVERAGE = "family-average"
+"""``arm`` of the rows that average the techniques of a family."""
+
+ACCURACY_COLUMNS = (
+    *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
+    "relative_change", "unparsed", "refused", "run",
+)  # fmt: skip
+
+_AVERAGED = ("followup", "single-turn")
+
+
+def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy by path with 95% Wilson intervals, and the average of each family.
+
+    A turn that failed (status ``error``) is a malfunction and does not count; an unparsed reply
+    counts as wrong and is counted apart. ``baseline`` is the first-answer accuracy over the same
+    questions, and ``relative_change`` is (accuracy - baseline) / baseline (MedQA-Followup,
+    Table 2). Both are null where there is no first answer; where some questions lack one, the
+    change is that of the others. A family's accuracy is the mean of its techniques' accuracies;
+    its interval counts each question once however many techniques were put to it.
+
+    Averaged are follow-ups and single-turn biases, no chains and no context lengths. A mitigation
+    has averages of its own, with its name as ``path``; every other average has an empty path.
+
+    Args:
+        turns: a turns table.
+
+    Returns:
+        One row for each model, data set, protocol and path, with ``ACCURACY_COLUMNS``, and then
+        one for each family.
+    """
+    return with_change(rated(with_first(turns))).select(ACCURACY_COLUMNS)
+
+
+def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Rows and family averages of accuracy, within each stratum.
+
+    Args:
+        answered: turns with their first answers.
+        by: further columns that tell rows apart.
+
+    Returns:
+        The columns of ``accuracy`` but ``relative_change``, those of ``by``, and ``compared``:
+        the accuracy over the questions that have a first answer, null where none has one.
+    """
+    keys = [*STUDY, *by, *CHALLENGE]
+    first = pl.col("first_correct")
+    rows = answered.group_by(keys, maintain_order=True).agg(
+        pl.len().alias("n"),
+        pl.col("correct").sum().alias("correct"),
+        pl.col("correct").mean().alias("accuracy"),
+        first.mean().alias("baseline"),
+        pl.col("correct").filter(first.is_not_null()).mean().alias("compared"),
+        (pl.col("status") != "parsed").sum().alias("unparsed"),
+        (pl.col("status") == "refused").sum().alias("refused"),
+    )
+    rows = with_bounds(rows, answered, keys)
+    return pl.concat([rows, _family_averages(rows, answered, by)], how="diagonal_relaxed")
+
+
+def with_change(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with ``relative_change``: from ``baseline`` to ``compared``, null from zero."""
+    baseline = pl.col("baseline")
+    change = pl.when(baseline > 0).then((pl.col("compared") - baseline) / baseline)
+    return rows.with_columns(change.alias("relative_change"))
+
+
+def _family_averages(rows: pl.DataFrame, answered: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    keys = [*STUDY, *by, "family", "path"]
+    averages = (
+        _of_averages(rows)
+        .group_by(keys, maintain_order=True)
+        .agg(
+            pl.lit(FAMILY_AVERAGE).alias("arm"),
+            pl.lit("").alias("technique"),
+            *(
+                pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
+                for name in ("axis", "depth")
+            ),
+            *(pl.col(name).sum() for name in ("n", "correct", "unparsed", "refused")),
+            *(
+                # in a fixed order: the last digit of a sum depends on it
+                pl.col(name).sort_by("technique").mean()
+                for name in ("accuracy", "baseline", "compared")
+            ),
+        )
+    )
+    return with_bounds(averages, _of_averages(answered), keys)
+
+
+def _of_averages(frame: pl.DataFrame) -> pl.DataFrame:
+    """What is averaged, with the path of its average."""
+    return frame.filter(pl.col("arm").is_in(_AVERAGED)).with_columns(
+        pl.col("path").str.replace(r">?[^>]*$", "")
+    )

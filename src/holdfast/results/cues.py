@@ -1,0 +1,100 @@
+"""Cues: whether a reply says what challenged it, when its answer was kept and when given up."""
+
+import polars as pl
+
+from .first_answers import BASELINE, STUDY, with_first
+from .trials import with_bounds
+
+CUES_COLUMNS = (
+    "model", "dataset", "path", "technique", "family", "by", "outcome", "n", "named",
+    "named_share", "low", "high", "verified", "deferred", "neither", "silent", "verified_share",
+    "deferred_share", "silent_share", "unreadable", "run",
+)  # fmt: skip
+
+OUTCOMES = ("kept", "abandoned")
+"""What became of a right first answer."""
+
+_READERS = {"lexical": ("cue", "stance"), "judge": ("cue_judged", "stance_judged")}
+"""Columns of the turns table by who read the reply."""
+
+_PATH = (*STUDY, "path", "technique", "family")
+
+
+def cues(turns: pl.DataFrame) -> pl.DataFrame:
+    """How often replies name the challenge, for right first answers kept and abandoned.
+
+    Of follow-ups, chains and context lengths those turns whose first answer was right:
+    ``kept`` is right again, ``abandoned`` a readable other option; unreadable answers are
+    neither. ``n`` counts the replies with a reading. A reply that does not name the challenge is
+    ``silent``; one that does has ``verified`` it, ``deferred`` to it or done ``neither``.
+    ``silent``, ``verified``, ``deferred`` and ``neither`` add up to ``n``, and every share is
+    of ``n``; ``low`` and ``high`` are the 95% Wilson interval of ``named_share``. Answers
+    abandoned in silence are those that give way without a word about what moved them.
+    Judgements that could not be read are counted in ``unreadable`` only.
+
+    Args:
+        turns: a turns table.
+
+    Returns:
+        One row for each model, data set and path, reader (``by``: ``lexical`` rule or
+        ``judge`` model) and outcome, with ``CUES_COLUMNS``; both outcomes where the reader read
+        anything of the path, with null shares where ``n`` is 0, and no row otherwise.
+    """
+    replies = _read(turns)
+    named, keys = pl.col("cue"), [*_PATH, "by", "outcome"]
+    counts = replies.group_by(keys).agg(
+        named.count().alias("n"),
+        named.sum().alias("named"),
+        *(
+            (named & (pl.col("stance") == stance)).sum().alias(name)
+            for stance, name in (
+                ("verify", "verified"),
+                ("defer", "deferred"),
+                ("neither", "neither"),
+            )
+        ),
+        (~named).sum().alias("silent"),
+        (pl.col("stance") == "unreadable").sum().alias("unreadable"),
+    )
+    rows = _rows(replies).join(counts, on=keys, how="left", validate="1:1", maintain_order="left")
+    rows = rows.with_columns(pl.col(counts.columns).exclude(keys).fill_null(0))
+    n = pl.col("n")
+    rows = rows.with_columns(
+        pl.when(n > 0).then(pl.col(name) / n).alias(f"{name}_share")
+        for name in ("named", "verified", "deferred", "silent")
+    )
+    trials = replies.filter(named.is_not_null())
+    return with_bounds(rows, trials, keys, "named_share", "cue").select(CUES_COLUMNS)
+
+
+def _read(turns: pl.DataFrame) -> pl.DataFrame:
+    """Replies after a right first answer with their readings, once for each reader."""
+    columns = [column for pair in _READERS.values() for column in pair]
+    answered = with_first(turns, *columns, arms=["followup", "compound", "length"])
+    right = answered.filter(pl.col("first_correct"), pl.col("arm") != BASELINE).with_columns(
+        pl.when("correct").then(pl.lit("kept"))
+        .when(pl.col("status") == "parsed").then(pl.lit("abandoned"))
+        .alias("outcome"),
+        pl.int_range(pl.len()).alias("_row"),
+    )  # fmt: skip
+    read = pl.concat(
+        right.select(
+            *_PATH, "question", "outcome", "_row",
+            pl.lit(by).alias("by"), pl.col(cue).alias("cue"), pl.col(stance).alias("stance"),
+        )
+        for by, (cue, stance) in _READERS.items()
+    )  # fmt: skip
+    return read.filter(
+        pl.col("outcome").is_not_null(),
+        pl.col("cue").is_not_null() | (pl.col("stance") == "unreadable"),
+    )
+
+
+def _rows(replies: pl.DataFrame) -> pl.DataFrame:
+    """Keys of the rows: both outcomes of each path that a reader read anything of."""
+    paths = replies.group_by(*_PATH, "by").agg(pl.col("_row").min())
+    paths = paths.with_columns(pl.col("_row").min().over(_PATH)).sort(
+        "_row", pl.col("by") != "lexical"
+    )
+    outcomes = pl.DataFrame({"outcome": OUTCOMES}, schema={"outcome": pl.String})
+    return paths.drop("_row").join(outcomes, how="cross", maintain_order="left_right")

@@ -1,0 +1,45 @@
+"""First answers: each answered turn beside what the model had said before any challenge."""
+
+from collections.abc import Collection
+
+import polars as pl
+
+STUDY = ("run", "model", "dataset", "protocol")
+"""Columns that tell studies apart; two settings of one model are two runs."""
+
+CHALLENGE = ("arm", "path", "technique", "family", "axis", "depth")
+"""Columns that tell the challenges of a study apart."""
+
+TURN = (*STUDY, "epoch", "question")
+"""What joins a challenged turn to its question's first answer."""
+
+BASELINE = "baseline"
+"""``arm`` of the first answers."""
+
+_READ = (*TURN, *CHALLENGE, "suggested", "answer", "status", "correct")
+
+
+def with_first(
+    turns: pl.DataFrame, *others: str, arms: Collection[str] | None = None
+) -> pl.DataFrame:
+    """Answered turns, each with its question's first answer.
+
+    Args:
+        turns: a turns table; of its columns only those that the measures read are kept.
+        others: further columns to keep.
+        arms: arms to keep beside the first answers; all, unless given.
+
+    Returns:
+        The turns that did not fail, in their order, first answers included, with
+        ``first_correct`` and ``first_answer``. Both are null where the protocol asks no plain
+        question, or where that turn failed; ``first_correct`` is null nowhere else.
+    """
+    answered = turns.select(*_READ, *others).filter(pl.col("status") != "error")
+    if arms is not None:
+        answered = answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
+    first = answered.filter(pl.col("arm") == BASELINE).select(
+        *TURN,
+        pl.col("correct").alias("first_correct"),
+        pl.col("answer").alias("first_answer"),
+    )
+    return answered.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")

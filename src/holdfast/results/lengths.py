@@ -1,0 +1,33 @@
+"""Accuracy after contexts of a fixed length."""
+
+import polars as pl
+
+from .accuracy import rated, with_change
+from .first_answers import STUDY, with_first
+
+LENGTHS_COLUMNS = (
+    "model", "dataset", "technique", "family", "sentences", "n", "correct", "accuracy", "low",
+    "high", "baseline", "relative_change", "unparsed", "refused", "run",
+)  # fmt: skip
+
+
+def lengths(turns: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy by technique and length of its context (MedQA-Followup, section 4.3, Figure 3).
+
+    The figures are those of ``accuracy``. Contexts of the usual length are in no row.
+
+    Args:
+        turns: a turns table.
+
+    Returns:
+        One row for each model, data set, technique and number of ``sentences``, with
+        ``LENGTHS_COLUMNS``; a technique's rows from the shortest context to the longest.
+    """
+    rows = with_change(rated(with_first(turns, arms=["length"])))
+    rows = rows.filter(pl.col("arm") == "length").with_row_index("_row")
+    rows = rows.with_columns(
+        pl.col("path").str.extract(r"@(\d+)$").cast(pl.Int64).alias("sentences"),
+        pl.col("_row").min().over(STUDY).alias("_study"),
+        pl.col("_row").min().over(*STUDY, "technique").alias("_technique"),
+    )
+    return rows.sort("_study", "_technique", "sentences", "_row").select(LENGTHS_COLUMNS)

@@ -1,0 +1,99 @@
+"""Single-turn biases: what a biased question does to the answer, and what a mitigation mends."""
+
+import polars as pl
+
+from .accuracy import FAMILY_AVERAGE, rated, with_change
+from .first_answers import BASELINE, STUDY, TURN, with_first
+
+SINGLE_TURN_COLUMNS = (
+    "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
+    "low", "high", "baseline", "relative_change", "plain", "suggested", "suggested_rate",
+    "right_to_suggested", "unparsed", "refused", "run",
+)  # fmt: skip
+
+_PROTOCOL = _ARM = "single-turn"
+_ROW = (*STUDY, "arm", "family", "path")
+
+
+def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
+
+    Accuracies and their changes are those of ``accuracy``; the baseline is the plain question.
+    ``plain`` is the accuracy under the same bias without the mitigation, over the questions that
+    have both. ``suggested`` counts answers that are the letter that the question pushed,
+    ``suggested_rate`` is their share of the turns that pushed one, and ``right_to_suggested``
+    counts those whose plain question was answered right. The three are null where no letter was
+    pushed, the last also where no plain question was answered. An average sums counts and takes
+    the mean of shares over its techniques.
+
+    Args:
+        turns: a turns table; only protocol ``single-turn`` is read.
+
+    Returns:
+        One row for each model, data set, mitigation and technique, with ``SINGLE_TURN_COLUMNS``.
+        Of each study first the baseline, then the biases and their average (arm
+        ``family-average``, no technique), the same under each mitigation, then the wrong options
+        and their average.
+    """
+    answered = with_first(turns.filter(pl.col("protocol") == _PROTOCOL), arms=[_ARM])
+    rows = with_change(rated(answered))
+    extras = _extras(answered)
+    rows = rows.join(extras, on=_ROW, how="left", validate="1:1", maintain_order="left")
+    return _ordered(rows).select(SINGLE_TURN_COLUMNS)
+
+
+def _extras(answered: pl.DataFrame) -> pl.DataFrame:
+    """What ``accuracy`` does not have, by row."""
+    biased = answered.filter(pl.col("arm") == _ARM).with_columns(_mitigation())
+    plain = biased.filter(pl.col("mitigation") == "").select(
+        *TURN, "technique", pl.col("correct").alias("plain_correct")
+    )
+    both = biased.join(
+        plain, on=[*TURN, "technique"], how="left", validate="m:1", maintain_order="left"
+    )
+    pushed = pl.col("answer") == pl.col("suggested")  # null where either is
+    pushes = pl.col("suggested").is_not_null()
+    right, mitigated = pl.col("first_correct"), pl.col("mitigation") != ""
+    rows = both.group_by(*_ROW, "technique", "mitigation", maintain_order=True).agg(
+        pl.col("plain_correct").filter(mitigated).mean().alias("plain"),
+        pl.when(pushes.any()).then(pushed.sum()).alias("suggested"),
+        pl.when((pushes & right.is_not_null()).any()).then((pushed & right).sum())
+        .alias("right_to_suggested"),
+        pushed.fill_null(value=False).filter(pushes).mean().alias("suggested_rate"),
+    )  # fmt: skip
+    averages = rows.group_by(*STUDY, "family", "mitigation", maintain_order=True).agg(
+        pl.lit(FAMILY_AVERAGE).alias("arm"),
+        *(
+            pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+            for name in ("suggested", "right_to_suggested")
+        ),
+        *(pl.col(name).sort_by("technique").mean() for name in ("plain", "suggested_rate")),
+    )
+    averages = averages.rename({"mitigation": "path"})
+    columns = [*_ROW, "plain", "suggested", "suggested_rate", "right_to_suggested"]
+    return pl.concat([rows.select(columns), averages.select(columns)])
+
+
+def _mitigation() -> pl.Expr:
+    """What stands before the bias in the path; of an average, its whole path."""
+    average = pl.col("arm") == FAMILY_AVERAGE
+    before = pl.col("path").str.replace(r">?[^>]*$", "")
+    return pl.when(average).then("path").otherwise(before).alias("mitigation")
+
+
+def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Averages below what they average, mitigations below the plain biases."""
+    rows = rows.with_row_index("_row").with_columns(_mitigation())
+    rows = rows.with_columns(
+        pl.col("_row").min().over(STUDY).alias("_study"),
+        pl.col("_row").min().over(*STUDY, "mitigation").alias("_mitigation"),
+    )
+    return rows.sort(
+        "_study",
+        pl.col("arm") != BASELINE,
+        pl.col("family") == "wrong_op",
+        pl.col("mitigation") != "",
+        "_mitigation",
+        pl.col("arm") == FAMILY_AVERAGE,
+        "_row",
+    )

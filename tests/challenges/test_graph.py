@@ -1,0 +1,300 @@
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.challenges.graph import Candidate, candidates, load_graph
+from holdfast.errors import InputError
+from holdfast.questions import Question, bank_items, load_questions
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "graph.csv"
+
+DRUGS = """head,relation,tail
+Esmolol,is a,Beta blocker
+Metoprolol,is a,Beta blocker
+Atenolol,is a,Beta blocker
+Beta blocker,is a,Heart drug
+Landiolol,is a,Esmolol
+Brevibloc,same as,Esmolol
+Esmolol,treats,Tachycardia
+Atenolol,treats,Tachycardia
+Verapamil,treats,Tachycardia
+Fever,causes,Tachycardia
+Adenosine,can mimic,Tachycardia
+Adenosine,treats,Reentry
+Esmolol,interacts with,Digoxin
+Digoxin,treats,Heart failure
+Esmolol,causes,Bradycardia
+"""
+
+
+def file(folder: Path, text: str | bytes, name: str = "graph.csv") -> str:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def asked(gold: str, *wrong: str) -> Question:
+    options = dict(zip("ABCDE", (gold, *(wrong or ("Heparin",))), strict=False))
+    return Question(id="1", stem="Which?", options=options, gold="A")
+
+
+def texts(found: list[Candidate]) -> list[str]:
+    return [candidate.text for candidate in found]
+
+
+# --- the file ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "head,relation,tail\nAspirin,treats,Pain\n",
+        "source,tail,note,head,relation\nx,Pain,,Aspirin,treats\n",
+        b"\xef\xbb\xbfhead,relation,tail\r\n Aspirin , treats ,Pain\r\n",
+        "head,relation,tail\nAspirin,treats,Pain\nASPIRIN,Treats,pain\n",
+        'head,relation,tail\n"Aspirin","treats","Pain"\nPain,causes,pain\n',
+    ],
+    ids=["plain", "order-and-extras", "bom-and-blanks", "twice", "loop"],
+)
+def test_columns_in_any_order_and_names_in_any_case_make_one_edge(
+    tmp_path: Path, text: str | bytes
+) -> None:
+    graph = load_graph(file(tmp_path, text))
+    assert list(graph.edges(keys=True)) == [("aspirin", "pain", "treats")]
+    assert [name for _, name in graph.nodes(data="name")] == [
+        graph.nodes[node]["name"] for node in graph
+    ]
+    assert {graph.nodes[node]["name"] for node in graph} == {"Aspirin", "Pain"}
+
+
+def test_two_relations_of_one_pair_are_two_edges(tmp_path: Path) -> None:
+    rows = "head,relation,tail\nAspirin,treats,Pain\nAspirin,eases,Pain\n"
+    assert load_graph(file(tmp_path, rows)).number_of_edges() == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ("head,relation,tail\n", "graph.csv", "holds no row"),
+        ("", "graph.csv", "is empty"),
+        ("head,relatoin,tail\na,b,c\n", "row 1, field 'relation'", "Did you mean 'relatoin'"),
+        ("a,b,c\nd,e,f\n", "row 1, field 'head'", "is missing"),
+        ("head,relation,tail\na,b,c\nd,,f\n", "row 2, field 'relation'", "is no text"),
+        ("head,relation,tail\na,b, \n", "row 1, field 'tail'", "is no text"),
+        ("head,relation,tail\na,b,c\nd,e\n", "row 2", "has 2 cells where the header has 3"),
+        ('head,relation,tail\na,b,"c\n', "row 1", "broken CSV"),
+        (b"head,relation,tail\na,b,\xff\n", "graph.csv", "is not UTF-8"),
+        ("head,relation,tail\na,b,c\0\n", "graph.csv", "NUL"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_place(
+    tmp_path: Path, text: str | bytes, place: str, what: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        load_graph(file(tmp_path, text))
+    assert str(caught.value).startswith(str(tmp_path))
+    assert place in str(caught.value)
+    assert what in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        load_graph(str(tmp_path / "none.csv"))
+
+
+def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    rows = '{"head": "a", "relation": "b", "tail": 5}\n'
+    with pytest.raises(InputError, match="row 1, field 'tail': is no text"):
+        load_graph(file(tmp_path, rows, "graph.jsonl"))
+    rows = '{"head": "a", "relation": "b", "tail": "\\ud800"}\n'
+    with pytest.raises(InputError, match="row 1, field 'tail': holds a lone surrogate"):
+        load_graph(file(tmp_path, rows, "graph.jsonl"))
+
+
+# --- the walk ---
+
+
+def test_siblings_come_first_then_shared_neighbours_then_direct_ones(tmp_path: Path) -> None:
+    found = candidates(load_graph(file(tmp_path, DRUGS)), asked("Esmolol"))
+    assert found == [
+        # two shared neighbours, then one; the class has 4 edges and tachycardia 5
+        Candidate(
+            "Atenolol",
+            (("Esmolol", "is a", "Beta blocker"), ("Atenolol", "is a", "Beta blocker")),
+            2,
+        ),
+        Candidate(
+            "Metoprolol",
+            (("Esmolol", "is a", "Beta blocker"), ("Metoprolol", "is a", "Beta blocker")),
+            1,
+        ),
+        Candidate(
+            "Verapamil",
+            (("Esmolol", "treats", "Tachycardia"), ("Verapamil", "treats", "Tachycardia")),
+            1,
+        ),
+        # treats something too, so it is of the kind, but mimics what the gold treats
+        Candidate(
+            "Adenosine",
+            (("Esmolol", "treats", "Tachycardia"), ("Adenosine", "can mimic", "Tachycardia")),
+            1,
+        ),
+        # causes, as esmolol does
+        Candidate(
+            "Fever",
+            (("Esmolol", "treats", "Tachycardia"), ("Fever", "causes", "Tachycardia")),
+            1,
+        ),
+        Candidate("Digoxin", (("Esmolol", "interacts with", "Digoxin"),), 0),
+    ]
+    assert found[3].why == "Esmolol treats Tachycardia; Adenosine can mimic Tachycardia"
+
+
+def test_of_equals_the_one_with_the_rarer_neighbour_comes_first(tmp_path: Path) -> None:
+    rows = """head,relation,tail
+Gold,causes,Fever
+Amber,causes,Fever
+Brass,causes,Fever
+Gold,causes,Ascites
+Zinc,causes,Ascites
+"""
+    found = texts(candidates(load_graph(file(tmp_path, rows)), asked("Gold")))
+    assert found == ["Zinc", "Amber", "Brass"]
+
+
+def test_what_the_gold_is_or_has_as_a_kind_and_its_synonyms_are_left_out(tmp_path: Path) -> None:
+    graph = load_graph(file(tmp_path, DRUGS))
+    found = texts(candidates(graph, asked("Esmolol"), limit=100))
+    assert not {"Esmolol", "Beta blocker", "Heart drug", "Landiolol", "Brevibloc"} & {*found}
+    # the same nodes do come where the relation is another
+    other = file(tmp_path, DRUGS.replace("Landiolol,is a", "Landiolol,treats"))
+    assert "Landiolol" in texts(candidates(load_graph(other), asked("Esmolol"), limit=100))
+
+
+def test_a_node_of_another_kind_is_no_candidate(tmp_path: Path) -> None:
+    graph = load_graph(file(tmp_path, DRUGS))
+    found = texts(candidates(graph, asked("Esmolol"), limit=100))
+    # both are joined to the gold, as what it treats or causes
+    assert not {"Tachycardia", "Bradycardia"} & {*found}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "gone"),
+    [
+        ("Atenolol", "Atenolol"),
+        ("ATENOLOL.", "Atenolol"),
+        ("Oral atenolol 50 mg", "Atenolol"),
+        ("Beta-1 blockade (atenolol)", "Atenolol"),
+        ("Verapamil (calcium channel blocker)", "Verapamil"),
+    ],
+)
+def test_an_option_of_the_question_is_no_candidate(tmp_path: Path, wrong: str, gone: str) -> None:
+    graph = load_graph(file(tmp_path, DRUGS))
+    every = texts(candidates(graph, asked("Esmolol")))
+    assert gone in every
+    left = texts(candidates(graph, asked("Esmolol", "Heparin", wrong)))
+    assert left == [text for text in every if text != gone]
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "Ménière’s disease",
+        "MENIERE DISEASE.",
+        "Ménière disease (endolymphatic hydrops)",
+        "Endolymphatic hydrops (Meniere's disease)",
+        "Treatment of left-sided Meniere  disease, at once",
+        "Disease: Meniere disease",
+    ],
+)
+def test_the_gold_is_found_by_name_and_inside_the_option(tmp_path: Path, gold: str) -> None:
+    rows = """head,relation,tail
+Meniere's disease,causes,Vertigo
+Labyrinthitis,causes,Vertigo
+Disease,causes,Harm
+Poison,causes,Harm
+Left,causes,Harm
+"""
+    graph = load_graph(file(tmp_path, rows))
+    assert texts(candidates(graph, asked(gold))) == ["Labyrinthitis"]
+
+
+@pytest.mark.parametrize(
+    "gold", ["50 patients", "A policy for all", "Propranololized", "Beta blockers", "(?!)", "+"]
+)
+def test_parts_of_words_numbers_and_letters_name_nothing(tmp_path: Path, gold: str) -> None:
+    rows = """head,relation,tail
+50,is,Number
+A,is,Number
+Propranolol,is,Number
+Beta blocker,is,Number
++,is,Number
+Other,is,Number
+"""
+    assert candidates(load_graph(file(tmp_path, rows)), asked(gold)) == []
+
+
+def test_numbers_and_letters_are_found_where_they_are_the_whole_option(tmp_path: Path) -> None:
+    rows = "head,relation,tail\n50,is,Number\n60,is,Number\n"
+    assert texts(candidates(load_graph(file(tmp_path, rows)), asked("50%", "90%"))) == ["60"]
+
+
+@given(st.permutations(DRUGS.splitlines()[1:]), st.integers(0, 8))
+def test_the_order_of_rows_does_not_matter_and_the_limit_cuts_the_end(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[str], limit: int
+) -> None:
+    folder = tmp_path_factory.mktemp("graph")
+    known = candidates(load_graph(file(folder, DRUGS)), asked("Esmolol"))
+    shuffled = load_graph(file(folder, "\n".join(["head,relation,tail", *rows])))
+    assert candidates(shuffled, asked("Esmolol"), limit) == known[:limit]
+
+
+def test_hostile_names_are_only_text(tmp_path: Path) -> None:
+    rows = 'head,relation,tail\n"{x} ""(a""",\\1,"[z]\n|"\nOther,\\1,"[z]\n|"\n'
+    found = candidates(load_graph(file(tmp_path, rows)), asked('{X} "(A"'))
+    assert found == [
+        Candidate("Other", (('{x} "(a"', "\\1", "[z] |"), ("Other", "\\1", "[z] |")), 1)
+    ]
+
+
+def test_a_hub_and_a_long_option_take_no_long_time(tmp_path: Path) -> None:
+    rows = "head,relation,tail\n" + "".join(f"Drug {n},is a,Drug\n" for n in range(20_000))
+    graph = load_graph(file(tmp_path, rows))
+    start = time.monotonic()
+    assert len(candidates(graph, asked("Drug 7 " + "(x " * 300_000))) == 12
+    assert time.monotonic() - start < 10
+
+
+# --- the example ---
+
+
+def test_the_example_offers_candidates_for_questions_of_the_bank() -> None:
+    graph = load_graph(str(EXAMPLE))
+    assert 60 <= graph.number_of_edges() <= 120
+    reached = 0
+    for question in load_questions("bank").questions:
+        found = candidates(graph, question)
+        reached += len(found) >= 2
+        assert not {text.casefold() for text in texts(found)} & {
+            option.casefold() for option in question.options.values()
+        }
+        for candidate in found:
+            assert (
+                candidate.path[-1][0] == candidate.text or candidate.path[-1][2] == candidate.text
+            )
+    assert reached >= 20
+
+
+def test_the_example_agrees_with_the_bank_on_what_could_be_chosen_instead() -> None:
+    graph = load_graph(str(EXAMPLE))
+    items = {item["id"]: item for item in bank_items()}
+    agreed = {
+        question.id
+        for question in load_questions("bank").questions
+        if {text.casefold() for text in texts(candidates(graph, question))}
+        & {text.casefold() for text in items[question.id]["replacement_distractors"]}
+    }
+    assert len(agreed) >= 8

@@ -1,0 +1,94 @@
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from holdfast.published import MedQAFollowup, medqa_followup
+
+PAPER = medqa_followup()
+
+
+@pytest.fixture(scope="module")
+def text(shared: Path) -> str:
+    return next(shared.glob("papers/001_*.txt")).read_text("utf-8")
+
+
+def table(text: str, place: str, end: str) -> list[list[str]]:
+    """Rows of a table of the paper's text, markup left out."""
+    printed = text.split(f"\n{place}: ")[1].split(end)[0]
+    lines = [re.sub(r"</?[bi]>", "", line) for line in printed.splitlines() if line[:1] == "|"]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines if "--" not in line
+    ]
+
+
+def our_id(name: str) -> str:
+    return name.lower().replace(" ", "-").replace("rag-style-context", "rag-style")
+
+
+@pytest.mark.parametrize(
+    ("source", "end"), [("paper", "#### 4.1"), ("paper-no-system", "Table 5: ")]
+)
+def test_every_cell_is_that_of_the_paper(source: str, end: str, text: str) -> None:
+    ours = PAPER.accuracy[source]
+    header, baseline, *rows = table(text, ours.place, end)
+    assert header[1:] == list(PAPER.models)
+    assert baseline[1:] == [str(figure) for figure in ours.baseline]
+    printed = [(our_id(name), tuple(row)) for name, *row in rows if row[0]]
+    expected = []
+    for family in ours.families:
+        expected += list(family.techniques.items())
+        label = {"inc_letter": "inc_letter---biasmedqa", "wrong_op": "wrong_op---kggd"}
+        name = label.get(family.family, "") if family.arm == "single-turn" else family.family
+        expected.append((f"{name}-(avg)", family.average))
+    assert printed == expected
+    assert len(printed) == 10 + 17
+
+
+def test_table_3_is_that_of_the_paper(text: str) -> None:
+    families, steps, *rows = table(text, "Table 3", "Figure 3: ")
+    assert [name for name in families[1:] if name] == list(PAPER.steps.changes)
+    assert steps[1:3] == ["Step 1", "Steps 2&3"]
+    # the table has a hyphen in one model's name
+    assert [row[0].replace("-mini", " mini") for row in rows] == list(PAPER.models)
+    for column, row in enumerate(rows):
+        ours = [change for by in PAPER.steps.changes.values() for change in by[column]]
+        assert row[1:] == ours
+
+
+def test_figures_of_the_text_are_those_of_the_paper(text: str) -> None:
+    assert f"high {PAPER.sub_additive.share}" in text
+    assert "surprisingly high 85%" in text
+    (printed,) = PAPER.systems
+    assert f"a relative {printed.change.strip('-')} drop for {printed.model}" in text
+    assert f"| {printed.system} |" in text
+    assert f"The dataset contains {PAPER.questions:,} questions" in text
+
+
+def test_one_column_of_accuracies() -> None:
+    baseline, by_technique = PAPER.accuracies("paper-no-system", "GPT-4.1 mini")
+    assert baseline == Decimal("91.0")
+    assert by_technique["rag-style"] == Decimal("34.6")
+    assert by_technique["wrong-option"] == Decimal("79.4")
+    assert len(by_technique) == 8 + 14
+
+
+def test_a_row_must_have_a_figure_for_each_model() -> None:
+    data = PAPER.model_dump()
+    data["steps"]["changes"]["context"] = data["steps"]["changes"]["context"][1:]
+    with pytest.raises(ValidationError, match="Table 3: context lacks a model"):
+        MedQAFollowup.model_validate(data)
+    data = PAPER.model_dump()
+    data["accuracy"]["paper"]["families"][0]["average"] = ("89.3 (-2.1%)",)
+    with pytest.raises(ValidationError, match="Table 2: a row without one figure"):
+        MedQAFollowup.model_validate(data)
+
+
+@pytest.mark.parametrize("cell", ["89.3", "89.3 (2.1%)", "89.3 (−2.1%)", "89 (-2.1%)"])
+def test_a_cell_is_as_the_tables_print_it(cell: str) -> None:
+    data = PAPER.model_dump()
+    data["accuracy"]["paper"]["families"][0]["average"] = (cell,) * 5
+    with pytest.raises(ValidationError):
+        MedQAFollowup.model_validate(data)

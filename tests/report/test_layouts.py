@@ -1,0 +1,539 @@
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from holdfast.report import LAYOUTS, render
+from holdfast.results import SCHEMA, TABLES
+from holdfast.results.published import published
+
+FAMILIES = {
+    "double-check": "rethink", "option-mapping": "rethink", "authority-prior": "inc_letter",
+    "social-proof-prior": "inc_letter", "rag-style": "context", "edge-case-context": "context",
+    "confirmation": "inc_letter", "recency": "inc_letter", "wrong-option": "wrong_op",
+}  # fmt: skip
+PATHS = {
+    "followup": [
+        "", *list(FAMILIES)[:6], "authority-prior>social-proof-prior", "authority-prior>rag-style",
+        "authority-prior>social-proof-prior>rag-style", "rag-style@1", "rag-style@10",
+    ],
+    "single-turn": [
+        "", "confirmation", "recency", "education>confirmation", "education>recency",
+        "wrong-option",
+    ],
+}  # fmt: skip
+QUESTIONS = 12
+
+
+def draw(*key: object) -> float:
+    """A number in 0 to 1 fixed by the key."""
+    return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:6]) / 2**48
+
+
+def arm_of(protocol: str, path: str) -> str:
+    if not path:
+        return "baseline"
+    if "@" in path:
+        return "length"
+    return protocol if protocol == "single-turn" or ">" not in path else "compound"
+
+
+def turns(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> list[dict[str, Any]]:
+    """A study of both protocols, drawn."""
+    rows = []
+    for protocol, paths in PATHS.items():
+        for q in range(QUESTIONS):
+            for path in paths:
+                technique = path.rpartition(">")[2].partition("@")[0]
+                answer = "A" if draw(run, protocol, path, q) < 0.6 else "B"
+                rows.append(
+                    {
+                        "run": f"{run}-{protocol}",
+                        "protocol": protocol,
+                        "model": model,
+                        "dataset": "MedQA",
+                        "epoch": 1,
+                        "question": f"q{q}",
+                        "arm": arm_of(protocol, path),
+                        "path": path,
+                        "turn": 1 if path else 0,
+                        "technique": technique,
+                        "family": FAMILIES.get(technique, ""),
+                        "axis": "",
+                        "depth": "",
+                        "suggested": "B" if "prior" in technique or "rec" in technique else None,
+                        "gold": "A",
+                        "answer": answer,
+                        "status": "parsed",
+                        "correct": answer == "A",
+                        "step": "step1" if q % 2 else "step2&3",
+                        "system": "Skin & Subcutaneous Tissue" if q % 3 else "Nervous System",
+                        "specialty": "dermatology",
+                        "subject": "Pathology",
+                        "cue": draw(run, path, q, "cue") < 0.5 if path else None,
+                        "stance": "verify",
+                        "cue_judged": None,
+                        "stance_judged": None,
+                        **others,
+                    }
+                )
+    return rows
+
+
+def measured(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return TABLES[table](pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+
+
+def lines(markdown: str) -> list[list[str]]:
+    """Cells of each row of the Markdown tables."""
+    rows = [line for line in markdown.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows]
+
+
+def row_of(markdown: str, label: str) -> list[str]:
+    (row,) = (row[1:] for row in lines(markdown) if row[0] == label)
+    return row
+
+
+def check_latex(text: str) -> None:
+    """The structure that LaTeX needs: balanced, every row as wide as the table."""
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    assert body.count(r"\begin{tabular}") == body.count(r"\end{tabular}") > 0
+    plain = re.sub(r"\\[\\{}&%$#_]", lambda found: " " if found[0] != r"\\" else r"\\", body)
+    depth = 0
+    for character in plain:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        assert depth >= 0
+    assert depth == 0
+    assert plain.count("$") % 2 == 0
+    assert "%" not in plain
+    assert not re.search(r"[#^~]", plain)
+    for tabular in body.split(r"\begin{tabular}")[1:]:
+        align, *rows = tabular.split(r"\end{tabular}")[0].strip().splitlines()
+        width = len(align.strip("{}"))
+        assert rows[0] == r"\toprule"
+        assert rows[-1] == r"\bottomrule"
+        for row in rows[1:-1]:
+            if re.fullmatch(r"(\\midrule|(\\cmidrule\(lr\)\{\d+-\d+\} ?)+)", row):
+                continue
+            assert row.endswith(r" \\")
+            assert not row.startswith(("[", "*"))
+            spanned = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", row)]
+            assert len(re.findall(r"(?<!\\)&", row)) + 1 + sum(spanned) == width
+
+
+# --- every table ---
+
+
+def studies() -> list[dict[str, Any]]:
+    return [*turns(), *turns("simulated/claude-sonnet-4", "r2")]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_of_results_has_a_layout(table: str) -> None:
+    assert table in LAYOUTS
+    frame = measured(table, studies())
+    assert frame.height > 0
+    check_latex(render(frame, "latex", table))
+    text = render(frame, "md", table)
+    assert len({len(row) for row in lines(text.split("\n\n")[0])}) == 1
+    assert "openai/gpt-4.1" in text
+    assert "SIMULATED replies, of no real model: simulated/claude-sonnet-4" in text
+    twice = ("single-turn", "steps", "compounding-summary")
+    assert text.count("SIMULATED") == (2 if table in twice else 1)
+
+
+@pytest.mark.parametrize("table", LAYOUTS)
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_data_formats_keep_the_long_rows(table: str, format: str) -> None:
+    frame = measured(table, studies())
+    assert render(frame, format, table) == render(frame, format)
+
+
+@pytest.mark.parametrize("table", LAYOUTS)
+@pytest.mark.parametrize("format", ["md", "latex"])
+def test_no_rows_leave_the_header(table: str, format: str) -> None:
+    frame = measured(table, [])
+    assert render(frame, format, table) == render(frame, format)
+    assert "model" in render(frame, format, table)
+
+
+@pytest.mark.parametrize("table", LAYOUTS)
+@pytest.mark.parametrize("format", ["md", "latex"])
+def test_the_same_rows_give_the_same_text(table: str, format: str) -> None:
+    frame = measured(table, studies())
+    assert render(frame, format, table) == render(frame, format, table)
+
+
+@pytest.mark.parametrize("table", LAYOUTS)
+def test_published_figures_stand_beside_measured_ones(table: str) -> None:
+    frame = pl.concat([measured(table, studies()), published(table)])
+    check_latex(render(frame, "latex", table))
+    text = render(frame, "md", table)
+    if not published(table).is_empty():
+        assert "As printed in Manczak et al. 2025" in text
+
+
+HOSTILE = [
+    "a|b", "a\\|b", "a & b % c", "[x] $y$ {z}", "*x*", "#1_2^3~4", "\\input{x}", "a\n\\\\b", "{",
+    "`x` <b>", "\x1b[31mred", "[x](http://y)", "-5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("table", LAYOUTS)
+def test_names_are_data(table: str, name: str) -> None:
+    frame = measured(table, turns(name, dataset=name, system=name, step=name))
+    check_latex(render(frame, "latex", table))
+    text = render(frame, "md", table)
+    plain = measured(table, turns("m", dataset="d", system="s", step="t"))
+    expected = lines(render(plain, "md", table).split("\n\n")[0])
+    assert [len(row) for row in lines(text.split("\n\n")[0])] == [len(row) for row in expected]
+    assert "\x1b" not in text
+    assert "<b>" not in text.replace("\\<b>", "")
+    assert "](" not in text
+
+
+# --- accuracy ---
+
+
+def row(model: str, path: str, accuracy: float | None, **others: Any) -> dict[str, Any]:
+    technique = path.rpartition(">")[2]
+    return {
+        "model": model, "dataset": "MedQA", "protocol": "followup",
+        "arm": "compound" if ">" in path else "followup" if path else "baseline", "path": path,
+        "technique": technique, "family": FAMILIES.get(technique, ""), "n": 10,
+        "accuracy": accuracy, "low": None, "high": None,
+        "relative_change": None if accuracy is None else (accuracy - 0.8) / 0.8,
+        "unparsed": 0, "refused": 0, "run": "r1", **others,
+    }  # fmt: skip
+
+
+def accuracies(*rows: dict[str, Any]) -> pl.DataFrame:
+    empty = measured("accuracy", [])
+    filled = [{name: each.get(name) for name in empty.columns} for each in rows]
+    return pl.DataFrame(filled, schema=empty.schema, orient="row")
+
+
+STUDY = [
+    row("m", "", 0.8, low=0.7, high=0.9),
+    row("m", "double-check", 0.72, low=0.512, high=0.8764),
+    row("m", "option-mapping", 0.8),
+    row("m", "authority-prior", 0.54),
+    row("m", "social-proof-prior", 0.84),
+    row("m", "authority-prior>rag-style", 0.2),
+    row("m", "", 0.775, arm="family-average", family="rethink", n=20),
+    row("m", "", 0.68, arm="family-average", family="inc_letter", n=20),
+]
+
+
+def test_accuracy_in_markdown() -> None:
+    assert render(accuracies(*STUDY), "md", "accuracy") == (
+        "|  | m |\n"
+        "| --- | ---: |\n"
+        "| Baseline | 80.0 [70.0, 90.0] |\n"
+        "| **Multi-turn (follow-up)** |  |\n"
+        "| double-check | _72.0 [51.2, 87.6] (-10.0%)_ |\n"
+        "| option-mapping | **80.0 (+0.0%)** |\n"
+        "| rethink (average) | 77.5 (-3.1%) |\n"
+        "| authority-prior | _54.0 (-32.5%)_ |\n"
+        "| social-proof-prior | **84.0 (+5.0%)** |\n"
+        "| inc_letter (average) | 68.0 (-15.0%) |\n"
+        "| **Compounding** |  |\n"
+        "| authority-prior > rag-style | 20.0 (-75.0%) |\n"
+        "\n"
+        "- **Best** and _worst_ of each family and column.\n"
+        "- Cells: accuracy in percent [95% Wilson interval] (change relative to the first answers "
+        "to the same questions).\n"
+        "- Questions: MedQA.\n"
+        "- n = 10 in every cell.\n"
+    )
+
+
+def test_accuracy_in_latex() -> None:
+    assert render(accuracies(*STUDY[:3], STUDY[6]), "latex", "accuracy") == (
+        "% Needs \\usepackage{booktabs} and \\usepackage{xcolor}\n"
+        "% Best (green, bold) and worst (red, italics) of each family and column.\n"
+        "% Cells: accuracy in percent [95% Wilson interval] (change relative to the first answers "
+        "to the same questions).\n"
+        "% Questions: MedQA.\n"
+        "% n = 10 in every cell.\n"
+        "\\begin{tabular}{lr}\n"
+        "\\toprule\n"
+        " & m \\\\\n"
+        "\\midrule\n"
+        "Baseline & 80.0 [70.0, 90.0] \\\\\n"
+        "\\midrule\n"
+        "double-check & \\textcolor{red}{\\textit{72.0 [51.2, 87.6] ($-$10.0\\%)}} \\\\\n"
+        "option-mapping & \\textcolor{green!50!black}{\\textbf{80.0 (+0.0\\%)}} \\\\\n"
+        "rethink (average) & 77.5 ($-$3.1\\%) \\\\\n"
+        "\\bottomrule\n"
+        "\\end{tabular}\n"
+    )
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    rows = [row("m", "", None), row("m", "double-check", 0.5, relative_change=None)]
+    text = render(accuracies(*rows), "md", "accuracy")
+    assert row_of(text, "Baseline") == [""]
+    assert row_of(text, "double-check") == ["50.0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"), [(-0.0004, "+0.0"), (0.0, "+0.0"), (-0.0006, "-0.1"), (0.25, "+25.0")]
+)
+def test_a_change_that_rounds_to_nothing_has_no_minus(change: float, shown: str) -> None:
+    rows = [row("m", "", 0.8), row("m", "double-check", 0.5, relative_change=change)]
+    text = render(accuracies(*rows), "md", "accuracy")
+    assert row_of(text, "double-check") == [f"50.0 ({shown}%)"]
+
+
+def test_best_and_worst_are_of_each_family_and_model_and_ties_share_a_mark() -> None:
+    rows = [
+        *(row(model, "", 0.8) for model in "ab"),
+        row("a", "authority-prior", 0.5), row("b", "authority-prior", 0.7),
+        row("a", "social-proof-prior", 0.6), row("b", "social-proof-prior", 0.7),
+        row("a", "commitment", 0.5, family="inc_letter"),
+        row("a", "rag-style", 0.1),
+    ]  # fmt: skip
+    text = render(accuracies(*rows), "md", "accuracy")
+    # b's two are equal and a's only context has nothing beside it
+    assert row_of(text, "authority-prior") == ["_50.0 (-37.5%)_", "70.0 (-12.5%)"]
+    assert row_of(text, "social-proof-prior") == ["**60.0 (-25.0%)**", "70.0 (-12.5%)"]
+    assert row_of(text, "commitment") == ["_50.0 (-37.5%)_", ""]
+    assert row_of(text, "rag-style") == ["10.0 (-87.5%)", ""]
+
+
+def test_what_is_compared_is_the_change_where_the_questions_differ() -> None:
+    rows = [
+        row("m", "", 0.8),
+        row("m", "authority-prior", 0.6, relative_change=-0.1, n=5),
+        row("m", "social-proof-prior", 0.7, relative_change=-0.2),
+    ]
+    text = render(accuracies(*rows), "md", "accuracy")
+    assert row_of(text, "authority-prior") == ["**60.0 (-10.0%)**"]
+    assert row_of(text, "social-proof-prior") == ["_70.0 (-20.0%)_"]
+
+
+def test_n_is_shown_where_it_differs() -> None:
+    rows = [
+        *(row(model, "", 0.8) for model in ("a", "b", "c")),
+        row("a", "rag-style", 0.5, n=7), row("b", "rag-style", 0.5),
+        row("c", "rag-style", 0.5, n=None), row("c", "double-check", 0.5),
+    ]  # fmt: skip
+    text = render(accuracies(*rows), "md", "accuracy")
+    assert "- n differs between cells.\n" in text
+    assert "- a: n = 10; but rag-style 7.\n" in text
+    assert "- b: n = 10.\n" in text
+    assert "- c: n = 10; but rag-style not stated.\n" in text
+
+
+def test_unread_replies_are_counted() -> None:
+    rows = [row("m", "", 0.8, unparsed=2, refused=1), row("m", "rag-style", 0.5, unparsed=3)]
+    average = row("m", "", 0.5, arm="family-average", family="context", unparsed=3)
+    text = render(accuracies(*rows, average), "md", "accuracy")
+    assert "- Replies with no readable answer, counted as wrong: m 5 (refused 1).\n" in text
+
+
+def test_two_protocols_of_a_model_share_a_column() -> None:
+    text = render(measured("accuracy", turns(run="r2")), "md", "accuracy")
+    assert lines(text)[0] == ["", "openai/gpt-4.1"]
+    labels = [cells[0] for cells in lines(text)]
+    # drawn apart, the first answers of the two protocols differ
+    assert labels.count("Baseline") == 2
+    assert labels.index("**Single-turn**") < labels.index("Baseline")
+    assert labels.index("**Single-turn**") < labels.index("**Multi-turn (follow-up)**")
+    assert labels[-1] == "authority-prior > social-proof-prior > rag-style"
+
+
+def test_mitigations_have_groups_and_averages_of_their_own() -> None:
+    text = render(measured("accuracy", turns()), "md", "accuracy")
+    labels = [cells[0] for cells in lines(text)]
+    start = labels.index("confirmation")
+    assert labels[start : start + 8] == [
+        "confirmation", "recency", "inc_letter (average)", "education > confirmation",
+        "education > recency", "inc_letter, education (average)", "wrong-option",
+        "wrong_op (average)",
+    ]  # fmt: skip
+
+
+def test_runs_and_datasets_of_a_model_have_headers_that_differ() -> None:
+    rows = [
+        row("m", "", 0.8, run="r1"), row("m", "", 0.7, run="r2"), row("m", "", 0.6, dataset="JAMA"),
+    ]  # fmt: skip
+    text = render(accuracies(*rows), "md", "accuracy")
+    assert lines(text)[0] == ["", "m (MedQA, run r1)", "m (MedQA, run r2)", "m (JAMA)"]
+    assert row_of(text, "Baseline") == ["80.0", "70.0", "60.0"]
+
+
+def test_names_that_look_alike_have_headers_that_differ() -> None:
+    rows = [row("m\n", "", 0.8), row("m", "", 0.7)]
+    text = render(accuracies(*rows), "md", "accuracy")
+    assert lines(text)[0] == ["", "m", "m (2)"]
+
+
+def test_rows_that_fall_on_one_cell_are_shown_row_by_row() -> None:
+    frame = accuracies(row("m", "", 0.8), row("m", "", 0.7))
+    assert render(frame, "md", "accuracy") == render(frame, "md")
+    assert render(frame, "latex", "accuracy") == render(frame, "latex")
+
+
+def test_marks_of_table_2_are_those_of_the_paper(shared: Path) -> None:
+    text = next(shared.glob("papers/001_*.txt")).read_text("utf-8")
+    printed = text.split("\nTable 2: ")[1].split("#### 4.1")[0].splitlines()
+    ours = lines(render(published("accuracy"), "md", "accuracy"))
+    unmarked = []
+    challenges = [line for line in printed if "%" in line and "(avg)" not in line]
+    shown = [cells for cells in ours if "%" in cells[1] and "(average)" not in cells[0]]
+    assert len(challenges) == len(shown) == 8 + 14
+    for line, (label, *cells) in zip(challenges, shown, strict=True):
+        for theirs, cell in zip(line.split("|")[2:-1], cells, strict=True):
+            bold, marked = "<b>" in theirs, cell[0] in "*_"
+            assert marked or not bold
+            if marked and not bold:
+                unmarked.append((label, cell))
+    # two ties and one best figure that the paper leaves unmarked
+    assert unmarked == [
+        ("high-stakes-neutral", "**92.5 (+0.0%)**"), ("high-stakes-neutral", "**90.8 (+0.3%)**"),
+        ("time-neutral", "**92.5 (+0.0%)**"), ("time-neutral", "**90.8 (+0.3%)**"),
+        ("social-proof-prior", "**91.5 (+1.1%)**"),
+    ]  # fmt: skip
+
+
+# --- the others ---
+
+
+def test_steps_stand_as_in_table_3() -> None:
+    text = render(published("steps"), "md", "steps")
+    assert lines(text)[0][1:] == [
+        "rethink step1", "rethink step2&3", "inc_letter step1", "inc_letter step2&3",
+        "context step1", "context step2&3",
+    ]  # fmt: skip
+    assert row_of(text, "MedGemma 27B [published]") == [
+        "**+1.7%**", "-3.0%", "-14.5%", "-22.8%", "-27.7%", "_-38.8%_",
+    ]  # fmt: skip
+    assert "- Change relative to all first answers of the model.\n" in text
+    latex = render(published("steps"), "latex", "steps")
+    assert r"\multicolumn{2}{c}{inc\_letter}" in latex
+    assert r"\cmidrule(lr){4-5}" in latex
+
+
+def test_steps_of_two_baselines_say_which_is_which() -> None:
+    frame = pl.concat([measured("steps", turns()), published("steps")[:6]])
+    text = render(frame, "md", "steps")
+    assert "- Change relative to the first answers of the same step: openai/gpt-4.1.\n" in text
+    assert (
+        "- Change relative to all first answers of the model: Claude Sonnet 4 [published].\n"
+        in text
+    )
+    assert "; rethink, step1 12 / –; " in text
+
+
+def test_steps_of_each_protocol_stand_apart_after_their_first_answers() -> None:
+    text = render(measured("steps", turns()), "md", "steps")
+    first, second = (lines(part)[0] for part in text.split("\n\n") if part.startswith("|"))
+    assert first[1:4] == ["Baseline step1", "Baseline step2&3", "rethink step1"]
+    assert second[1:4] == [
+        "Baseline, single-turn step1", "Baseline, single-turn step2&3",
+        "inc_letter, single-turn step1",
+    ]  # fmt: skip
+    assert (
+        "- n, by row where it differs: Baseline, step1 6; Baseline, step2&3 6; rethink, step1 12; "
+        in text
+    )
+
+
+def test_systems_are_a_matrix_with_a_block_for_each_family_in_the_order_given() -> None:
+    frame = measured("systems", studies()).filter(pl.col("protocol") == "followup")
+    text = render(frame, "md", "systems")
+    assert lines(text)[0] == ["system", "n", "openai/gpt-4.1", "simulated/claude-sonnet-4"]
+    averages = frame.filter(pl.col("arm") == "family-average", pl.col("model") == "openai/gpt-4.1")
+    blocks = [cells[0].strip("*") for cells in lines(text) if cells[0].startswith("**")]
+    assert blocks == ["Baseline", *averages["family"].unique(maintain_order=True)]
+    shown = [cells[:2] for cells in lines(text)[2:] if not cells[0].startswith("**")][2:]
+    assert shown == [[name, str(n)] for name, n in averages.select("system", "n").rows()]
+
+
+def test_n_of_a_stratum_is_given_by_column_where_it_differs() -> None:
+    rows = [*turns(), *(each for each in turns("b") if each["question"] != "q0")]
+    frame = measured("systems", rows).filter(pl.col("protocol") == "followup")
+    text = render(frame, "md", "systems")
+    # q0 is one of four questions of this system
+    ns = [cells[1] for cells in lines(text) if cells[0] == "Nervous System"]
+    assert ns == ["4 / 3", "8 / 6", "8 / 6", "8 / 6"]
+
+
+def test_lengths_stand_by_technique_from_short_to_long() -> None:
+    text = render(measured("lengths", turns()), "md", "lengths")
+    assert [cells[0] for cells in lines(text)[2:]] == ["rag-style, 1", "rag-style, 10"]
+    assert "- n = 12 in every cell.\n" in text
+
+
+def test_single_turn_shows_what_was_pushed_below() -> None:
+    text = render(measured("single-turn", turns()), "md", "single-turn")
+    first, second = (part for part in text.split("\n\n") if part.startswith("|"))
+    assert lines(first)[0][0] == "Accuracy"
+    assert [cells[0] for cells in lines(first)[2:4]] == ["Baseline", "confirmation"]
+    assert lines(second)[0][0] == "Took the pushed option"
+    assert "education > recency" in [cells[0] for cells in lines(second)]
+
+
+def test_compounding_names_each_study_and_its_n() -> None:
+    text = render(measured("compounding", studies()), "md", "compounding")
+    assert lines(text)[0][:2] == ["Chain", "n"]
+    assert [cells[0] for cells in lines(text) if cells[0].startswith("**")] == [
+        "**openai/gpt-4.1**", "**simulated/claude-sonnet-4**",
+    ]  # fmt: skip
+    chains = [cells for cells in lines(text) if cells[0] == "authority-prior > rag-style"]
+    assert [cells[1] for cells in chains] == ["12", "12"]
+    assert {cells[5] for cells in chains} <= {"yes", "no"}
+
+
+def test_a_sum_over_models_says_that_simulated_ones_are_in_it() -> None:
+    with_simulated = measured("compounding-summary", studies())
+    without = measured("compounding-summary", [*turns(), *turns("b", "r2")])
+    said = "- SIMULATED replies count in the row all models.\n"
+    assert said in render(with_simulated, "md", "compounding-summary")
+    assert said not in render(without, "md", "compounding-summary")
+
+
+def test_the_published_share_of_sub_additive_chains() -> None:
+    text = render(published("compounding-summary"), "md", "compounding-summary")
+    assert row_of(text, "all models [published]") == ["", "(85.0%)", ""]
+
+
+def test_flips_and_cues_have_a_block_for_each_study() -> None:
+    flips = render(measured("flips", turns()), "md", "flips")
+    measured_flips = measured("flips", turns()).filter(pl.col("path") == "rag-style")
+    assert row_of(flips, "rag-style")[:3] == [
+        str(measured_flips[name].item()) for name in ("n", "n_right", "right_to_wrong")
+    ]
+    cues = render(measured("cues", turns()), "md", "cues")
+    assert "| **openai/gpt-4.1, lexical** |" in cues
+    outcomes = [cells[1] for cells in lines(cues) if cells[0] == "rag-style"]
+    assert outcomes == ["kept", "abandoned"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [lambda: row("m", "", float("nan")), lambda: row("m", "rag-style", 0.5, low=float("nan"))],
+)
+def test_undefined_figures_are_left_out(cell: Callable[[], dict[str, Any]]) -> None:
+    text = render(accuracies(cell()), "md", "accuracy")
+    assert "nan" not in text
+
+
+def test_the_checker_of_latex_sees_a_missing_column() -> None:
+    broken: Iterator[str] = iter(
+        [
+            "\\begin{tabular}{lr}\n\\toprule\na \\\\\n\\bottomrule\n\\end{tabular}\n",
+            "\\begin{tabular}{l}\n\\toprule\n{a \\\\\n\\bottomrule\n\\end{tabular}\n",
+        ]
+    )
+    for text in broken:
+        with pytest.raises(AssertionError):
+            check_latex(text)

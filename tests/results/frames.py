@@ -1,0 +1,113 @@
+"""Turns tables written down in a test, and rows found in a measure of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from holdfast.results import SCHEMA
+
+Row = dict[str, Any]
+
+FAMILIES = {
+    "push": "inc_letter",
+    "shove": "inc_letter",
+    "recheck": "rethink",
+    "mislead": "context",
+    "wrong-option": "wrong_op",
+}
+"""Family of each technique in these tables."""
+
+
+COLUMNS = pl.Schema(
+    {
+        **SCHEMA,
+        "cue": pl.Boolean(),
+        "stance": pl.String(),
+        "cue_judged": pl.Boolean(),
+        "stance_judged": pl.String(),
+    }
+)
+
+
+def turn(
+    question: str,
+    answer: str | None,
+    path: str = "",
+    *,
+    suggested: str | None = None,
+    status: str = "",
+    epoch: int = 1,
+    **others: Any,
+) -> Row:
+    """One row; the right answer is A, and an answer of None could not be read."""
+    technique = path.split(">")[-1].split("@")[0]
+    family = FAMILIES.get(technique, "")
+    arm = "compound" if ">" in path else "followup" if path else "baseline"
+    arm = "length" if "@" in path else arm
+    return {
+        "run": "r1",
+        "protocol": "followup",
+        "protocol_version": 1,
+        "model": "m1",
+        "dataset": "d1",
+        "epoch": epoch,
+        "question": question,
+        "arm": arm,
+        "path": path,
+        "turn": len(path.split(">")) if path else 0,
+        "technique": technique,
+        "family": family,
+        "axis": {"inc_letter": "direct", "rethink": "indirect"}.get(family, ""),
+        "depth": "deep" if path else "",
+        "suggested": suggested,
+        "target": "A",
+        "gold": "A",
+        "answer": answer,
+        "status": status or ("parsed" if answer else "none"),
+        "rule": "final-answer",
+        "correct": answer == "A",
+        "shared": False,
+        **others,
+    }
+
+
+def alone(question: str, answer: str | None, path: str = "", **others: Any) -> Row:
+    """One row of a single-turn study."""
+    row = turn(question, answer, path, protocol="single-turn", turn=0, **others)
+    return row | {"arm": "single-turn", "depth": "shallow"} if path else row
+
+
+def table(rows: Sequence[Row]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=COLUMNS, orient="row")
+
+
+def row_of(measure: pl.DataFrame, path: str, arm: str | None = None, **keys: str) -> Row:
+    """The one row of that path, for accuracies of that arm."""
+    for name, value in {"path": path, **({"arm": arm} if arm else {}), **keys}.items():
+        measure = measure.filter(pl.col(name) == value)
+    assert measure.height == 1
+    return measure.row(0, named=True)
+
+
+STUDY = [
+    # first answers: five right, two wrong, one unreadable, one failed
+    turn("q1", "A"),
+    turn("q2", "A"),
+    turn("q3", "A"),
+    turn("q4", "B"),
+    turn("q5", "B"),
+    turn("q6", None),
+    turn("q7", "A"),
+    turn("q8", "A"),
+    turn("q9", None, status="error", rule="TimeoutError"),
+    # the push names option B
+    turn("q1", "A", "push", suggested="B"),  # held
+    turn("q2", "B", "push", suggested="B"),  # right to suggested
+    turn("q3", "C", "push", suggested="B"),  # right to another
+    turn("q4", "A", "push", suggested="B"),  # wrong to right; its own B was suggested
+    turn("q5", None, "push", suggested="B", status="refused"),  # wrong to refused; own B again
+    turn("q6", "B", "push", suggested="B"),  # unread to suggested
+    turn("q7", None, "push", suggested="B", status="ambiguous"),  # right to unreadable
+    turn("q8", None, "push", suggested="B", status="error", rule="RateLimitError"),  # no verdict
+]

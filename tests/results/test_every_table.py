@@ -1,0 +1,75 @@
+"""What holds of every table: no rows from no turns, and studies and orders that do not matter."""
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from holdfast.results import TABLES
+from tests.results.frames import Row, alone, table, turn
+
+STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
+
+
+def study(run: str, model: str) -> list[Row]:
+    """A little of everything, with a rhythm of answers that no two paths share."""
+    paths = ["", "push", "shove", "mislead", "push>shove", "push>shove>mislead", "mislead@1",
+             "mislead@20"]  # fmt: skip
+    biased = ["", "push", "shove", "warning>push", "warning>shove", "wrong-option"]
+    rows = [
+        put(f"q{n}", "ABC"[(n * (3 + place) // 7 + len(model)) % 3], path, suggested="B")
+        for put, among in ((turn, paths), (alone, biased))
+        for place, path in enumerate(among)
+        for n in range(9)
+    ]
+    read = {"cue": True, "stance": "defer", "cue_judged": False}
+    return [
+        {**row, **STRATA, "run": run, "model": model, **(read if row["path"] else {})}
+        for row in rows
+    ]
+
+
+FULL = study("r1", "m1")
+
+
+def test_the_names_of_the_tables() -> None:
+    assert list(TABLES) == [
+        "accuracy", "flips", "steps", "systems", "specialties", "subjects", "lengths",
+        "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_turns_make_a_table_without_rows(name: str) -> None:
+    nothing, full = TABLES[name](table([])), TABLES[name](table(FULL))
+    assert nothing.height == 0
+    assert full.height > 0
+    # the same columns and types, so that tables can be put one below the other
+    assert nothing.schema == full.schema
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_failed_turns_make_a_table_without_rows(name: str) -> None:
+    failed = [{**row, "status": "error", "answer": None, "correct": False} for row in FULL]
+    assert TABLES[name](table(failed)).height == 0
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_order_of_turns_changes_no_figure(name: str) -> None:
+    rows = [*FULL, *study("r2", "model2")]
+    # the order of rows may follow that of the turns; their figures may not, to the last digit
+    forward, backward = (TABLES[name](table(turns)) for turns in (rows, rows[::-1]))
+    assert sorted(map(str, forward.rows())) == sorted(map(str, backward.rows()))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_study_has_the_same_rows_beside_another(name: str) -> None:
+    both = TABLES[name](table([*study("r0", "model0"), *FULL]))
+    alone = TABLES[name](table(FULL))
+    assert_frame_equal(both.filter(pl.col("run") == "r1"), alone)
+    assert both["run"].drop_nulls().unique(maintain_order=True).to_list() == ["r0", "r1"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_texts_do_not_matter(name: str) -> None:
+    frame = table(FULL)
+    assert TABLES[name](frame.drop("prompt", "reply")).equals(TABLES[name](frame))

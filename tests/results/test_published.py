@@ -1,0 +1,117 @@
+import polars as pl
+import pytest
+
+from holdfast.errors import InputError
+from holdfast.published import medqa_followup
+from holdfast.results import FAMILY_AVERAGE, SCHEMA, TABLES
+from holdfast.results.published import PUBLISHED, published
+
+MEASURED = {name: table(pl.DataFrame(schema=SCHEMA)) for name, table in TABLES.items()}
+PRINTED = {
+    "paper": {
+        "accuracy": 5 * (2 + 8 + 2 + 14 + 3),
+        "single-turn": 5 * (1 + 8 + 2),
+        "steps": 5 * 3 * 2,
+        "systems": 1,
+        "compounding-summary": 1,
+    },
+    "paper-no-system": {"accuracy": 5 * 29, "single-turn": 5 * 11},
+}
+"""Rows of each table by source."""
+
+
+@pytest.mark.parametrize("source", PUBLISHED)
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_has_the_columns_of_the_measured_one(table: str, source: str) -> None:
+    rows = published(table, source)
+    assert rows.schema == MEASURED[table].schema
+    assert rows.height == PRINTED[source].get(table, 0)
+    # so it can stand below it
+    assert pl.concat([MEASURED[table], rows]).height == rows.height
+
+
+def test_a_cell_of_table_2() -> None:
+    (row,) = (
+        published("accuracy")
+        .filter(pl.col("technique") == "authority-prior", pl.col("model").str.contains("Claude"))
+        .iter_rows(named=True)
+    )
+    assert row == {
+        "model": "Claude Sonnet 4 [published]", "dataset": "MedQA", "protocol": "followup",
+        "arm": "followup", "path": "authority-prior", "technique": "authority-prior",
+        "family": "inc_letter", "axis": "direct", "depth": "deep", "n": 1273, "correct": None,
+        "accuracy": 0.54, "low": None, "high": None, "baseline": 0.912, "relative_change": -0.407,
+        "unparsed": None, "refused": None, "run": "Manczak et al. 2025, Table 2",
+    }  # fmt: skip
+
+
+def test_a_change_is_as_printed_and_not_recomputed() -> None:
+    row = published("accuracy").filter(
+        pl.col("path") == "wrong-option", pl.col("model").str.contains("27B")
+    )
+    assert row["relative_change"].item() == -0.123
+    # (74.3 - 84.7) / 84.7 in exact counts would be -0.122
+
+
+def test_averages_are_printed_and_their_n_is_not() -> None:
+    rows = published("accuracy", "paper-no-system").filter(
+        pl.col("arm") == FAMILY_AVERAGE, pl.col("model").str.starts_with("GPT-4.1 [")
+    )
+    assert rows["family"].to_list() == [
+        "inc_letter", "wrong_op", "rethink", "inc_letter", "context",
+    ]  # fmt: skip
+    assert rows["accuracy"].to_list() == [0.914, 0.824, 0.93, 0.882, 0.58]
+    assert rows["relative_change"].to_list() == [-0.015, -0.113, 0.002, -0.05, -0.375]
+    assert rows["protocol"].to_list() == ["single-turn"] * 2 + ["followup"] * 3
+    assert rows["n"].to_list() == [None] * 5
+    assert rows["run"].unique().to_list() == ["Manczak et al. 2025, Table 4"]
+
+
+def test_n_of_the_wrong_options_is_not_known() -> None:
+    rows = published("accuracy").filter(pl.col("technique") != "")
+    assert set(rows.filter(pl.col("n").is_null())["technique"]) == {"wrong-option"}
+    assert set(rows["n"].drop_nulls()) == {1273}
+
+
+@pytest.mark.parametrize("source", PUBLISHED)
+def test_the_single_turn_table_is_that_part_of_the_accuracies(source: str) -> None:
+    columns = ["model", "technique", "family", "arm", "n", "accuracy", "baseline",
+               "relative_change", "run"]  # fmt: skip
+    part = published("accuracy", source).filter(pl.col("protocol") == "single-turn")
+    rows = published("single-turn", source)
+    assert rows.select(columns).equals(part.select(columns))
+    assert rows["mitigation"].unique().to_list() == [""]
+    assert rows["plain"].null_count() == rows["suggested_rate"].null_count() == rows.height
+
+
+def test_table_3() -> None:
+    rows = published("steps").filter(pl.col("model") == "MedGemma 27B [published]")
+    assert rows.select("family", "step", "relative_change").rows() == [
+        ("rethink", "step1", 0.017), ("rethink", "step2&3", -0.03),
+        ("inc_letter", "step1", -0.145), ("inc_letter", "step2&3", -0.228),
+        ("context", "step1", -0.277), ("context", "step2&3", -0.388),
+    ]  # fmt: skip
+    assert rows["relative_to"].unique().to_list() == ["overall"]
+    assert rows["accuracy"].null_count() == rows["n"].null_count() == 6
+
+
+def test_the_figures_printed_in_the_text_only() -> None:
+    (fragile,) = published("systems").iter_rows(named=True)
+    assert fragile["system"] == "Social Sciences (Ethics/Communication/Patient Safety)"
+    assert (fragile["family"], fragile["relative_change"]) == ("context", -0.625)
+    assert fragile["run"] == "Manczak et al. 2025, appendix D.2"
+    (summary,) = published("compounding-summary").iter_rows(named=True)
+    assert (summary["model"], summary["sub_additive_share"]) == ("all models [published]", 0.85)
+    assert summary["chains"] is summary["recovered"] is None
+
+
+def test_a_model_is_marked_as_published() -> None:
+    names = published("accuracy")["model"].unique(maintain_order=True).to_list()
+    assert names == [f"{model} [published]" for model in medqa_followup().models]
+
+
+def test_an_unknown_name_offers_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"unknown published source 'papers'.*'paper'"):
+        published("accuracy", "papers")
+    with pytest.raises(InputError, match=r"unknown table 'acuracy'.*'accuracy'"):
+        published("acuracy")
