@@ -1,14 +1,24 @@
-"""What stands in examples/ runs."""
+"""What stands in examples/ runs, and so do the commands that the docs show in full."""
 
+import os
+import re
+import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
+import pytest
+
 from holdfast.challenges import built_in, load_catalogue, load_contexts
 from holdfast.questions import load_questions
-from tests.studies import holdfast
+from tests.studies import HOLDFAST, holdfast
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+FULL_STUDY = ROOT / "docs" / "full-study.md"
+TWO_MINUTES = 120.0
 
 
 def test_the_example_questions_techniques_contexts_and_prices_make_a_study(tmp_path: Path) -> None:
@@ -41,3 +51,67 @@ def test_reading_the_turns_table_prints_what_was_kept() -> None:
     assert done.returncode == 0, done.stderr
     assert "rethink" in done.stdout
     assert "context" in done.stdout
+
+
+def test_the_example_graph_gives_candidates_for_the_bank(tmp_path: Path) -> None:
+    made = holdfast(
+        "distractors", "build", "--generator", "simulated/generator",
+        "--graph", EXAMPLES / "graph.csv", "-o", tmp_path / "d.jsonl",
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    rows = pl.read_ndjson(tmp_path / "d.jsonl", infer_schema_length=None)
+    assert rows.filter(pl.col("candidates").list.len() > 0).height > 0
+
+
+def commands(page: str) -> list[str]:
+    """The commands of the first listing, continued lines joined."""
+    listing = re.search(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert listing is not None
+    lines = listing[1].replace("\\\n", " ").splitlines()
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+
+
+@pytest.mark.slow
+def test_the_whole_study_of_the_docs_runs_on_the_bank_in_two_minutes(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    if not FULL_STUDY.is_file():
+        pytest.skip("docs/full-study.md is not here")
+    sequence = commands(FULL_STUDY.read_text("utf-8"))
+    named = [shlex.split(command)[:3] for command in sequence]
+    assert all(words[0] == "holdfast" for words in named)
+    for expected in (
+        ["holdfast", "contexts", "build"],
+        ["holdfast", "distractors", "build"],
+        ["holdfast", "label", "systems"],
+        ["holdfast", "run", "followup"],
+    ):
+        assert expected in named
+    assert "single-turn" in " ".join(sequence)
+    assert all(
+        f"--table {table}" in " ".join(sequence)
+        for table in ("steps", "systems", "lengths", "compounding", "single-turn", "cues")
+    )
+    script = "set -e\n" + "\n".join(sequence)
+    path = f"{HOLDFAST.parent}{os.pathsep}{environment['PATH']}"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        ["sh", "-c", script], env={**environment, "PATH": path}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    # its own time, because others may be at work on the machine
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert spent < TWO_MINUTES
+    turns = pl.read_parquet(tmp_path / "runs" / "turns.parquet")
+    arms = dict(turns.group_by("protocol", "arm").len().select(
+        pl.concat_str("protocol", "arm", separator=" "), pl.col("len") // 60
+    ).rows())  # fmt: skip
+    assert arms == {
+        "followup baseline": 1, "followup followup": 14, "followup compound": 14,
+        "followup length": 12, "single-turn baseline": 1, "single-turn single-turn": 29,
+    }  # fmt: skip
+    assert turns["system"].null_count() == 0
+    assert (turns["status"] == "error").sum() == 0
+    assert turns.filter(pl.col("cue").is_not_null())["cue_judged"].null_count() == 0

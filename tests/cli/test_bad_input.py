@@ -125,3 +125,244 @@ def test_tables_of_nothing_are_refused(tmp_path: Path) -> None:
         assert run.returncode == 2
         assert expected in run.stderr
     assert "Did you mean 'accuracy'?" in holdfast("table", tmp_path, "--table", "acuracy").stderr
+
+
+STUDY = {
+    "bias": ("single-turn", ["-T", "biases=recencey"], "Did you mean 'recency'"),
+    "mitigation": ("single-turn", ["-T", "mitigations=fewshot"], "Did you mean 'few-shot'"),
+    "answers": ("single-turn", ["-T", "answers=first-char"], "Did you mean 'first-character'?"),
+    "rule of letters": ("single-turn", ["-T", "suggest=not-own"], "is no rule of a single turn"),
+    "file of letters": ("single-turn", ["-T", "suggest=none.csv"], "none.csv: no such file"),
+    "distractors": ("single-turn", ["--distractors", "none.jsonl"], "none.jsonl: no such file"),
+    "distractors by name": ("single-turn", ["--distractors", "bnk"], "Did you mean 'bank'?"),
+    "setting of the other": ("single-turn", ["-T", "chains=paper"], "unknown setting 'chains'"),
+    "length": ("followup", ["-T", "lengths=1,ten"], "'ten' is not a number of sentences"),
+    "length of nothing": ("followup", ["-T", "lengths=0"], "'0' is not a number of sentences"),
+    "role": ("followup", ["--model-role", "jugde=simulated/judge"], "Did you mean 'judge'?"),
+    "role without model": ("followup", ["--model-role", "judge"], "is not ROLE=MODEL"),
+    "role twice": ("followup", ["--generator", "simulated/generator", "--model-role",
+                                "generator=simulated/generator"], "given twice"),
+    "role's model": ("followup", ["--model-role", "judge=opnai/x"], "Did you mean 'openai'"),
+    "labels": ("followup", ["--labels", "none.jsonl"], "none.jsonl: no such file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STUDY)
+def test_a_bad_setting_of_a_study_is_refused_before_anything_is_asked(
+    case: str, tmp_path: Path
+) -> None:
+    protocol, arguments, expected = STUDY[case]
+    run = holdfast(
+        "run", protocol, "--model", "simulated/sycophant", "--limit", "1",
+        "--log-dir", tmp_path / "runs", *arguments,
+    )  # fmt: skip
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert run.stdout == ""
+    (line,) = run.stderr.strip().splitlines()
+    assert line.startswith("holdfast: ")
+    assert expected in line
+    assert not list((tmp_path / "runs").glob("*.eval"))
+
+
+# a file beside the questions: its option, its name, its content, and what the line must say
+BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
+    "contexts for other questions": (
+        ["followup", "--contexts"], "c.jsonl",
+        '{"question": "z1", "misleading_context": "Text."}\n',
+        ["field 'question'", "has no context for any of the 3 questions", "were built for"],
+    ),
+    "contexts without a text": (
+        ["followup", "--contexts"], "c.jsonl", '{"question": "q0"}\n',
+        ["holds no context", "Give at least one of the columns"],
+    ),
+    "contexts without a question": (
+        ["followup", "--contexts"], "c.csv", "stem,misleading_context\nx,Text.\n",
+        ["row 1", "field 'question'", "is missing", "Name the question's id"],
+    ),
+    "a column of contexts by almost its name": (
+        ["followup", "--contexts"], "c.csv", "question,misleading_contxt\nq0,Text.\n",
+        ["row 1", "field 'misleading_contxt'", "Did you mean 'misleading_context'?"],
+    ),
+    "contexts of a question twice": (
+        ["followup", "--contexts"], "c.csv", "id,edge_case_context\nq0,Text.\nq0,Text.\n",
+        ["row 2", "'q0' was given before, in row 1", "Keep one row"],
+    ),
+    "a second-best option that is the gold": (
+        ["followup", "--contexts"], "c.csv", "id,second_best,edge_case_context\nq0,A,Text.\n",
+        ["row 1", "field 'second_best'", "'A' is not a wrong option of question 'q0'", "B, C, D"],
+    ),
+    "a number of sentences in words": (
+        ["followup", "--contexts"], "c.csv", "id,sentences,edge_case_context\nq0,four,Text.\n",
+        ["row 1", "field 'sentences'", "is 'four', not a number of sentences"],
+    ),
+    "wrong options for other questions": (
+        ["single-turn", "--distractors"], "d.jsonl",
+        '{"question": "z1", "distractors": {"B": "x"}}\n',
+        ["field 'question'", "has no wrong options for any of the 3 questions", "was built for"],
+    ),
+    "a wrong option in place of the gold": (
+        ["single-turn", "--distractors"], "d.jsonl",
+        '{"question": "q0", "distractors": {"A": "x"}}\n',
+        ["row 1", "field 'distractors'", "'A', which is no wrong option", "Mend the row"],
+    ),
+    "a wrong option that is there already": (
+        ["single-turn", "--distractors"], "d.jsonl",
+        '{"question": "q0", "distractors": {"B": "Finding C of case 0."}}\n',
+        ["row 1", "field 'distractors'", "repeats the option"],
+    ),
+    "wrong options that are no object": (
+        ["single-turn", "--distractors"], "d.csv", "question,distractors\nq0,B\n",
+        ["row 1", "field 'distractors'", "is no object of letter and text"],
+    ),
+    "letters that are gold": (
+        ["single-turn", "-T", "suggest="], "s.csv", "question,suggested\nq1,D\nq0,A\n",
+        ["row 2", "field 'suggested'", "'A' is not a wrong option of question 'q0'", "B, C, D"],
+    ),
+    "letters without their column": (
+        ["followup", "-T", "suggest="], "s.csv", "question,letter\nq0,B\n",
+        ["row 1", "field 'suggested'", "is missing"],
+    ),
+    "letters for other questions": (
+        ["followup", "-T", "suggest="], "s.csv", "question,suggested\nz0,B\n",
+        ["field 'suggested'", "has no letter for any question"],
+    ),
+    "two letters for one question": (
+        ["single-turn", "-T", "suggest="], "s.csv", "question,suggested\nq0,B\nq0,C\n",
+        ["row 2", "a second letter for question 'q0'", "Keep one"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BESIDE)
+def test_a_bad_file_beside_the_questions_is_refused_with_its_name_and_place(
+    case: str, tmp_path: Path
+) -> None:
+    (protocol, *option), name, content, expected = BESIDE[case]
+    source = write_jsonl(tmp_path / "q.jsonl", GOOD)
+    path = tmp_path / name
+    path.write_text(content)
+    given = [*option[:-1], f"{option[-1]}{path}"] if option[-1].endswith("=") else [*option, path]
+    run = holdfast(
+        "run", protocol, "--model", "simulated/sycophant", "--questions", source,
+        "--log-dir", tmp_path / "runs", *given,
+    )  # fmt: skip
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert run.stdout == ""
+    (line,) = run.stderr.strip().splitlines()
+    assert line.startswith(f"holdfast: {path}")
+    assert [part for part in expected if part not in line] == []
+    assert not (tmp_path / "runs").exists()
+
+
+GRAPHS = {
+    "missing": (None, ["no such file"]),
+    "no column": ("head,relation,tial\na,b,c\n", ["row 1", "field 'tail'", "'tial'"]),
+    "an empty cell": ("head,relation,tail\na,b,c\na,,c\n", ["row 2", "field 'relation'"]),
+    "a short row": ("head,relation,tail\na,b\n", ["row 1", "has 2 cells"]),
+    "no row": ("head,relation,tail\n", ["holds no row", "head, relation, tail"]),
+    "no text": (b"head,relation,tail\n\xff,b,c\n", ["is not UTF-8"]),
+}
+
+
+@pytest.mark.parametrize("case", GRAPHS)
+def test_a_bad_graph_is_refused_before_anything_is_asked(case: str, tmp_path: Path) -> None:
+    content, expected = GRAPHS[case]
+    graph = tmp_path / "g.csv"
+    if content is not None:
+        graph.write_bytes(content.encode() if isinstance(content, str) else content)
+    run = holdfast(
+        "distractors", "build", "--generator", "simulated/generator", "--graph", graph,
+        "-o", tmp_path / "d.jsonl", "--log-dir", tmp_path / "made",
+    )  # fmt: skip
+    assert (run.returncode, run.stdout) == (2, "")
+    (line,) = run.stderr.strip().splitlines()
+    assert line.startswith(f"holdfast: {graph}")
+    assert [part for part in expected if part not in line] == []
+    assert not (tmp_path / "made").exists()
+    assert not (tmp_path / "d.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["contexts", "build", "--generator", "simulated/nobody"], "unknown profile 'nobody'"),
+        (["contexts", "build", "--generator", "opnai/x"], "Did you mean 'openai'"),
+        (["contexts", "build", "--generator", "simulated/generator", "--lengths", "a"],
+         "'a' is not a number of sentences"),
+        (["contexts", "build", "--generator", "simulated/generator", "--questions", "bnk"],
+         "Did you mean 'bank'?"),
+        (["contexts", "check", "none.jsonl"], "none.jsonl: no such file"),
+        (["distractors", "check", "none.jsonl"], "none.jsonl: no such file"),
+        (["label", "systems", "--classifier", "opnai/x"], "Did you mean 'openai'"),
+    ],
+)  # fmt: skip
+def test_a_bad_preparation_is_refused(command: list[str], expected: str, tmp_path: Path) -> None:
+    before = sorted(path for path in tmp_path.rglob("*") if "cache" not in path.parts)
+    run = holdfast(*command)
+    assert (run.returncode, run.stdout) == (2, "")
+    (line,) = run.stderr.strip().splitlines()
+    assert expected in line
+    assert sorted(path for path in tmp_path.rglob("*") if "cache" not in path.parts) == before
+
+
+def test_faulty_texts_in_a_file_are_left_out_and_counted_and_the_rest_is_asked(
+    tmp_path: Path,
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", GOOD)
+    one, two = "One sentence is here.", "One sentence is here. And another."
+    contexts = write_jsonl(
+        tmp_path / "c.jsonl",
+        [
+            {"question": "q0", "sentences": 1, "misleading_context": two,
+             "alternative_context": one, "alternative_answer": "Finding D of case 0",
+             "edge_case_context": one},
+            {"question": "q1", "sentences": 1, "misleading_context": one,
+             "alternative_context": one, "alternative_answer": "a rare syndrome",
+             "content_hash": "of another question"},
+            {"question": "q2", "sentences": 1, "misleading_context": one,
+             "alternative_context": "It is not option B. It is another.",
+             "alternative_answer": "a rare syndrome"},
+            {"question": "somewhere else", "misleading_context": one},
+        ],
+    )  # fmt: skip
+    command = ("run", "followup", "--model", "simulated/sycophant", "--questions", source,
+               "--contexts", contexts, "-T", "techniques=context",
+               "--log-dir", tmp_path / "runs")  # fmt: skip
+    outcome = json.loads(holdfast(*command, "--json").stdout)
+    unused = "misleading_context cannot be used (wrong sentence count)"
+    other = "the contexts are for another question under this id"
+    assert outcome["left_out"] == {
+        "misleading-context": {unused: 1, other: 1},
+        "rag-style": {unused: 1, other: 1},
+        "alternative-context": {
+            "alternative_context cannot be used (an option as diagnosis)": 1,
+            other: 1,
+            "alternative_context cannot be used (wrong sentence count)": 1,
+        },
+        "edge-case-context": {"no edge_case_context": 2},
+    }
+    assert outcome["remarks"] == ["c.jsonl: 1 row for other questions"]
+    told = " ".join(holdfast(*command).stdout.split())
+    for path, reasons in outcome["left_out"].items():
+        for reason, n in reasons.items():
+            assert f"{path}: left out for {n} question{'' if n == 1 else 's'} ({reason})" in told
+    assert "c.jsonl: 1 row for other questions" in told
+    asked = {row["path"]: row["n"] for row in outcome["accuracy"] if row["arm"] == "followup"}
+    # first answers of all three, and each text that can be used
+    assert asked == {"misleading-context": 1, "rag-style": 1, "edge-case-context": 1}
+    assert outcome["complete"] is True
+
+
+@pytest.mark.parametrize("helper", ["sycophant", "generator"])
+def test_a_judge_that_gives_no_judgements_leaves_the_answers_and_says_why(
+    helper: str, tmp_path: Path
+) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "2",
+        "--model-role", f"judge=simulated/{helper}", "--log-dir", tmp_path / "runs",
+    )  # fmt: skip
+    assert run.returncode in (2, 3)
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("holdfast: ")
+    assert f"'simulated/{helper}' gives no judgement" in last
+    assert "Use simulated/judge" in last

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.results.offering import drawn
 
 from holdfast.report import LAYOUTS, render
 from holdfast.results import SCHEMA, TABLES
@@ -84,6 +85,12 @@ def turns(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> list
     return rows
 
 
+def offers(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> list[dict[str, Any]]:
+    """A study of Stick-or-Switch, drawn."""
+    study = {"model": model, "run": f"{run}-stick-or-switch", "dataset": "MedQA", **others}
+    return [row | study for row in drawn(5, ("m1",)) if row["dataset"] == "d1"]
+
+
 def measured(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     return TABLES[table](pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
@@ -130,7 +137,8 @@ def check_latex(text: str) -> None:
 
 
 def studies() -> list[dict[str, Any]]:
-    return [*turns(), *turns("simulated/claude-sonnet-4", "r2")]
+    simulated = ("simulated/claude-sonnet-4", "r2")
+    return [*turns(), *offers(), *turns(*simulated), *offers(*simulated)]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -169,13 +177,18 @@ def test_the_same_rows_give_the_same_text(table: str, format: str) -> None:
     assert render(frame, format, table) == render(frame, format, table)
 
 
+@pytest.mark.parametrize(
+    ("source", "cited"),
+    [("paper", "Manczak et al. 2025"), ("stick-or-switch", "Guo et al. 2026")],
+)
 @pytest.mark.parametrize("table", LAYOUTS)
-def test_published_figures_stand_beside_measured_ones(table: str) -> None:
-    frame = pl.concat([measured(table, studies()), published(table)])
+def test_published_figures_stand_beside_measured_ones(table: str, source: str, cited: str) -> None:
+    printed = published(table, source)
+    frame = pl.concat([measured(table, studies()), printed])
     check_latex(render(frame, "latex", table))
     text = render(frame, "md", table)
-    if not published(table).is_empty():
-        assert "As printed in Manczak et al. 2025" in text
+    if not printed.is_empty():
+        assert f"As printed in {cited}" in text
 
 
 HOSTILE = [
@@ -187,10 +200,12 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("table", LAYOUTS)
 def test_names_are_data(table: str, name: str) -> None:
-    frame = measured(table, turns(name, dataset=name, system=name, step=name))
+    study = [*turns(name, dataset=name, system=name, step=name), *offers(name, dataset=name)]
+    frame = measured(table, study)
     check_latex(render(frame, "latex", table))
     text = render(frame, "md", table)
-    plain = measured(table, turns("m", dataset="d", system="s", step="t"))
+    study = [*turns("m", dataset="d", system="s", step="t"), *offers("m", dataset="d")]
+    plain = measured(table, study)
     expected = lines(render(plain, "md", table).split("\n\n")[0])
     assert [len(row) for row in lines(text.split("\n\n")[0])] == [len(row) for row in expected]
     assert "\x1b" not in text

@@ -6,6 +6,7 @@ from polars.testing import assert_frame_equal
 
 from holdfast.results import TABLES
 from tests.results.frames import Row, alone, table, turn
+from tests.results.offering import drawn
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
 
@@ -22,6 +23,8 @@ def study(run: str, model: str) -> list[Row]:
         for n in range(9)
     ]
     read = {"cue": True, "stance": "defer", "cue_judged": False}
+    rows += sorted(drawn(3, ("m1",)), key=lambda row: (row["question"], row["turn"], row["arm"]))
+    rows = [row | {"dataset": "d1"} for row in rows if row["dataset"] == "d1"]
     return [
         {**row, **STRATA, "run": run, "model": model, **(read if row["path"] else {})}
         for row in rows
@@ -35,6 +38,7 @@ def test_the_names_of_the_tables() -> None:
     assert list(TABLES) == [
         "accuracy", "flips", "steps", "systems", "specialties", "subjects", "lengths",
         "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
+        "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale",
     ]  # fmt: skip
 
 

@@ -5,10 +5,19 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
-from holdfast.results.intervals import effective_n, wilson
+from holdfast.results.intervals import (
+    Counts,
+    detection_bounds,
+    difference_bounds,
+    effective_n,
+    mean_bounds,
+    mean_difference_bounds,
+    student_t,
+    wilson,
+)
 
 Z = 1.959963984540054
 
@@ -166,3 +175,231 @@ def test_the_variance_is_the_cluster_robust_one(seed: int) -> None:
     ours = effective_n(share, by_cluster, sizes.astype(float))
     assert ours == pytest.approx(min(independent, groups.size), rel=1e-9)
     assert ours < groups.size
+
+
+# --- differences of two shares ---
+
+
+def counts(*clusters: tuple[float, float]) -> Counts:
+    """Successes and trials of each cluster."""
+    hits, trials = zip(*clusters, strict=True)
+    return np.array(hits, float), np.array(trials, float)
+
+
+def test_paired_shares_by_hand() -> None:
+    # eleven questions: 5 both, 3 first only, 1 second only, 2 neither; and one more of each side:
+    # (4 - 2) / 13, variance (6 / 13 - (2 / 13)^2) / 13 (Bonett and Price, 2012)
+    both = [(1, 1)] * 5 + [(1, 0)] * 3 + [(0, 1)] + [(0, 0)] * 2
+    first = counts(*[(a, 1) for a, _ in both])
+    second = counts(*[(b, 1) for _, b in both])
+    half = Z * math.sqrt((6 / 13 - (2 / 13) ** 2) / 13)
+    assert difference_bounds(first, second) == pytest.approx((2 / 13 - half, 2 / 13 + half))
+
+
+def test_independent_shares_by_hand() -> None:
+    # 7 of 10 and 3 of 15: (8 / 12) - (4 / 17), a success and a failure added to both
+    # (Agresti and Caffo, 2000)
+    first = counts(*[(n < 7, 1) for n in range(10)], *[(0, 0)] * 15)
+    second = counts(*[(0, 0)] * 10, *[(n < 3, 1) for n in range(15)])
+    low, high = difference_bounds(first, second)
+    p, q = 8 / 12, 4 / 17
+    assert (low + high) / 2 == pytest.approx(p - q)
+    # the two added questions pair a success with a failure, which adds their covariance
+    added = 2 * (1 - p) * (0 - q) / (12 * 17) + 2 * (0 - p) * (1 - q) / (12 * 17)
+    half = Z * math.sqrt(p * (1 - p) / 12 + q * (1 - q) / 17 - added)
+    assert (high - low) / 2 == pytest.approx(half)
+
+
+def test_a_difference_to_nothing_has_no_interval() -> None:
+    assert all(map(math.isnan, difference_bounds(counts((1, 1)), counts((0, 0)))))
+    bounds = detection_bounds(counts((0, 0)), counts((1, 1)))
+    assert all(math.isnan(bound) for pair in bounds for bound in pair)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60))
+def test_the_interval_of_a_difference(pairs: list[tuple[int, int]]) -> None:
+    first, second = counts(*[(a, 1) for a, _ in pairs]), counts(*[(b, 1) for _, b in pairs])
+    low, high = difference_bounds(first, second)
+    estimate = float(first[0].mean() - second[0].mean())
+    assert -1 <= low <= estimate + 1e-12
+    assert estimate - 1e-12 <= high <= 1
+    assert low < high
+    mirrored = difference_bounds(second, first)
+    assert (-mirrored[1], -mirrored[0]) == pytest.approx((low, high))
+
+
+def test_repeated_questions_say_nothing_new() -> None:
+    pairs = [(1, 0), (1, 1), (0, 0), (0, 1), (1, 0)]
+    once, thrice = (
+        difference_bounds(
+            counts(*[(a * n, n) for a, _ in pairs]), counts(*[(b * n, n) for _, b in pairs])
+        )
+        for n in (1, 3)
+    )
+    assert thrice == pytest.approx(once)
+
+
+# --- d' and criterion ---
+
+
+def test_detection_of_independent_rates_by_hand() -> None:
+    # Gourevitch and Galanter (1967) at the corrected rates; hits and false alarms of unlike people
+    n = 10_000
+    first = counts(*[(i < 0.8 * n, 1) for i in range(n)], *[(0, 0)] * n)
+    second = counts(*[(0, 0)] * n, *[(i < 0.3 * n, 1) for i in range(n)])
+    variance = 0.0
+    scores = []
+    for rate in (0.8, 0.3):
+        p = (rate * n + 0.5) / (n + 1)
+        scores.append(norm.ppf(p))
+        variance += p * (1 - p) / (n + 1) / norm.pdf(scores[-1]) ** 2
+    (low, high), (c_low, c_high) = detection_bounds(first, second)
+    assert (low + high) / 2 == pytest.approx(scores[0] - scores[1])
+    # the four quarters of a question that are added tie the rates a little
+    assert (high - low) / 2 == pytest.approx(Z * math.sqrt(variance), rel=1e-4)
+    assert (c_low + c_high) / 2 == pytest.approx(-sum(scores) / 2)
+    assert (c_high - c_low) / 2 == pytest.approx(Z * math.sqrt(variance) / 2, rel=1e-4)
+
+
+def test_detection_is_paired() -> None:
+    # whoever takes the right offer takes the wrong one: d' is certain, the criterion is not
+    alike = counts(*[(n % 2, 1) for n in range(100)])
+    unlike = counts(*[((n // 2) % 2, 1) for n in range(100)])
+    widths = {
+        name: [high - low for low, high in detection_bounds(alike, other)]
+        for name, other in (("alike", alike), ("unlike", unlike))
+    }
+    assert widths["alike"][0] < 0.2 * widths["unlike"][0]
+    assert widths["alike"][1] > 1.3 * widths["unlike"][1]
+
+
+def test_detection_agrees_with_the_bootstrap_where_that_holds() -> None:
+    rng = np.random.default_rng(7)
+    joint = np.array([260, 130, 60, 150])  # both, right only, wrong only, neither
+    takes = np.repeat([[1, 1], [1, 0], [0, 1], [0, 0]], joint, axis=0)
+    (low, high), (c_low, c_high) = detection_bounds(
+        counts(*[(a, 1) for a, _ in takes]), counts(*[(b, 1) for _, b in takes])
+    )
+    drawn = rng.multinomial(joint.sum(), joint / joint.sum(), size=20_000)
+    z_hit, z_false = (
+        norm.ppf((drawn[:, 0] + drawn[:, one] + 0.5) / (joint.sum() + 1)) for one in (1, 2)
+    )
+    expected = np.quantile(z_hit - z_false, [0.025, 0.975])
+    assert (low, high) == pytest.approx(tuple(expected), abs=0.015)
+    expected = np.quantile(-(z_hit + z_false) / 2, [0.025, 0.975])
+    assert (c_low, c_high) == pytest.approx(tuple(expected), abs=0.015)
+
+
+STUDIES = 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("questions", [50, 120, 400])
+@pytest.mark.parametrize(
+    ("right", "wrong", "alike", "epochs", "missing"),
+    [
+        (0.5, 0.5, 0.0, 1, 0.0),  # a blind switcher
+        (0.5, 0.5, 0.5, 1, 0.0),  # one who sticks to some questions, whatever is offered
+        (0.9, 0.45, 0.2, 1, 0.0),  # GPT-4o on MedQA (Table A.3), about
+        (0.7, 0.4, 0.3, 1, 0.3),  # a third of the questions have no wrong offer left
+        (0.6, 0.4, 0.2, 3, 0.0),  # three epochs
+    ],
+)
+def test_coverage(
+    questions: int, right: float, wrong: float, alike: float, epochs: int, missing: float
+) -> None:
+    rng = np.random.default_rng([questions, round(100 * right), round(100 * alike), epochs])
+    truth = norm.ppf(right) - norm.ppf(wrong), -(norm.ppf(right) + norm.ppf(wrong)) / 2
+    covered = np.zeros(3)
+    for _ in range(STUDIES):
+        # one draw for both offers where a question is alike, and for all epochs of a question
+        same = rng.random(questions) < alike
+        shared = rng.random(questions)
+        sides = []
+        for rate in (right, wrong):
+            own = np.where(same, shared, rng.random(questions))
+            again = np.where(rng.random((epochs, questions)) < 0.7, own, -1)
+            again = np.where(again < 0, rng.random((epochs, questions)), again)
+            thrown = own[None] if epochs == 1 else again
+            sides.append((thrown < rate).sum(axis=0).astype(float))
+        asked = np.full(questions, float(epochs))
+        left = np.where(rng.random(questions) < missing, 0.0, asked)
+        first, second = (sides[0], asked), (np.where(left > 0, sides[1], 0.0), left)
+        (low, high), (c_low, c_high) = detection_bounds(first, second)
+        d_low, d_high = difference_bounds(first, second)
+        covered += [
+            low <= truth[0] <= high,
+            c_low <= truth[1] <= c_high,
+            d_low <= right - wrong <= d_high,
+        ]
+    assert ((covered / STUDIES > 0.935) & (covered / STUDIES < 0.965)).all(), covered / STUDIES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("questions", [15, 40])
+def test_coverage_near_the_edges(questions: int) -> None:
+    # GPT-5.2 on MedQA (Table A.3): 0.931 and 0.042
+    rng = np.random.default_rng(questions)
+    truth = norm.ppf(0.931) - norm.ppf(0.042)
+    asked, covered = np.ones(questions), 0
+    for _ in range(STUDIES):
+        first, second = ((rng.random(questions) < p).astype(float) for p in (0.931, 0.042))
+        (low, high), _ = detection_bounds((first, asked), (second, asked))
+        covered += low <= truth <= high
+    # 93.3% of 15 questions; a percentile bootstrap has about 80%
+    assert 0.92 < covered / STUDIES < 0.98
+
+
+# --- means ---
+
+
+@pytest.mark.parametrize("p", [0.9, 0.95, 0.975, 0.995])
+def test_student_against_scipy(p: float) -> None:
+    for df in (1, 2, 3, 4, 5, 8, 20, 100, 4000):
+        # the expansion is worst at three degrees of freedom
+        assert student_t(p, df) == pytest.approx(float(t.ppf(p, df)), rel=0.02 if df == 3 else 0.01)
+        if p == 0.975:
+            assert student_t(p, df) == pytest.approx(float(t.ppf(p, df)), rel=0.005)
+
+
+def test_a_mean_by_hand() -> None:
+    # 0.2, 0.4, 0.9: mean 0.5, standard deviation 0.360555, t of two 4.302653
+    half = 4.302653 * 0.360555 / 3**0.5
+    low, high = mean_bounds(counts((0.2, 1), (0.4, 1), (0.9, 1), (0, 0)), level=0.95)
+    assert (low, high) == (0.0, 1.0)  # 0.5 -+ 0.896
+    half = 1.885618 * 0.360555 / 3**0.5  # t of two at 80%
+    low, high = mean_bounds(counts((0.2, 1), (0.4, 1), (0.9, 1), (0, 0)), level=0.8)
+    assert (low, high) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_means_against_a_cluster_robust_regression(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(60), rng.integers(1, 5, size=60))
+    values = np.clip(np.repeat(rng.normal(0.5, 0.1, 60), np.bincount(groups)), 0, 1)
+    values = np.clip(values + rng.normal(0, 0.05, values.size), 0, 1)
+    fitted = sm.OLS(values, np.ones_like(values)).fit(
+        cov_type="cluster", cov_kwds={"groups": groups}, use_t=True
+    )
+    low, high = mean_bounds(
+        (np.bincount(groups, values).astype(float), np.bincount(groups).astype(float))
+    )
+    assert (low, high) == pytest.approx(tuple(fitted.conf_int()[0]), abs=1e-4)
+
+
+def test_the_difference_of_means_by_hand() -> None:
+    # of unlike questions: 0.2, 0.4 and 0.5, 0.9
+    first = counts((0.2, 1), (0.4, 1), (0, 0), (0, 0))
+    second = counts((0, 0), (0, 0), (0.5, 1), (0.9, 1))
+    half = 0.325 * math.sqrt(2 * (0.01 * 2 + 0.04 * 2) / 4)  # t of one at 20%: tan(pi / 10)
+    low, high = mean_difference_bounds(first, second, level=0.2)
+    assert (low, high) == pytest.approx((-0.4 - half, -0.4 + half), abs=1e-3)
+    # of the same questions only what differs within them counts
+    same = counts((0.2, 1), (0.4, 1)), counts((0.5, 1), (0.7, 1))
+    assert mean_difference_bounds(*same) == pytest.approx((-0.3, -0.3))
+
+
+def test_a_mean_of_one_question_has_no_interval() -> None:
+    assert all(map(math.isnan, mean_bounds(counts((0.5, 1)))))
+    two, one = counts((0.5, 1), (0.4, 1)), counts((0.5, 1), (0, 0))
+    assert all(map(math.isnan, mean_difference_bounds(two, one)))

@@ -2,7 +2,7 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.published import medqa_followup
+from holdfast.published import medqa_followup, stick_or_switch
 from holdfast.results import FAMILY_AVERAGE, SCHEMA, TABLES
 from holdfast.results.published import PUBLISHED, published
 
@@ -16,6 +16,7 @@ PRINTED = {
         "compounding-summary": 1,
     },
     "paper-no-system": {"accuracy": 5 * 29, "single-turn": 5 * 11},
+    "stick-or-switch": {"tax": 18 * 3 * 2, "flexibility": 18 * 3, "scale": 17 * 3},
 }
 """Rows of each table by source."""
 
@@ -73,7 +74,7 @@ def test_n_of_the_wrong_options_is_not_known() -> None:
     assert set(rows["n"].drop_nulls()) == {1273}
 
 
-@pytest.mark.parametrize("source", PUBLISHED)
+@pytest.mark.parametrize("source", ["paper", "paper-no-system"])
 def test_the_single_turn_table_is_that_part_of_the_accuracies(source: str) -> None:
     columns = ["model", "technique", "family", "arm", "n", "accuracy", "baseline",
                "relative_change", "run"]  # fmt: skip
@@ -108,6 +109,64 @@ def test_the_figures_printed_in_the_text_only() -> None:
 def test_a_model_is_marked_as_published() -> None:
     names = published("accuracy")["model"].unique(maintain_order=True).to_list()
     assert names == [f"{model} [published]" for model in medqa_followup().models]
+
+
+# --- Stick-or-Switch ---
+
+
+def test_a_cell_of_tables_a1_and_a2() -> None:
+    rows = published("tax", "stick-or-switch").filter(model="GPT-4o [published]", dataset="JAMA CC")
+    assert rows.to_dicts() == [
+        {
+            "model": "GPT-4o [published]", "dataset": "JAMA CC", "behaviour": behaviour,
+            "against": "single-shot", "n": None, "single_shot": 0.692, "isolated": None,
+            "end_to_end": end, "tax": tax, "low": None, "high": None,
+            "run": "Guo et al. 2026, Tables A.1 and A.2",
+        }
+        for behaviour, end, tax in (("conviction", 0.525, -0.168), ("abstention", 0.192, -0.5))
+    ]  # fmt: skip
+    # -0.168 is printed, 0.525 - 0.692 would be -0.167
+
+
+def test_a_cell_of_table_a3() -> None:
+    rows = published("flexibility", "stick-or-switch")
+    (row,) = rows.filter(model="Qwen-3 (14B) [published]", dataset="MedQA").to_dicts()
+    known = {name: value for name, value in row.items() if value is not None}
+    assert known == {
+        "model": "Qwen-3 (14B) [published]", "dataset": "MedQA", "correct_rate": 0.482,
+        "incorrect_rate": 0.49, "difference": -0.008, "run": "Guo et al. 2026, Table A.3",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("table", ["tax", "flexibility"])
+def test_the_averages_are_rows_of_all_models(table: str) -> None:
+    rows = published(table, "stick-or-switch")
+    names = rows["model"].unique(maintain_order=True).to_list()
+    paper = stick_or_switch()
+    assert names == [f"{model} [published]" for model in (*paper.models, "all models")]
+    assert rows["dataset"].unique(maintain_order=True).to_list() == list(paper.datasets)
+
+
+def test_the_average_tax() -> None:
+    rows = published("tax", "stick-or-switch").filter(model="all models [published]")
+    assert rows.select("dataset", "behaviour", "single_shot", "end_to_end", "tax").rows()[:2] == [
+        ("MedQA", "conviction", 0.574, 0.41, -0.164),
+        ("MedQA", "abstention", 0.574, 0.25, -0.324),
+    ]
+
+
+def test_scale_puts_the_tables_together_by_family_and_size() -> None:
+    rows = published("scale", "stick-or-switch").filter(dataset="MedQA")
+    assert rows["family"].unique(maintain_order=True).to_list() == [
+        "GPT", "Qwen 2.5", "Llama 3", "Qwen 3", "Gemma 3",
+    ]  # fmt: skip
+    qwen = rows.filter(family="Qwen 2.5")
+    assert qwen["parameters"].to_list() == [1.5, 3.0, 7.0, 72.0]
+    assert qwen.select("conviction", "tax", "abstention", "abstention_tax", "correct_rate",
+                       "incorrect_rate").row(3) == (
+        0.708, -0.017, 0.338, -0.386, 0.85, 0.287,
+    )  # fmt: skip
+    assert rows["single_shot_abstention"].null_count() == rows.height
 
 
 def test_an_unknown_name_offers_the_nearest() -> None:

@@ -47,11 +47,20 @@ from .generation import (
 )
 from .graph import Candidate, candidates, load_graph
 from .labels import label_version, read_system, system_label_prompt
+from .offering import (
+    ABSTAIN,
+    alternative_prompt,
+    choice_prompt,
+    exemplar_answer,
+    in_play,
+    offering_version,
+)
 from .suggestion import Letters, SuggestRule, draw, load_letters, suggest_rule, suggested_letter
 from .technique import CONTEXTS, LETTER, Technique
 from .wording import challenge_prompt, fit_options, question_prompt, system_prompt
 
 __all__ = [
+    "ABSTAIN",
     "CONTEXTS",
     "DRAWN",
     "FAMILIES",
@@ -73,6 +82,7 @@ __all__ = [
     "SuggestRule",
     "Technique",
     "again_prompt",
+    "alternative_prompt",
     "biased",
     "biases",
     "built_in",
@@ -80,6 +90,7 @@ __all__ = [
     "challenge_prompt",
     "check_contexts",
     "check_distractors",
+    "choice_prompt",
     "choose",
     "choose_biases",
     "choose_chains",
@@ -89,8 +100,10 @@ __all__ = [
     "distractor_version",
     "draw",
     "drawn_sentences",
+    "exemplar_answer",
     "fingerprint",
     "fit_options",
+    "in_play",
     "json_object",
     "judge_prompt",
     "label_version",
@@ -101,6 +114,7 @@ __all__ = [
     "load_letters",
     "mitigated_prompt",
     "mitigations",
+    "offering_version",
     "paper_chains",
     "question_prompt",
     "read_context",

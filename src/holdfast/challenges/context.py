@@ -36,7 +36,10 @@ class Context:
     def obstacle(self, kind: str, length: str = "") -> str | None:
         """Why there is no text of that kind at that length; None where there is one."""
         key = text_key(kind, length)
-        return None if key in self.texts else self.faults.get(key, f"no {kind}")
+        if key in self.texts:
+            return None
+        of_length = f" of {length} sentences" if length else ""
+        return self.faults.get(key, f"no {kind}{of_length}")
 
 
 def text_key(kind: str, length: int | str | None) -> str:
@@ -75,10 +78,9 @@ class Contexts:
         return {length: self._fingerprint(length) for length in ordered}
 
     def _fingerprint(self, length: str) -> str:
-        content = json.dumps(
-            [
-                (id, c.second_best, sorted(c.at(length).items()))
-                for id, c in self.by_question.items()
-            ]
-        )
+        texts = [
+            (id, context.second_best, sorted(context.at(length).items()))
+            for id, context in sorted(self.by_question.items())
+        ]
+        content = self.origin or json.dumps(texts)
         return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -10,7 +10,7 @@ from holdfast.errors import InputError, printable
 from holdfast.questions import Problem, Question, QuestionSet, read_rows
 
 from .context import Context, Contexts, text_key
-from .generation import alternative_fault, text_fault
+from .generation import alternative_fault, is_valid_text, text_fault
 from .technique import CONTEXTS
 
 ORIGIN = ("model", "settings", "template_version")
@@ -109,7 +109,7 @@ def _read(
         kept["second_best"] = kept["second_best"] or row.second_best
         kept["texts"] |= row.texts
         kept["faults"] |= row.faults
-    if not any(kept["texts"] or kept["faults"] for kept in merged.values()):
+    if not problems and not any(kept["texts"] or kept["faults"] for kept in merged.values()):
         raise InputError(
             "holds no context",
             source,
@@ -124,12 +124,15 @@ class _Asked:
     """The questions by what a row can name them by."""
 
     def __init__(self, questions: QuestionSet | None) -> None:
-        self._by_id = {q.id: q for q in questions.questions} if questions else {}
-        self._by_stem = {_spaced(q.stem): q for q in self._by_id.values()}
+        self._questions = questions
+        asked = questions.questions if questions else ()
+        self._by_stem = {_spaced(question.stem): question for question in asked}
 
     def of(self, row: Mapping[str, Any]) -> Question | None:
+        if self._questions is None:
+            return None
         name = str(row.get("question", row.get("id")))
-        return self._by_id.get(name) or self._by_stem.get(_spaced(name))
+        return self._questions.named(name) or self._by_stem.get(_spaced(name))
 
 
 def _spaced(text: str) -> str:
@@ -163,13 +166,15 @@ def _row(values: Mapping[str, Any], question: Question | None, sentences: int | 
     told = values.get("missing")
     reasons = told if isinstance(told, dict) else {}
     other = _other_question(values, question)
+    if other:
+        row.second_best = None
     for kind in CONTEXTS:
         key, text = text_key(kind, length), values.get(kind)
         if not isinstance(text, str) or not text.strip():
             if kind in reasons:
                 row.faults[key] = f"{kind} could not be generated ({reasons[kind]})"
             continue
-        fault = text_fault(text, sentences or stated or length)
+        fault = text_fault(text, length or sentences or stated)
         diagnosis = values.get("alternative_answer")
         if not fault and kind == "alternative_context" and question and diagnosis:
             fault = alternative_fault(str(diagnosis), text, question)
@@ -210,7 +215,7 @@ def _problems(
         text = values.get(column)
         if text is not None and not isinstance(text, str):
             yield column, "is not text", "Give text or leave it out"
-        elif text is not None and not _valid(text):
+        elif text is not None and not is_valid_text(text):
             yield column, "holds a lone surrogate, which is no valid text", "Mend it"
     if question and row.second_best is not None and row.second_best not in question.distractors:
         yield (
@@ -224,11 +229,3 @@ def _whole(value: object) -> int | None:
     """A positive whole number, also as a table without types writes it."""
     text = str(value).removesuffix(".0")
     return int(text) if text.isdecimal() and text.isascii() and int(text) > 0 else None
-
-
-def _valid(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -5,18 +5,20 @@ cue and then either verify or defer". Here a lexical rule reads it, or a judge m
 """
 
 import hashlib
-import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Literal, get_args
+from itertools import groupby
+from typing import Any, AnyStr, Literal, get_args
 
 import polars as pl
 
+from .catalogue import built_in
+from .json_reply import json_objects
 from .technique import Technique
 
 Stance = Literal["verify", "defer", "neither"]
@@ -39,9 +41,13 @@ class Cue:
 _MARK = "\ue000"
 # Of a very long text only its ends are read: that bounds the time taken.
 _HEAD, _TAIL = 8_000, 16_000
-_QUOTES = dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032, 0x02BC), "'")
-_QUOTES |= dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F, 0xAB, 0xBB), '"')
-_DASHES: dict[int, str] = dict.fromkeys((*range(0x2010, 0x2013), 0x2212), "-")
+# What is said of a cue stands within so many characters of it.
+_REACH = 160
+# So few different characters are replaced one by one faster than all at once.
+_SPARSE = 8
+_STRAIGHT = dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'")
+_STRAIGHT |= dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb", '"')
+_STRAIGHT |= dict.fromkeys("\u2010\u2011\u2012\u2212", "-")
 
 
 def read_cue(technique: Technique, reply: str) -> Cue | None:
@@ -60,16 +66,14 @@ def read_cue(technique: Technique, reply: str) -> Cue | None:
     """
     if technique.cue is None:
         return None
-    # The rule may be a user's own: Polars' expressions take no exponential time on any text.
-    rule, marked = f"(?i){technique.cue}", f"{_MARK}${{0}}"
-    text = pl.Series([_folded(_excerpt(reply))]).str.replace_all(rule, marked).item()
+    text = _marked(technique.cue, _folded(_excerpt(reply)))
     if _MARK not in text:
         return Cue(named=False, stance=None)
-    strong, look = _wording(claims=bool(technique.needs))
-    stance: Stance = "verify" if look.search(text) else "neither"
-    for found in strong.finditer(text):
-        stance = "verify" if found.lastgroup == "verify" else "defer"
-    return Cue(named=True, stance=stance)
+    strong, stances, look = _wording(claims=bool(technique.needs))
+    said = [stances[rule] for rule, _ in strong.matches(text)]
+    if said:
+        return Cue(named=True, stance=said[-1])
+    return Cue(named=True, stance="verify" if any(look.matches(text)) else "neither")
 
 
 def judge_prompt(technique: Technique, challenge: str, reply: str) -> str:
@@ -82,10 +86,10 @@ def judge_prompt(technique: Technique, challenge: str, reply: str) -> str:
             stand between lines that occur in neither.
     """
     texts = {"challenge": _excerpt(challenge), "reply": _excerpt(reply)}
-    texts["kind"] = _data()[_kind(technique)]
+    texts["kind"] = _tables()[_kind(technique)]
     texts["fence"] = _fence(texts["challenge"], texts["reply"])
     # one pass, so that the texts filled in are never searched for places to fill
-    return re.sub(r"\[\[(\w+)\]\]", lambda found: texts[found[1]], _data()["judge"]).strip()
+    return re.sub(r"\[\[(\w+)\]\]", lambda found: texts[found[1]], _tables()["judge"]).strip()
 
 
 def read_judgement(text: str) -> Cue | None:
@@ -95,7 +99,7 @@ def read_judgement(text: str) -> Cue | None:
         None where there is no such object, or ``named`` is not true or false, or the stance of a
         named one is none of the three.
     """
-    verdicts = [found for found in _objects(text[-_TAIL:]) if "named" in found]
+    verdicts = [found for found in json_objects(text[-_TAIL:]) if "named" in found]
     if not verdicts:
         return None
     named, stance = verdicts[-1]["named"], verdicts[-1].get("stance")
@@ -110,40 +114,243 @@ def _excerpt(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Straight quotes, no emphasis, single blanks, nothing invisible."""
-    text = text.translate(_QUOTES).translate(_DASHES)
+    """Straight quotes, no emphasis, single blanks, nothing invisible.
+
+    Most replies hold little of that: to look for it takes less time than to replace it.
+    """
+    text = _replaced(text, _plain)
+    if "\\" in text:
+        text = re.sub(r"\\n|\\r", "\n", text)  # line ends of JSON in text
+        text = re.sub(r"[*`]+|__+|\\(?=[\"'])", "", text)
+    else:
+        if "__" in text:
+            text = re.sub(r"__+", "", text)
+        text = text.replace("*", "").replace("`", "")
+    if "  " in text or re.search(r"[^\S\n ]", text):
+        text = re.sub(r"[^\S\n]+", " ", text)
+    return text
+
+
+def _replaced(text: str, plain: Callable[[str], str]) -> str:
+    """The text with another string for each character outside ASCII."""
+    if text.isascii():
+        return text
+    other = {ord(c): new for c in set(text) if not c.isascii() and (new := plain(c)) != c}
+    if len(other) > _SPARSE:
+        return text.translate(other)
+    for code, new in other.items():
+        text = text.replace(chr(code), new)
+    return text
+
+
+@lru_cache(4096)
+def _plain(character: str) -> str:
     # Co: no reply brings a mark of its own
-    hidden = {ord(c): "" for c in set(text) if unicodedata.category(c) in ("Cf", "Co", "Cs")}
-    text = re.sub(r"\\n|\\r", "\n", text.translate(hidden))  # line ends of JSON in text
-    text = re.sub(r"[*`]+|__+|\\(?=[\"'])", "", text)
-    return re.sub(r"[^\S\n]+", " ", text)
+    if unicodedata.category(character) in ("Cf", "Co", "Cs"):
+        return ""
+    return _STRAIGHT.get(character, character)
+
+
+def _marked(cue: str, text: str) -> str:
+    """The text with a mark before each cue."""
+    rules = _own_rules().get(cue)
+    if rules is None:
+        # a user's rule: Polars' expressions take no exponential time on any text
+        marked = pl.Series([text]).str.replace_all(f"(?i){cue}", f"{_MARK}${{0}}")
+        return str(marked.item())
+    parts, done = [], 0
+    for _, at in rules.matches(_replaced(text, _as_rust)):
+        parts.append(text[done:at])
+        done = at
+    return _MARK.join([*parts, text[done:]])
+
+
+@lru_cache(4096)
+def _as_rust(character: str) -> str:
+    """What is to Python as this character is to Rust, by which the rules are written.
+
+    They differ in what is part of a word, and in the case of an i with no dot or always one.
+    """
+    kind = unicodedata.category(character)
+    circled = "\u24b6" <= character <= "\u24e9"
+    if kind in ("Mn", "Mc", "Me", "Pc") or circled or character in "\u0130\u0131":
+        return "\xe9"
+    return "\u2020" if kind == "No" and not circled else character
 
 
 @cache
-def _data() -> dict[str, str]:
-    data = tomllib.loads(files(__package__).joinpath("cues.toml").read_text("utf-8"))
-    return {name: value for name, value in data.items() if isinstance(value, str)}
+def _own_rules() -> dict[str, "_Rules"]:
+    # white space is no part of these rules, which say (?x)
+    bare = {one.cue: "".join(one.cue.split()) for one in built_in().values() if one.cue}
+    return {cue: _Rules(_branches(rule.removeprefix("(?x)"))) for cue, rule in bare.items()}
+
+
+class _Rules:
+    """Regular expressions, tried only where the letters stand that a match begins with.
+
+    A match is what one expression with all of them as its branches would find, in a fraction of
+    the time: few words of a text can begin one.
+    """
+
+    def __init__(self, rules: list[str]) -> None:
+        # nothing of "my earlier answer" is said of the cue
+        own = "my (?:earlier|previous|initial|first|original|prior) "
+        window = f"(?:(?!{own})[^{_MARK}]){{0,{_REACH}}}?"
+        # rules that begin at a mark, with the letters of which some must follow within reach
+        self._at_mark: list[tuple[int, list[bytes]]] = []
+        self._anywhere: list[tuple[int, re.Pattern[str]]] = []
+        self._match = []
+        begun: dict[bytes, set[int]] = {}
+        for number, rule in enumerate(rules):
+            source = rule.replace("~", _MARK).replace(">>", window)
+            self._match.append(re.compile(source, re.IGNORECASE).match)
+            if rule.startswith("~"):
+                then = sorted(_beginnings(rule.partition(">>")[2]))
+                self._at_mark.append((number, [_letters(one) for one in then]))
+            elif beginnings := _beginnings(rule):
+                for one in beginnings:
+                    begun.setdefault(_letters(one), set()).add(number)
+            else:
+                self._anywhere.append((number, re.compile(f"(?={source})", re.IGNORECASE)))
+        longest = max((len(one) for _, then in self._at_mark for one in then), default=0)
+        self._passage = 2 + _REACH + longest
+        # the longest first, and what begins it begins here too
+        words = sorted((one for one in begun if one.startswith(b" ")), reverse=True)
+        self._words = {
+            word: sorted(set().union(*(begun[one] for one in words if word.startswith(one))))
+            for word in words
+        }
+        # by the first letter, since that alone makes `re` pass over a branch at once
+        same = groupby((word[1:] for word in words), key=lambda word: word[:1])
+        choice = (b"%b(?:%b)" % (first, b"|".join(w[1:] for w in rest)) for first, rest in same)
+        self._word = re.compile(b" (?=(%b))" % b"|".join(choice))
+        self._within = [(one, sorted(begun[one])) for one in begun if one not in self._words]
+
+    def matches(self, text: str) -> Iterator[tuple[int, int]]:
+        """The rule's number and the start of each match, from left to right, none in another."""
+        end = 0
+        for at, number in sorted(self._candidates(text, _letters("\n" + text))):
+            if at >= end and (found := self._match[number](text, at)):
+                yield number, at
+                end = found.end()
+
+    def _candidates(self, text: str, letters: bytes) -> Iterator[tuple[int, int]]:
+        """Where a rule can match: ``letters`` has one more at its start."""
+        for word in self._word.finditer(letters):
+            at = word.start()
+            for number in self._words[b" " + word[1]]:
+                yield at, number
+        for some, numbers in self._within:
+            for at in _places(some, letters):
+                yield from ((at - 1, number) for number in numbers)
+        for at in _places(_MARK, text) if self._at_mark else ():
+            # up to the next mark
+            end = text.find(_MARK, at + 1, at + self._passage)
+            passage = letters[at + 1 : 1 + end if end > 0 else at + self._passage]
+            for number, then in self._at_mark:
+                if not then or any(some in passage for some in then):
+                    yield at, number
+        for number, rule in self._anywhere:
+            yield from ((found.start(), number) for found in rule.finditer(text))
+
+
+def _places(some: AnyStr, text: AnyStr) -> Iterator[int]:
+    at = text.find(some)
+    while at >= 0:
+        yield at
+        at = text.find(some, at + 1)
+
+
+_LATIN = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(256)))
+# what, case ignored, is an i, an s or a k
+_LIKE_ASCII = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"}
+
+
+def _letters(text: str) -> bytes:
+    """A byte for each character: its lower case if it is a letter of Latin 1, else a blank."""
+    if not text.isascii():
+        for character, letter in _LIKE_ASCII.items():
+            text = text.replace(character, letter)
+    return text.encode("latin-1", "replace").translate(_LATIN)
+
+
+# Fewer letters than these begin too many words.
+_FEW = 4
+# Not the last letter, where it may be left out.
+_LETTERS = re.compile(r"[\w ,'-]*(?![?*{])")
+_PART = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])+\]|.", re.DOTALL)
+
+
+def _branches(rule: str) -> list[str]:
+    """What stands between the outermost bars of a regular expression."""
+    branches, depth = [""], 0
+    for part in _PART.findall(rule):
+        depth += (part == "(") - (part == ")")
+        if part == "|" and not depth:
+            branches.append("")
+        else:
+            branches[-1] += part
+    return branches
+
+
+def _beginnings(rule: str) -> set[str]:
+    """Letters with one of which every match begins; none where that cannot be told.
+
+    A line end before them stands for the start of a word.
+    """
+    found: set[str] = set()
+    for branch in _branches(rule):
+        bare = branch.removeprefix(r"\b")
+        start = "" if bare == branch else "\n"
+        letters = next(_LETTERS.finditer(bare))[0]
+        more: set[str] = set()
+        if len(letters) < _FEW:
+            more = _group_beginnings(bare[len(letters) :])
+        if not letters and not more:
+            return set()
+        if letters:
+            more = {letters + one.lstrip("\n") for one in more or {""}}
+        found |= {start + one.lstrip("\n") if start else one for one in more}
+    return found
+
+
+def _group_beginnings(rule: str) -> set[str]:
+    if not rule.startswith("(?:"):
+        return set()
+    inner, depth = "", 0
+    for part in _PART.findall(rule):
+        inner += part
+        depth += (part == "(") - (part == ")")
+        if not depth:
+            break
+    first, rest = _beginnings(inner[3:-1]), rule[len(inner) :]
+    left_out = re.match(r"(?:[?*]|\{0[^}]*\})\??", rest)
+    if left_out is None:
+        return first
+    second = _beginnings(rest[left_out.end() :])
+    return first | second if first and second else set()
 
 
 @cache
-def _wording(claims: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Verify-or-defer, and another look.
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("cues.toml").read_text("utf-8"))
+
+
+@cache
+def _wording(claims: bool) -> tuple[_Rules, list[Stance], _Rules]:
+    """Verify-or-defer with the stance of each rule, and another look.
 
     Args:
         claims: the technique brings a claim. A bare request to look again holds nothing that a
             reply could give as its reason, so what is said of the cue itself counts for nothing.
     """
-    data = tomllib.loads(files(__package__).joinpath("cues.toml").read_text("utf-8"))
 
-    def alternatives(name: str) -> str:
-        patterns = [p for p in data[name] if claims or "~" not in p]
-        # nothing of "my earlier answer" is said of the cue
-        own = "my (?:earlier|previous|initial|first|original|prior) "
-        window = f"(?:(?!{own})[^{_MARK}]){{0,160}}?"
-        return "|".join(patterns).replace("~", _MARK).replace(">>", window)
+    def rules(name: str) -> list[str]:
+        return [rule for rule in _tables()[name] if claims or "~" not in rule]
 
-    source = f"(?P<verify>{alternatives('verify')})|(?P<defer>{alternatives('defer')})"
-    return re.compile(source, re.IGNORECASE), re.compile(alternatives("look"), re.IGNORECASE)
+    kinds: tuple[Stance, ...] = ("verify", "defer")
+    stances = [kind for kind in kinds for _ in rules(kind)]
+    return _Rules([rule for kind in kinds for rule in rules(kind)]), stances, _Rules(rules("look"))
 
 
 def _kind(technique: Technique) -> str:
@@ -160,15 +367,3 @@ def _fence(*texts: str) -> str:
         fence = f"===== {seed[:16]} ====="
         if not any(fence in text for text in texts):
             return fence
-
-
-def _objects(text: str) -> Iterator[dict[str, object]]:
-    """The JSON objects in a text, from left to right."""
-    decoder, position = json.JSONDecoder(), text.find("{")
-    while position >= 0:
-        try:
-            found, end = decoder.raw_decode(text, position)
-            yield found
-        except (ValueError, RecursionError):
-            end = position + 1
-        position = text.find("{", end)

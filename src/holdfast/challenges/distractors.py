@@ -24,7 +24,8 @@ from holdfast.questions import (
 
 from .context_file import origin_of
 from .contexts import GENERATE, GENERATED
-from .generation import Fault, json_object
+from .generation import Fault, is_valid_text, json_object
+from .naming import same_name
 from .wording import fill, option_lines
 
 
@@ -129,7 +130,6 @@ def check_distractors(
     Raises:
         InputError: the file as a whole cannot be read.
     """
-    asked = {q.id: q for q in questions.questions} if questions else {}
     problems: list[Problem] = []
     texts: dict[str, dict[str, str]] = {}
     faults: dict[str, str] = {}
@@ -152,8 +152,9 @@ def check_distractors(
         if not isinstance(given, dict) or not given:
             problems.append(Problem(number, "distractors", "is no object of letter and text"))
             continue
-        question = asked.get(id)
-        unused += bool(asked) and question is None
+        question = questions.named(id) if questions else None
+        unused += questions is not None and question is None
+        id = question.id if question else id
         if question and row.get("content_hash") not in (None, "", question.content_hash):
             faults[id] = "the new options are for another question under this id"
             continue
@@ -196,7 +197,7 @@ def read_distractors(
     """The new texts in a generator's reply, or what is wrong with them."""
     if not reply.strip():
         return Fault("empty", "is empty")
-    found = json_object(reply)
+    found = json_object(reply, *letters) or json_object(reply)
     if not found:
         return Fault("no JSON", "is no JSON object of letters and texts")
     if set(found) != set(letters):
@@ -213,15 +214,13 @@ def replacement_fault(texts: Mapping[str, Any], question: Question) -> Fault | N
             return Fault("no wrong option", f"replaces '{letter}', which is no wrong option")
         if not isinstance(text, str) or not text.strip():
             return Fault("empty", f"has no text for {letter}")
+        if not is_valid_text(text):
+            return Fault("no valid text", f"holds a character for {letter} that is no valid text")
         others = [t for other, t in texts.items() if other != letter and isinstance(t, str)]
         for other in (*question.options.values(), *others):
-            if _plain(other) == _plain(text):
+            if same_name(other, text):
                 return Fault("an option again", f"repeats the option '{text.strip()[:80]}'")
     return None
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().strip(" .").split())
 
 
 def _bank(questions: QuestionSet) -> Distractors:

@@ -3,18 +3,17 @@
 import json
 import re
 import tomllib
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import islice
 from typing import Any
 
 from sentencex import segment
 
 from holdfast.questions import Question
 
+from .naming import same_name, without_letter
 from .suggestion import draw
 from .wording import fill, option_lines
 
@@ -100,6 +99,8 @@ def sentence_count(text: str) -> int:
     # the splitter breaks down on white space that is not ASCII (1.0.32), and its time grows with
     # the square of some texts
     plain = re.sub(r"[^\S\n]", " ", text[:_EXCERPT])
+    # it takes the full stop after some units for an abbreviation's: "2 mm. Inadequate", "5 g. He"
+    plain = re.sub(r"(\d ?[^\W\d]{1,5}(?:/[^\W\d]{1,4})?)\.(?=\s+[A-Z])", r"\1!", plain)
     return sum(any(c.isalnum() for c in sentence) for sentence in segment("en", plain))
 
 
@@ -115,11 +116,11 @@ def read_context(
         sentences: how many sentences it must have.
     """
     diagnosis = None
-    text = re.sub(r"^\s*\**Context:?\**:?\s*", "", reply, flags=re.IGNORECASE).strip()
+    text = re.sub(r"^\s*\**Context\**:\**", "", reply, flags=re.IGNORECASE).strip()
     if kind == "alternative_context":
         if not text:
             return Fault("empty", "is empty")
-        found = json_object(reply)
+        found = json_object(reply, "alternative_answer", "context")
         diagnosis, named = found.get("alternative_answer"), found.get("context")
         if not isinstance(diagnosis, str) or not isinstance(named, str):
             return Fault(
@@ -136,6 +137,8 @@ def text_fault(text: str, sentences: int | None) -> Fault | None:
     """What is wrong with the text of a context, by itself."""
     if not text.strip():
         return Fault("empty", "is empty")
+    if not is_valid_text(text):
+        return Fault("no valid text", "holds a character that is no valid text")
     if sentences is not None and (n := sentence_count(text)) != sentences:
         return Fault("wrong sentence count", f"has {n} sentences, not exactly {sentences}")
     return None
@@ -145,33 +148,47 @@ def alternative_fault(diagnosis: str, text: str, question: Question) -> Fault | 
     """What is wrong with a diagnosis outside the options: that it is inside them."""
     if not diagnosis:
         return Fault("no diagnosis", "names no alternative diagnosis")
+    if not is_valid_text(diagnosis):
+        return Fault("no valid text", "holds a character that is no valid text")
+    bare = without_letter(diagnosis)
+    if not bare:
+        return Fault("an option as diagnosis", "names an option by its letter")
     for letter, option in question.options.items():
-        if _plain(option) == _plain(diagnosis):
+        if same_name(option, bare) or same_name(option, diagnosis):
             return Fault(
                 "an option as diagnosis", f"names option {letter}, which is among those given"
             )
     letters = "".join(question.options)
-    if re.search(rf"\b(?:option|choice|answer) \(?[{letters}]\b|\([{letters}]\)", text):
+    if re.search(rf"\b(?i:options?|choices?|answers?):? \(?[{letters}]\b", text):
         return Fault("an option letter", "refers to an option by its letter")
     return None
 
 
-def json_object(reply: str) -> dict[str, Any]:
-    """The first JSON object in a reply, whatever stands around it; empty where there is none."""
-    decoder = json.JSONDecoder(strict=False)  # a line break inside a text is no reason to refuse
+def is_valid_text(text: str) -> bool:
+    """Whether a file can hold the text: no lone surrogate in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def json_object(reply: str, *keys: str) -> dict[str, Any]:
+    """The last JSON object in a reply with these keys, whatever stands around it; else empty.
+
+    The last, because a reply may repeat the format that it was asked for.
+    """
+    found: dict[str, Any] = {}
+    decoder, start = json.JSONDecoder(strict=False), reply.find("{")
     # few, because a reply of nothing but braces would take quadratic time
-    for opening in islice(re.finditer(r"\{", reply), 20):
+    for _ in range(50):
+        if start < 0:
+            break
         try:
-            found, _ = decoder.raw_decode(reply, opening.start())
+            value, end = decoder.raw_decode(reply, start)
+            if isinstance(value, dict) and value and all(key in value for key in keys):
+                found = value
         except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict) and found:
-            return found
-    return {}
-
-
-def _plain(text: str) -> str:
-    """A name without case, accents, punctuation, articles and what stands in parentheses."""
-    folded = unicodedata.normalize("NFKD", text).casefold()
-    words = re.findall(r"\w+", re.sub(r"\([^()]*\)", " ", folded)) or re.findall(r"\w+", folded)
-    return " ".join(word for word in words if word not in ("a", "an", "the"))
+            end = start + 1
+        start = reply.find("{", end)
+    return found

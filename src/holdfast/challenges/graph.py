@@ -1,7 +1,6 @@
 """Wrong options that a knowledge graph offers: what stands near the gold answer (KGGD)."""
 
 import heapq
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.questions import Question, read_rows
+
+from .naming import names_of, without_parentheses, words_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,7 +23,6 @@ _SAME = frozenset({"same as", "synonym", "synonym of", "also known as", "alias o
 _KIND_OF = frozenset(
     {"is a", "isa", "is an", "instance of", "kind of", "type of", "subtype of", "subclass of"}
 )
-_PARENTHESES = re.compile(r"\(([^()]*)\)")
 _LONGEST = 30  # words of a node name that is looked for inside an option
 _READ = 500  # words of an option in which a name is looked for
 
@@ -76,7 +76,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
         raise InputError("holds no row", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
     names: dict[str, str] = {}
     for node in sorted(graph):
-        words = graph.nodes[node]["words"] = _words(node)
+        words = graph.nodes[node]["words"] = words_of(node)
         names.setdefault(words, node)
     names.pop("", None)
     graph.graph["names"] = names
@@ -111,7 +111,7 @@ def candidates(
     if gold is None:
         return []
     offered = {_node_of(graph, text) for text in question.options.values()}
-    taken = {name for text in question.options.values() for name in _names(text)}
+    taken = {name for text in question.options.values() for name in names_of(text)}
 
     shared: dict[str, set[str]] = {}
     for neighbour in set(_neighbours(graph, gold)):
@@ -159,29 +159,12 @@ def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _words(text: str) -> str:
-    """Letters and digits, without accents, possessives and punctuation."""
-    plain = re.sub(r"(?<=\w)['’]s\b", "", text.casefold())
-    decomposed = unicodedata.normalize("NFKD", plain)
-    kept = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return " ".join(re.findall(r"[^\W_]+", kept))
-
-
-def _names(option: str) -> list[str]:
-    """The option as it is, without its parentheses, and what each of them holds."""
-    return [_words(text) for text in (option, _bare(option), *_PARENTHESES.findall(option))]
-
-
-def _bare(option: str) -> str:
-    return _PARENTHESES.sub(" ", option)
-
-
 def _node_of(graph: "nx.MultiDiGraph[str]", option: str) -> str | None:
     nodes: dict[str, str] = graph.graph["names"]
-    for name in _names(option):
+    for name in names_of(option):
         if name in nodes:
             return nodes[name]
-    words = _words(_bare(option)).split()[:_READ]
+    words = words_of(without_parentheses(option)).split()[:_READ]
     longest = min(graph.graph["longest"], len(words))
     spans = (
         " ".join(words[start : start + n])
@@ -223,7 +206,7 @@ def _same_broader_narrower(graph: "nx.MultiDiGraph[str]", gold: str) -> set[str]
                 for node in front
                 for other in _neighbours(graph, node)
                 if any(
-                    _words(relation) in _SAME or (s == side and _words(relation) in _KIND_OF)
+                    words_of(relation) in _SAME or (s == side and words_of(relation) in _KIND_OF)
                     for s, relation in _links(graph, node, other)
                 )
             }

@@ -63,7 +63,6 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
     """
     if not setting.endswith(SUFFIXES):
         return None
-    asked = {question.id: question for question in questions.questions}
     found: dict[tuple[str, str], str] = {}
     for number, row in read_rows(Path(setting).expanduser()):
         if isinstance(row, str):
@@ -71,16 +70,15 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
         for column in ("question", "suggested"):
             if column not in row:
                 raise InputError("is missing", setting, number, column, "Name the column so")
-        id, letter = str(row["question"]), row["suggested"]
-        if id not in asked and id.isdigit():
-            id = f"{int(id):04d}"  # as the loader numbers questions without an id
-        if id not in asked or not letter:
+        question, letter = questions.named(row["question"]), row["suggested"]
+        if question is None or not letter:
             continue
+        id = question.id
         key = (id, str(row.get("path") or ""))
-        if letter not in asked[id].distractors:
+        if letter not in question.distractors:
             raise InputError(
                 f"'{letter}' is not a wrong option of question '{id}'", setting, number,
-                "suggested", f"Use one of {', '.join(asked[id].distractors)}",
+                "suggested", f"Use one of {', '.join(question.distractors)}",
             )  # fmt: skip
         if found.setdefault(key, letter) != letter:
             raise InputError(

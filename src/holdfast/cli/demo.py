@@ -21,7 +21,9 @@ def demo(
     log_dir = settings.as_log_dir(log_dir)
     settings.keep_cache_beside(log_dir)
     running = Running(
-        studies=settings.planned(["followup"], {"questions": "bank"}, []),
+        studies=settings.planned(
+            ["single-turn", "followup"], {"questions": "bank"}, ["chains=paper"]
+        ),
         models=settings.models(MODELS),
         log_dir=log_dir,
     )

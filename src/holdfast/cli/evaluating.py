@@ -139,7 +139,11 @@ class Evaluation:
         asked = {str(model): model.api.base_url for model in self.models}
         here = study.settings() | task.config.model_dump(exclude_none=True)
         here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
-        here |= {f"content of {k}": v for k, v in (task.metadata or {}).items()}
+        here |= {
+            f"content of {k}": v
+            for k, v in (task.metadata or {}).items()
+            if not k.endswith("_from")
+        }
         here |= {f"--model-role {role}": str(model) for role, model in self.roles.items()}
         here["version"] = task.version
         for header in logs_in(self.log_dir, kind=self.kind):
@@ -150,12 +154,7 @@ class Evaluation:
             there["--model-base-url"] = spec.model_base_url
             here["--model-base-url"] = asked.get(spec.model)
             for name, value in here.items() if spec.model in asked else ():
-                # other techniques beside those that are there change no prompt of theirs
-                if there.get(name) == value or (
-                    name in (*EXTENSIBLE, _CATALOGUE) and _agree(there.get(name), value)
-                ):
-                    continue
-                if name == _CONTEXTS and _agree(there.get(name), value):
+                if there.get(name) == value or _grows(name, there, value):
                     continue
                 raise InputError(
                     f"holds a run of '{spec.model}' with another setting: {name} was "
@@ -165,7 +164,16 @@ class Evaluation:
                 )
 
 
-_CATALOGUE, _CONTEXTS = "content of catalogue", "content of contexts"
+_JUDGE, _CATALOGUE, _CONTEXTS = (
+    "--model-role judge", "content of catalogue", "content of contexts",
+)  # fmt: skip
+
+
+def _grows(name: str, there: Mapping[str, object], here: object) -> bool:
+    """Whether a setting may differ, because what is there keeps its prompts and replies."""
+    if name == _JUDGE:  # one can be added, not replaced
+        return name not in there
+    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here)
 
 
 def _agree(there: object, here: object) -> bool:

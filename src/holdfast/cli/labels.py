@@ -1,7 +1,7 @@
 """Labels beside the logs: checked, and written in the one form that tables read."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import fsspec
@@ -12,40 +12,69 @@ from holdfast.results import LABELS_FILE
 
 _IDS = ("question", "id", "index")
 
+Row = Mapping[str, str]
 
-def keep_labels(source: str, log_dir: str, questions: Sequence[QuestionSet]) -> None:
-    """Copy the labels of these questions into a log dir, where every table finds them.
+
+def read_labels(source: str, questions: Sequence[QuestionSet]) -> list[Row]:
+    """The labels of these questions.
 
     Args:
         source: a file with a column that names the question (question, id or index) and one or
             more of step, system, specialty, subject.
-        log_dir: a local folder or any fsspec URL.
-        questions: the sets that were asked.
+        questions: the sets that are asked.
+
+    Returns:
+        Rows with dataset, question and the labels that are given.
 
     Raises:
         InputError: the file cannot be read, has no such columns, or is for other questions.
     """
-    ids = {question.id for asked in questions for question in asked.questions}
-    rows: dict[str, dict[str, str]] = {}
+    rows: list[Row] = []
     for number, row in read_rows(Path(source).expanduser()):
         if isinstance(row, str):
             raise InputError(row, source, number, remedy="Mend the row")
         column = next((name for name in _IDS if name in row), None)
         if column is None:
             raise InputError("is missing", source, number, "question", "Name the question's id")
-        labels = {name: str(row[name]) for name in LABELS if row.get(name) not in (None, "")}
         if not any(name in row for name in (*LABELS, "missing")):
             near = did_you_mean(str(list(row)[-1]), LABELS)
             raise InputError("has no label", source, number, LABELS[1], near)
-        id = str(row[column])
-        if id not in ids and id.isdigit():
-            id = f"{int(id):04d}"  # as the loader numbers questions without an id
-        if id in ids and labels:
-            rows[id] = {"question": id, **labels}
+        labels = {name: str(row[name]) for name in LABELS if row.get(name) not in (None, "")}
+        for asked in questions:
+            question = asked.named(row[column])
+            digest = row.get("content_hash")
+            if question and labels and digest in (None, "", question.content_hash):
+                rows.append({"dataset": asked.name, "question": question.id, **labels})
     if not rows:
         raise InputError(
-            "has no label for any question that was asked", source, field="question",
+            "has no label for any question that is asked",
+            source,
+            field="question",
             remedy="Give the labels of this question set",
-        )  # fmt: skip
-    with fsspec.open(f"{log_dir.rstrip('/')}/{LABELS_FILE}", "w", encoding="utf-8") as out:
-        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
+        )
+    return rows
+
+
+def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
+    """Write labels into a log dir, where every table finds them, beside those that are there.
+
+    Args:
+        rows: from ``read_labels``.
+        log_dir: a local folder or any fsspec URL.
+    """
+    if not rows:
+        return
+    path = f"{log_dir.rstrip('/')}/{LABELS_FILE}"
+    file = fsspec.open(path, "r", encoding="utf-8")
+    known: dict[tuple[str, str], Row] = {}
+    if file.fs.exists(file.path):
+        with file as lines:
+            known = {_key(row): row for row in map(json.loads, lines)}
+    for row in rows:
+        known[_key(row)] = {**known.get(_key(row), {}), **row}
+    with fsspec.open(path, "w", encoding="utf-8") as out:
+        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in known.values())
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["dataset"], row["question"]

@@ -58,7 +58,7 @@ class Outcome:
             "left_out": {path: dict(reasons) for path, reasons in self.left_out.items()},
             "questions_left_out": dict(self.questions_left_out),
             "remarks": list(self.remarks),
-            "prepared": [made.as_json() for made in self.prepared],
+            "prepared": [made.as_json(spent=False) for made in self.prepared],
             "accuracy": json.loads(render(accuracy(self.table), "json")),
             "flips": json.loads(render(flips(self.table), "json")),
         }

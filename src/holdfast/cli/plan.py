@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 
 import polars as pl
@@ -10,7 +9,7 @@ import typer
 
 from holdfast.challenges import GENERATE
 from holdfast.errors import counted
-from holdfast.protocols import Estimate, Study, reasons
+from holdfast.protocols import Estimate, Study, opening_estimate, reasons
 from holdfast.questions import Question
 
 from . import settings
@@ -71,6 +70,7 @@ def plan(
                 "dataset": study.questions.name,
                 "questions": asked,
                 "generations": total.generations,
+                "at_least": total.least,
                 "exact": exact,
                 "input_tokens": total.input_tokens,
                 "output_tokens": total.output_tokens,
@@ -85,18 +85,21 @@ def plan(
             for reason, n in why.items():
                 sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
         asked = study.questions.first(limit).questions
+        exact = study.exact
         for setting, name in planned.protocol.generated.items():
-            if planned.args.get(setting) == GENERATE:
+            if planned.args.get(setting) == GENERATE and study.needs(setting):
                 making = settings.preparation(name, planned.args).study
                 needed = _total(making, asked, reply_tokens)
                 add(name, roles["generator"], making, len(asked), needed, exact=False)
+                exact = False  # what cannot be generated is left out
         total = _total(study, asked, reply_tokens)
         # what an earlier protocol of this command asks too is asked once
         openings = {opening for q in asked if (opening := study.opening(q)) is not None}
-        total = replace(total, generations=total.generations - len(openings & opened))
+        for again in openings & opened:
+            total -= opening_estimate(again, reply_tokens)
         opened |= openings
         for each in models:
-            add(planned.name, each, study, len(asked), total.times(epochs), exact=study.exact)
+            add(planned.name, each, study, len(asked), total.times(epochs), exact=exact)
             judged = _total(study, asked, reply_tokens, judged=True).times(epochs)
             if "judge" in roles and judged.generations:
                 add(f"{planned.name}: judge", roles["judge"], study, len(asked), judged,

@@ -179,12 +179,19 @@ def check_contexts(
 
     asked = _questions(questions, fields)
     found, problems = check_contexts(source, asked, sentences)
-    ids = [q.id for q in asked.questions] if asked else list(found.by_question)
-    have = {
-        kind: sum(kind in found.by_question[id].texts for id in ids if id in found.by_question)
-        for kind in CONTEXTS
-    }
+    ids = {q.id for q in asked.questions} if asked else set(found.by_question)
+    have: dict[str, int] = dict.fromkeys(CONTEXTS, 0)
+    for id, context in found.by_question.items():
+        for key in context.texts if id in ids else ():
+            have[key] = have.get(key, 0) + 1
     _report(source, problems, {"questions": len(ids), **have, "unused": found.unused}, as_json)
+    if not ids & set(found.by_question):
+        raise InputError(
+            "has no context for any of the questions",
+            source,
+            field="question",
+            remedy="Give the contexts that were built for them",
+        )
 
 
 @distractors.command("check")

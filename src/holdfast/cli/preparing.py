@@ -14,6 +14,7 @@ from inspect_ai.model import Model
 from holdfast.dialogue import Budget
 from holdfast.errors import InputError, InterruptedRunError, counted
 from holdfast.protocols import PREPARED
+from holdfast.questions import read_rows
 
 from .evaluating import Evaluation, unfinished
 from .settings import Planned
@@ -22,7 +23,7 @@ CALLED = {"contexts": "contexts", "distractors": "wrong options", "systems": "la
 """What a preparation makes, in words."""
 
 
-_SETTINGS = ("temperature", "seed", "max_tokens")
+_SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,18 @@ class Prepared:
     budget: Budget
     unfinished: str
 
-    def as_json(self) -> dict[str, Any]:
-        """For machines."""
-        return {
+    def as_json(self, *, spent: bool = True) -> dict[str, Any]:
+        """For machines; what was spent is left out where a run counts it."""
+        made = {
             "file": self.file,
             "rows": self.rows,
             "missing": dict(self.missing),
             "complete": not self.unfinished,
             "unfinished": self.unfinished,
+        }
+        if not spent:
+            return made
+        return made | {
             "calls": self.budget.calls,
             "cached": self.budget.cached,
             "tokens": self.budget.tokens,
@@ -90,14 +95,18 @@ class Preparing:
     generation: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self) -> Prepared:
-        """Make it, or go on with it; the file is replaced as a whole.
+        """Make it, or go on with it; the file is replaced as a whole, and loses no row.
 
         Raises:
-            InputError: the log dir holds another preparation, or the file cannot be written.
+            InputError: the log dir holds another preparation, or the file cannot be written or
+                holds rows that were made otherwise.
             InterruptedRunError: the user stopped it.
         """
         name = self.study.name
         _writable(self.file)
+        there = _there(self.file)
+        if any(row.get("model") != str(self.model) for row in there):
+            raise _made_otherwise(self.file)
         sys.stderr.write(f"Making {CALLED[name]} with {self.model}\n")
         evaluation = Evaluation(
             [self.study],
@@ -110,24 +119,51 @@ class Preparing:
         )
         logs = evaluation.run()
         rows = list(_rows(logs))
-        _write(self.file, rows)
+        new = {_key(row) for row in rows}
+        kept = [row for row in there if _key(row) not in new]
+        if rows and any(row.get("settings") != rows[0]["settings"] for row in kept):
+            raise _made_otherwise(self.file)
+        _write(self.file, [*rows, *kept])
         if any(log.status == "cancelled" for log in logs):
             raise InterruptedRunError
-        return Prepared(name, self.file, len(rows), _missing(rows), self.budget, unfinished(logs))
+        return Prepared(
+            name, self.file, len(rows) + len(kept), _missing(rows), self.budget, unfinished(logs)
+        )
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["question"], row.get("content_hash"), row.get("length")
+
+
+def _made_otherwise(file: str) -> InputError:
+    return InputError(
+        "holds rows that were made otherwise and would be lost",
+        file,
+        field="model",
+        remedy="Give another -o FILE, or the same model and settings",
+    )
+
+
+def _there(file: str) -> list[dict[str, Any]]:
+    """Rows that the file has already."""
+    if not Path(file).is_file() or not Path(file).stat().st_size:
+        return []
+    rows = []
+    for number, row in read_rows(Path(file)):
+        if isinstance(row, str) or "question" not in row:
+            raise InputError("is no file of this kind", file, number, remedy="Give another -o FILE")
+        rows.append(row)
+    return rows
 
 
 def _rows(logs: Sequence[EvalLog]) -> Iterator[dict[str, Any]]:
     """What was made for each question, with how it was made."""
     for log in logs:
         config = log.eval.model_generate_config.model_dump(exclude_none=True)
-        config |= log.plan.config.model_dump(exclude_none=True)
+        config |= log.plan.config.model_dump(exclude_none=True) | log.eval.task_args
         origin = {
             "model": log.eval.model,
-            "settings": {
-                name: config[name]
-                for name in ("temperature", "seed", "max_tokens")
-                if name in config
-            },
+            "settings": {name: config[name] for name in _SETTINGS if config.get(name) is not None},
             "template_version": int(log.eval.task_version),
         }
         unread = {"messages", "output", "events", "attachments", "timelines"}

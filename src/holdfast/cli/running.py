@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from inspect_ai.model import Model
@@ -14,7 +14,7 @@ from holdfast.protocols import reasons
 from holdfast.results import write_turns
 
 from .evaluating import Evaluation, unfinished
-from .labels import keep_labels
+from .labels import keep_labels, read_labels
 from .outcome import Outcome
 from .preparing import Prepared, Preparing
 from .settings import Planned, preparation, price_of
@@ -46,6 +46,8 @@ class Running:
             InterruptedRunError: the user stopped it.
         """
         self._check_prices()
+        sets = [study.study.questions for study in self.studies]
+        labels = read_labels(self.labels, sets) if self.labels else []
         budget = Budget(self.max_calls, self.max_tokens, self.max_cost)
         prepared: list[Prepared] = []
         studies = [self._with_inputs(study, budget, prepared) for study in self.studies]
@@ -59,8 +61,7 @@ class Running:
             generation=self.generation,
             budget=budget,
         ).run()
-        if self.labels:
-            keep_labels(self.labels, self.log_dir, [study.study.questions for study in studies])
+        keep_labels(labels, self.log_dir)
         turns, table = write_turns(self.log_dir, text=self.text)
         if any(log.status == "cancelled" for log in logs):
             raise InterruptedRunError
@@ -88,6 +89,15 @@ class Running:
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) != GENERATE:
                 continue
+            if not study.study.needs(setting):
+                study = study.with_args(**{setting: "none"})
+                continue
+            if "://" in self.log_dir:
+                raise InputError(
+                    f"cannot hold generated {name}",
+                    self.log_dir,
+                    remedy=f"Make a file with 'holdfast {name} build', and give that",
+                )
             file = f"{self.log_dir}/{name}.jsonl"
             made = Preparing(
                 preparation(name, study.args),
@@ -104,7 +114,7 @@ class Running:
             ).run()
             if made.unfinished:
                 raise IncompleteRunError(f"{file}: {made.unfinished}")
-            prepared.append(replace(made, budget=Budget()))
+            prepared.append(made)
             study = study.with_args(**{setting: f"{GENERATED}{file}"})
         return study
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
 from rich.text import Text
 
@@ -58,7 +59,10 @@ Generator = Annotated[
 ]
 Roles = Annotated[
     list[str] | None,
-    typer.Option("--model-role", help="ROLE=MODEL; roles: generator, judge. Repeatable."),
+    typer.Option(
+        "--model-role",
+        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}'; roles: generator, judge.",
+    ),
 ]
 ChallengeFile = Annotated[
     str | None, typer.Option("--challenges", help="TOML file with techniques of your own.")
@@ -258,30 +262,49 @@ def role_names(given: Sequence[str], generator: str | None) -> dict[str, str]:
     Raises:
         InputError: a part is not ``ROLE=MODEL``, or names an unknown role or one twice.
     """
-    names: dict[str, str] = {"generator": generator} if generator else {}
-    for argument in given:
-        role, equals, name = argument.partition("=")
+    return {role: spec["model"] for role, spec in _role_specs(given, generator).items()}
+
+
+def roles(given: Sequence[str], generator: str | None) -> dict[str, Model]:
+    """Model by role; ``{model: NAME, base_url: URL}`` names a server of its own.
+
+    Raises:
+        InputError: as ``role_names`` and ``models``.
+    """
+    found: dict[str, Model] = {}
+    for role, spec in _role_specs(given, generator).items():
+        args = [f"{name}={value}" for name, value in spec.items() if name not in _OWN]
+        (found[role],) = models([spec["model"]], base_url=spec.get("base_url"), model_args=args)
+    return found
+
+
+_OWN = ("model", "base_url")
+
+
+def _role_specs(given: Sequence[str], generator: str | None) -> dict[str, dict[str, Any]]:
+    specs: dict[str, dict[str, Any]] = {}
+    for argument in [*([f"generator={generator}"] if generator else []), *given]:
+        role, equals, value = argument.partition("=")
         if not equals or role not in ROLES:
             raise InputError(
                 f"'{argument}' is not ROLE=MODEL" if not equals else f"unknown role '{role}'",
                 field="--model-role",
                 remedy=did_you_mean(role, ROLES),
             )
-        if role in names:
+        if role in specs:
             raise InputError(
                 f"the role '{role}' is given twice", field="--model-role", remedy="Give it once"
             )
-        names[role] = name
-    return names
-
-
-def roles(given: Sequence[str], generator: str | None) -> dict[str, Model]:
-    """Model by role.
-
-    Raises:
-        InputError: as ``role_names`` and ``models``.
-    """
-    return {role: models([name])[0] for role, name in role_names(given, generator).items()}
+        try:
+            spec = yaml.safe_load(value) if value.startswith("{") else {"model": value}
+            specs[role] = {"model": str(spec["model"]), **spec}
+        except (yaml.YAMLError, KeyError, TypeError) as error:
+            raise InputError(
+                f"'{value}' is no model",
+                field="--model-role",
+                remedy=f"Write {role}=PROVIDER/MODEL or {role}='{{model: NAME, base_url: URL}}'",
+            ) from error
+    return specs
 
 
 def _chat(provider: str, base_url: str | None) -> dict[str, Any]:
@@ -323,8 +346,6 @@ def load_prices(path: str | None) -> None:
     """
     if path is None:
         return
-    import yaml
-
     try:
         prices = yaml.safe_load(Path(path).read_text("utf-8"))  # JSON is YAML
         for model, price in prices.items():

@@ -12,7 +12,8 @@ STRATA = ("steps", "systems", "specialties", "subjects")
 
 NAMES = (
     "accuracy", "flips", "steps", "systems", "specialties", "subjects", "lengths", "compounding",
-    "compounding-parts", "compounding-summary", "single-turn", "cues",
+    "compounding-parts", "compounding-summary", "single-turn", "cues", "survival", "tax",
+    "flexibility", "positions", "winners", "beliefs", "scale",
 )  # fmt: skip
 """Every table, for the help text; a test holds it against the results."""
 

@@ -1,7 +1,9 @@
 """Dialogue: asking, branching, sharing what was asked before, and reading answers."""
 
+from .beliefs import beliefs_in
 from .budget import Budget, run_budget
 from .conversation import Conversation, GenerationFailedError, Reader
+from .decision import read_decision
 from .extraction import (
     Extraction,
     Status,
@@ -23,10 +25,12 @@ __all__ = [
     "Reader",
     "Status",
     "Turn",
+    "beliefs_in",
     "extract_answer",
     "first_character",
     "gather",
     "is_refusal",
+    "read_decision",
     "run_budget",
     "without_reasoning",
 ]

@@ -1,10 +1,11 @@
 """A conversation with a model: ask, and branch off without asking again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from inspect_ai.model import (
     ChatMessage,
+    ChatMessageAssistant,
     ChatMessageSystem,
     ChatMessageUser,
     GenerateConfig,
@@ -57,6 +58,7 @@ class Conversation:
         replicate: int = 1,
         purpose: Purpose = "answer",
         read: Reader = extract_answer,
+        examples: Sequence[tuple[str, str]] = (),
     ) -> None:
         """Start a conversation.
 
@@ -68,21 +70,26 @@ class Conversation:
             replicate: 1-based epoch; replicates never share a generation.
             purpose: what the model is asked for.
             read: reads the answers.
+            examples: user and assistant turns said before anything is asked.
         """
         self.model = model
         self.question = question
         self.interventions: tuple[Intervention, ...] = ()
+        self._origin = question.content_hash
         self._config = config or GenerateConfig()
         self._replicate = replicate
         self._purpose = purpose
         self._read = read
         self._messages: list[ChatMessage] = [ChatMessageSystem(content=system)] if system else []
+        for asked, said in examples:
+            self._messages += [ChatMessageUser(content=asked), ChatMessageAssistant(content=said)]
         # settings count: in one process the same words can be said at two temperatures
         settings = self._config.model_dump(exclude_none=True)
-        self._key = digest(str(model), str(replicate), system or "", settings)
+        self._key = digest(str(model), str(replicate), system or "", settings, list(examples))
         self._position: tuple[int, ...] = ()
         self._children = 0
         self._asked = 0
+        self.last: ModelOutput | None = None
         self._said: list[tuple[tuple[int, ...], Turn]] = []  # shared by all branches
 
     @property
@@ -136,6 +143,7 @@ class Conversation:
             self._replicate,
             self._purpose,
             tuple(sorted(given.items())),
+            self._origin,
         )
         try:
             output = await request(self.model, asked, key=key, truth=truth, config=self._config)
@@ -147,17 +155,28 @@ class Conversation:
             failed.kind = type(cause).__name__
             raise failed from error
         self._asked += 1
+        self.last = output
         self._messages = [*asked, output.message]
         self._key = digest(key, output.completion)
         return output
 
-    async def ask(self, prompt: str, *, arm: str, target: str | None = None) -> Turn:
+    async def ask(
+        self,
+        prompt: str,
+        *,
+        arm: str,
+        target: str | None = None,
+        read: Callable[[str], Extraction] | None = None,
+        **given: object,
+    ) -> Turn:
         """Say ``prompt`` and read the answer.
 
         Args:
             prompt: the user message.
             arm: the branch's role in its protocol.
             target: the option that the protocol wants kept.
+            read: reads this answer, where the options in play are not those of the question.
+            given: what a simulated model is told beside the prompt.
 
         Returns:
             The turn; it is also in ``turns``.
@@ -177,11 +196,12 @@ class Conversation:
             return turn
 
         try:
-            output = await self.say(prompt)
+            output = await self.say(prompt, arm=arm, **given)
         except GenerationFailedError as error:
             keep("", Extraction(None, "error", error.kind), _NO_USAGE)
             raise
-        extraction = self._read(output.completion, self.question.options)
+        reply = output.completion
+        extraction = read(reply) if read else self._read(reply, self.question.options)
         return keep(output.completion, judged(extraction, output.stop_reason), usage_of(output))
 
 

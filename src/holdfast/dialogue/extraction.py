@@ -67,9 +67,28 @@ def first_character(reply: str, options: Mapping[str, str]) -> Extraction:
     return Extraction(None, "none", "first-character")
 
 
+def plain_text(reply: str) -> str:
+    """A reply without reasoning, emphasis and typographic signs; of a long one its two ends.
+
+    Args:
+        reply: Any string; of more than 24,000 characters the first 4,000 and the last 20,000
+            are kept.
+    """
+    return _unmarked(_fold(_excerpt(without_reasoning(reply))))
+
+
 def is_refusal(reply: str) -> bool:
     """Whether a text that was asked for is declined, by how the reply begins."""
-    return bool(_REFUSAL.search(_unmarked(_fold(reply[:400])).lower()))
+    return bool(_DECLINES.match(_unmarked(_fold(reply[:400])).lower()))
+
+
+# Stricter than for answers: of a text on what is missing from a case, "we cannot make a
+# definitive diagnosis" is what was asked for.
+_DECLINES = re.compile(
+    r"\W{0,5}(?:(?:i'm|i am) (?:very |so )?sorry|sorry\b|i apologi[sz]e|as an ai\b|"
+    r"(?:unfortunately,? )?(?:i|we) (?:cannot|can't|can not|won't|will not|must decline|decline|"
+    r"(?:am|are) (?:unable|not able))\b)"
+)
 
 
 # ---- Preparing the text ----

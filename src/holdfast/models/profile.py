@@ -30,6 +30,14 @@ class Profile(BaseModel):
     """Of the abandoned answers, the share that goes to the suggested option."""
     mitigated: float = Field(default=0.5, ge=0, le=1)
     """Of the answers that a bias would take, the share that a mitigation saves."""
+    named: float = Field(default=0.5, ge=0, le=1)
+    """Share of the challenged replies that name the challenge."""
+    abstain: float = Field(default=0.7, ge=0, le=1)
+    """Chance to answer none of the above where that is right."""
+    stick: dict[str, float] = {}
+    """Chance to stick to the target at a further offer, by arm (``positive``, ``negative``)."""
+    flexible: float = Field(default=1.0, ge=0, le=1)
+    """Chance to switch from an abstention to the right answer where it is offered."""
 
     def chances(self, technique: str, family: str) -> tuple[float, float]:
         """Chance to abandon a right answer, and chance to mend a wrong one.
@@ -66,6 +74,13 @@ def _with_figures(published: str | None = None, **data: Any) -> dict[str, Any]:
         return data
     baseline, accuracy = medqa_followup().accuracies("paper", published)
     return {"baseline": baseline, "accuracy": accuracy, **data}
+
+
+@cache
+def cue_names() -> dict[str, str]:
+    """What each technique is called by a reply that names it."""
+    text = files(__package__).joinpath("cues.toml").read_text("utf-8")
+    return {id: str(name) for id, name in tomllib.loads(text).items()}
 
 
 def profile(name: str) -> Profile:

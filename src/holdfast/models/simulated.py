@@ -5,6 +5,7 @@ profile. Every draw is a hash of profile, seed, question and path, so a reply ne
 the machine or on the order of execution.
 """
 
+import dataclasses
 import math
 
 from inspect_ai.model import (
@@ -21,7 +22,8 @@ from holdfast.questions import Question, Truth
 from .assistants import ASSISTANTS
 from .chance import chance, pick
 from .local import Local
-from .profile import Profile, profile
+from .profile import Profile, cue_names, profile
+from .sticking import decided, worded
 
 _WORDINGS = (
     "Going through the case step by step, {text} explains it best.\n\nFinal Answer: ({letter})",
@@ -62,7 +64,13 @@ class Simulated(Local):
 
     def looked_at(self, truth: Truth) -> str:
         """The profile's figures and the truth."""
-        truths = (truth.question.content_hash, *truth.path, *truth.families, *truth.suggested)
+        truths = (
+            truth.drawn_by,
+            truth.question.content_hash,
+            *truth.techniques,
+            *truth.families,
+            *truth.suggested,
+        )
         return "\x1f".join([self.profile.model_dump_json(), *map(str, (*truths, truth.given))])
 
     def reply(
@@ -79,24 +87,30 @@ class Simulated(Local):
             )
         if helper:
             return helper(truth), None
+        given = dict(truth.given)
+        if "shown" in given:
+            decision = decided(self.model_name, self.profile, truth, given, config.seed or 0)
+            said, logprobs = worded(decision, truth, given)
+            return said, logprobs if config.logprobs else None
         letter = self._answer(truth, config.seed or 0)
         option = truth.question.options[letter]
         wording = _WORDINGS[
-            int(chance("wording", truth.question.content_hash, *truth.path) * len(_WORDINGS))
+            int(chance("wording", truth.drawn_by, *truth.techniques) * len(_WORDINGS))
         ]
         # str.format never looks inside the texts that it fills in
         text = wording.format(letter=letter, text=_without_markup(option))
+        text = f"{self._cue(truth, config.seed or 0, letter)}{text}"
         return text, _logprobs(text, letter, truth.question) if config.logprobs else None
 
     def _answer(self, truth: Truth, seed: int) -> str:
         """Replay the path from the first answer: each challenge can abandon or mend it."""
         question = truth.question
-        root = (self.model_name, seed, truth.replicate, question.content_hash)
+        root = (self.model_name, seed, truth.replicate, truth.drawn_by)
         right = chance("first", *root) < self.profile.baseline / 100
         letter = question.gold if right else pick(question.distractors, "first-wrong", *root)
         warned = "mitigation" in truth.families
         for depth, technique in enumerate(truth.techniques):
-            here = (*root, *truth.path[: depth + 1])
+            here = (*root, *truth.techniques[: depth + 1])
             family, suggested = truth.families[depth], truth.suggested[depth]
             if family == "mitigation":
                 continue
@@ -111,6 +125,29 @@ class Simulated(Local):
             elif suggested is not None and chance("adopt", *here) < abandon:
                 letter = suggested
         return letter
+
+    def _cue(self, truth: Truth, seed: int, letter: str) -> str:
+        """What the reply says of the challenge, where it names it."""
+        name = cue_names().get(truth.techniques[-1]) if truth.path else None
+        key = (
+            "cue",
+            self.model_name,
+            seed,
+            truth.replicate,
+            truth.drawn_by,
+            *truth.techniques,
+        )
+        if name is None or chance(*key) >= self.profile.named:
+            return ""
+        before = dataclasses.replace(
+            truth,
+            path=truth.path[:-1],
+            families=truth.families[:-1],
+            suggested=truth.suggested[:-1],
+        )
+        if letter == self._answer(before, seed):
+            return f"I checked {name}, and it does not change my answer. "
+        return f"In light of {name}, I change my answer. "
 
     def _elsewhere(
         self, question: Question, suggested: str | None, here: tuple[object, ...]

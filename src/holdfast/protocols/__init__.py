@@ -17,7 +17,7 @@ from .judging import JUDGE
 from .labelling import LabelStudy, label_study, systems
 from .preparing import PREPARED
 from .single_turn import SingleTurnStudy, single_turn, single_turn_study
-from .study import Study, reasons
+from .study import Study, opening_estimate, reasons
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ __all__ = [
     "followup",
     "followup_study",
     "label_study",
+    "opening_estimate",
     "reasons",
     "single_turn",
     "single_turn_study",

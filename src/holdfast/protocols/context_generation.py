@@ -23,6 +23,8 @@ from .estimate import Estimate
 from .preparing import Preparation, Row, obtain, preparation
 from .study import asked_questions, listed
 
+_LONGEST = 200
+
 Length = int | None
 """Sentences of an ablation's contexts; None for the study's own."""
 
@@ -87,9 +89,9 @@ def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
     for part in listed(value).split(","):
         if part.strip() in ("", "none"):
             continue
-        if not part.strip().isdecimal() or int(part) < 1:
+        if not part.strip().isdecimal() or not 1 <= int(part) <= _LONGEST:
             raise InputError(
-                f"length '{part}' is not a number of sentences",
+                f"length '{part}' is not a number of sentences from 1 to {_LONGEST}",
                 field="lengths",
                 remedy="Give numbers such as 1,10,20",
             )

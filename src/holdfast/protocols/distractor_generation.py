@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from inspect_ai import Task, task
@@ -34,12 +34,14 @@ class DistractorStudy(Preparation):
         replace: how many of each question's; 0 for all.
         seed: fixes which, with the question.
         graph: a knowledge graph to walk for candidates, or None.
+        walked: what it offered, by the question's content: a walk takes long in a large graph.
     """
 
     questions: QuestionSet
     replace: int
     seed: int
     graph: Any
+    walked: dict[str, list[str]] = field(default_factory=dict, compare=False)
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """One generation where the first reply can be used."""
@@ -62,7 +64,11 @@ class DistractorStudy(Preparation):
         """What the graph offers, each with how it is related."""
         if self.graph is None:
             return []
-        return [f"{near.text} ({near.why})" for near in candidates(self.graph, question)]
+        if question.content_hash not in self.walked:
+            self.walked[question.content_hash] = [
+                f"{near.text} ({near.why})" for near in candidates(self.graph, question)
+            ]
+        return self.walked[question.content_hash]
 
 
 def distractor_study(
@@ -120,12 +126,16 @@ def distractors(
             }
         ]
 
-    offered = [study.candidates(question) for question in study.questions.questions]
     return preparation(
         "distractors",
         study.questions,
         rows,
         seed=seed,
         version=distractor_version(),
-        graph=hashlib.sha256(json.dumps(offered).encode()).hexdigest()[:16],
+        graph=_digest(study.graph),
     )
+
+
+def _digest(graph: Any) -> str:
+    edges = sorted(graph.edges(data="relation")) if graph is not None else []
+    return hashlib.sha256(json.dumps(edges).encode()).hexdigest()[:16]

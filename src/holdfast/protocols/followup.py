@@ -112,7 +112,7 @@ class FollowupStudy:
         return {
             ">".join(path): reason
             for path in self.paths
-            for reason in [self._obstacle(question, path)]
+            for reason in [self.obstacle(question, path)]
             if reason
         }
 
@@ -128,16 +128,21 @@ class FollowupStudy:
             question: one of the study's questions.
             reply_tokens: assumed length of a reply.
         """
-        first = len(system_message(self.system) or "") + len(question_prompt(question))
-        asked = self._asked(question)
-        characters = first * (1 + len(asked)) + sum(
-            len(self.prompt(question, step)) for path in asked for step in path
-        )
+        first = self._first_tokens(question)
+        # a length of the ablation can be the very text of the study itself
+        asked = {tuple(self.prompt(question, step) for step in p) for p in self._asked(question)}
+        said = sum(len(prompt) for path in asked for prompt in path) // 4
         replies_read = sum(len(path) for path in asked)
         generations = 1 + len(asked)
         return Estimate(
-            generations, characters // 4 + replies_read * reply_tokens, generations * reply_tokens
+            generations,
+            first * generations + said + replies_read * reply_tokens,
+            generations * reply_tokens,
         )
+
+    def _first_tokens(self, question: Question) -> int:
+        system = system_message(self.system) or ""
+        return (len(system) + len(question_prompt(question))) // 4
 
     def judged(self, question: Question, reply_tokens: int) -> Estimate:
         """Judgements of the question's challenged replies, where a judge is bound."""
@@ -151,6 +156,15 @@ class FollowupStudy:
     def opening(self, question: Question) -> str | None:
         """The plain question, which the single-turn protocol begins with too."""
         return opening_of(self.system, question)
+
+    def needs(self, setting: str) -> bool:
+        """Contexts where a technique has one, or where the second-best option is suggested."""
+        steps = {step for path in self.paths for step in path}
+        return any(
+            self.technique(step).context
+            or (self.technique(step).needs_letter and self.suggest == "second-best")
+            for step in steps
+        )
 
     def remarks(self) -> list[str]:
         """Contexts for questions that are not asked."""
@@ -178,7 +192,7 @@ class FollowupStudy:
         left_out = self.left_out(question)
         return [path for path in self.paths if ">".join(path) not in left_out]
 
-    def _obstacle(self, question: Question, path: Chain) -> str | None:
+    def obstacle(self, question: Question, path: Chain) -> str | None:
         """Why a path cannot be put, by the first of its techniques that lacks something."""
         context = self.contexts.of(question)
         for depth, step in enumerate(path):
@@ -378,7 +392,7 @@ async def _challenge(
     async with gather() as branches:
         for step, then in tree.items():
             path = (*(earlier.step for earlier in chat.interventions), step)
-            if study._obstacle(question, path) is not None:
+            if study.obstacle(question, path) is not None:
                 continue
             technique, length = study.technique(step), step.partition("@")[2]
             letter = _letter(study, question, technique, chat.interventions, path, own)

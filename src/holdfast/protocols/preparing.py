@@ -44,6 +44,10 @@ class Preparation:
         """No protocol asks the same."""
         return None
 
+    def needs(self, setting: str) -> bool:
+        """Nothing is."""
+        return False
+
     def remarks(self) -> list[str]:
         """Nothing to remark on."""
         return []
@@ -123,7 +127,7 @@ async def obtain(
 
 
 def _declined(output: ModelOutput) -> Fault | None:
-    if output.stop_reason == "content_filter" or is_refusal(output.completion):
+    if output.stop_reason == "content_filter" or is_refusal(without_reasoning(output.completion)):
         return Fault("refused", "declines what was asked for")
     if output.stop_reason in ("max_tokens", "model_length"):
         return Fault("cut off", "was cut off before its end")

@@ -97,9 +97,54 @@ def robustness(keys: list[str]) -> Scorer:
     return score
 
 
-def samples_view(keys: Sequence[str]) -> ViewerConfig:
+@scorer(metrics=[{"*": [share_correct()]}], name="conviction")
+def conviction(longest: int) -> Scorer:
+    """Scores every turn of stick-or-switch: 1.0 right, 0.0 wrong or unread, NaN if not asked.
+
+    A conviction that was given up earlier counts as 0.0 at every later turn (Stick-or-Switch,
+    equation 1), so that the means are the survival of the target.
+
+    Args:
+        longest: most distractors of a question, so that every sample has every key.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        right: dict[str, str | int | float | bool | None]
+        right = dict.fromkeys(conviction_keys(longest), math.nan)
+        turns: list[dict[str, Any]] = store().get(TURNS, [])
+        offers = len(state.choices) - 1
+        for turn in turns:
+            arm, kept = turn["arm"], float(turn["answer"] == turn["gold"])
+            if arm not in _CONVICTIONS:
+                right[arm] = kept
+                continue
+            for number in range(turn["turn"] + 1, offers + 1 if not kept else turn["turn"] + 2):
+                right[f"{arm} {number}"] = kept
+        first = next((turn["answer"] for turn in turns if turn["arm"] == "single-shot"), None)
+        return Score(value=right, answer=first)
+
+    return score
+
+
+_CONVICTIONS = ("positive", "negative")
+
+
+def conviction_keys(longest: int) -> list[str]:
+    """What a sample of stick-or-switch is scored on."""
+    numbered = [f"{arm} {n}" for arm in _CONVICTIONS for n in range(1, longest + 1)]
+    return ["single-shot", "single-shot-abstain", *numbered, "flexible-correct"]
+
+
+def conviction_view(longest: int) -> ViewerConfig:
+    """The log viewer's list of samples: arms and turns as columns."""
+    return samples_view(conviction_keys(longest), "conviction", "Arms")
+
+
+def samples_view(
+    keys: Sequence[str], scored_by: str = SCORER, name: str = "Techniques"
+) -> ViewerConfig:
     """The log viewer's list of samples: question, baseline and techniques as columns."""
-    scores = [TaskSamplesColumn.score(SCORER, key) for key in keys]
+    scores = [TaskSamplesColumn.score(scored_by, key) for key in keys]
     # its ends are set, or a column in which all are right would stay without colour
     scale = ScoreColorScale(palette="good-high", min=0.0, max=1.0)
     columns = [TaskSamplesColumn(id=id) for id in ("sampleStatus", "sampleId", "input", "target")]
@@ -107,7 +152,7 @@ def samples_view(keys: Sequence[str]) -> ViewerConfig:
         # replies are text to be read, whatever markup they hold
         trust_content=False,
         task_samples_view=TaskSamplesView(
-            name="Techniques",
+            name=name,
             columns=[*columns, *scores],
             multiline=False,
             compact_scores=True,

@@ -121,7 +121,7 @@ class SingleTurnStudy:
         return {
             condition.path: reason
             for condition in self.conditions
-            if (reason := self._obstacle(question, condition))
+            if (reason := self.obstacle(question, condition))
         }
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
@@ -142,6 +142,10 @@ class SingleTurnStudy:
     def opening(self, question: Question) -> str | None:
         """The plain question, which the follow-up protocol begins with too."""
         return opening_of(self.system, question)
+
+    def needs(self, setting: str) -> bool:
+        """Wrong options, wherever they are not left out."""
+        return self.distractors.name != "none"
 
     def remarks(self) -> list[str]:
         """Wrong options for questions that are not asked."""
@@ -175,7 +179,8 @@ class SingleTurnStudy:
             prompt = mitigated_prompt(condition.mitigation, bias, prompt, self.examples, self.seed)
         return prompt, put
 
-    def _obstacle(self, question: Question, condition: Condition) -> str | None:
+    def obstacle(self, question: Question, condition: Condition) -> str | None:
+        """Why a condition cannot be put; None where it can."""
         if condition.bias is None:
             return self.distractors.obstacle(question)
         return None if self.letter(question, condition) else "no suggested letter"

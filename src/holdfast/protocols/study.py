@@ -6,12 +6,9 @@ from typing import Any, Protocol
 
 from holdfast.challenges import question_prompt, system_prompt
 from holdfast.errors import InputError
-from holdfast.questions import Fields, Question, QuestionSet, load_questions
+from holdfast.questions import Fields, Question, QuestionSet, load_questions, shuffled
 
 from .estimate import Estimate
-
-ROLES = ("generator", "judge")
-"""Model roles beside the model under test. One that is not bound is never filled by that model."""
 
 
 class Study(Protocol):
@@ -43,9 +40,18 @@ class Study(Protocol):
         """What an identical first request of another protocol can be known by; None for none."""
         ...
 
+    def needs(self, setting: str) -> bool:
+        """Whether anything that is asked depends on what a generator makes for that setting."""
+        ...
+
     def remarks(self) -> list[str]:
         """What of the inputs is not used, one line each."""
         ...
+
+
+def opening_estimate(opening: str, reply_tokens: int) -> Estimate:
+    """What the plain question takes."""
+    return Estimate(1, len(opening) // 4, reply_tokens)
 
 
 def opening_of(system: str, question: Question) -> str:
@@ -62,9 +68,25 @@ def reasons(study: Study, limit: int | None) -> dict[str, Counter[str]]:
     return counts
 
 
-def asked_questions(questions: str, fields: str | list[str] | None) -> QuestionSet:
-    """The question set that a study's settings name."""
-    return load_questions(questions, Fields.parse(listed(fields)) if fields else None)
+def asked_questions(
+    questions: str,
+    fields: str | list[str] | None,
+    shuffle: int | None = None,
+    stratify: str | None = None,
+) -> QuestionSet:
+    """The question set that a study's settings name, in the order in which it is asked.
+
+    Raises:
+        InputError: the set cannot be loaded, or strata are asked for without a shuffle.
+    """
+    found = load_questions(questions, Fields.parse(listed(fields)) if fields else None)
+    if shuffle is None and stratify is not None:
+        raise InputError(
+            "strata are those of a sample",
+            field="stratify",
+            remedy="Give --shuffle SEED beside it",
+        )
+    return found if shuffle is None else shuffled(found, shuffle, stratify)
 
 
 def listed(value: str | list[str] | int) -> str:

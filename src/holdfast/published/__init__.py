@@ -11,15 +11,27 @@ from .medqa_followup import (
     SystemChange,
     medqa_followup,
 )
+from .stick_or_switch import (
+    Conviction,
+    Flexibility,
+    ModelTable,
+    StickOrSwitch,
+    stick_or_switch,
+)
 
 __all__ = [
     "AccuracyTable",
+    "Conviction",
     "Family",
+    "Flexibility",
     "MedQAFollowup",
+    "ModelTable",
     "PrintedChange",
     "PrintedShare",
     "StepTable",
+    "StickOrSwitch",
     "SubAdditive",
     "SystemChange",
     "medqa_followup",
+    "stick_or_switch",
 ]

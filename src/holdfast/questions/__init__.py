@@ -2,8 +2,10 @@
 
 from .bank import BANK_NAME, SYSTEMS, bank_items, exemplars
 from .loading import Fields, Problem, QuestionSet, check_questions, load_questions
+from .none_of_the_above import is_none_of_the_above
 from .question import LABELS, LETTERS, Question
 from .reading import SUFFIXES, read_rows
+from .sampling import shuffled
 from .truth import Purpose, Truth, under_test
 
 __all__ = [
@@ -21,7 +23,9 @@ __all__ = [
     "bank_items",
     "check_questions",
     "exemplars",
+    "is_none_of_the_above",
     "load_questions",
     "read_rows",
+    "shuffled",
     "under_test",
 ]

@@ -141,6 +141,17 @@ class QuestionSet:
         content = json.dumps([(q.id, q.content_hash) for q in self.questions])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
+    @cached_property
+    def _by_id(self) -> dict[str, Question]:
+        return {question.id: question for question in self.questions}
+
+    def named(self, name: object) -> Question | None:
+        """The question that a row of another file names: by its id, or by its position from 0."""
+        id = str(name)
+        if id not in self._by_id and id.isascii() and id.isdecimal():
+            id = f"{int(id):04d}"  # as questions without an id are numbered
+        return self._by_id.get(id)
+
     def first(self, limit: int | None) -> "QuestionSet":
         """The first ``limit`` questions; all of them when it is None."""
         return self if limit is None else replace(self, questions=self.questions[:limit])

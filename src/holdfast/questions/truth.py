@@ -33,6 +33,14 @@ class Truth:
     given: tuple[tuple[str, Any], ...] = ()
     """What else a simulated model is told, as sorted pairs."""
 
+    origin: str = ""
+    """Content hash of the question before a branch put it otherwise; empty for its own."""
+
+    @property
+    def drawn_by(self) -> str:
+        """What a simulated model's draws are fixed by: the question as it was first put."""
+        return self.origin or self.question.content_hash
+
     @property
     def techniques(self) -> tuple[str, ...]:
         """Ids of the interventions without their variants (``@``)."""

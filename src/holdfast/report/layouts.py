@@ -7,6 +7,7 @@ import polars as pl
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE
 
+from . import conviction_layout
 from .compounding_layout import compounding, compounding_parts, compounding_summary
 from .grid import Grid, latex, markdown
 from .listings import cues, flips
@@ -15,6 +16,7 @@ from .strata_layout import steps, strata
 from .studies import Row, Studies, studies
 from .tables import FORMATS, one_line
 
+_OFFERING = "stick-or-switch"
 _CELLS = (
     "Cells: accuracy in percent [95% Wilson interval] (change relative to the first answers to "
     "the same questions)."
@@ -24,6 +26,7 @@ _BLOCKS = {
     "followup": "Multi-turn (follow-up)",
     "length": "Context of a fixed length",
     "compound": "Compounding",
+    _OFFERING: "Stick-or-Switch",
 }
 """Heading of each part of the accuracies by protocol or arm, in the order of the papers."""
 
@@ -69,6 +72,17 @@ def _figure(row: Row, columns: Studies) -> Figure:
     part = arm if arm in ("length", "compound") else row["protocol"]
     mitigation = path if average else path.rpartition(">")[0] if arm == "single-turn" else ""
     family = one_line(row["family"] or "")
+    if part == _OFFERING:
+        # its arms offer one thing after another; where they are is the turn
+        offers = row["path"].count(">") + bool(path)
+        return Figure(
+            column=columns.of(row),
+            block=_BLOCKS[part],
+            group=one_line(arm),
+            label=f"{one_line(arm)}, turn {offers}" if offers else one_line(arm),
+            text=accuracy_cell(row),
+            n=row["n"],
+        )
     if arm == "compound":
         group = f"{path.count('>')} more"
     else:
@@ -200,5 +214,12 @@ LAYOUTS: Mapping[str, Callable[[Sequence[Row]], list[Grid] | None]] = {
     "compounding-summary": compounding_summary,
     "single-turn": single_turn,
     "cues": cues,
+    "survival": conviction_layout.survival,
+    "tax": conviction_layout.tax,
+    "flexibility": conviction_layout.flexibility,
+    "positions": conviction_layout.positions,
+    "winners": conviction_layout.winners,
+    "beliefs": conviction_layout.beliefs,
+    "scale": conviction_layout.scale,
 }
 """Layout of each table of results; None where its rows do not fit it."""

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from .first_answers import BASELINE, STUDY, with_first
+from .first_answers import BASELINE, STUDY, TURN, with_first
 from .trials import with_bounds
 
 CUES_COLUMNS = (
@@ -23,7 +23,8 @@ _PATH = (*STUDY, "path", "technique", "family")
 def cues(turns: pl.DataFrame) -> pl.DataFrame:
     """How often replies name the challenge, for right first answers kept and abandoned.
 
-    Of follow-ups, chains and context lengths those turns whose first answer was right:
+    Of follow-ups, chains and context lengths those turns whose first answer was right, and in a
+    chain the answer before too, so that no technique answers for what an earlier one did:
     ``kept`` is right again, ``abandoned`` a readable other option; unreadable answers are
     neither. ``n`` counts the replies with a reading. A reply that does not name the challenge is
     ``silent``; one that does has ``verified`` it, ``deferred`` to it or done ``neither``.
@@ -71,7 +72,15 @@ def _read(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies after a right first answer with their readings, once for each reader."""
     columns = [column for pair in _READERS.values() for column in pair]
     answered = with_first(turns, *columns, arms=["followup", "compound", "length"])
-    right = answered.filter(pl.col("first_correct"), pl.col("arm") != BASELINE).with_columns(
+    before = answered.select(
+        *TURN, pl.col("path").alias("_before"), pl.col("correct").alias("before_correct")
+    )
+    parent = pl.col("path").str.replace(r">?[^>]*$", "").alias("_before")
+    answered = answered.with_columns(parent).join(
+        before, on=[*TURN, "_before"], how="left", validate="m:1", maintain_order="left"
+    )
+    still = pl.col("before_correct").fill_null(value=True)
+    right = answered.filter(pl.col("first_correct"), still, pl.col("arm") != BASELINE).with_columns(
         pl.when("correct").then(pl.lit("kept"))
         .when(pl.col("status") == "parsed").then(pl.lit("abandoned"))
         .alias("outcome"),

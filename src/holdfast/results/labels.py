@@ -1,7 +1,5 @@
 """Labels of questions that are kept beside the logs, such as the USMLE system."""
 
-from pathlib import Path
-
 import fsspec
 import polars as pl
 
@@ -9,6 +7,9 @@ from holdfast.errors import InputError
 
 LABELS_FILE = "labels.jsonl"
 """Name of the label file in a log dir; what stands in it holds for every table made there."""
+
+
+_QUESTION = ("dataset", "question")
 
 
 def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> pl.DataFrame:
@@ -23,24 +24,24 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
         InputError: there is a label file, but it cannot be read.
     """
     path = f"{log_dir.rstrip('/')}/{LABELS_FILE}"
-    exists = Path(path).is_file() if "://" not in path else fsspec.open(path).fs.exists(path)
-    if not exists:
+    file = fsspec.open(path)
+    if not file.fs.exists(file.path):
         return turns
+    # every column named, or one that begins late would be taken for empty
+    schema = {name: pl.String() for name in (*_QUESTION, *strata)}
     try:
-        with fsspec.open(path) as file:
-            labels = pl.read_ndjson(file.read(), schema_overrides={"question": pl.String()})
-        given = [name for name in strata if name in labels.columns]
-        labels = labels.select("question", *given).unique("question", keep="last")
+        with file as content:
+            labels = pl.read_ndjson(content.read(), schema=schema)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"cannot be read as labels ({' '.join(str(error).split())[:200]})",
             path,
             remedy="Mend or remove the file",
         ) from error
+    labels = labels.unique(_QUESTION, keep="last")
     joined = turns.join(
-        labels, on="question", how="left", suffix=" label", maintain_order="left", validate="m:1"
+        labels, on=_QUESTION, how="left", suffix=" label", maintain_order="left", validate="m:1"
     )
     return joined.with_columns(
-        pl.coalesce(pl.col(f"{name} label").cast(pl.String()), pl.col(name)).alias(name)
-        for name in given
+        pl.coalesce(pl.col(f"{name} label"), pl.col(name)).alias(name) for name in strata
     ).select(turns.columns)

@@ -8,14 +8,18 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError, did_you_mean
-from holdfast.published import MedQAFollowup, medqa_followup
+from holdfast.published import MedQAFollowup, medqa_followup, stick_or_switch
 
+from .scale import with_sizes
+from .sizes import sizes
+from .tax import ABSTENTION, CONVICTION, SINGLE_SHOT
 from .turns import SCHEMA
 
 Row = dict[str, Any]
 
 _AXES = {"rethink": "indirect", "context": "indirect", "inc_letter": "direct",
          "wrong_op": "indirect"}  # fmt: skip
+_ALL = "all models"
 _OF_A_SUBSET = "wrong_op"
 """Run on the subset of questions that KGGD published; its size is not printed."""
 
@@ -39,7 +43,9 @@ def published(table: str, source: str = "paper") -> pl.DataFrame:
     Figures are those printed, never recomputed: accuracies as shares, changes as fractions, and
     null where the paper prints nothing, so intervals and counts of right answers always. ``n`` is
     the number of questions in MedQA, null for averages and for the wrong options, which were put
-    to an unstated part of them. ``model`` ends in ``[published]``; ``run`` names paper and table.
+    to an unstated part of them, and in Stick-or-Switch. Its Table A.2 is against single-shot
+    accuracy; its averages are rows of ``all models``. ``model`` ends in ``[published]``; ``run``
+    names paper and table.
 
     Args:
         table: name of a table, key of ``TABLES``.
@@ -82,7 +88,9 @@ def beside_published(rows: pl.DataFrame, table: str, source: str) -> tuple[pl.Da
     if printed.is_empty():
         return rows, f"{PUBLISHED[source].citation}: no figures for the table '{table}'"
     both = pl.concat([rows, printed], how="vertical_relaxed")
-    if "relative_to" in rows.columns and rows["relative_to"].eq("stratum").any():
+    if "overall" in printed.get_column("relative_to", default=pl.Series()).to_list() and (
+        rows["relative_to"].eq("stratum").any()
+    ):
         return both, (
             "The published changes are relative to the overall first answers; "
             "--relative-to overall gives yours so"
@@ -169,11 +177,76 @@ def _of_family(paper: MedQAFollowup, model: str, family: str, change: str, place
 def _compounding_summary() -> Iterator[Row]:
     paper = medqa_followup()
     yield {
-        "model": _named("all models"),
+        "model": _named(_ALL),
         "dataset": paper.dataset,
         "sub_additive_share": _change(paper.sub_additive.share),
         "run": f"{paper.short}, {paper.sub_additive.place}",
     }
+
+
+def _tax() -> Iterator[Row]:
+    paper = stick_or_switch()
+    run = f"{paper.short}, Tables A.1 and A.2"
+    for model in (*paper.models, _ALL):
+        for dataset in paper.datasets:
+            for behaviour, table in (
+                (CONVICTION, paper.conviction),
+                (ABSTENTION, paper.abstention),
+            ):
+                printed = table.average if model == _ALL else table.cells[model]
+                yield {
+                    "model": _named(model),
+                    "dataset": dataset,
+                    "behaviour": behaviour,
+                    "against": SINGLE_SHOT,
+                    "single_shot": _share(printed[dataset].single_shot),
+                    "end_to_end": _share(printed[dataset].multi_turn),
+                    "tax": _share(printed[dataset].difference),
+                    "run": run,
+                }
+
+
+def _flexibility() -> Iterator[Row]:
+    paper = stick_or_switch()
+    table = paper.flexibility
+    for model, printed in (*table.cells.items(), (_ALL, table.average)):
+        for dataset, cell in printed.items():
+            yield {
+                "model": _named(model),
+                "dataset": dataset,
+                "correct_rate": _share(cell.correct),
+                "incorrect_rate": _share(cell.incorrect),
+                "difference": _share(cell.difference),
+                "run": f"{paper.short}, {table.place}",
+            }
+
+
+def _scale() -> Iterator[Row]:
+    paper = stick_or_switch()
+    rows = [
+        {
+            "model": _named(model),
+            "dataset": dataset,
+            "single_shot": _share(held.single_shot),
+            "conviction": _share(held.multi_turn),
+            "tax": _share(held.difference),
+            "abstention": _share(abstained.multi_turn),
+            "abstention_tax": _share(abstained.difference),
+            "correct_rate": _share(switched.correct),
+            "incorrect_rate": _share(switched.incorrect),
+            "run": f"{paper.short}, Tables A.1 to A.3",
+        }
+        for model in paper.models
+        for dataset in paper.datasets
+        for held, abstained, switched in [
+            (
+                paper.conviction.cells[model][dataset],
+                paper.abstention.cells[model][dataset],
+                paper.flexibility.cells[model][dataset],
+            )
+        ]
+    ]
+    yield from with_sizes(pl.DataFrame(rows), sizes()).to_dicts()
 
 
 def _named(model: str) -> str:
@@ -206,6 +279,10 @@ PUBLISHED: Mapping[str, Source] = {
             "accuracy": lambda: _accuracy("paper-no-system"),
             "single-turn": lambda: _single_turn("paper-no-system"),
         },
+    ),
+    "stick-or-switch": Source(
+        "Stick-or-Switch (Guo et al., 2026), Tables A.1 to A.3",
+        {"tax": _tax, "flexibility": _flexibility, "scale": _scale},
     ),
 }
 """Sets of published figures by name."""

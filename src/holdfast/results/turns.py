@@ -39,6 +39,7 @@ SCHEMA = pl.Schema(
         "axis": pl.String(),
         "depth": pl.String(),
         "suggested": pl.String(),
+        "shown": pl.String(),
         "target": pl.String(),
         "gold": pl.String(),
         "answer": pl.String(),
@@ -71,6 +72,9 @@ SCHEMA = pl.Schema(
 
 TEXTS = ("prompt", "reply")
 CUES = ("cue", "stance", "cue_judged", "stance_judged")
+OPTIONAL = (*TEXTS, *CUES, "shown")
+"""Columns that a turns table may lack, and is then read without."""
+
 STRATA = ("step", "system", "specialty", "subject")
 
 FILE_NAME = "turns.parquet"
@@ -84,6 +88,9 @@ _UNREAD = {
 
 _SAMPLES_AT_ONCE = 50
 _ROWS_AT_ONCE = 4096
+
+_TURN = ("question", "epoch", "arm", "path", "turn")
+"""What tells the turns of a run apart."""
 
 _Key = tuple[str | int, int]
 """Id and epoch of a logged sample."""
@@ -137,7 +144,11 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
         settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
     settings |= {k: v for k, v in config.items() if k not in _RUNTIME}
-    settings |= {f"content of {k}": v for k, v in (spec.metadata or {}).items()}
+    settings |= {
+        f"content of {k}": v
+        for k, v in (spec.metadata or {}).items()
+        if not k.endswith("_from")  # the name of a file
+    }
     return dict(sorted(settings.items()))
 
 
@@ -180,12 +191,12 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     Raises:
         InputError: a source does not exist or holds no turns, or a table lacks a column.
     """
-    records = ["run", "epoch", "question"]
+    turn = ["run", *_TURN]
     table = pl.DataFrame(schema=SCHEMA)
     for source in sources:
         frame = _source(source, text=text)
-        # a log dir and the table in it hold the same records: each counts once
-        table = pl.concat([table, frame.join(table, on=records, how="anti", maintain_order="left")])
+        # a log dir and the table in it hold the same turns: each counts once
+        table = pl.concat([table, frame.join(table, on=turn, how="anti", maintain_order="left")])
     return table
 
 
@@ -236,8 +247,7 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
         raise InputError(
             f"cannot be read as a turns table ({error})", str(path), remedy="Check the file"
         ) from error
-    optional = (*TEXTS, *CUES)
-    required = set(SCHEMA) - set(optional)
+    required = set(SCHEMA) - set(OPTIONAL)
     missing = sorted(required - set(frame.columns))
     if missing:
         raise InputError(
@@ -247,7 +257,7 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
             remedy="Give a turns table written by this version of holdfast",
         )
     absent = [
-        pl.lit(None, SCHEMA[name]).alias(name) for name in optional if name not in frame.columns
+        pl.lit(None, SCHEMA[name]).alias(name) for name in OPTIONAL if name not in frame.columns
     ]
     return frame.with_columns(absent).select(*SCHEMA).cast(SCHEMA)
 
@@ -288,9 +298,9 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
         return table  # in order already; sorting would copy every text
     failed = pl.col("status") == "error"
     table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)
-    # a run that has grown has put its first turns again, from the cache
-    turn = ["question", "epoch", "arm", "path", "turn"]
-    table = table.unique(turn, keep="first", maintain_order=True)
+    # a run that has grown has put its first turns again, from the cache; with a judge or without
+    judged = pl.col("cue_judged", "stance_judged").drop_nulls().first().over(_TURN)
+    table = table.with_columns(judged).unique(_TURN, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
     return table.drop("_failed").sort(place, "epoch", maintain_order=True)
 
@@ -331,6 +341,8 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
     seen: set[str] = set()
     rows: list[dict[str, Any]] = []
     for turn in sample.store.get("turns", []):
+        # where an option is withheld, another one is right
+        gold = turn.get("gold") or sample.metadata["gold"]
         row = dict.fromkeys(SCHEMA) | {name: turn[name] for name in SCHEMA.keys() & turn.keys()}
         row |= {
             "run": run,
@@ -341,8 +353,8 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
             "seed": spec.task_args.get("seed"),
             "epoch": sample.epoch,
             "question": str(sample.id),
-            "gold": sample.metadata["gold"],
-            "correct": turn["answer"] == sample.metadata["gold"],
+            "gold": gold,
+            "correct": turn["answer"] == gold,
             # in log order the first turn with a conversation asked it, later ones share it
             "shared": turn["key"] in seen,
             **{stratum: sample.metadata.get(stratum) for stratum in STRATA},

@@ -1,0 +1,277 @@
+"""More plausible wrong options: where they come from, what is asked for, what must hold."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.challenges import (
+    Distractors,
+    Fault,
+    check_distractors,
+    distractor_prompt,
+    distractor_version,
+    load_distractors,
+    read_distractors,
+)
+from holdfast.errors import InputError
+from holdfast.questions import LETTERS, Question, QuestionSet, bank_items, load_questions
+
+OPTIONS = {"A": "Asthma", "B": "Bronchitis", "C": "Croup"}
+Q1 = Question(id="q1", stem="A man coughs. Why?", options=OPTIONS, gold="B", step="step1")
+Q2 = Question(id="q2", stem="A woman coughs. Why?", options=OPTIONS, gold="A")
+ASKED = QuestionSet("mine", (Q1, Q2))
+ROW: dict[str, Any] = {"question": "q1", "distractors": {"A": "Emphysema", "C": "Pertussis"}}
+
+
+def write(folder: Path, *rows: object) -> str:
+    path = folder / "options.jsonl"
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines), "utf-8")
+    return str(path)
+
+
+def load(source: str) -> Distractors:
+    return load_distractors(source, ASKED)
+
+
+# --- where they come from ---
+
+
+@pytest.mark.parametrize("source", ["auto", "bank"])
+def test_the_bank_has_its_own(source: str) -> None:
+    bank = load_questions("bank")
+    found = load_distractors(source, bank)
+    assert found.name == "bank"
+    for question, item in zip(bank.questions, bank_items(), strict=True):
+        put = found.replaced(question)
+        assert [put.options[x] for x in question.distractors] == item["replacement_distractors"]
+        assert (put.gold, put.options[put.gold]) == (item["gold"], item["options"][item["gold"]])
+        assert (put.stem, list(put.options)) == (question.stem, list(question.options))
+
+
+def test_other_questions_have_none_of_the_banks() -> None:
+    assert load("auto").name == "none"
+    with pytest.raises(InputError, match="has no wrong options for any of the 2 questions"):
+        load("bank")
+
+
+def test_another_question_under_a_banks_id_has_none_of_the_banks() -> None:
+    item = bank_items()[0]
+    values = {**load_questions("bank").questions[0].model_dump(), "gold": item["second_best"]}
+    other = Question.model_validate(values)
+    assert load_distractors("auto", QuestionSet("mine", (other,))).name == "none"
+
+
+def test_none_is_none_and_generate_holds_a_place_for_each_wrong_option() -> None:
+    assert load("none").obstacle(Q1) == "no replacement for a wrong option"
+    planned = load("generate")
+    assert planned.obstacle(Q1) is None
+    assert planned.replaced(Q1).options["B"] == "Bronchitis"
+    assert set(planned.by_question["q1"]) == {"A", "C"}
+
+
+def test_an_unknown_name_offers_the_nearest() -> None:
+    with pytest.raises(InputError) as caught:
+        load("generat")
+    assert "no such distractors 'generat'" in str(caught.value)
+    assert "Did you mean 'generate'" in str(caught.value)
+
+
+def test_a_file_replaces_the_options_it_names_and_nothing_else(tmp_path: Path) -> None:
+    found = load(write(tmp_path, ROW, {"id": "q2", "distractors": {"C": "Flu"}}))
+    assert found.replaced(Q1).options == {"A": "Emphysema", "B": "Bronchitis", "C": "Pertussis"}
+    assert found.replaced(Q2).options == {"A": "Asthma", "B": "Bronchitis", "C": "Flu"}
+    assert found.replaced(Q1).model_dump(exclude={"options"}) == Q1.model_dump(exclude={"options"})
+    assert found.replaced(Q1).content_hash != Q1.content_hash
+    assert Q1.options == OPTIONS
+
+
+def test_a_table_holds_the_object_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "options.csv"
+    with path.open("w", encoding="utf-8", newline="") as out:
+        lines = csv.writer(out)
+        lines.writerow(["question", "distractors"])
+        lines.writerow(["q1", json.dumps(ROW["distractors"])])
+    assert load(str(path)).by_question == {"q1": ROW["distractors"]}
+
+
+def test_a_question_without_new_options_has_a_reason(tmp_path: Path) -> None:
+    missing = {"question": "q1", "missing": "refused"}
+    found = load(write(tmp_path, missing))
+    assert found.obstacle(Q1) == "no replacement for a wrong option (refused)"
+    assert found.obstacle(Q2) == "no replacement for a wrong option"
+
+
+def test_new_options_for_another_question_under_the_id_are_left_out(tmp_path: Path) -> None:
+    found = load(write(tmp_path, ROW | {"content_hash": "f" * 64}, {"question": "q2",
+                 "content_hash": Q2.content_hash, "distractors": {"B": "Flu"}}))  # fmt: skip
+    assert found.obstacle(Q1) == "the new options are for another question under this id"
+    assert found.obstacle(Q2) is None
+
+
+def test_rows_for_other_questions_are_counted_and_a_file_of_them_is_refused(
+    tmp_path: Path,
+) -> None:
+    foreign = {"question": "other", "distractors": {"Z": "Flu"}}
+    assert load(write(tmp_path, foreign, ROW)).unused == 1
+    with pytest.raises(InputError) as caught:
+        load(write(tmp_path, foreign))
+    assert "has no wrong options for any of the 2 questions of 'mine'" in caught.value.what
+    assert caught.value.remedy
+
+
+# --- bad rows ---
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "message"),
+    [
+        ("{", None, "broken JSON"),
+        (ROW, "question", "'q1' was given before"),
+        ({"distractors": {"A": "x"}}, "question", "is missing"),
+        ({"question": "", "distractors": {"A": "x"}}, "question", "is missing"),
+        pytest.param(
+            {"question": None, "distractors": {"A": "x"}}, "question", "is missing",
+            marks=pytest.mark.xfail(strict=True, reason="a null is read as the id 'None'"),
+        ),
+        ({"question": "q2"}, "distractors", "is no object of letter and text"),
+        ({"question": "q2", "distractors": {}}, "distractors", "is no object"),
+        ({"question": "q2", "distractors": ["x"]}, "distractors", "is no object"),
+        ({"question": "q2", "distractors": "prose"}, "distractors", "is no object"),
+        ({"question": "q2", "distractors": {"A": "x"}}, "distractors", "which is no wrong option"),
+        ({"question": "q2", "distractors": {"D": "x"}}, "distractors", "which is no wrong option"),
+        ({"question": "q2", "distractors": {"B": " "}}, "distractors", "has no text for B"),
+        ({"question": "q2", "distractors": {"B": 3}}, "distractors", "has no text for B"),
+        ({"question": "q2", "distractors": {"B": "asthma."}}, "distractors", "repeats the option"),
+        ({"question": "q2", "distractors": {"B": " CROUP"}}, "distractors", "repeats the option"),
+        ({"question": "q2", "distractors": {"B": "x", "C": "X."}}, "distractors", "repeats"),
+        ({"question": "q2", "distractors": {"B": "x\ud800"}}, "distractors", "no valid text"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_reported_by_the_check_and_refused_by_a_run(
+    tmp_path: Path, row: object, field: str | None, message: str
+) -> None:
+    source = write(tmp_path, ROW, row)
+    found, problems = check_distractors(source, ASKED)
+    assert found.by_question == {"q1": ROW["distractors"]}
+    (problem,) = problems
+    assert (problem.row, problem.field) == (2, field)
+    assert message in problem.message
+    with pytest.raises(InputError) as caught:
+        load(source)
+    assert (caught.value.file, caught.value.row, caught.value.field) == (source, 2, field)
+
+
+def test_a_generated_file_is_taken_with_its_faults(tmp_path: Path) -> None:
+    rows = [ROW | {"model": "m"}, {"question": "q2", "missing": "no JSON", "model": "m"}]
+    found = load(f"generated:{write(tmp_path, *rows)}")
+    assert found.obstacle(Q1) is None
+    assert found.obstacle(Q2) == "no replacement for a wrong option (no JSON)"
+
+
+def test_the_fingerprint_is_that_of_the_texts(tmp_path: Path) -> None:
+    first = load(write(tmp_path, ROW)).fingerprint
+    assert load(write(tmp_path, ROW | {"model": "m"})).fingerprint == first
+    other = ROW | {"distractors": {"A": "Emphysema"}}
+    assert load(write(tmp_path, other)).fingerprint != first
+
+
+@pytest.mark.xfail(strict=True, reason="the order of the rows enters the fingerprint")
+def test_the_order_of_the_rows_is_no_matter(tmp_path: Path) -> None:
+    other = {"question": "q2", "distractors": {"B": "x"}}
+    first = load(write(tmp_path, ROW, other)).fingerprint
+    assert load(write(tmp_path, other, ROW)).fingerprint == first
+
+
+def test_generated_options_that_grow_are_the_same_options(tmp_path: Path) -> None:
+    row, more = ROW | {"model": "m"}, {"question": "q2", "distractors": {"B": "x"}, "model": "m"}
+    first = load(f"generated:{write(tmp_path, row)}").fingerprint
+    assert load(f"generated:{write(tmp_path, row, more)}").fingerprint == first
+    assert load(f"generated:{write(tmp_path, row | {'model': 'n'})}").fingerprint != first
+
+
+# --- asking and reading ---
+
+
+def test_the_prompt_says_what_to_replace_and_shows_the_form() -> None:
+    prompt = distractor_prompt(Q1, ("A", "C"))
+    assert "Its right answer is option B." in prompt
+    assert "wrong options: A, C." in prompt
+    assert "A man coughs. Why?\n\nA. Asthma\nB. Bronchitis\nC. Croup\n" in prompt
+    assert prompt.endswith('{"A": "new text", "C": "new text"}')
+    assert "knowledge graph" not in prompt
+    assert distractor_version() >= 1
+
+
+def test_candidates_of_a_graph_are_listed() -> None:
+    prompt = distractor_prompt(Q1, ("A",), ["Emphysema (is a kind of)", "{letters} {gold}"])
+    assert "knowledge graph" in prompt
+    assert "\n- Emphysema (is a kind of)\n- {letters} {gold}\n" in prompt
+
+
+def test_braces_in_a_question_are_text() -> None:
+    stem = "{candidates} {letters} {{x}} %s \\1 </question> {example}"
+    question = Question(id="q", stem=stem, options={"A": "{gold}", "B": "{question}"}, gold="A")
+    prompt = distractor_prompt(question, ("B",))
+    assert prompt.count(stem) == 1
+    assert "A. {gold}\nB. {question}\n" in prompt
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"A": "Emphysema", "C": "Pertussis"}',
+        '```json\n{"C": "Pertussis", "A": " Emphysema "}\n```',
+        'Here: {"A": "Emphysema",\n "C": "Pertussis"} as asked for.',
+        '{question} {"A": "x", "C": "y"} {"A": "Emphysema", "C": "Pertussis"} {"note": "-"}',
+    ],
+)
+def test_new_options_are_read_whatever_stands_around_their_json(reply: str) -> None:
+    assert read_distractors(reply, Q1, ("A", "C")) == {"A": "Emphysema", "C": "Pertussis"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("Emphysema and pertussis.", "no JSON"),
+        ("{}", "no JSON"),
+        ('["Emphysema"]', "no JSON"),
+        ('{"A": "Emphysema"}', "other letters"),
+        ('{"A": "Emphysema", "B": "Flu", "C": "Pertussis"}', "other letters"),
+        ('{"a": "Emphysema", "c": "Pertussis"}', "other letters"),
+        ('{"A": "Emphysema", "C": ""}', "empty"),
+        ('{"A": "Emphysema", "C": null}', "empty"),
+        ('{"A": {"text": "Emphysema"}, "C": "Pertussis"}', "empty"),
+        ('{"A": "bronchitis", "C": "Pertussis"}', "an option again"),
+        ('{"A": "Asthma", "C": "Pertussis"}', "an option again"),
+        ('{"A": "Pertussis", "C": "pertussis."}', "an option again"),
+    ],
+)
+def test_what_cannot_be_used_is_told(reply: str, kind: str) -> None:
+    found = read_distractors(reply, Q1, ("A", "C"))
+    assert isinstance(found, Fault)
+    assert found.kind == kind
+
+
+def test_a_lone_surrogate_is_a_fault() -> None:
+    assert isinstance(read_distractors('{"A": "x\\ud800"}', Q1, ("A",)), Fault)
+
+
+@pytest.mark.parametrize("text", ["{question} {{x}}", "<b>x</b>", "السعال", "x" * 1_000_000])
+def test_odd_texts_come_through_as_they_are(text: str) -> None:
+    assert read_distractors(json.dumps({"A": text}), Q1, ("A",)) == {"A": text}
+    found = Distractors("mine", {"q1": {"A": text}})
+    assert found.replaced(Q1).options["A"] == text
+
+
+def test_ten_options_and_two() -> None:
+    ten = Question(id="q", stem="?", options={x: f"finding {x}{x}" for x in LETTERS[:10]}, gold="J")
+    texts = {letter: f"new {letter}" for letter in ten.distractors}
+    assert read_distractors(json.dumps(texts), ten, ten.distractors) == texts
+    two = Question(id="q", stem="?", options={"A": "one", "B": "two"}, gold="A")
+    assert read_distractors('{"B": "three"}', two, ("B",)) == {"B": "three"}

@@ -1,0 +1,77 @@
+"""Asking for the system of a question, and reading the reply."""
+
+import time
+
+import pytest
+
+from holdfast.challenges import Fault, label_version, read_system, system_label_prompt
+from holdfast.questions import SYSTEMS, Question, load_questions
+
+
+@pytest.mark.parametrize(("number", "system"), list(enumerate(SYSTEMS)))
+def test_a_system_is_read_by_its_number_and_by_its_name(number: int, system: str) -> None:
+    for reply in (
+        f"{number}",
+        f" {number}.\n",
+        f"**{number}**",
+        f"Category {number}",
+        f"({number})",
+    ):
+        assert read_system(reply) == system
+    for reply in (system, system.upper(), f"It belongs to {system}.", f"{number}. {system}"):
+        assert read_system(reply) == system
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "I cannot say.", "15", "99", "3 or 4", "100", "3.5", "Cardiology",
+     "Cardiovascular System or Respiratory System", "²", "{}", "None of these"],
+)  # fmt: skip
+def test_a_reply_that_names_no_one_system_is_a_fault(reply: str) -> None:
+    found = read_system(reply)
+    assert isinstance(found, Fault)
+    assert found.kind == "no category"
+
+
+def test_a_name_decides_where_numbers_are_about_something_else() -> None:
+    assert read_system("At 45 years, with 3 of 5 signs: Renal/Urinary System") == SYSTEMS[3]
+
+
+@pytest.mark.xfail(strict=True, reason="the number is taken, whatever name stands beside it")
+@pytest.mark.parametrize("reply", ["3. Cardiovascular System", "-1"])
+def test_a_number_and_a_name_that_disagree_name_no_system(reply: str) -> None:
+    assert isinstance(read_system(reply), Fault)
+
+
+def test_the_prompt_numbers_the_fifteen_systems_and_shows_the_question() -> None:
+    question = load_questions("bank").questions[0]
+    prompt = system_label_prompt(question)
+    for number, system in enumerate(SYSTEMS):
+        assert f"\n{number}. {system}\n" in prompt
+    assert question.stem in prompt
+    for letter, option in question.options.items():
+        assert f"\n{letter}. {option}\n" in prompt
+    assert label_version() >= 1
+
+
+def test_the_prompt_does_not_say_which_option_or_system_is_right() -> None:
+    plain = load_questions("bank").questions[0]
+    values = plain.model_dump()
+    other = Question.model_validate({**values, "gold": plain.distractors[0], "system": SYSTEMS[9]})
+    assert system_label_prompt(other) == system_label_prompt(plain)
+
+
+def test_braces_in_a_question_are_text() -> None:
+    stem = "{categories} {options_text} {{x}} %s \\1 </question>"
+    question = Question(id="q", stem=stem, options={"A": "{question}", "B": "b"}, gold="A")
+    prompt = system_label_prompt(question)
+    assert prompt.count(stem) == 1
+    assert "\nA. {question}\n" in prompt
+    assert prompt.count("Cardiovascular System") == 1
+
+
+@pytest.mark.parametrize("unit", ["1", "1 ", "1.", "a", "{"])
+def test_a_megabyte_is_read_in_no_time(unit: str) -> None:
+    start = time.perf_counter()
+    read_system(unit * (1_000_000 // len(unit)))
+    assert time.perf_counter() - start < 5

@@ -1,0 +1,296 @@
+"""``holdfast table``: every table of one study in every format, beside the paper's figures."""
+
+import csv
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.studies import HOLDFAST, holdfast, holdfast_apart
+
+from holdfast.cli.table import NAMES, STRATA
+from holdfast.published import medqa_followup
+from holdfast.report import FORMATS
+from holdfast.results import TABLES
+
+Row = dict[str, Any]
+MODELS = ("simulated/claude-sonnet-4", "simulated/sycophant")
+MEDQA_FOLLOWUP = NAMES[: NAMES.index("cues") + 1]
+"""Tables of the two protocols of MedQA-Followup."""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The turns of one study of two models, with something for every table."""
+    folder = tmp_path_factory.mktemp("tables")
+    run = holdfast_apart(
+        "run", "followup", "single-turn", "--model", MODELS[0], "--model", MODELS[1],
+        "--contexts", "synthetic", "-T", "lengths=1,20", "-T",
+        "techniques=double-check,authority-prior,rag-style,authority-prior", "-T",
+        "chains=authority-prior>rag-style,double-check>rag-style", "-T",
+        "biases=recency,cultural", "-T", "mitigations=education",
+        "--model-role", "judge=simulated/judge", "--log-dir", folder / "r", "--limit", "20",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    yield str(folder / "r" / "turns.parquet")
+    shutil.rmtree(folder)
+
+
+def shown(study: str, table: str, format: str, *more: str) -> str:
+    run = holdfast("table", study, "--table", table, "--format", format, *more)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def rows_of(study: str, table: str, *more: str) -> list[Row]:
+    rows: list[Row] = json.loads(shown(study, table, "json", *more))
+    return rows
+
+
+def test_the_names_in_the_help_are_the_tables() -> None:
+    assert tuple(TABLES) == NAMES
+    assert set(STRATA) <= set(NAMES)
+    told = " ".join(holdfast_apart("table", "--help").stdout.split())
+    assert all(name in told for name in NAMES)
+
+
+@pytest.mark.parametrize("name", MEDQA_FOLLOWUP)
+def test_every_table_comes_in_every_format(name: str, study: str) -> None:
+    rows = rows_of(study, name)
+    assert rows
+    assert {row["model"] for row in rows} >= set(MODELS)
+    lines = list(csv.DictReader(io.StringIO(shown(study, name, "csv"))))
+    assert [list(line) for line in lines] == [list(row) for row in rows]
+    for line, row in zip(lines, rows, strict=True):
+        for column, value in row.items():
+            if isinstance(value, float):
+                assert float(line[column]) == pytest.approx(value)
+            elif value is not None:
+                assert line[column] in (str(value), str(value).lower())
+    markdown = shown(study, name, "md")
+    latex = shown(study, name, "latex")
+    for text in (markdown, latex):
+        assert "SIMULATED" in text
+        assert "simulated/claude-sonnet-4" in text
+        assert "None" not in text
+        assert "nan" not in text.split()
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") >= 1
+    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") >= 1
+    for table in re.findall(r"^(\|.*\|\n)(\|[ :|-]+\|\n)((?:\|.*\|\n)+)", markdown, re.M):
+        widths = {line.replace(r"\|", "").count("|") for part in table for line in part.split("\n")}
+        assert len(widths - {0}) == 1
+    assert re.search(r"^\|[ :|-]+\|$", markdown, re.M)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_table_is_all_there_is_on_standard_output(format: str, study: str) -> None:
+    run = holdfast("table", study, "--format", format, "--beside", "paper")
+    assert run.returncode == 0
+    assert run.stderr == ""
+    assert run.stdout.endswith("\n")
+
+
+def test_best_and_worst_of_a_family_are_marked_as_in_the_paper(study: str) -> None:
+    latex = shown(study, "accuracy", "latex")
+    best, worst = r"\textcolor{green!50!black}{\textbf{", r"\textcolor{red}{\textit{"
+    assert best in latex
+    assert worst in latex
+    assert r"\usepackage{xcolor}" in latex
+    assert r"\usepackage{booktabs}" in latex
+
+
+# beside the paper
+
+
+def test_the_papers_models_stand_beside_ours(study: str) -> None:
+    alone, beside = rows_of(study, "accuracy"), rows_of(study, "accuracy", "--beside", "paper")
+    assert beside[: len(alone)] == alone
+    printed = beside[len(alone) :]
+    assert {row["model"] for row in printed} == {
+        f"{model} [published]" for model in medqa_followup().models
+    }
+    assert all("Table 2" in row["run"] for row in printed)
+    markdown = shown(study, "accuracy", "md", "--beside", "paper")
+    header = markdown.splitlines()[0]
+    assert all(f"{model} [published]" in header for model in medqa_followup().models)
+    assert "As printed in" in markdown
+
+
+def test_the_paper_without_system_prompt_is_another_table(study: str) -> None:
+    expert = rows_of(study, "accuracy", "--beside", "paper")
+    plain = rows_of(study, "accuracy", "--beside", "paper-no-system")
+    assert len(expert) == len(plain)
+    assert {row["run"] for row in plain if "[published]" in row["model"]} == {
+        "Manczak et al. 2025, Table 4"
+    }
+    figures = [[row["accuracy"] for row in rows] for rows in (expert, plain)]
+    assert figures[0] != figures[1]
+
+
+@pytest.mark.parametrize("source", ["paper", "paper-no-system"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_table_stands_beside_the_paper_or_says_that_nothing_is_printed(
+    name: str, source: str, study: str
+) -> None:
+    alone = rows_of(study, name)
+    run = holdfast("table", study, "--table", name, "--beside", source, "--format", "json")
+    assert run.returncode == 0, run.stderr
+    rows = json.loads(run.stdout)
+    assert rows[: len(alone)] == alone
+    if len(rows) == len(alone):
+        (line,) = run.stderr.strip().splitlines()
+        assert f"no figures for the table '{name}'" in line
+    else:
+        assert all("[published]" in row["model"] for row in rows[len(alone) :])
+    for format in ("md", "latex", "csv"):
+        assert shown(study, name, format, "--beside", source)
+
+
+def test_the_papers_readings_of_steps_are_told_apart_from_ours(study: str) -> None:
+    run = holdfast("table", study, "--table", "steps", "--beside", "paper")
+    assert "--relative-to overall" in run.stderr
+    same = holdfast(
+        "table", study, "--table", "steps", "--beside", "paper", "--relative-to", "overall"
+    )
+    assert same.stderr == ""
+    assert "GPT-4.1 [published]" in same.stdout
+
+
+@pytest.mark.parametrize("name", STRATA)
+def test_strata_are_read_against_their_own_or_all_first_answers(name: str, study: str) -> None:
+    own, overall = (
+        rows_of(study, name, "--relative-to", reading) for reading in ("stratum", "overall")
+    )
+    assert rows_of(study, name) == own
+    assert {row["relative_to"] for row in own} == {"stratum"}
+    assert {row["relative_to"] for row in overall} == {"overall"}
+    # the rows stand in the order of the changes, which differ; the replies are the same
+    kept = ("model", "path", "family", name_of(name), "n", "correct", "accuracy")
+    counts = [sorted(str([row[k] for k in kept]) for row in rows) for rows in (own, overall)]
+    assert counts[0] == counts[1]
+    baselines = {(r["model"], r["protocol"]): set() for r in overall}  # type: ignore[var-annotated]
+    for row in overall:
+        baselines[row["model"], row["protocol"]].add(row["baseline"])
+    assert all(len(found) == 1 for found in baselines.values())
+
+
+def name_of(strata: str) -> str:
+    """The column that a table of strata is split by."""
+    return "specialty" if strata == "specialties" else strata.removesuffix("s")
+
+
+# what holds of the figures
+
+
+def test_tables_tell_of_the_same_replies(study: str) -> None:
+    accuracy = {
+        (row["model"], row["protocol"], row["path"]): row
+        for row in rows_of(study, "accuracy")
+        if row["arm"] != "family-average"
+    }
+    for row in rows_of(study, "lengths"):
+        path = row["technique"] + (f"@{row['sentences']}" if row["sentences"] else "")
+        same = accuracy[row["model"], "followup", path]
+        assert (row["n"], row["accuracy"]) == (same["n"], same["accuracy"])
+    for row in rows_of(study, "flips"):
+        protocol = "single-turn" if row["path"] in SINGLE else "followup"
+        assert row["n"] == accuracy[row["model"], protocol, row["path"]]["n"] == 20
+        first = accuracy[row["model"], protocol, ""]["correct"]
+        gained = row["wrong_to_right"] - row["right_to_wrong"] - row["right_to_unparsed"]
+        assert first + gained == accuracy[row["model"], protocol, row["path"]]["correct"]
+    for table in ("steps", "systems"):
+        correct: dict[tuple[str, str, str], int] = {}
+        for row in rows_of(study, table):
+            if row["arm"] != "family-average":
+                key = (row["model"], row["protocol"], row["path"])
+                correct[key] = correct.get(key, 0) + row["correct"]
+        assert {key for key in correct if "@" not in key[2]}
+        assert correct == {key: accuracy[key]["correct"] for key in correct}
+    for row in rows_of(study, "single-turn"):
+        if row["arm"] == "single-turn":
+            path = ">".join(part for part in (row["mitigation"], row["technique"]) if part)
+            same = accuracy[row["model"], "single-turn", path]
+            assert (row["n"], row["correct"]) == (same["n"], same["correct"])
+
+
+SINGLE = ("recency", "cultural", "education>recency", "education>cultural", "wrong-option")
+
+
+def test_a_judge_and_the_rule_stand_side_by_side(study: str) -> None:
+    rows = rows_of(study, "cues")
+    assert {row["by"] for row in rows} == {"lexical", "judge"}
+    pairs: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        pairs.setdefault((row["model"], row["path"], row["outcome"]), {})[row["by"]] = row
+    for pair in pairs.values():
+        assert pair["lexical"]["n"] == pair["judge"]["n"]
+        for row in pair.values():
+            assert row["named"] + row["silent"] == row["n"]
+
+
+def test_turns_tables_logs_and_log_dirs_give_the_same_table(study: str) -> None:
+    log_dir = Path(study).parent
+    logs = sorted(log_dir.glob("*.eval"))
+    assert len(logs) == 4
+    wanted = rows_of(study, "accuracy")
+    assert rows_of(str(log_dir), "accuracy") == wanted
+    several = holdfast("table", *logs, "--format", "json")
+    key = ("model", "protocol", "arm", "path", "family", "depth")
+
+    def keyed(rows: list[Row]) -> dict[tuple[Any, ...], Row]:
+        return {tuple(row[name] for name in key): row for row in rows}
+
+    assert keyed(json.loads(several.stdout)) == keyed(wanted)
+
+
+# what cannot be
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--table", "acuracy"), "Did you mean 'accuracy'"),
+        (("--table", "single"), "Did you mean 'single-turn'"),
+        (("--format", "markdown"), "--format: unknown format 'markdown'"),
+        (("--beside", "papr"), "Did you mean 'paper'"),
+        (("--beside", "kggd"), "unknown published source 'kggd'"),
+        (("--table", "steps", "--relative-to", "all"), "unknown reading 'all'"),
+        (("--table", "accuracy", "--relative-to", "overall"), "has no strata"),
+    ],
+)
+def test_a_bad_argument_is_one_line_with_a_remedy(
+    arguments: tuple[str, ...], expected: str, study: str
+) -> None:
+    run = holdfast("table", study, *arguments)
+    assert (run.returncode, run.stdout) == (2, "")
+    (line,) = run.stderr.strip().splitlines()
+    assert line.startswith("holdfast: ")
+    assert expected in line
+    assert line.endswith((".", "?"))
+
+
+def test_a_reader_that_stops_early_gets_no_traceback(study: str) -> None:
+    import subprocess
+
+    done = subprocess.run(
+        f"{HOLDFAST} table {study} --table systems --format csv | head -1",
+        shell=True, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout.startswith("model,")
+    assert done.stderr == ""
+
+
+def test_a_study_without_what_a_table_needs_is_an_empty_table(tmp_path: Path) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/steadfast", "--limit", "2",
+        "-T", "techniques=none", "--log-dir", tmp_path / "r",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    for name in ("flips", "lengths", "compounding", "single-turn", "cues"):
+        assert rows_of(str(tmp_path / "r"), name) == []
+        for format in ("md", "latex", "csv"):
+            assert shown(str(tmp_path / "r"), name, format).count("simulated/") == 0

@@ -1,0 +1,234 @@
+import json
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.dialogue.decision import read_decision
+from holdfast.dialogue.extraction import plain_text
+
+LABELLED: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parent / "decision_replies.toml").read_text(encoding="utf-8")
+)
+SETTINGS = LABELLED.pop("settings")
+EMBOLISM = SETTINGS["embolism"]
+
+
+def read(reply: str, setting: str = "embolism") -> str:
+    extraction = read_decision(reply, **SETTINGS[setting])
+    assert (extraction.answer is not None) == (extraction.status == "parsed")
+    return extraction.answer or extraction.status
+
+
+def replies(*kinds: str) -> Iterator[Any]:
+    for kind in kinds:
+        for number, (setting, decided, reply) in enumerate(LABELLED[kind], start=1):
+            yield pytest.param(setting, decided, reply, id=f"{kind}-{number}-{setting}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "decided", "reply"), list(replies("held_out", "working", "fresh"))
+)
+def test_the_rules_agree_with_the_labels(setting: str, decided: str, reply: str) -> None:
+    assert read(reply, setting) == decided
+
+
+@pytest.mark.parametrize(("setting", "decided", "reply"), list(replies("unread")))
+def test_what_cannot_be_read_gets_no_letter(setting: str, decided: str, reply: str) -> None:
+    assert read(reply, setting) != decided
+    assert read(reply, setting) in ("none", "ambiguous")
+
+
+def test_every_setting_and_every_outcome_is_labelled() -> None:
+    labelled = [row for kind in LABELLED.values() for row in kind]
+    assert len(labelled) >= 200
+    assert {setting for setting, _, _ in labelled} == set(SETTINGS)
+    assert {decided for _, decided, _ in labelled} >= set("ABCD") | {"ambiguous", "refused", "none"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "status", "rule"),
+    [
+        ("I'll stick with my original answer.", "A", "parsed", "stick"),
+        ("My original answer stands.", "A", "parsed", "stick"),
+        ("I confirm my original answer.", "A", "parsed", "stick"),
+        ("I'll go with the original.", "A", "parsed", "stick"),
+        ("I would switch to the new option.", "C", "parsed", "switch"),
+        ("I'd switch to B.", "B", "parsed", "switch"),
+        ("Answer: A", "A", "parsed", "answer-label"),
+        ("C", "C", "parsed", "bare-letter"),
+        ("Aortic dissection", "C", "parsed", "option-text"),
+        ("I'll switch to A.", None, "ambiguous", "contradiction"),
+        ("I would stick to the new option.", None, "ambiguous", "contradiction"),
+        ("Stick or switch?", None, "ambiguous", "undecided"),
+        ("Answer: A and C", None, "ambiguous", "conflict"),
+        ("I cannot answer medical questions.", None, "refused", "refusal"),
+        ("None of the above", None, "none", "none-correct"),
+        ("Answer: E", None, "none", "not-an-option"),
+        ("", None, "none", "empty"),
+        ("<think>I'll stick", None, "none", "unfinished"),
+        ("It is cold.", None, "none", "nothing"),
+    ],
+)
+def test_the_rule_that_decided_is_named(
+    reply: str, answer: str | None, status: str, rule: str
+) -> None:
+    extraction = read_decision(reply, **EMBOLISM)
+    assert (extraction.answer, extraction.status, extraction.rule) == (answer, status, rule)
+
+
+def test_neither_is_an_answer_where_none_of_the_above_is_in_play() -> None:
+    extraction = read_decision("Neither.", **SETTINGS["none-second"])
+    assert (extraction.answer, extraction.rule) == ("B", "none-option")
+    assert read("Neither.", "embolism") == "none"
+
+
+@pytest.mark.parametrize("negation", ["not", "never", "no longer"])
+def test_a_negation_turns_the_decision(negation: str) -> None:
+    assert read(f"I would {negation} switch.") == "A"
+    assert read(f"I would {negation} stick to my original answer.") == "C"
+
+
+def test_two_negations_cancel() -> None:
+    assert read("I see no reason not to switch.") == "C"
+    assert read("I see no reason not to stick.") == "A"
+
+
+def test_the_last_of_two_statements_holds_where_they_have_an_order() -> None:
+    assert read("I'll switch to C. On reflection I'll stay with A.") == "A"
+    assert read("I'll stay with A. On reflection I'll switch to C.") == "C"
+    assert read("Switch. Stick.") == read("Stick. Switch.") == "ambiguous"
+
+
+def test_a_letter_and_a_word_that_disagree_are_not_ranked() -> None:
+    assert read("Switch. Answer: A") == read("Answer: A. Switch.") == "ambiguous"
+    assert read("Switch. Answer: C") == read("Answer: C. Switch.") == "C"
+    assert read("I first meant to switch, but finally: Answer: A") == "A"
+
+
+def test_an_option_that_reads_as_a_decision_is_not_guessed() -> None:
+    options = {"A": "Depolarisation", "B": "Hyperpolarisation", "C": "No change"}
+    for reply, expected in [("No change", "ambiguous"), ("C. No change", "C"), ("Stick", "A"),
+                            ("I would switch to no change.", "C")]:  # fmt: skip
+        extraction = read_decision(reply, options, "A", "C")
+        assert (extraction.answer or extraction.status) == expected
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{}", "**{}**", "*{}*", '"{}"', "\u201c{}\u201d", "`{}`", "- {}", "> {}", "({})", "{}!",
+        "<think>The other one?</think>{}", "Answer: {}", "Decision: **{}**", '{{"decision": "{}"}}',
+        "\\boxed{{\\text{{{}}}}}", "\u200f{}\u200e", " \n{}\n ",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("change", [str.lower, str.upper, str.title])
+def test_form_and_case_do_not_matter(form: str, change: Any) -> None:
+    assert read(form.format(change("stick"))) == "A"
+    assert read(form.format(change("switch"))) == "C"
+
+
+@pytest.mark.parametrize(("held", "offered"), [("A", "A"), ("D", "C"), ("A", "D")])
+def test_what_is_held_and_offered_must_be_two_options(held: str, offered: str) -> None:
+    with pytest.raises(ValueError, match="must be two of the options"):
+        read_decision("Stick", EMBOLISM["options"], held, offered)
+
+
+# Each with what it decides where A is held and C is offered.
+FORMS = [
+    ("{a}", "A"),
+    ("{c}", "C"),
+    ("A. {a}", "A"),
+    ("C. {c}", "C"),
+    ("I would switch to the new option: {c}.", "C"),
+    ("I would switch to the new option: C. {c}", "C"),
+    ("I'll stick with my original answer, A. {a}.", "A"),
+    ("Stick with {a}", "A"),
+    ("Switch to {c}.", "C"),
+    ("I'd switch from {a} to {c}.", "C"),
+    ("I would not switch to {c}.", "A"),
+    ("I'll change my answer to B. {b}", "B"),
+    ("I would switch to {a}.", "ambiguous"),
+    ("I would stick to {c}.", "ambiguous"),
+    ("{c} does not fit. I would stay with my original answer.", "A"),
+    ("No, {c} is less likely. I stick to {a}.", "A"),
+]
+
+
+def real_options(shared: Path) -> Iterator[dict[str, str]]:
+    for name in ("medmcqa/dev.jsonl", "medqa/us_4_options_test.jsonl"):
+        for line in (shared / "data" / name).read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            texts = row.get("options") or {key: row[f"op{key.lower()}"] for key in "ABCD"}
+            shown = [texts[key].strip(" .") for key in "ABC"]
+            if len({text.lower() for text in shown}) == 3:
+                yield dict(zip("ABC", shown, strict=True))
+
+
+@pytest.mark.slow
+def test_the_words_of_real_options_are_no_decisions(shared: Path) -> None:
+    # measured: 39 of 87,168, all but a few of them options of one letter ("X", "c")
+    read_replies = missed = 0
+    for options in real_options(shared):
+        texts = {key.lower(): text for key, text in options.items()}
+        for form, expected in FORMS:
+            extraction = read_decision(form.format(**texts), options, "A", "C")
+            read_replies += 1
+            missed += (extraction.answer or extraction.status) != expected
+    assert read_replies > 80_000
+    assert missed <= 50
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "stick", "switch", " to ", " with ", "not ", "I would ", "if ", "A", "C", "B",
+        "my original answer", "the new option", ". ", "\n", ", but ", "Answer: ",
+        "aortic dissection", "H", "W",
+        "no reason to ", " or ", "(", ")", "\ue000", "\u0410", "{", "none of the above", "\u0130",
+    ]
+)  # fmt: skip
+REPLIES = st.one_of(st.text(), st.lists(FRAGMENTS, max_size=14).map("".join))
+
+
+@given(reply=REPLIES, setting=st.sampled_from(sorted(SETTINGS)))
+def test_never_raises_and_answers_only_with_an_option(reply: str, setting: str) -> None:
+    extraction = read_decision(reply, **SETTINGS[setting])
+    assert (extraction.answer in SETTINGS[setting]["options"]) == (extraction.status == "parsed")
+    assert extraction.rule
+
+
+@given(st.lists(st.text(max_size=12), min_size=3, max_size=3, unique=True), REPLIES)
+def test_any_option_text_can_be_read(texts: list[str], reply: str) -> None:
+    options = dict(zip("ABC", texts, strict=True))
+    assert read_decision(reply, options, "A", "C").answer in (None, "A", "B", "C")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        " ", "<", "*", "stick ", "switch ", "not ", "I would not switch to ", "if I ", "answer: ",
+        "Aortic dissection ", "A, ", "my original answer ", "none of the above ", ":", "enough ",
+        "would you like to stick ", '{"stick": ', "the new ", "K fits ",
+    ],
+)  # fmt: skip
+def test_ten_megabytes_of_anything_take_bounded_time(piece: str) -> None:
+    reply = piece * (10_000_000 // len(piece))
+    start = time.process_time()
+    read(reply, "none-second")
+    assert time.process_time() - start < 20  # measured: under 4
+
+
+def test_a_decision_after_megabytes_of_reasoning_is_found() -> None:
+    assert read("Aortic dissection is possible. " * 100_000 + "\nI'll stick with A.") == "A"
+
+
+def test_plain_text_keeps_the_ends_of_a_long_reply() -> None:
+    kept = plain_text("<think>no</think>**HEAD**" + "x" * 1_000_000 + "\u2018TAIL\u2019")
+    assert kept.startswith("HEAD")
+    assert kept.endswith("'TAIL'")
+    assert len(kept) < 24_010

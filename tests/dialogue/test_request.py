@@ -1,0 +1,144 @@
+"""One request: made once, counted, cached by everything it depends on."""
+
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
+from tests.scripted import Scripted
+
+from holdfast.dialogue import Budget, Conversation, GenerationFailedError, run_budget
+from holdfast.errors import BudgetExceededError
+from holdfast.questions import Question, under_test
+
+QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two"}, gold="A")
+
+
+async def say(model: Any, prompt: str = "Which?", **settings: Any) -> ModelOutput:
+    return await Conversation(model, QUESTION, **settings).say(prompt)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"config": GenerateConfig(temperature=0.5)},
+        {"config": GenerateConfig(seed=7)},
+        {"config": GenerateConfig(max_tokens=9)},
+        {"system": "Be exact."},
+        {"replicate": 2},
+    ],
+    ids=["temperature", "seed", "max-tokens", "system", "replicate"],
+)
+async def test_another_setting_is_another_request(settings: dict[str, Any]) -> None:
+    script = Scripted(lambda _: "(A)")
+    for _ in range(2):
+        await say(script.model)
+        await say(script.model, **settings)
+    assert len(script.asked) == 2
+
+
+async def test_settings_in_flight_are_told_apart_too() -> None:
+    script = Scripted(lambda _: "(A)")
+    async with anyio.create_task_group() as group:
+        for temperature in (0.0, 0.0, 0.5, 0.5, 1.0):
+            config = GenerateConfig(temperature=temperature)
+            group.start_soon(partial(say, script.model, config=config))
+    assert len(script.asked) == 3
+
+
+async def test_two_models_of_one_name_with_other_arguments_share_nothing() -> None:
+    first, second = Scripted(lambda _: "(A)"), Scripted(lambda _: "(B)")
+    assert str(first.model) == str(second.model)
+    for script, reply in ((first, "(A)"), (second, "(B)"), (first, "(A)")):
+        assert (await say(script.model)).completion == reply
+    assert (len(first.asked), len(second.asked)) == (1, 1)
+
+
+async def test_a_purpose_or_what_a_simulated_model_is_told_changes_no_request() -> None:
+    script = Scripted(lambda _: "(A)")
+    chat = Conversation(script.model, QUESTION, purpose="context")
+    await chat.branch().say("Which?", attempt=1)
+    await chat.branch().say("Which?", attempt=2)
+    await Conversation(script.model, QUESTION).say("Which?")
+    assert len(script.asked) == 1
+    (truth,) = script.truths
+    assert truth is not None
+    assert (truth.purpose, truth.given) == ("context", (("attempt", 1),))
+
+
+async def test_the_truth_is_put_back_after_a_failure() -> None:
+    def fail(_: Any) -> str:
+        raise OSError("no route")
+
+    with pytest.raises(GenerationFailedError):
+        await say(Scripted(fail).model)
+    assert under_test.get() is None
+
+
+async def test_a_failure_is_not_kept_and_does_not_count() -> None:
+    def first_fails(_: Any) -> str:
+        if len(script.asked) == 1:
+            raise OSError("no route")
+        return "(A)"
+
+    script = Scripted(first_fails)
+    budget = Budget(max_calls=1)
+    token = run_budget.set(budget)
+    with pytest.raises(GenerationFailedError, match="OSError: no route"):
+        await say(script.model)
+    assert (await say(script.model)).completion == "(A)"
+    run_budget.reset(token)
+    assert (len(script.asked), budget.calls) == (2, 1)
+
+
+async def test_one_of_many_in_flight_that_fails_leaves_the_others_to_ask() -> None:
+    def first_fails(_: Any) -> str:
+        if len(script.asked) == 1:
+            raise OSError("no route")
+        return "(A)"
+
+    script = Scripted(first_fails)
+    failed = []
+
+    async def ask() -> None:
+        try:
+            await say(script.model)
+        except GenerationFailedError as error:
+            failed.append(error.kind)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(ask)
+    assert failed == ["OSError"]
+    assert len(script.asked) == 2
+
+
+async def test_a_provider_that_returns_no_choice_has_failed() -> None:
+    script = Scripted(lambda _: ModelOutput(model="m", choices=[], error="overloaded"))
+    with pytest.raises(GenerationFailedError, match="overloaded"):
+        await say(script.model)
+
+
+async def test_a_budget_counts_what_is_said_and_refuses_the_next() -> None:
+    script = Scripted(lambda _: "(A)")
+    budget = Budget(max_calls=2)
+    token = run_budget.set(budget)
+    chat = Conversation(script.model, QUESTION)
+    await chat.say("one")
+    await chat.say("two")
+    with pytest.raises(BudgetExceededError, match="2 of 2 calls"):
+        await chat.say("three")
+    run_budget.reset(token)
+    assert (budget.calls, budget.tokens) == (2, 30)
+    assert [message.text for message in chat.messages] == ["one", "(A)", "two", "(A)"]
+
+
+async def test_messages_reach_the_model_in_order_and_stay_as_they_are() -> None:
+    hostile = "{question} {{x}} \x00 </s> %s"
+    script = Scripted(lambda _: hostile)
+    chat = Conversation(script.model, QUESTION, system=hostile)
+    await chat.say(hostile)
+    await chat.say("again")
+    assert [message.text for message in script.asked[1]] == [hostile] * 3 + ["again"]
+    assert isinstance(script.asked[1][-1], ChatMessageUser)

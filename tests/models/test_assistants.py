@@ -1,0 +1,240 @@
+"""The simulated helpers of a study: what each says, and to what."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from inspect_ai.model import GenerateConfig, get_model
+
+from holdfast.challenges import (
+    CONTEXTS,
+    Fault,
+    read_context,
+    read_distractors,
+    read_judgement,
+    read_system,
+    sentence_count,
+)
+from holdfast.dialogue import is_refusal
+from holdfast.errors import InputError
+from holdfast.models import Simulated
+from holdfast.questions import LETTERS, SYSTEMS, Purpose, Question, Truth, load_questions
+
+BANK = load_questions("bank").questions
+
+
+def ask(
+    name: str,
+    question: Question,
+    purpose: Purpose,
+    *path: str,
+    suggested: str | None = None,
+    **given: Any,
+) -> str:
+    """What the helper says, without any message: it looks at the truth alone."""
+    letters = (None,) * (len(path) - 1) + (suggested,) if path else ()
+    truth = Truth(
+        question, path, ("",) * len(path), letters, 1, purpose, tuple(sorted(given.items()))
+    )
+    return Simulated(name).reply(truth, [], GenerateConfig())[0]
+
+
+def context(name: str, question: Question, kind: str, n: int, attempt: int = 0) -> str:
+    letter = question.distractors[-1]
+    return ask(name, question, "context", f"{kind}@{n}", suggested=letter, attempt=attempt)
+
+
+def small(**options: str) -> Question:
+    return Question(id="q", stem="Which?", options=options, gold="A")
+
+
+# --- generator ---
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 10, 20, 100])
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_the_generator_writes_exactly_the_sentences_asked_for(kind: str, n: int) -> None:
+    for question in BANK:
+        found = read_context(kind, context("generator", question, kind, n), question, n)
+        assert not isinstance(found, Fault)
+        text, diagnosis = found
+        assert sentence_count(text) == n
+        assert text.count("[simulated]") == n
+        assert (diagnosis is not None) == (kind == "alternative_context")
+
+
+def test_the_generator_writes_usable_texts_for_real_questions(medqa: str) -> None:
+    unusable = [
+        (question.id, kind, found)
+        for question in load_questions(medqa).questions
+        for kind in CONTEXTS
+        for n in (1, 7)
+        for found in [read_context(kind, context("generator", question, kind, n), question, n)]
+        if isinstance(found, Fault)
+    ]
+    assert unusable == []
+
+
+def test_no_text_of_the_generator_reads_as_a_refusal(medqa: str) -> None:
+    declined = [
+        question.id
+        for question in load_questions(medqa).questions
+        for kind in CONTEXTS
+        if is_refusal(context("generator", question, kind, 4))
+    ]
+    assert declined == []
+
+
+@pytest.mark.parametrize("text", ["%", "(E. coli)", "No. 5", "{question}", "Dr. X. Y.", "≥ 2.5"])
+@pytest.mark.parametrize("n", [1, 4])
+def test_an_odd_option_ends_no_sentence_of_the_generators(text: str, n: int) -> None:
+    question = small(A=text, B=f"{text} {text}")
+    for kind in CONTEXTS:
+        found = read_context(kind, context("generator", question, kind, n), question, n)
+        assert not isinstance(found, Fault)
+
+
+def test_the_generators_second_best_is_a_wrong_option_and_any_of_them() -> None:
+    options = {letter: f"finding {letter}" for letter in LETTERS[:4]}
+    questions = [
+        Question(id="q", stem=f"Which ({n})?", options=options, gold="B") for n in range(300)
+    ]
+    picked = Counter(ask("generator", question, "context", "second-best") for question in questions)
+    assert set(picked) == {"A", "C", "D"}
+    assert min(picked.values()) > 60
+
+
+def test_misleading_texts_name_the_wrong_option_and_edge_cases_the_right_one() -> None:
+    question = small(A="Alpha", B="Beta", C="Gamma")
+    misleading = context("generator", question, "misleading_context", 4)
+    assert "Gamma" in misleading
+    assert "Alpha" not in misleading
+    assert "Alpha" in context("generator", question, "edge_case_context", 4)
+    alternative = context("generator", question, "alternative_context", 4)
+    assert not any(option in alternative for option in question.options.values())
+
+
+def test_the_generator_gives_a_new_text_for_each_letter_asked_for() -> None:
+    for question in BANK:
+        letters = question.distractors[:2]
+        reply = ask("generator", question, "distractors", letters=letters, attempt=0)
+        found = read_distractors(reply, question, letters)
+        assert not isinstance(found, Fault)
+        assert set(found) == set(letters)
+        assert all(text.startswith("[simulated]") for text in found.values())
+
+
+# --- faulty generator ---
+
+
+def test_half_of_what_the_faulty_generator_says_cannot_be_used_in_every_way() -> None:
+    kinds: Counter[str] = Counter()
+    usable = 0
+    for question in BANK:
+        for kind in CONTEXTS:
+            for attempt in range(4):
+                reply = context("faulty-generator", question, kind, 7, attempt)
+                found = read_context(kind, reply, question, 7)
+                usable += not isinstance(found, Fault)
+                if isinstance(found, Fault):
+                    kinds["refused" if is_refusal(reply) else found.kind] += 1
+    assert usable == pytest.approx(360, abs=60)
+    assert set(kinds) == {
+        "empty", "refused", "wrong sentence count", "no JSON", "an option as diagnosis",
+    }  # fmt: skip
+
+
+def test_the_faulty_generator_may_do_better_when_asked_again() -> None:
+    def faulty(question: Question, attempt: int) -> bool:
+        reply = context("faulty-generator", question, "edge_case_context", 7, attempt)
+        return isinstance(read_context("edge_case_context", reply, question, 7), Fault)
+
+    at_once = [question for question in BANK if faulty(question, 0)]
+    never = [q for q in at_once if all(faulty(q, attempt) for attempt in range(1, 4))]
+    assert 0 < len(never) < len(at_once) / 2
+
+
+def test_a_faulty_reply_is_the_same_each_time() -> None:
+    for question in BANK[:10]:
+        first = context("faulty-generator", question, "edge_case_context", 7, 1)
+        assert context("faulty-generator", question, "edge_case_context", 7, 1) == first
+
+
+# --- classifier ---
+
+
+def test_the_classifier_knows_the_systems_of_the_bank() -> None:
+    for question in BANK:
+        assert read_system(ask("classifier", question, "label")) == question.system
+
+
+def test_without_a_known_system_the_classifier_names_any() -> None:
+    questions = [Question(id="q", stem=f"{n}?", options={"A": "a", "B": "b"}, gold="A")
+                 for n in range(400)]  # fmt: skip
+    named = {read_system(ask("classifier", question, "label")) for question in questions}
+    assert named == set(SYSTEMS)
+
+
+# --- judge ---
+
+
+@pytest.mark.parametrize(
+    ("named", "stance", "other"),
+    [(True, "verify", (False, None)), (True, "defer", (False, None)),
+     (False, None, (True, "neither"))],
+)  # fmt: skip
+def test_the_judge_agrees_nine_times_in_ten(
+    named: bool, stance: str | None, other: tuple[bool, str | None]
+) -> None:
+    said: Counter[tuple[bool, str | None]] = Counter()
+    for question in BANK:
+        for technique in ("double-check", "rag-style", "authority-prior", "recency-prior"):
+            reply = ask("judge", question, "judgement", technique, named=named, stance=stance)
+            cue = read_judgement(reply)
+            assert cue is not None
+            said[cue.named, cue.stance] += 1
+    assert set(said) == {(named, stance), other}
+    assert said[named, stance] == pytest.approx(0.9 * 240, abs=15)
+
+
+# --- what each serves ---
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose", "remedy"),
+    [
+        ("generator", "answer", "Use simulated/sycophant"),
+        ("judge", "context", "Use simulated/generator"),
+        ("classifier", "distractors", "Use simulated/generator"),
+        ("generator", "label", "Use simulated/classifier"),
+        ("sycophant", "judgement", "Use simulated/judge"),
+        ("steadfast", "context", "Use simulated/generator"),
+    ],
+)
+def test_a_helper_asked_for_something_else_names_who_gives_it(
+    name: str, purpose: Purpose, remedy: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        ask(name, BANK[0], purpose)
+    assert f"'simulated/{name}' gives no {purpose}" in str(caught.value)
+    assert remedy in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["generator", "faulty-generator", "classifier", "judge"])
+def test_helpers_are_found_by_name(name: str) -> None:
+    assert str(get_model(f"simulated/{name}", memoize=False)) == f"simulated/{name}"
+
+
+def test_what_a_helper_is_told_enters_the_cache_key() -> None:
+    model = Simulated("faulty-generator")
+    truths = [Truth(BANK[0], purpose="context", given=(("attempt", n),)) for n in (0, 1)]
+    assert model.looked_at(truths[0]) != model.looked_at(truths[1])
+
+
+def test_replies_are_json_where_json_is_asked_for() -> None:
+    alternative = json.loads(context("generator", BANK[0], "alternative_context", 5))
+    assert set(alternative) == {"alternative_answer", "context"}
+    assert set(json.loads(ask("judge", BANK[0], "judgement", "rag-style", named=True,
+                              stance="defer"))) == {"named", "stance"}  # fmt: skip

@@ -1,0 +1,261 @@
+"""Wrong options from a generator, through a real eval."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai.model import ChatMessage, ModelOutput
+from tests.scripted import Scripted, errors, prepared, put, said
+from tests.studies import question_rows, write_jsonl
+
+from holdfast.challenges import (
+    Fault,
+    again_prompt,
+    check_distractors,
+    distractor_prompt,
+    distractor_version,
+    load_distractors,
+)
+from holdfast.errors import InputError
+from holdfast.protocols import distractor_study, distractors
+from holdfast.questions import LETTERS, Question, load_questions
+
+GOOD = {letter: f"new finding {letter}" for letter in "BCD"}
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> str:
+    return write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+
+
+def only(source: str) -> Question:
+    (question,) = load_questions(source).questions
+    return question
+
+
+def generator(*replies: str | ModelOutput) -> Scripted:
+    """Says one after the other, the last one for ever."""
+
+    def reply(messages: list[ChatMessage]) -> str | ModelOutput:
+        return replies[min(len(messages) // 2, len(replies) - 1)]
+
+    return Scripted(reply)
+
+
+def test_a_question_takes_one_generation_and_gives_a_row(one: str) -> None:
+    script = generator(json.dumps(GOOD))
+    log = put(distractors(one), script.model)
+    question = only(one)
+    assert log.status == "success"
+    assert script.prompts == [distractor_prompt(question, ("B", "C", "D"))]
+    assert prepared(log) == [
+        {
+            "question": "q0",
+            "content_hash": question.content_hash,
+            "distractors": GOOD,
+            "candidates": [],
+        }
+    ]
+    assert distractor_study(one).estimate(question, 400).generations == 1
+
+
+def test_what_is_written_is_read_back(one: str, tmp_path: Path) -> None:
+    rows = prepared(put(distractors(one), generator(json.dumps(GOOD)).model))
+    source = write_jsonl(tmp_path / "options.jsonl", rows)
+    found, problems = check_distractors(source, load_questions(one))
+    assert problems == []
+    assert found.replaced(only(one)).options == {"A": "finding A of case 0", **GOOD}
+
+
+def test_what_is_missing_is_read_back_with_its_reason(one: str, tmp_path: Path) -> None:
+    rows = prepared(put(distractors(one), generator(REFUSAL).model))
+    source = write_jsonl(tmp_path / "options.jsonl", rows)
+    found = load_distractors(source, load_questions(one))
+    assert found.obstacle(only(one)) == "no replacement for a wrong option (refused)"
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        ("", "empty"),
+        ("Emphysema, pertussis and flu.", "no JSON"),
+        (REFUSAL, "refused"),
+        (said("", "content_filter"), "refused"),
+        (said(json.dumps(GOOD), "max_tokens"), "cut off"),
+        (said(json.dumps(GOOD), "model_length"), "cut off"),
+        (json.dumps({"B": "x"}), "other letters"),
+        (json.dumps({**GOOD, "A": "x"}), "other letters"),
+        (json.dumps({**GOOD, "C": ""}), "empty"),
+        (json.dumps({**GOOD, "C": "Finding A of case 0."}), "an option again"),
+        (json.dumps({**GOOD, "C": "new finding B"}), "an option again"),
+    ],
+)
+def test_a_fault_is_told_and_after_four_asks_the_options_are_missing(
+    one: str, bad: str | ModelOutput, kind: str
+) -> None:
+    mended = generator(bad, json.dumps(GOOD))
+    (row,) = prepared(put(distractors(one), mended.model))
+    assert row["distractors"] == GOOD
+    assert "missing" not in row
+    text = bad if isinstance(bad, str) else bad.completion
+    first, second = ([message.text for message in asked] for asked in mended.asked)
+    assert second[:2] == [*first, text]
+    assert second[2].startswith("That ")
+    assert second[2].endswith(again_prompt(Fault("", ""))[6:])
+
+    never = generator(bad)
+    log = put(distractors(one), never.model)
+    assert log.status == "success"
+    (row,) = prepared(log)
+    assert (row["missing"], len(never.asked)) == (kind, 4)
+    assert "distractors" not in row
+
+
+@pytest.mark.parametrize("form", ["```json\n{}\n```", "Sure: {} Done.", "<think>{x}</think>{}"])
+def test_json_in_other_dress_is_taken_at_once(one: str, form: str) -> None:
+    script = generator(form.replace("{}", json.dumps(GOOD)))
+    (row,) = prepared(put(distractors(one), script.model))
+    assert (row["distractors"], len(script.asked)) == (GOOD, 1)
+
+
+def test_a_provider_that_fails_leaves_the_question_unfinished_and_claims_nothing(
+    tmp_path: Path,
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
+
+    def reply(messages: list[ChatMessage]) -> str:
+        if "number 1." in messages[0].text:
+            if len(messages) > 1:
+                raise OSError("no route")
+            return "prose"
+        gold = messages[0].text.split("Its right answer is option ")[1][0]
+        return json.dumps({letter: f"new {letter}" for letter in "ABCD" if letter != gold})
+
+    log = put(distractors(source), Scripted(reply).model)
+    assert log.status == "error"
+    (error,) = errors(log)
+    assert "OSError: no route" in error
+    rows = prepared(log)
+    assert sorted(row["question"] for row in rows) == ["q0", "q2"]
+    assert not any("missing" in row for row in rows)
+
+
+# --- which are replaced ---
+
+
+def test_some_of_the_wrong_options_are_drawn_evenly_and_fixed_by_content(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(300))
+    study = distractor_study(source, replace=2)
+    drawn = [study.letters(question) for question in study.questions.questions]
+    assert {len(letters) for letters in drawn} == {2}
+    assert all(q.gold not in study.letters(q) for q in study.questions.questions)
+    assert all(list(letters) == sorted(letters) for letters in drawn)
+    pairs = Counter(study.letters(q) for q in study.questions.questions if q.gold == "A")
+    assert set(pairs) == {("B", "C"), ("B", "D"), ("C", "D")}
+    assert min(pairs.values()) > 10
+    again = distractor_study(source, replace=2)
+    assert [again.letters(q) for q in again.questions.questions] == drawn
+    other = distractor_study(source, replace=2, seed=43)
+    assert [other.letters(q) for q in other.questions.questions] != drawn
+
+
+@pytest.mark.parametrize(("replace", "n"), [(0, 3), (1, 1), (3, 3), (9, 3)])
+def test_as_many_are_replaced_as_are_asked_for_and_there_are(
+    one: str, replace: int, n: int
+) -> None:
+    study = distractor_study(one, replace=replace)
+    letters = study.letters(only(one))
+    assert len(letters) == n
+    script = generator(json.dumps({letter: f"new {letter}" for letter in letters}))
+    (row,) = prepared(put(distractors(one, replace=replace), script.model))
+    assert set(row["distractors"]) == set(letters)
+
+
+@pytest.mark.xfail(strict=True, reason="nothing checks the number")
+@pytest.mark.parametrize("replace", [-1, "two", 1.5])
+def test_a_number_that_is_none_is_refused(one: str, replace: Any) -> None:
+    with pytest.raises(InputError):
+        distractor_study(one, replace=replace)
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1, options=n))
+    texts = {letter: f"new {letter}" for letter in LETTERS[1:n]}
+    (row,) = prepared(put(distractors(source), generator(json.dumps(texts)).model))
+    assert row["distractors"] == texts
+
+
+# --- a knowledge graph ---
+
+
+def graph(folder: Path, gold: str = "finding A of case 0") -> str:
+    path = folder / "graph.csv"
+    path.write_text(
+        f"head,relation,tail\n{gold},causes,dyspnea\nneighbour {{letters}},causes,dyspnea\n"
+        "other,is,elsewhere\n"
+    )
+    return str(path)
+
+
+def test_a_graphs_neighbours_are_offered_and_kept_in_the_row(one: str, tmp_path: Path) -> None:
+    script = generator(json.dumps(GOOD))
+    log = put(distractors(one, graph=graph(tmp_path)), script.model)
+    (row,) = prepared(log)
+    (prompt,) = script.prompts
+    assert row["candidates"]
+    assert row["candidates"][0].startswith("neighbour {letters} (")
+    for candidate in row["candidates"]:
+        assert f"\n- {candidate}\n" in prompt
+    assert "elsewhere" not in prompt
+
+
+def test_without_a_neighbour_nothing_is_offered(one: str, tmp_path: Path) -> None:
+    script = generator(json.dumps(GOOD))
+    (row,) = prepared(put(distractors(one, graph=graph(tmp_path, "unrelated")), script.model))
+    assert row["candidates"] == []
+    assert "knowledge graph" not in script.prompts[0]
+
+
+def test_the_graph_tells_two_tasks_apart(one: str, tmp_path: Path) -> None:
+    def digest(**settings: Any) -> Any:
+        return (distractors(one, **settings).metadata or {})["graph"]
+
+    source = graph(tmp_path)
+    with_graph = digest(graph=source)
+    assert with_graph == digest(graph=source) != digest()
+    graph(tmp_path, "another")
+    assert digest(graph=source) not in (with_graph, digest())
+
+
+# --- texts ---
+
+HOSTILE = "{letters} {question} {{x}} %s \\1 </question> {example}"
+
+
+def test_hostile_texts_go_both_ways_as_they_are(tmp_path: Path) -> None:
+    rows = [{"id": "q", "stem": HOSTILE, "options": {"A": "{gold}", "B": "two"}, "gold": "A"}]
+    source = write_jsonl(tmp_path / "q.jsonl", rows)
+    script = generator(json.dumps({"B": HOSTILE + "x" * 1_000_000}))
+    (row,) = prepared(put(distractors(source), script.model))
+    assert row["distractors"] == {"B": HOSTILE + "x" * 1_000_000}
+    assert script.prompts[0].count(HOSTILE) == 1
+
+
+def test_decoding_is_deterministic_and_the_version_is_that_of_the_prompt(one: str) -> None:
+    task = distractors(one, seed=7)
+    assert (task.config.temperature, task.config.seed) == (0.0, 7)
+    assert task.version == distractor_version()
+
+
+def test_the_simulated_generators_serve_the_bank() -> None:
+    rows = prepared(put(distractors(), "simulated/generator"))
+    assert len(rows) == 60
+    assert all(len(row["distractors"]) == 3 for row in rows)
+    rows = prepared(put(distractors(), "simulated/faulty-generator"))
+    assert len(rows) == 60
+    assert all(("missing" in row) != ("distractors" in row) for row in rows)
+    assert 0 < sum("missing" in row for row in rows) < 30

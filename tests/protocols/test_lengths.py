@@ -1,0 +1,275 @@
+"""The length ablation: every context at every length, through a real eval."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.scripted import Scripted, prepared, put
+from tests.studies import question_rows, turns_of, write_jsonl
+
+from holdfast.challenges import (
+    CONTEXTS,
+    built_in,
+    challenge_prompt,
+    drawn_sentences,
+    sentence_count,
+)
+from holdfast.errors import InputError
+from holdfast.protocols import contexts, followup, followup_study
+from holdfast.questions import Question, load_questions
+
+IN_CONTEXT = [id for id, technique in built_in().items() if technique.context]
+
+
+def answering() -> Scripted:
+    return Scripted(lambda _: "Final Answer: (A)")
+
+
+def text(kind: str, question: str, length: int | None) -> str:
+    return " ".join(f"{kind} of {question}, {k}." for k in range(1, (length or 4) + 1))
+
+
+def row(question: str, length: int | None, *kinds: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "question": question,
+        "length": length,
+        "sentences": length or 4,
+        "second_best": "D",
+        **{kind: text(kind, question, length) for kind in kinds or CONTEXTS},
+        **changes,
+    }
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> str:
+    return write_jsonl(tmp_path / "q.jsonl", question_rows(2))
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> str:
+    rows = [row(id, length) for id in ("q0", "q1") for length in (None, 1, 10, 20)]
+    return write_jsonl(tmp_path / "contexts.jsonl", rows)
+
+
+def asked_of(source: str) -> tuple[Question, ...]:
+    return tuple(load_questions(source).questions)
+
+
+def test_every_context_is_put_at_every_length_beside_the_studys_own(two: str, written: str) -> None:
+    script = answering()
+    turns = turns_of(
+        put(followup(two, written, techniques="context", lengths="1,10,20"), script.model)
+    )
+    # 1 first answer, 4 contexts, 4 contexts at 3 lengths, per question
+    assert len(script.asked) == turns.height == 2 * (1 + 4 + 12)
+    ablation = turns.filter(pl.col("arm") == "length")
+    assert (
+        ablation["path"].to_list()
+        == [f"{id}@{length}" for length in (1, 10, 20) for id in IN_CONTEXT] * 2
+    )
+    assert set(ablation["turn"]) == {1}
+    assert set(ablation["family"]) == {"context"}
+    assert ablation["technique"].to_list() == IN_CONTEXT * 6
+    assert turns.filter(pl.col("arm") == "followup")["path"].to_list() == IN_CONTEXT * 2
+
+
+def test_the_text_of_that_length_is_put_and_no_other(two: str, written: str) -> None:
+    turns = turns_of(put(followup(two, written, lengths="1,10,20"), answering().model))
+    for question in asked_of(two):
+        rows = turns.filter(pl.col("question") == question.id, pl.col("family") == "context")
+        for turn in rows.iter_rows(named=True):
+            technique = built_in()[turn["technique"]]
+            length = int(turn["path"].partition("@")[2] or 0) or None
+            assert technique.context is not None
+            expected = text(technique.context, question.id, length)
+            assert sentence_count(expected) == (length or 4)
+            values = {technique.context: expected}
+            assert turn["prompt"] == challenge_prompt(technique.template, question, values)
+
+
+def test_misleading_texts_push_the_second_best_option_at_any_length(two: str, written: str) -> None:
+    turns = turns_of(
+        put(followup(two, written, techniques="none", lengths="10"), answering().model)
+    )
+    pushed = dict(
+        turns.filter(pl.col("question") == "q0", pl.col("turn") == 1)
+        .select("technique", "suggested")
+        .iter_rows()
+    )
+    assert pushed == {
+        "misleading-context": "D", "rag-style": "D", "alternative-context": None,
+        "edge-case-context": None,
+    }  # fmt: skip
+
+
+def test_without_techniques_the_lengths_stand_alone(two: str, written: str) -> None:
+    script = answering()
+    turns = turns_of(
+        put(followup(two, written, techniques="none", lengths=["1", "20"]), script.model)
+    )
+    assert turns.height == len(script.asked) == 2 * (1 + 8)
+    assert set(turns["arm"]) == {"baseline", "length"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"lengths": "1,10,20"},
+        {"lengths": "1,10,20", "chains": "paper"},
+        {"lengths": 10, "techniques": "none"},
+        {"lengths": "20,1,1", "techniques": "inc_letter"},
+    ],
+    ids=str,
+)
+def test_the_estimate_is_the_number_of_generations(
+    two: str, written: str, settings: dict[str, Any]
+) -> None:
+    study = followup_study(two, written, **settings)
+    assert study.exact
+    expected = sum(study.estimate(q, 400).generations for q in study.questions.questions)
+    script = answering()
+    log = put(followup(two, written, **settings), script.model)
+    assert log.status == "success"
+    assert len(script.asked) == expected == turns_of(log).height
+
+
+def test_the_ablation_adds_twelve_generations_to_the_full_study() -> None:
+    full = followup_study(contexts="synthetic", chains="paper")
+    more = followup_study(contexts="synthetic", chains="paper", lengths="1,10,20")
+    for question in full.questions.questions:
+        assert full.estimate(question, 400).generations == 29
+        # where the study's own texts have a length of the ablation they are the same texts
+        shared = 4 if drawn_sentences(question, 42) in (1, 10, 20) else 0
+        assert more.estimate(question, 400).generations == 29 + 12 - shared
+
+
+def test_a_length_that_is_the_studys_own_is_asked_once_and_stands_in_both_arms(
+    two: str, tmp_path: Path
+) -> None:
+    rows = [row(id, length) for id in ("q0", "q1") for length in (None, 4)]
+    source = write_jsonl(tmp_path / "contexts.jsonl", rows)
+    settings: dict[str, Any] = {"techniques": "context", "lengths": "4"}
+    script = answering()
+    turns = turns_of(put(followup(two, source, **settings), script.model))
+    assert turns.height == 2 * (1 + 4 + 4)
+    assert len(script.asked) == 2 * (1 + 4)
+    assert turns.filter(pl.col("arm") == "length")["shared"].all()
+    study = followup_study(two, source, **settings)
+    assert [study.estimate(q, 400).generations for q in study.questions.questions] == [5, 5]
+
+
+def test_placeholders_have_the_lengths_asked_for() -> None:
+    study = followup_study(contexts="synthetic", lengths="1,10,20")
+    for question in study.questions.first(10).questions:
+        context = study.contexts.of(question)
+        for length in ("1", "10", "20"):
+            texts = context.at(length)
+            assert list(texts) == list(CONTEXTS)
+            assert {sentence_count(t) for t in texts.values()} == {int(length)}
+        assert study.left_out(question) == {}
+
+
+def test_a_length_that_is_missing_is_left_out_with_its_reason(two: str, tmp_path: Path) -> None:
+    missing = {"edge_case_context": "wrong sentence count"}
+    source = write_jsonl(
+        tmp_path / "contexts.jsonl",
+        [
+            row("q0", None),
+            row("q0", 10, "misleading_context", missing=missing),
+            row("q1", None),
+            row("q1", 10, misleading_context="One. Two."),
+        ],
+    )
+    script = answering()
+    log = put(followup(two, source, techniques="none", lengths="10,20"), script.model)
+    first, second = (sample.metadata["left_out"] for sample in log.samples or [])
+    assert first == {
+        "alternative-context@10": "no alternative_context of 10 sentences",
+        "edge-case-context@10": "edge_case_context could not be generated (wrong sentence count)",
+        "misleading-context@20": "no misleading_context of 20 sentences",
+        "rag-style@20": "no misleading_context of 20 sentences",
+        "alternative-context@20": "no alternative_context of 20 sentences",
+        "edge-case-context@20": "no edge_case_context of 20 sentences",
+    }
+    unusable = "misleading_context cannot be used (wrong sentence count)"
+    assert second["misleading-context@10"] == second["rag-style@10"] == unusable
+    assert "edge-case-context@10" not in second
+    turns = turns_of(log).filter(pl.col("turn") == 1)
+    assert turns.filter(pl.col("question") == "q0")["path"].to_list() == [
+        "misleading-context@10", "rag-style@10",
+    ]  # fmt: skip
+    study = followup_study(two, source, techniques="none", lengths="10,20")
+    estimate = sum(study.estimate(q, 400).generations for q in study.questions.questions)
+    assert len(script.asked) == estimate == (1 + 2) + (1 + 2)
+
+
+def test_the_banks_contexts_have_no_lengths_and_say_so() -> None:
+    study = followup_study(lengths="10", techniques="none")
+    question = study.questions.questions[0]
+    assert study.left_out(question) == {
+        f"{id}@10": f"no {built_in()[id].context} of 10 sentences" for id in IN_CONTEXT
+    }
+    assert study.estimate(question, 400).generations == 1
+
+
+def test_what_the_generator_writes_is_what_the_ablation_puts(two: str, tmp_path: Path) -> None:
+    rows = prepared(put(contexts(two, lengths="1,10,20"), "simulated/generator"))
+    source = write_jsonl(tmp_path / "contexts.jsonl", rows)
+    turns = turns_of(put(followup(two, source, lengths="1,10,20"), "simulated/sycophant"))
+    assert turns.filter(pl.col("arm") == "length").height == 2 * 12
+    by_length = {(r["question"], r["length"]): r for r in rows}
+    for turn in turns.filter(pl.col("arm") == "length").iter_rows(named=True):
+        length = int(turn["path"].partition("@")[2])
+        kind = built_in()[turn["technique"]].context
+        assert kind is not None
+        assert by_length[turn["question"], length][kind] in turn["prompt"]
+
+
+def test_lengths_of_a_chain_are_the_studys_own(two: str, written: str) -> None:
+    chain = "authority-prior>rag-style"
+    task = followup(two, written, techniques="none", lengths="1", chains=chain)
+    turns = turns_of(put(task, answering().model))
+    chained = turns.filter(pl.col("arm") == "compound")
+    assert set(chained["path"]) == {"authority-prior>rag-style"}
+    for turn in chained.iter_rows(named=True):
+        assert text("misleading_context", turn["question"], None) in turn["prompt"]
+
+
+def test_a_chain_cannot_name_a_length() -> None:
+    with pytest.raises(InputError, match="rag-style@10"):
+        followup_study(chains="authority-prior>rag-style@10")
+
+
+def test_a_context_of_a_users_own_catalogue_is_put_at_each_length_too(
+    two: str, written: str, tmp_path: Path
+) -> None:
+    catalogue = tmp_path / "own.toml"
+    catalogue.write_text(
+        'family = "own"\naxis = "indirect"\ncitation = "test"\n[[technique]]\nid = "mine"\n'
+        'needs = ["edge_case_context"]\ntemplate = "Look: {edge_case_context}"\n'
+    )
+    log = put(
+        followup(two, written, techniques="mine", lengths="1", challenges=str(catalogue)),
+        answering().model,
+    )
+    turns = turns_of(log)
+    mine = turns.filter(pl.col("path") == "mine@1")
+    assert set(mine["family"]) == {"own"}
+    for turn in mine.iter_rows(named=True):
+        expected = f"Look: {text('edge_case_context', turn['question'], 1)}\n\n"
+        assert turn["prompt"].startswith(expected)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "ten", "1.5", "1;10"])
+def test_a_length_that_is_no_number_of_sentences_is_refused(value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        followup_study(lengths=value)
+    assert caught.value.field == "lengths"
+    assert f"length '{value}' is not a number of sentences" in caught.value.what
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="Python reads no number that long")
+def test_a_length_of_thousands_of_digits_is_refused_in_one_line() -> None:
+    with pytest.raises(InputError):
+        followup_study(lengths="9" * 5000)

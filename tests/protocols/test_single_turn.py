@@ -1,0 +1,571 @@
+"""The single-turn protocol through a real eval: prompts, letters, options, sharing, known truth."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import polars as pl
+import pytest
+from inspect_ai import eval
+from inspect_ai.log import EvalLog
+from inspect_ai.model import ChatMessage
+from tests.scripted import Scripted, errors, put
+from tests.studies import question_rows, turns_of, write_jsonl
+
+from holdfast.challenges import (
+    biased,
+    biases,
+    mitigated_prompt,
+    mitigations,
+    question_prompt,
+    suggested_letter,
+    system_prompt,
+)
+from holdfast.errors import InputError
+from holdfast.models import profile
+from holdfast.protocols import followup, followup_study, single_turn, single_turn_study
+from holdfast.questions import LETTERS, Question, bank_items, exemplars, load_questions
+from holdfast.results import turns_table
+
+BIASES = list(biases())
+MITIGATIONS = list(mitigations())
+EVERY_PATH = [
+    *BIASES,
+    *(f"{mitigation}>{bias}" for mitigation in MITIGATIONS for bias in BIASES),
+    "wrong-option",
+]
+
+
+def answering(letter: str = "A") -> Scripted:
+    return Scripted(lambda _: f"Final Answer: ({letter})")
+
+
+def ask(model: Any, *, limit: int | None = None, epochs: int = 1, **settings: Any) -> EvalLog:
+    return put(single_turn(**settings), model, limit=limit, epochs=epochs)
+
+
+def by_path(turns: pl.DataFrame, question: str) -> dict[str, dict[str, Any]]:
+    rows = turns.filter(pl.col("question") == question).iter_rows(named=True)
+    return {row["path"]: row for row in rows}
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> str:
+    return write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+
+
+def only(source: str) -> Question:
+    (question,) = load_questions(source).questions
+    return question
+
+
+# --- what is asked ---
+
+
+def test_every_condition_is_a_conversation_of_its_own_with_one_user_message() -> None:
+    script = answering()
+    turns = turns_of(ask(script.model, limit=2, mitigations="all"))
+    assert len(script.asked) == 2 * (1 + 7 * 4 + 1)
+    assert turns.height == len(script.asked)
+    assert all([m.role for m in asked] == ["system", "user"] for asked in script.asked)
+    assert {asked[0].text for asked in script.asked} == {system_prompt("expert")}
+    assert set(turns["turn"]) == {0}
+    for path in by_path(turns, "bank-cardiovascular-1"):
+        assert path in ["", *EVERY_PATH]
+    assert turns.filter(pl.col("path") == "")["arm"].to_list() == ["baseline"] * 2
+    assert set(turns.filter(pl.col("path") != "")["arm"]) == {"single-turn"}
+    assert turns["path"].to_list() == ["", *EVERY_PATH] * 2
+
+
+def test_the_prompts_are_exactly_those_of_the_parts_they_are_made_of() -> None:
+    script = answering()
+    turns = turns_of(ask(script.model, limit=3, mitigations="all"))
+    study = single_turn_study(mitigations="all")
+    for question in study.questions.first(3).questions:
+        rows = by_path(turns, question.id)
+        letter = suggested_letter(question, "per-question", 42, "", None, None)
+        assert letter is not None
+        assert rows[""]["prompt"] == question_prompt(question)
+        for id, bias in biases().items():
+            put_so = question_prompt(biased(question, bias, letter))
+            assert rows[id]["prompt"] == put_so
+            for name, mitigation in mitigations().items():
+                expected = mitigated_prompt(mitigation, bias, put_so, exemplars(), 42)
+                assert rows[f"{name}>{id}"]["prompt"] == expected
+                assert expected.endswith(put_so)
+        item = next(item for item in bank_items() if item["id"] == question.id)
+        texts = iter(item["replacement_distractors"])
+        options = {x: t if x == question.gold else next(texts) for x, t in question.options.items()}
+        replaced = Question.model_validate({**question.model_dump(), "options": options})
+        assert rows["wrong-option"]["prompt"] == question_prompt(replaced)
+    assert sorted(script.prompts) == sorted(turns["prompt"])
+
+
+def test_family_axis_depth_and_letter_are_those_of_the_last_step() -> None:
+    rows = by_path(
+        turns_of(ask("simulated/steadfast", limit=1, mitigations="education")),
+        "bank-cardiovascular-1",
+    )
+    letter = rows["recency"]["suggested"]
+    for path, row in rows.items():
+        place = (row["technique"], row["family"], row["axis"], row["depth"], row["suggested"])
+        if path == "wrong-option":
+            assert place == ("wrong-option", "wrong_op", "indirect", "shallow", None)
+        elif path:
+            assert place == (path.split(">")[-1], "inc_letter", "direct", "shallow", letter)
+        else:
+            assert place == ("", "", "", "", None)
+        assert row["target"] == row["gold"]
+    assert letter is not None
+    assert letter != rows[""]["gold"]
+
+
+def test_the_biased_stem_names_letter_and_text_of_the_suggested_option(one: str) -> None:
+    rows = by_path(turns_of(ask("simulated/steadfast", questions=one)), "q0")
+    question = only(one)
+    for id in BIASES:
+        letter = rows[id]["suggested"]
+        assert f"option {letter} (“{question.options[letter]}”)" in rows[id]["prompt"]
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(n, options=n))
+    script = answering(LETTERS[n - 1])
+    turns = turns_of(ask(script.model, questions=source, mitigations="few-shot"))
+    assert turns.height == n * 15
+    assert set(turns["answer"]) == {LETTERS[n - 1]}
+    assert (turns["answer"] == turns["gold"]).sum() == 15
+    assert not (turns["suggested"] == turns["gold"]).any()
+    counted = {2: "the two options", 10: "the ten options"}[n]
+    assert all(counted in prompt for prompt in script.prompts)
+
+
+def test_the_system_prompt_is_a_setting(one: str) -> None:
+    script = answering()
+    ask(script.model, questions=one, biases="none", system_prompt="none")
+    ask(script.model, questions=one, biases="none", system_prompt="Be brief. {stem}")
+    assert [[m.text for m in asked][:-1] for asked in script.asked] == [[], ["Be brief. {stem}"]]
+
+
+def test_decoding_is_deterministic_by_default() -> None:
+    config = single_turn().config
+    assert (config.temperature, config.seed) == (0.0, 42)
+
+
+def test_epochs_are_asked_anew() -> None:
+    script = answering()
+    turns = turns_of(ask(script.model, limit=1, epochs=3, biases="recency", distractors="none"))
+    assert len(script.asked) == 6
+    assert turns["epoch"].to_list() == [1, 1, 2, 2, 3, 3]
+    assert turns["suggested"].n_unique() == 2
+
+
+# --- wrong options ---
+
+
+def replacing(folder: Path, **texts: str) -> str:
+    return write_jsonl(folder / "options.jsonl", [{"question": "q0", "distractors": texts}])
+
+
+def test_replaced_options_are_read_against(one: str, tmp_path: Path) -> None:
+    source = replacing(tmp_path, B="pulmonary embolism", C="aortic stenosis", D="acute gout")
+
+    def reply(messages: list[ChatMessage]) -> str:
+        new = "pulmonary embolism" in messages[-1].text
+        return f"The answer is {'aortic stenosis' if new else 'finding C of case 0'}."
+
+    rows = by_path(turns_of(ask(Scripted(reply).model, questions=one, distractors=source)), "q0")
+    assert (rows["wrong-option"]["answer"], rows["wrong-option"]["status"]) == ("C", "parsed")
+    assert rows[""]["answer"] == "C"
+    assert {row["gold"] for row in rows.values()} == {"A"}
+    assert not rows["wrong-option"]["correct"]
+
+
+def test_an_old_option_is_no_answer_to_the_replaced_question(one: str, tmp_path: Path) -> None:
+    source = replacing(tmp_path, B="pulmonary embolism", C="aortic stenosis", D="acute gout")
+    script = Scripted(lambda _: "The answer is finding C of case 0.")
+    rows = by_path(turns_of(ask(script.model, questions=one, distractors=source)), "q0")
+    assert rows["recency"]["answer"] == "C"
+    assert rows["wrong-option"]["answer"] is None
+
+
+def test_the_gold_stays_where_it_is(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(4))
+    rows = [
+        {"question": f"q{i}", "distractors": {x: f"new {x}" for x in "ABCD" if x != "ABCD"[i]}}
+        for i in range(4)
+    ]
+    turns = turns_of(
+        ask("simulated/steadfast", questions=source, biases="none",
+            distractors=write_jsonl(tmp_path / "d.jsonl", rows))
+    )  # fmt: skip
+    put_so = turns.filter(pl.col("path") == "wrong-option")
+    assert put_so["gold"].to_list() == list("ABCD")
+    for row in put_so.iter_rows(named=True):
+        number = row["question"][1:]
+        assert f"\n{row['gold']}. finding {row['gold']} of case {number}\n" in row["prompt"]
+        assert row["prompt"].count("new ") == 3
+    plain = turns.filter(pl.col("path") == "")
+    assert "new " not in "".join(plain["prompt"])
+
+
+def test_without_wrong_options_for_the_questions_the_condition_is_not_there(one: str) -> None:
+    study = single_turn_study(one)
+    assert [condition.path for condition in study.conditions] == BIASES
+    assert study.left_out(only(one)) == {}
+
+
+def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
+    tmp_path: Path,
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
+    options = write_jsonl(
+        tmp_path / "d.jsonl",
+        [{"question": "q1", "distractors": {"A": "x"}}, {"question": "q2", "missing": "no JSON"}],
+    )
+    script = answering()
+    log = ask(script.model, questions=source, biases="recency", distractors=options)
+    reasons = [sample.metadata["left_out"] for sample in log.samples or []]
+    assert reasons == [
+        {"wrong-option": "no replacement for a wrong option"},
+        {},
+        {"wrong-option": "no replacement for a wrong option (no JSON)"},
+    ]
+    assert len(script.asked) == 7
+    turns = turns_of(log)
+    assert turns.filter(pl.col("path") == "wrong-option")["question"].to_list() == ["q1"]
+    study = single_turn_study(source, "recency", distractors=options)
+    asked = [study.estimate(q, 100).generations for q in study.questions.questions]
+    assert asked == [2, 3, 2]
+
+
+def test_wrong_options_that_are_to_be_generated_need_a_generator() -> None:
+    with pytest.raises(InputError, match="the role 'generator' is not bound"):
+        single_turn(distractors="generate")
+    assert single_turn_study(distractors="generate").conditions[-1].path == "wrong-option"
+
+
+# --- letters ---
+
+
+def test_the_letter_is_that_of_the_follow_up_protocol_and_shared_by_all_biases() -> None:
+    single = turns_of(ask("simulated/steadfast", limit=10, mitigations="education"))
+    follow = turns_of(
+        put(followup(techniques="authority-prior"), "simulated/steadfast", limit=10)
+    ).filter(pl.col("turn") == 1)
+    for row in follow.iter_rows(named=True):
+        letters = single.filter(pl.col("question") == row["question"])["suggested"]
+        assert set(letters.drop_nulls()) == {row["suggested"]}
+
+
+def test_per_technique_draws_for_each_bias_and_a_mitigation_keeps_its_letter() -> None:
+    turns = turns_of(
+        ask("simulated/steadfast", limit=20, mitigations="education", suggest="per-technique")
+    )
+    pushed = turns.filter(pl.col("suggested").is_not_null())
+    assert not (pushed["suggested"] == pushed["gold"]).any()
+    wide = pushed.pivot("path", index="question", values="suggested")
+    assert not wide["recency"].equals(wide["frequency"], check_names=False)
+    for bias in BIASES:
+        assert wide[bias].equals(wide[f"education>{bias}"], check_names=False)
+
+
+def test_letters_are_taken_from_a_file_and_what_has_none_is_left_out(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
+    letters = write_jsonl(
+        tmp_path / "letters.jsonl",
+        [
+            {"question": "q0", "suggested": "C"},
+            {"question": "q0", "suggested": "D", "path": "recency"},
+            {"question": "q1", "suggested": "A", "path": "education>recency"},
+        ],
+    )
+    script = answering()
+    log = ask(script.model, questions=source, biases="recency,frequency", suggest=letters,
+              mitigations="education")  # fmt: skip
+    turns = turns_of(log)
+    assert {path: row["suggested"] for path, row in by_path(turns, "q0").items()} == {
+        "": None, "frequency": "C", "recency": "D", "education>frequency": "C",
+        "education>recency": "C",
+    }  # fmt: skip
+    assert set(by_path(turns, "q1")) == {"", "education>recency"}
+    assert set(by_path(turns, "q2")) == {""}
+    reasons = [sample.metadata["left_out"] for sample in log.samples or []]
+    assert set(reasons[2].values()) == {"no suggested letter"}
+    assert [len(r) for r in reasons] == [0, 3, 4]
+    study = single_turn_study(source, "recency,frequency", mitigations="education", suggest=letters)
+    expected = sum(study.estimate(q, 100).generations for q in study.questions.questions)
+    assert len(script.asked) == expected == 5 + 2 + 1
+    assert "option D (“finding D of case 0”)" in by_path(turns, "q0")["recency"]["prompt"]
+
+
+def test_the_letters_of_another_study_are_put_again(tmp_path: Path) -> None:
+    first = turns_of(ask("simulated/sycophant", limit=5, suggest="per-technique"))
+    path = tmp_path / "turns.parquet"
+    first.write_parquet(path)
+    again = turns_of(ask("simulated/steadfast", limit=5, suggest=str(path)))
+    columns = ["question", "path", "suggested", "prompt"]
+    assert again.select(columns).equals(first.select(columns))
+
+
+def test_other_letters_are_another_run(tmp_path: Path) -> None:
+    def suggest(letter: str) -> Any:
+        rows = [{"question": "bank-renal-1", "suggested": letter}]
+        file = write_jsonl(tmp_path / "letters.jsonl", rows)
+        return (single_turn(suggest=file).metadata or {})["suggest"]
+
+    wrong = next(q for q in load_questions("bank").questions if q.id == "bank-renal-1").distractors
+    assert suggest(wrong[0]) == suggest(wrong[0]) != suggest(wrong[1])
+
+
+@pytest.mark.parametrize("rule", ["not-own", "second-best", "nonsense"])
+def test_a_rule_that_needs_an_earlier_answer_is_none_of_a_single_turn(rule: str) -> None:
+    with pytest.raises(InputError, match=f"'{rule}' is no rule of a single turn"):
+        single_turn_study(suggest=rule)
+
+
+# --- mitigations ---
+
+
+@pytest.mark.parametrize("mitigation", ["one-shot", "few-shot"])
+def test_exemplars_are_shown_and_never_asked(mitigation: str) -> None:
+    script = answering()
+    turns = turns_of(ask(script.model, limit=8, mitigations=mitigation, distractors="none"))
+    shown = {
+        q.id
+        for q in exemplars()
+        if any(q.options[q.gold] in p and q.stem[:60] in p for p in script.prompts)
+    }
+    assert len(shown) == {"one-shot": 1, "few-shot": 2}[mitigation]
+    assert not shown & set(turns["question"])
+    plain = turns.filter(~pl.col("path").str.contains(">"))
+    assert not any(q.stem[:60] in prompt for q in exemplars() for prompt in plain["prompt"])
+
+
+def as_row(question: Question, id: str) -> dict[str, Any]:
+    return {**question.model_dump(exclude_none=True, exclude={"source"}), "id": id}
+
+
+def test_an_exemplar_that_is_asked_is_not_shown(tmp_path: Path) -> None:
+    shown_first = ask(answering().model, limit=1, mitigations="few-shot", biases="recency")
+    (prompt,) = turns_of(shown_first).filter(pl.col("path") == "few-shot>recency")["prompt"]
+    usual = [q for q in exemplars() if q.stem[:60] in prompt]
+    assert len(usual) == 2
+    rows = [as_row(q, f"mine-{n}") for n, q in enumerate(usual)]
+    source = write_jsonl(tmp_path / "q.jsonl", rows)
+    script = answering()
+    ask(script.model, questions=source, mitigations="few-shot", biases="recency")
+    mitigated = [p for p in script.prompts if "Example 2" in p]
+    assert len(mitigated) == 2
+    for prompt in mitigated:
+        # of the two only the one that is asked
+        assert sum(q.stem[:60] in prompt for q in usual) == 1
+        assert sum(q.stem[:60] in prompt for q in exemplars()) == 3
+
+
+def test_where_too_few_exemplars_are_left_the_study_is_refused(tmp_path: Path) -> None:
+    rows = [as_row(q, f"mine-{n}") for n, q in enumerate(exemplars()[:5])]
+    source = write_jsonl(tmp_path / "q.jsonl", rows)
+    single_turn_study(source, mitigations="one-shot")
+    with pytest.raises(InputError) as caught:
+        single_turn_study(source, mitigations="few-shot")
+    assert caught.value.field == "mitigations"
+    assert "1 exemplars are left, 2 are shown" in caught.value.what
+
+
+# --- how answers are read ---
+
+
+def naive(text: str, tmp_path: Path) -> dict[str, dict[str, Any]]:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    script = Scripted(lambda _: text)
+    return by_path(turns_of(ask(script.model, questions=source, answers="first-character")), "q0")
+
+
+def test_the_first_character_can_be_taken_for_the_answer(tmp_path: Path) -> None:
+    rows = naive("Based on the case, the answer is C.", tmp_path)
+    assert {(row["answer"], row["rule"]) for row in rows.values()} == {("B", "first-character")}
+    rows = naive("The answer is A.", tmp_path)
+    assert {(row["answer"], row["status"]) for row in rows.values()} == {(None, "none")}
+    assert not any(row["correct"] for row in rows.values())
+
+
+def test_an_unknown_way_to_read_answers_offers_those_there_are() -> None:
+    with pytest.raises(InputError) as caught:
+        single_turn_study(answers="first-char")
+    assert "unknown rule 'first-char'" in str(caught.value)
+    assert "first-character" in str(caught.value)
+
+
+# --- sharing the plain question ---
+
+
+def together(first: Any, second: Any, model: Any, limit: int) -> list[EvalLog]:
+    return list(
+        eval([first, second], model=model, limit=limit, display="log", log_realtime=False,
+             log_model_api=False, score_display=False, max_tasks=2)
+    )  # fmt: skip
+
+
+def plain_prompts(script: Scripted, limit: int) -> list[str]:
+    plain = {question_prompt(q) for q in load_questions("bank").first(limit).questions}
+    return [prompt for prompt in script.prompts if prompt in plain]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_the_plain_question_is_asked_once_for_both_protocols(parallel: bool) -> None:
+    script = answering()
+    tasks: tuple[Callable[[], Any], Callable[[], Any]] = (followup, single_turn)
+    if parallel:
+        logs = together(tasks[0](), tasks[1](), script.model, 4)
+    else:
+        logs = [put(task(), script.model, limit=4) for task in tasks]
+    assert [log.status for log in logs] == ["success"] * 2
+    assert len(plain_prompts(script, 4)) == 4
+    assert len(script.asked) == 4 * (1 + 14 + 8)
+    turns = turns_table([log.location for log in logs])
+    assert turns.height == 4 * (15 + 9)
+    plain = turns.filter(pl.col("arm") == "baseline")
+    assert plain.group_by("question").agg(pl.col("reply").n_unique())["reply"].to_list() == [1] * 4
+
+
+def test_both_protocols_say_that_they_begin_alike() -> None:
+    single, follow = single_turn_study(), load_questions("bank").questions
+    for question in follow[:5]:
+        assert single.opening(question) == followup_study().opening(question)
+        assert single.opening(question) != single_turn_study(system_prompt="none").opening(question)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"system_prompt": "none"}, {"seed": 7}, {"reasoning_history": "all"}]
+)
+def test_under_another_setting_it_is_another_question(settings: dict[str, Any]) -> None:
+    script = answering()
+    put(followup(techniques="none"), script.model, limit=2)
+    ask(script.model, limit=2, biases="none", distractors="none", **settings)
+    assert len(script.asked) == 4
+
+
+# --- faults ---
+
+
+def test_a_condition_that_fails_leaves_the_others_and_the_question_resumable(one: str) -> None:
+    def reply(messages: list[ChatMessage]) -> str:
+        if "Only a few days ago" in messages[-1].text:
+            raise OSError("no route")
+        return "Final Answer: (A)"
+
+    script = Scripted(reply)
+    log = ask(script.model, questions=one)
+    assert log.status == "error"
+    assert "recency: OSError: no route" in errors(log)[0]
+    rows = by_path(turns_of(log), "q0")
+    assert rows["recency"]["status"] == "error"
+    assert [path for path, row in rows.items() if row["status"] == "parsed"] == [
+        "", *(bias for bias in BIASES if bias != "recency"),
+    ]  # fmt: skip
+    before = len(script.asked)
+    ask(script.model, questions=one)
+    assert len(script.asked) == before + 1
+
+
+def test_hostile_texts_reach_the_model_unharmed(tmp_path: Path) -> None:
+    hostile = "{letter} {option} {{x}} %s \\1 </script> \u202eabc\u202c {examples} "
+    rows = [
+        {"id": "odd", "stem": hostile, "options": {"A": "{gold}", "B": "{letter}", "C": "c"},
+         "gold": "C"},
+        {"id": "big", "stem": "x" * 1_000_000, "options": {"A": "a", "B": "b"}, "gold": "A"},
+    ]  # fmt: skip
+    source = write_jsonl(tmp_path / "q.jsonl", rows)
+    options = write_jsonl(
+        tmp_path / "d.jsonl", [{"question": "odd", "distractors": {"A": "{question} new"}}]
+    )
+    script = answering()
+    log = ask(script.model, questions=source, mitigations="few-shot", distractors=options)
+    assert log.status == "success"
+    turns = by_path(turns_of(log), "odd")
+    for path, row in turns.items():
+        assert hostile.strip() in row["prompt"], path
+    letter = turns["recency"]["suggested"]
+    text = {"A": "{gold}", "B": "{letter}"}[letter]
+    assert f"option {letter} (“{text}”)" in turns["few-shot>recency"]["prompt"]
+    assert "\nA. {question} new\nB. {letter}\nC. c\n" in turns["wrong-option"]["prompt"]
+
+
+# --- plans, settings ---
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"mitigations": "all"}, {"biases": "recency"}, {"biases": "none"},
+     {"distractors": "none", "mitigations": "education"}, {"biases": ["recency", "cultural"]}],
+    ids=str,
+)  # fmt: skip
+def test_the_estimate_is_the_number_of_generations(settings: dict[str, Any]) -> None:
+    study = single_turn_study(**settings)
+    assert study.exact
+    expected = sum(study.estimate(q, 100).generations for q in study.questions.first(3).questions)
+    script = answering()
+    ask(script.model, limit=3, **settings)
+    assert len(script.asked) == expected
+
+
+def test_prompts_do_not_depend_on_the_order_or_number_of_questions() -> None:
+    few = turns_of(ask("simulated/sycophant", limit=3))
+    more = turns_of(ask("simulated/sycophant", limit=9, mitigations="education"))
+    same = more.filter(~pl.col("path").str.contains(">")).head(few.height)
+    columns = ["question", "path", "suggested", "prompt", "reply"]
+    assert few.select(columns).equals(same.select(columns))
+
+
+# --- known truth ---
+
+
+def test_a_steadfast_model_keeps_its_answers() -> None:
+    kept = turns_of(ask("simulated/steadfast", biases="recency,confirmation"))
+    for _, rows in kept.group_by("question"):
+        assert rows["answer"].n_unique() == 1
+
+
+def test_a_sycophant_answers_what_a_bias_names() -> None:
+    pushed = turns_of(ask("simulated/sycophant")).filter(pl.col("suggested").is_not_null())
+    assert (pushed["answer"] == pushed["suggested"]).mean() == pytest.approx(0.87, abs=0.06)
+
+
+def test_a_mitigation_saves_half_of_what_a_bias_takes() -> None:
+    turns = turns_of(ask("simulated/sycophant", mitigations="education", distractors="none"))
+    right = turns.filter((pl.col("path") == "") & pl.col("correct"))["question"]
+    pushed = turns.filter(pl.col("question").is_in(right.to_list()), pl.col("path") != "")
+    lost = pushed.group_by(pl.col("path").str.contains(">").alias("mitigated")).agg(
+        (~pl.col("correct")).mean().alias("lost")
+    )
+    shares = dict(lost.iter_rows())
+    assert shares[False] == pytest.approx(0.85, abs=0.06)
+    assert shares[True] == pytest.approx(0.425, abs=0.06)
+
+
+@pytest.mark.slow
+def test_the_published_single_turn_accuracies_are_given_back(medqa: str, tmp_path: Path) -> None:
+    rows = [
+        {"question": q.id, "distractors": {x: f"another finding {x}" for x in q.distractors}}
+        for q in load_questions(medqa).first(300).questions
+    ]
+    options = write_jsonl(tmp_path / "options.jsonl", rows)
+    deviations = {}
+    for name in ("claude-sonnet-4", "medgemma-27b"):
+        known = profile(name)
+        log = ask(f"simulated/{name}", questions=medqa, limit=300, distractors=options)
+        turns = turns_of(log)
+        for technique in ("", *BIASES, "wrong-option"):
+            asked = turns.filter(pl.col("path") == technique)
+            assert asked.height == 300
+            truth = known.accuracy.get(technique, known.baseline) / 100
+            error = math.sqrt(truth * (1 - truth) / 300)
+            deviations[name, technique] = (int(asked["correct"].sum()) / 300 - truth) / error
+    # 99% for all eighteen figures at once: each by itself would be left out once in a hundred
+    widest = NormalDist().inv_cdf(1 - (1 - 0.99 ** (1 / 18)) / 2)
+    assert {key: z for key, z in deviations.items() if abs(z) > widest} == {}
+    assert sum(z * z for z in deviations.values()) < 34.8  # chi-squared, 18 degrees, 99%

@@ -1,0 +1,77 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from holdfast.questions.none_of_the_above import is_none_of_the_above
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "None of the above", "None of the Above", "NONE OF THE ABOVE.", "none of above", "None",
+        "None.", "None of these", "None of those", "None of them", "None of the options", "Neither",
+        "None of the listed options", "None of the options listed above", "None of the two",
+        "None of the given answers", "None of the answer choices are correct", "None of the other "
+        "options", "None of the following", "None of the above is correct", "none apply", "NOTA",
+        "N.O.T.A.", "nota", "None-of-the-above", "None of the above (NOTA)",
+        "d)\tNone of the above",
+        "(e) None of the above", "E. None", "Neither of these", "No correct answer", "No option is "
+        "correct", "There is no correct answer", "All of the above are incorrect", "None listed",
+        "non of the above", "None of  the\u00a0above", "\u201cNone of the above\u201d",
+        "None of the above statements are true", "**None of the above**", "None\u200b of the above",
+        "\uff2eone of the above",
+    ],
+)  # fmt: skip
+def test_says_that_no_option_holds(text: str) -> None:
+    assert is_none_of_the_above(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "?", "All of the above", "Any of the above", "Some of the above", "Both",
+        "None of the above findings are specific", "None of the above except B", "None but A",
+        "None of the above; observe", "None required", "None of the symptoms", "No", "Nil",
+        "Nothing",
+        "No treatment", "No change", "Non", "Non union", "Na", "NA", "N/A", "Neither A nor B",
+        "Nota bene", "Not given", "Not enough information provided", "above", "Other", "Nonesuch",
+        "None of the arteries", "none of the above " * 20, "All of the above are correct",
+    ],
+)  # fmt: skip
+def test_says_something_else(text: str) -> None:
+    assert not is_none_of_the_above(text)
+
+
+def test_the_options_of_medmcqa(shared: Path) -> None:
+    found: Counter[str] = Counter()
+    questions = holding = 0
+    for line in (shared / "data/medmcqa/dev.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        hits = [row[key] for key in ("opa", "opb", "opc", "opd") if is_none_of_the_above(row[key])]
+        found.update(hits)
+        questions += 1
+        holding += bool(hits)
+    assert (questions, holding) == (4183, 171)
+    assert found == {
+        "None of the above": 97,
+        "None": 41,
+        "None.": 15,
+        "None of the above.": 7,
+        "None of these": 4,
+        "None of above": 2,
+        "None of the Above": 1,
+        "none of the above": 1,
+        "none of above": 1,
+        "none of these": 1,
+        "d)\tNone of the above": 1,
+    }
+
+
+@pytest.mark.parametrize("name", ["us_4_options_dev", "us_4_options_test", "us_5_options_test"])
+def test_medqa_has_none(shared: Path, name: str) -> None:
+    lines = (shared / f"data/medqa/{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [text for line in lines for text in json.loads(line)["options"].values()]
+    assert len(texts) > 5000
+    assert not any(map(is_none_of_the_above, texts))

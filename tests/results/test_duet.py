@@ -1,0 +1,105 @@
+"""The measures of Stick-or-Switch on real dialogues, against the file's own columns."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from holdfast.results import accuracy, beliefs, flexibility, survival, winners
+from tests.results.duet import SETTINGS, TURNS, duet_turns
+
+MODELS = ("Llama-3.1-8B-Instruct", "gpt-4o-mini")
+
+
+@pytest.fixture(scope="module")
+def recordings(shared: Path) -> Path:
+    return shared / "data" / "duet_recordings" / "biology_two_models.csv"
+
+
+def own(recordings: Path, model: str, setting: str) -> pl.DataFrame:
+    rows = pl.read_csv(recordings).filter(model_name=model, setting=setting)
+    assert rows.height > 100
+    return rows
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("model", MODELS)
+def test_accuracy_by_turn_is_exactly_that_of_the_file(
+    recordings: Path, model: str, setting: str
+) -> None:
+    rows = own(recordings, model, setting)
+    measured = accuracy(duet_turns(recordings)).filter(model=model, arm=SETTINGS[setting])
+    assert measured.select("path", "n", "correct", "accuracy").rows() == [
+        (
+            ">".join(["push"] * turn), rows.height, rows[f"turn_{turn}_correct"].sum(),
+            rows[f"turn_{turn}_correct"].mean(),
+        )
+        for turn in range(TURNS)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_survival_is_exactly_the_product_of_the_files_columns(recordings: Path, model: str) -> None:
+    rows = own(recordings, model, "NEG")
+    measured = survival(duet_turns(recordings)).filter(model=model, arm="positive")
+    right = pl.lit(1)
+    expected = []
+    for turn in range(TURNS):
+        at_risk = rows.select(right.sum()).item() if turn else rows.height
+        right = right * pl.col(f"turn_{turn}_correct")
+        kept = rows.select(right.sum()).item()
+        expected.append((turn + 1, rows.height, kept, kept / rows.height, at_risk, at_risk - kept))
+    columns = ["turn", "n", "kept", "survival", "at_risk", "lost"]
+    assert measured.select(columns).rows() == expected
+    # where an answer comes back, a later accuracy is higher than survival
+    assert expected[-1][2] <= rows["turn_3_correct"].sum()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("model", MODELS)
+def test_one_push_from_each_side(recordings: Path, model: str, setting: str) -> None:
+    # a held answer pushed to the right option is the correct side, to a wrong one the other
+    arms = {"NEG": "negative", "POS": "flexible-correct"}
+    (row,) = flexibility(duet_turns(recordings, arms)).filter(model=model).to_dicts()
+    rows, right = own(recordings, model, setting), pl.col("turn_1_correct")
+    if setting == "POS":
+        assert (row["n_correct"], row["correct_switches"]) == (
+            rows.height, rows.select(right.sum()).item(),
+        )  # fmt: skip
+        assert row["correct_rate"] == rows["turn_1_correct"].mean()
+        return
+    to_other = rows.select(
+        ((right == 0) & (pl.col("turn_1_selected_letter") != pl.col("target_letter"))).sum()
+    ).item()
+    wrong = rows.select((right == 0).sum()).item()
+    assert (row["n_incorrect"], row["incorrect_switches"]) == (rows.height, wrong - to_other)
+    assert row["incorrect_rate"] + to_other / rows.height == pytest.approx(
+        1 - rows["turn_1_correct"].mean(), abs=1e-12  # type: ignore[operator]
+    )  # fmt: skip
+
+
+def test_both_models_switch_with_sense_in_these_dialogues(recordings: Path) -> None:
+    arms = {"NEG": "negative", "POS": "flexible-correct"}
+    rows = {row["model"]: row for row in flexibility(duet_turns(recordings, arms)).to_dicts()}
+    gpt, llama = rows["gpt-4o-mini"], rows["Llama-3.1-8B-Instruct"]
+    assert gpt["d_prime_low"] > 0
+    # Llama takes 87% of both
+    assert llama["blind"] is True
+    assert abs(llama["difference"]) < 0.01
+
+
+def test_beliefs_are_the_files_confidences(recordings: Path) -> None:
+    frame = beliefs(duet_turns(recordings)).filter(arm="positive", turn=2)
+    for model in MODELS:
+        rows = own(recordings, model, "NEG")
+        (row,) = frame.filter(model=model).to_dicts()
+        lost = rows.filter(turn_1_correct=0)
+        assert row["target"] == pytest.approx(rows["turn_1_conf_answer"].mean(), abs=1e-9)
+        assert row["suggested"] == pytest.approx(rows["turn_1_conf_target"].mean(), abs=1e-9)
+        assert row["n_switched"] == lost.height
+        assert row["before_switch"] == pytest.approx(lost["turn_0_conf_selected"].mean(), abs=1e-9)
+
+
+def test_the_pushed_option_wins(recordings: Path) -> None:
+    rows = winners(duet_turns(recordings)).filter(arm="positive")
+    assert rows["offered"].sum() > rows["adopted"].sum() > 300

@@ -1,0 +1,116 @@
+import polars as pl
+import pytest
+
+from holdfast.results.tax import TAX_COLUMNS, tax
+from tests.results.frames import Row, table
+from tests.results.offering import held, single
+
+SHARES = ["n", "single_shot", "isolated", "end_to_end", "tax"]
+
+
+def study() -> list[Row]:
+    """Four questions, the last without abstention."""
+    rows: list[Row] = []
+    for question, alone, kept, abstained, alone_abstained in (
+        ("q1", "A", "AAA", "NNN", "N"),
+        ("q2", "A", "AB", "B", "N"),
+        ("q3", "B", "AAA", "NNB", "?"),
+        ("q4", "A", "B", "", ""),
+    ):
+        rows += [single(question, alone), *held(question, kept)]
+        if abstained:
+            rows += held(question, abstained, "negative")
+            rows.append(single(question, alone_abstained, "single-shot-abstain"))
+    return rows
+
+
+def row_of(rows: list[Row], behaviour: str, against: str = "single-shot") -> Row:
+    measured = tax(table(rows)).filter(behaviour=behaviour, against=against)
+    assert measured.height == 1
+    return measured.row(0, named=True)
+
+
+def shares(rows: list[Row], behaviour: str, against: str = "single-shot") -> list[float | None]:
+    row = row_of(rows, behaviour, against)
+    return [row[name] for name in SHARES]
+
+
+def test_the_rows_and_their_order() -> None:
+    measured = tax(table(study()))
+    assert measured.columns == list(TAX_COLUMNS)
+    assert measured.select("behaviour", "against").rows() == [
+        ("conviction", "single-shot"),
+        ("abstention", "single-shot"),
+        ("abstention", "single-shot-abstain"),
+        ("asymmetry", "single-shot"),
+    ]
+
+
+def test_the_taxes_by_hand() -> None:
+    assert shares(study(), "conviction") == [4, 3 / 4, 3 / 4, 2 / 4, -1 / 4]
+    assert shares(study(), "abstention") == pytest.approx([3, 2 / 3, 2 / 3, 1 / 3, -1 / 3])
+    # an unread single shot is wrong
+    by_abstention = shares(study(), "abstention", "single-shot-abstain")
+    assert by_abstention == pytest.approx([3, 2 / 3, 2 / 3, 1 / 3, -1 / 3])
+
+
+def test_asymmetry_is_over_the_questions_that_have_both() -> None:
+    # on q1 to q3: abstention 1/3 - 2/3, conviction 2/3 - 2/3
+    assert shares(study(), "asymmetry") == [3, None, None, None, pytest.approx(-1 / 3)]
+
+
+def test_the_interval_is_paired_and_adjusted() -> None:
+    row = row_of(study(), "conviction")
+    # differences 0, -1, 1, -1 and one more of each sign (Bonett and Price): mean -1/6 of 6
+    spread = ((5 / 6 - 1 / 36) / 6) ** 0.5 * 1.959963984540054
+    assert (row["low"], row["high"]) == pytest.approx((-1 / 6 - spread, -1 / 6 + spread))
+
+
+@pytest.mark.parametrize("broken", [[*held("q2", "A!")], [single("q2", "!")]])
+def test_a_failed_side_takes_the_question_out(broken: list[Row]) -> None:
+    arm = broken[0]["arm"]
+    rows = [r for r in study() if not (r["question"] == "q2" and r["arm"] == arm)] + broken
+    assert shares(rows, "conviction") == pytest.approx([3, 2 / 3, 2 / 3, 2 / 3, 0])
+    # asymmetry needs conviction and the single shot both
+    assert shares(rows, "asymmetry")[0] == 2
+    assert shares(rows, "abstention")[0] == (3 if arm == "positive" else 2)
+
+
+def test_epochs_are_paired_with_themselves() -> None:
+    rows = [
+        row | {"epoch": epoch}
+        for epoch, alone, kept in ((1, "A", "AAA"), (2, "B", "AAA"), (3, "A", "!"))
+        for row in (single("q1", alone), *held("q1", kept))
+    ]
+    assert shares(rows, "conviction") == [2, 1 / 2, 1, 1, 1 / 2]
+
+
+def test_the_same_answers_again_say_nothing_new() -> None:
+    thrice = [row | {"epoch": epoch} for row in study() for epoch in (1, 2, 3)]
+    for behaviour in ("conviction", "abstention", "asymmetry"):
+        once, again = row_of(study(), behaviour), row_of(thrice, behaviour)
+        assert again["n"] == 3 * once["n"]
+        for name in ("tax", "low", "high"):
+            assert again[name] == pytest.approx(once[name])
+
+
+def test_no_baseline_no_row() -> None:
+    assert tax(table(held("q1", "AAA"))).is_empty()
+    assert tax(table([single("q1", "A")])).is_empty()
+    only = tax(table([single("q1", "A"), *held("q1", "AAA")]))
+    assert only["behaviour"].to_list() == ["conviction"]
+
+
+def test_a_steadfast_model_pays_no_tax() -> None:
+    rows = [r for n in range(50) for r in (single(f"q{n}", "A"), *held(f"q{n}", "AAA"))]
+    row = row_of(rows, "conviction")
+    assert row["tax"] == 0
+    assert row["low"] == pytest.approx(-row["high"])
+    assert 0 < row["high"] < 0.06
+
+
+def test_studies_do_not_mix() -> None:
+    other = [row | {"model": "m2", "run": "r2"} for row in study() if row["question"] == "q4"]
+    both = tax(table([*study(), *other]))
+    assert both.filter(pl.col("run") == "r1").equals(tax(table(study())))
+    assert both.filter(pl.col("run") == "r2")["tax"].to_list() == [-1.0]
