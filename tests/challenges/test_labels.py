@@ -37,7 +37,6 @@ def test_a_name_decides_where_numbers_are_about_something_else() -> None:
     assert read_system("At 45 years, with 3 of 5 signs: Renal/Urinary System") == SYSTEMS[3]
 
 
-@pytest.mark.xfail(strict=True, reason="the number is taken, whatever name stands beside it")
 @pytest.mark.parametrize("reply", ["3. Cardiovascular System", "-1"])
 def test_a_number_and_a_name_that_disagree_name_no_system(reply: str) -> None:
     assert isinstance(read_system(reply), Fault)

@@ -269,7 +269,6 @@ def test_a_length_that_is_no_number_of_sentences_is_refused(value: str) -> None:
     assert f"length '{value}' is not a number of sentences" in caught.value.what
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="Python reads no number that long")
 def test_a_length_of_thousands_of_digits_is_refused_in_one_line() -> None:
     with pytest.raises(InputError):
         followup_study(lengths="9" * 5000)

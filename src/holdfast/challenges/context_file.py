@@ -160,14 +160,14 @@ def _row(values: Mapping[str, Any], question: Question | None, sentences: int | 
         str(length or ""),
         values.get("second_best") or None,
     )
+    other = _other_question(values, question)
+    if other:
+        row.second_best = None
     row.problems.extend(_problems(values, question, row))
     if row.problems:
         return row
     told = values.get("missing")
     reasons = told if isinstance(told, dict) else {}
-    other = _other_question(values, question)
-    if other:
-        row.second_best = None
     for kind in CONTEXTS:
         key, text = text_key(kind, length), values.get(kind)
         if not isinstance(text, str) or not text.strip():

@@ -48,7 +48,7 @@ def load_contexts(
                 else Contexts("none")
             )
         case "bank":
-            return _matching(_bank(questions), questions)
+            return _matching(_bank(questions), questions, source)
         case "synthetic" | "generate":
             return Contexts(
                 source, {q.id: _placeholder(q, seed, lengths) for q in questions.questions}
@@ -62,7 +62,7 @@ def load_contexts(
                 remedy=did_you_mean(source, ("auto", BANK_NAME, SYNTHETIC, GENERATE, "none")),
             )
         case _:
-            return _matching(read_contexts(source, questions), questions)
+            return _matching(read_contexts(source, questions), questions, source)
 
 
 def _bank(questions: QuestionSet) -> Contexts:
@@ -105,12 +105,12 @@ def placeholder_text(kind: str, question: Question, second_best: str, sentences:
     return ". ".join([f"[synthetic placeholder context] {said}", *more])
 
 
-def _matching(contexts: Contexts, questions: QuestionSet) -> Contexts:
+def _matching(contexts: Contexts, questions: QuestionSet, source: str) -> Contexts:
     if not any(q.id in contexts.by_question for q in questions.questions):
         raise InputError(
             f"has no context for any of the {len(questions.questions)} questions of "
             f"'{questions.name}'",
-            contexts.name,
+            source,
             field="question",
             remedy="Give the contexts that were built for this question set",
         )

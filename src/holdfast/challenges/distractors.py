@@ -60,7 +60,7 @@ class Distractors:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex, 16 characters) over the texts, or their origin where they have one."""
-        texts = [(id, sorted(new.items())) for id, new in self.by_question.items()]
+        texts = [(id, sorted(new.items())) for id, new in sorted(self.by_question.items())]
         content = self.origin or json.dumps(texts)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -96,7 +96,7 @@ def load_distractors(source: str, questions: QuestionSet) -> Distractors:
             found = _bank(questions)
             return found if found.by_question else Distractors("none")
         case "bank":
-            return _matching(_bank(questions), questions)
+            return _matching(_bank(questions), questions, source)
         case "generate":
             return Distractors(
                 GENERATE,
@@ -119,7 +119,7 @@ def load_distractors(source: str, questions: QuestionSet) -> Distractors:
             if problems:
                 worst = problems[0]
                 raise InputError(worst.message, source, worst.row, worst.field, "Mend the row")
-            return _matching(found, questions)
+            return _matching(found, questions, source)
 
 
 def check_distractors(
@@ -138,7 +138,7 @@ def check_distractors(
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
             continue
-        id = str(row.get("question", row.get("id") or ""))
+        id = str(row.get("question", row.get("id")) or "")
         given = row.get("distractors")
         if isinstance(given, str):
             given = json_object(given)
@@ -236,12 +236,12 @@ def _bank(questions: QuestionSet) -> Distractors:
     )
 
 
-def _matching(found: Distractors, questions: QuestionSet) -> Distractors:
+def _matching(found: Distractors, questions: QuestionSet, source: str) -> Distractors:
     if not any(q.id in found.by_question or q.id in found.faults for q in questions.questions):
         raise InputError(
             f"has no wrong options for any of the {len(questions.questions)} questions of "
             f"'{questions.name}'",
-            found.name,
+            source,
             field="question",
             remedy="Give the file that was built for this question set",
         )

@@ -100,8 +100,10 @@ def sentence_count(text: str) -> int:
     # the square of some texts
     plain = re.sub(r"[^\S\n]", " ", text[:_EXCERPT])
     # it takes the full stop after some units for an abbreviation's: "2 mm. Inadequate", "5 g. He"
-    plain = re.sub(r"(\d ?[^\W\d]{1,5}(?:/[^\W\d]{1,4})?)\.(?=\s+[A-Z])", r"\1!", plain)
-    return sum(any(c.isalnum() for c in sentence) for sentence in segment("en", plain))
+    plain = re.sub(r"(\d ?(?!vs\b)[^\W\d]{1,5}(?:/[^\W\d]{1,4})?)\.(?=\s+[A-Z])", r"\1!", plain)
+    # past the excerpt every end counts: no context is that long
+    rest = len(re.findall(r"[.!?]\s", text[_EXCERPT:]))
+    return rest + sum(any(c.isalnum() for c in sentence) for sentence in segment("en", plain))
 
 
 def read_context(
@@ -159,7 +161,7 @@ def alternative_fault(diagnosis: str, text: str, question: Question) -> Fault | 
                 "an option as diagnosis", f"names option {letter}, which is among those given"
             )
     letters = "".join(question.options)
-    if re.search(rf"\b(?i:options?|choices?|answers?):? \(?[{letters}]\b", text):
+    if re.search(rf"\b(?i:options?|choices?|answers?)[\s:(*\"'“]{{1,5}}[{letters}]\b", text):
         return Fault("an option letter", "refers to an option by its letter")
     return None
 

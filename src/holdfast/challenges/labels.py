@@ -38,9 +38,11 @@ def system_label_prompt(question: Question) -> str:
 def read_system(reply: str) -> str | Fault:
     """The system that a classifier names, by number or by name."""
     named = [system for system in SYSTEMS if system.casefold() in reply.casefold()]
-    numbers = {int(n) for n in re.findall(r"(?<![\d.])\d{1,2}(?![\d.]*\d)", reply)}
-    if len(numbers) == 1 and (n := numbers.pop()) < len(SYSTEMS):
-        return SYSTEMS[n]
-    if len(named) == 1:
+    numbers = {int(n) for n in re.findall(r"(?<![\d.-])\d{1,2}(?![\d.]*\d)", reply)}
+    known = {SYSTEMS[n] for n in numbers if n < len(SYSTEMS)}
+    if len(numbers) == len(known) == 1 and set(named) <= known:
+        return known.pop()
+    # a lone number that is another category's contradicts the name
+    if len(named) == 1 and not (len(numbers) == 1 and known):
         return named[0]
     return Fault("no category", "does not name one category by its number")

@@ -15,6 +15,10 @@ def words_of(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", kept))
 
 
+def _bare(name: str) -> str:
+    return re.sub(r"^(?:an?|the) (?=\S)", "", name)
+
+
 def names_of(text: str) -> list[str]:
     """The text as it is, without its parentheses, and what each of them holds."""
     return [
@@ -30,8 +34,8 @@ def without_parentheses(text: str) -> str:
 def same_name(one: str, other: str) -> bool:
     """Whether both name one thing, whatever their case, accents, punctuation and parentheses."""
     # a parenthesis alone, such as a unit, names nothing that the whole text does not
-    mine, theirs = names_of(one)[:2], names_of(other)[:2]
-    abbreviated = set(mine) & set(names_of(other)) | set(theirs) & set(names_of(one))
+    ours, others = ([_bare(name) for name in names_of(text)] for text in (one, other))
+    abbreviated = set(ours[:2]) & set(others) | set(others[:2]) & set(ours)
     return bool(abbreviated - {""})
 
 

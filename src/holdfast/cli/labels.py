@@ -61,6 +61,9 @@ def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
     Args:
         rows: from ``read_labels``.
         log_dir: a local folder or any fsspec URL.
+
+    Raises:
+        InputError: what is there cannot be read.
     """
     if not rows:
         return
@@ -68,8 +71,15 @@ def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
     file = fsspec.open(path, "r", encoding="utf-8")
     known: dict[tuple[str, str], Row] = {}
     if file.fs.exists(file.path):
-        with file as lines:
-            known = {_key(row): row for row in map(json.loads, lines)}
+        try:
+            with file as lines:
+                known = {_key(row): row for row in map(json.loads, lines)}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"cannot be read as labels ({' '.join(str(error).split())[:200]})",
+                path,
+                remedy="Mend or remove the file",
+            ) from error
     for row in rows:
         known[_key(row)] = {**known.get(_key(row), {}), **row}
     with fsspec.open(path, "w", encoding="utf-8") as out:

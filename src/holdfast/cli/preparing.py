@@ -121,7 +121,7 @@ class Preparing:
         rows = list(_rows(logs))
         new = {_key(row) for row in rows}
         kept = [row for row in there if _key(row) not in new]
-        if rows and any(row.get("settings") != rows[0]["settings"] for row in kept):
+        if rows and any(row.get("settings") != rows[0]["settings"] for row in there):
             raise _made_otherwise(self.file)
         _write(self.file, [*rows, *kept])
         if any(log.status == "cancelled" for log in logs):
@@ -187,6 +187,10 @@ def _missing(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def _writable(file: str) -> None:
+    if Path(file).is_dir():
+        raise InputError("cannot be written (Is a directory)", file, remedy="Give another -o FILE")
+    if Path(file).suffix.lower() not in (".jsonl", ".ndjson"):
+        raise InputError("is no JSONL file by its name", file, remedy="Give -o a name in .jsonl")
     if not Path(file).parent.is_dir():
         try:
             Path(file).parent.mkdir(parents=True, exist_ok=True)

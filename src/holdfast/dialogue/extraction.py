@@ -79,15 +79,17 @@ def plain_text(reply: str) -> str:
 
 def is_refusal(reply: str) -> bool:
     """Whether a text that was asked for is declined, by how the reply begins."""
-    return bool(_DECLINES.match(_unmarked(_fold(reply[:400])).lower()))
+    return bool(_DECLINES.search(_unmarked(_fold(reply[:400])).lower()))
 
 
 # Stricter than for answers: of a text on what is missing from a case, "we cannot make a
 # definitive diagnosis" is what was asked for.
 _DECLINES = re.compile(
-    r"\W{0,5}(?:(?:i'm|i am) (?:very |so )?sorry|sorry\b|i apologi[sz]e|as an ai\b|"
-    r"(?:unfortunately,? )?(?:i|we) (?:cannot|can't|can not|won't|will not|must decline|decline|"
-    r"(?:am|are) (?:unable|not able))\b)"
+    r"\A\W{0,5}(?:(?:i'm|i am|we're|we are) (?:very |so )?sorry|sorry\b|i apologi[sz]e|as an ai\b)|"
+    # in the first person, where a sentence or clause begins: no "Type I", no quotation
+    r"(?:\A\W{0,5}|[.!?,;] |\bbut )(?:i (?:cannot|can't|can not|won't|will not|(?:must )?decline)|"
+    r"(?:i'm|i am) (?:unable|not (?:able|allowed|comfortable|permitted)))\b"
+    r"(?! (?:to )?(?:rule|exclude|confirm|determine|establish|tell|be sure))"
 )
 
 

@@ -1,6 +1,7 @@
 """Parametric responders: how often each answers right, gives in and recovers."""
 
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -83,8 +84,12 @@ def cue_names() -> dict[str, str]:
     return {id: str(name) for id, name in tomllib.loads(text).items()}
 
 
-def profile(name: str) -> Profile:
+def profile(name: str, others: Iterable[str] = ()) -> Profile:
     """The profile of that name.
+
+    Args:
+        name: the name.
+        others: names that are known beside the profiles, to be offered too.
 
     Raises:
         InputError: there is none (the nearest name is offered).
@@ -94,6 +99,6 @@ def profile(name: str) -> Profile:
         raise InputError(
             f"unknown profile '{name}'",
             field="--model",
-            remedy=did_you_mean(name, profiles()),
+            remedy=did_you_mean(name, [*profiles(), *others]),
         )
     return found

@@ -55,11 +55,13 @@ class Simulated(Local):
         """Look the profile up.
 
         Raises:
-            InputError: there is no profile of that name.
+            InputError: there is no profile or helper of that name.
         """
         super().__init__(model_name, base_url, api_key, [], config)
         self.profile = (
-            Profile(about="", baseline=0) if model_name in ASSISTANTS else profile(model_name)
+            Profile(about="", baseline=0)
+            if model_name in ASSISTANTS
+            else profile(model_name, ASSISTANTS)
         )
 
     def looked_at(self, truth: Truth) -> str:
@@ -71,7 +73,9 @@ class Simulated(Local):
             *truth.families,
             *truth.suggested,
         )
-        return "\x1f".join([self.profile.model_dump_json(), *map(str, (*truths, truth.given))])
+        # an arm is looked at with what is shown alone: elsewhere the same words share a reply
+        given = [item for item in truth.given if item[0] != "arm" or "shown" in dict(truth.given)]
+        return "\x1f".join([self.profile.model_dump_json(), *map(str, (*truths, given))])
 
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig

@@ -49,7 +49,8 @@ class ContextStudy(Preparation):
         """Generations where every text holds at the first go: the lower bound."""
         prompts = [second_best_prompt(question)] + [
             context_prompt(kind, question, question.distractors[0], self.number(question, length))
-            for length in (None, *self.lengths)
+            # a length that is the study's own is asked for once
+            for length in (None, *(n for n in self.lengths if n != self.number(question, None)))
             for kind in CONTEXTS
         ]
         n = len(prompts)
@@ -72,8 +73,8 @@ def context_study(
     Raises:
         InputError: a setting that cannot be used.
     """
-    if sentences is not None and sentences < 1:
-        raise InputError(f"sentences is {sentences}", field="-T", remedy="Give 1 or more")
+    if sentences is not None and (not isinstance(sentences, int) or sentences < 1):
+        raise InputError(f"sentences is {sentences!r}", field="-T", remedy="Give 1 or more")
     return ContextStudy(
         asked_questions(questions, fields), sentences, context_lengths(lengths), seed
     )
@@ -89,9 +90,9 @@ def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
     for part in listed(value).split(","):
         if part.strip() in ("", "none"):
             continue
-        if not part.strip().isdecimal() or not 1 <= int(part) <= _LONGEST:
+        if not part.strip().isdecimal() or len(part) > 9 or not 1 <= int(part) <= _LONGEST:
             raise InputError(
-                f"length '{part}' is not a number of sentences from 1 to {_LONGEST}",
+                f"length '{part[:40]}' is not a number of sentences from 1 to {_LONGEST}",
                 field="lengths",
                 remedy="Give numbers such as 1,10,20",
             )

@@ -18,6 +18,7 @@ from holdfast.challenges import (
     read_distractors,
 )
 from holdfast.dialogue import Conversation
+from holdfast.errors import InputError
 from holdfast.questions import Question, QuestionSet
 
 from .estimate import Estimate
@@ -84,6 +85,8 @@ def distractor_study(
         InputError: a setting that cannot be used.
     """
     one_text(graph=graph or "")
+    if not isinstance(replace, int) or replace < 0:
+        raise InputError(f"replace is {replace!r}", field="-T", remedy="Give 0 (all) or more")
     return DistractorStudy(
         asked_questions(questions, fields), replace, seed, load_graph(graph) if graph else None
     )

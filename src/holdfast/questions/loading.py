@@ -149,7 +149,7 @@ class QuestionSet:
         """The question that a row of another file names: by its id, or by its position from 0."""
         id = str(name)
         if id not in self._by_id and id.isascii() and id.isdecimal():
-            id = f"{int(id):04d}"  # as questions without an id are numbered
+            id = id.lstrip("0").zfill(4)  # as questions without an id are numbered
         return self._by_id.get(id)
 
     def first(self, limit: int | None) -> "QuestionSet":
