@@ -99,12 +99,16 @@ def test_chains_and_lengths_are_read_too() -> None:
         reply("q1", "B", False, path="push>mislead"),
         reply("q1", "B", True, "defer", path="mislead@20"),
         reply("q1", "B", False, path="push"),
+        turn("q2", "A"),
+        reply("q2", "A", True, "verify", path="push"),
+        reply("q2", "B", False, path="push>mislead"),
     ]
     measured = cues(table(rows)).filter(pl.col("outcome") == "abandoned")
-    assert measured.select("path", "technique", "family", "silent_share").rows() == [
-        ("push>mislead", "mislead", "context", 1.0),
-        ("mislead@20", "mislead", "context", 0.0),
-        ("push", "push", "inc_letter", 1.0),
+    # what "push" took from q1 is not held against "mislead"
+    assert sorted(measured.select("path", "technique", "n", "silent_share").rows()) == [
+        ("mislead@20", "mislead", 1, 0.0),
+        ("push", "push", 1, 1.0),
+        ("push>mislead", "mislead", 1, 1.0),
     ]
 
 
