@@ -1,4 +1,4 @@
-"""Turn recorded replies to biased questions into a file that holdfast replays.
+r"""Turn recorded replies to biased questions into a file that holdfast replays.
 
 Usage: python examples/biasmedqa.py RECORDINGS.jsonl REPLIES.parquet
 
