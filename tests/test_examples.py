@@ -1,11 +1,13 @@
 """What stands in examples/ runs, and so do the commands that the docs show in full."""
 
+import json
 import os
 import re
 import resource
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -38,6 +40,31 @@ def test_the_example_questions_techniques_contexts_and_prices_make_a_study(tmp_p
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert all(name in run.stdout for name in own)
+
+
+def test_the_example_challenges_load_as_jama_ones_do() -> None:
+    path = EXAMPLES / "jama_challenges.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    columns = [
+        "link", "question", "opa", "opb", "opc", "opd",
+        "diagnosis", "answer_idx", "answer", "explanation", "field",
+    ]  # fmt: skip
+    assert [list(row) for row in rows] == [columns] * 6
+    questions = load_questions(str(path)).questions
+    assert [question.options[question.gold] for question in questions] == [
+        row["answer"] for row in rows
+    ]
+    assert {question.gold for question in questions} == set("ABCD")
+    assert Counter(question.specialty for question in questions) == {
+        "Dermatology": 2, "Ophthalmology": 2, "Psychiatry": 2,
+    }  # fmt: skip
+
+
+def test_the_example_challenges_are_found_sound() -> None:
+    path = EXAMPLES / "jama_challenges.jsonl"
+    check = holdfast("questions", "check", path)
+    assert check.returncode == 0, check.stderr
+    assert check.stdout == f"{path}: 6 questions with 4 options, every row is sound\n"
 
 
 def test_reading_the_turns_table_prints_what_was_kept() -> None:

@@ -2,7 +2,7 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from .protocols import contexts, distractors, followup, single_turn, systems
+from .protocols import contexts, distractors, followup, single_turn, stick_or_switch, systems
 
 
 @modelapi(name="simulated")
@@ -46,5 +46,6 @@ __all__ = [
     "recorded",
     "simulated",
     "single_turn",
+    "stick_or_switch",
     "systems",
 ]

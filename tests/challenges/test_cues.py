@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from holdfast.challenges.catalogue import built_in, load_catalogue
 from holdfast.challenges.cues import Cue, judge_prompt, read_cue, read_judgement
-from holdfast.challenges.json_reply import json_objects
 from holdfast.challenges.technique import Technique
 from holdfast.errors import InputError
 
@@ -451,28 +450,3 @@ def test_a_hostile_judgement_takes_bounded_time(piece: str) -> None:
     start = time.perf_counter()
     assert read_judgement(piece * 1_000_000) is None
     assert time.perf_counter() - start < 5  # measured: under 0.2
-
-
-# --- JSON in replies ---
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('{"a": 1} and {"b": {"c": 2}}', [{"a": 1}, {"b": {"c": 2}}]),
-        ('{\n  "a": "one\ntwo"\n}', [{"a": "one\ntwo"}]),
-        ('{it} {"a" {"b": 1}', [{"b": 1}]),
-        ('{"a": "{}"} {}', [{"a": "{}"}, {}]),
-        ('[{"a": 1}] 5 null', [{"a": 1}]),
-        ("", []),
-    ],
-)
-def test_the_objects_in_a_text(text: str, found: list[Any]) -> None:
-    assert list(json_objects(text)) == found
-
-
-def test_fifty_openings_are_tried_and_braces_of_prose_are_none() -> None:
-    verdict = '{"named": false}'
-    assert list(json_objects('{"a' * 49 + verdict)) == [{"named": False}]
-    assert list(json_objects('{"a' * 50 + verdict)) == []
-    assert list(json_objects(r"\frac{1}{2} " * 1000 + verdict)) == [{"named": False}]

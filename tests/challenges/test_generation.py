@@ -469,6 +469,10 @@ def test_the_last_json_object_with_the_keys_asked_for() -> None:
     assert json_object(reply, "c") == {}
 
 
+def test_braces_of_prose_do_not_hide_an_object_behind_them() -> None:
+    assert json_object(r"\frac{1}{2} " * 1000 + '{"a": 1}') == {"a": 1}
+
+
 def test_no_prompt_leaves_a_placeholder_open() -> None:
     prompts = [second_best_prompt(QUESTION)]
     prompts += [context_prompt(kind, QUESTION, "A", 3) for kind in CONTEXTS]

@@ -544,3 +544,4 @@ def test_a_file_that_was_made_otherwise_is_not_overwritten(
     assert run.returncode == 2
     assert "were made otherwise" in run.stderr.strip().splitlines()[-1]
     assert path.read_bytes() == before
+    assert not (tmp_path / "again").exists()  # nothing was asked

@@ -5,16 +5,20 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.results import frames
+from tests.results.offering import drawn
 from tests.studies import HOLDFAST, holdfast, holdfast_apart
 
 from holdfast.cli.table import NAMES, STRATA
 from holdfast.published import medqa_followup
-from holdfast.report import FORMATS
+from holdfast.report import FIGURE_FORMATS, FIGURES, FORMATS
 from holdfast.results import TABLES
 
 Row = dict[str, Any]
@@ -46,8 +50,8 @@ def shown(study: str, table: str, format: str, *more: str) -> str:
     return run.stdout
 
 
-def rows_of(study: str, table: str, *more: str) -> list[Row]:
-    rows: list[Row] = json.loads(shown(study, table, "json", *more))
+def rows_of(study: str, table: str, *more: str | Path) -> list[Row]:
+    rows: list[Row] = json.loads(shown(study, table, "json", *map(str, more)))
     return rows
 
 
@@ -274,8 +278,6 @@ def test_a_bad_argument_is_one_line_with_a_remedy(
 
 
 def test_a_reader_that_stops_early_gets_no_traceback(study: str) -> None:
-    import subprocess
-
     done = subprocess.run(
         f"{HOLDFAST} table {study} --table systems --format csv | head -1",
         shell=True, capture_output=True, text=True, timeout=120, check=False,
@@ -294,3 +296,141 @@ def test_a_study_without_what_a_table_needs_is_an_empty_table(tmp_path: Path) ->
         assert rows_of(str(tmp_path / "r"), name) == []
         for format in ("md", "latex", "csv"):
             assert shown(str(tmp_path / "r"), name, format).count("simulated/") == 0
+
+
+# pictures, files, sizes
+
+
+@pytest.fixture(scope="module")
+def offers(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The turns of a Stick-or-Switch study of a model of known size and one of unknown size."""
+    file = tmp_path_factory.mktemp("offers") / "turns.parquet"
+    frames.table(drawn(3, ("vllm/Qwen2.5-7B-Instruct", "own/clinic"))).write_parquet(file)
+    return str(file)
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name in MEDQA_FOLLOWUP])
+def test_every_table_with_a_figure_is_drawn(name: str, study: str) -> None:
+    if name in ("specialties", "subjects"):
+        pytest.skip("the bank has no such labels")
+    svg = shown(study, name, "svg")
+    assert svg.startswith("<svg")
+    assert "[SIMULATED]" in svg
+    assert json.loads(shown(study, name, "vega"))["$schema"]
+
+
+def test_a_png_comes_on_standard_output_where_that_is_no_terminal(study: str) -> None:
+    done = subprocess.run(
+        [str(HOLDFAST), "table", study, "--table", "lengths", "--format", "png"],
+        capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith(b"\x89PNG")
+    assert done.stderr == b""
+
+
+def test_a_png_is_not_put_on_a_terminal(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("tests.studies.io.StringIO", Terminal)
+    run = holdfast("table", study, "--table", "lengths", "--format", "png")
+    assert run.returncode == 2
+    assert run.stderr == (
+        "holdfast: --format: a PNG cannot be shown on a terminal. Give -o FILE.\n"
+    )
+
+
+@pytest.mark.parametrize("format", [*FORMATS, *FIGURE_FORMATS])
+def test_a_file_holds_what_standard_output_would(format: str, study: str, tmp_path: Path) -> None:
+    file = tmp_path / "shown"
+    file.write_text("of before")
+    arguments = ("table", study, "--table", "lengths", "--format", format)
+    run = holdfast(*arguments, "-o", file)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    assert list(tmp_path.glob("*shown*")) == [file]
+    assert list(tmp_path.glob(".*")) == []
+    if format == "png":
+        assert file.read_bytes().startswith(b"\x89PNG")
+    else:
+        assert file.read_text("utf-8") == holdfast(*arguments).stdout
+
+
+def test_a_file_that_is_linked_is_written_where_the_link_points(study: str, tmp_path: Path) -> None:
+    link, file = tmp_path / "link.csv", tmp_path / "there.csv"
+    link.symlink_to(file)
+    assert holdfast("table", study, "--format", "csv", "--output", link).returncode == 0
+    assert link.is_symlink()
+    assert file.read_text("utf-8").startswith("model,")
+
+
+@pytest.mark.parametrize("file", ["nowhere/shown.md", ".", "n\0ul"])
+def test_a_file_that_cannot_be_written_is_one_line(file: str, study: str) -> None:
+    run = holdfast("table", study, "-o", file)
+    assert (run.returncode, run.stdout) == (2, "")
+    (line,) = run.stderr.strip().splitlines()
+    assert "cannot be written" in line
+    assert line.endswith("Give another -o FILE.")
+
+
+def test_an_error_leaves_the_file_of_before(study: str, tmp_path: Path) -> None:
+    file = tmp_path / "shown.svg"
+    file.write_text("of before")
+    run = holdfast("table", study, "--table", "survival", "--format", "svg", "-o", file)
+    assert run.returncode == 2
+    assert "nothing to draw" in run.stderr
+    assert file.read_text() == "of before"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--table", "flips", "--format", "svg"), "table 'flips' has no figure. Figures: accuracy"),
+        (("--format", "pgn"), "Did you mean 'png'"),
+        (
+            ("--table", "lengths", "--format", "svg", "--beside", "paper"),
+            "--beside: MedQA-Followup (Manczak et al., 2025)",
+        ),
+        (("--table", "tax", "--models", "sizes.csv"), "--models: table 'tax' has no sizes"),
+        (("--table", "scale", "--models", "sizes.csv"), "sizes.csv: cannot be read"),
+    ],
+)
+def test_a_picture_or_size_that_cannot_be_is_one_line(
+    arguments: tuple[str, ...], expected: str, study: str
+) -> None:
+    run = holdfast("table", study, *arguments)
+    assert (run.returncode, run.stdout) == (2, "")
+    (line,) = run.stderr.strip().splitlines()
+    assert expected in line
+
+
+def test_sizes_of_the_users_own_join_the_bundled_ones(offers: str, tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.csv"
+    sizes.write_text("model,family,parameters\nclinic,Clinic,3.5\n")
+    known = {row["model"]: row["parameters"] for row in rows_of(offers, "scale")}
+    assert known == {"vllm/Qwen2.5-7B-Instruct": 7, "own/clinic": None}
+    own = {row["model"]: row["parameters"] for row in rows_of(offers, "scale", "--models", sizes)}
+    assert own == {"vllm/Qwen2.5-7B-Instruct": 7, "own/clinic": 3.5}
+    drawn = shown(offers, "scale", "svg", "--models", str(sizes))
+    assert "Clinic" in drawn
+    assert "Size unknown" not in drawn
+    assert "Size unknown, not drawn: own/clinic." in shown(offers, "scale", "svg")
+
+
+@pytest.mark.parametrize("name", ["tax", "flexibility", "scale"])
+def test_published_figures_of_stick_or_switch_stand_beside(name: str, offers: str) -> None:
+    alone, beside = (
+        shown(offers, name, "svg", *more) for more in ((), ("--beside", "stick-or-switch"))
+    )
+    assert "[published]" not in alone
+    assert "[published]" in beside
+    assert "Guo et al. 2026" in beside
+    rows = rows_of(offers, name, "--beside", "stick-or-switch")
+    assert rows[: len(rows_of(offers, name))] == rows_of(offers, name)
+
+
+def test_helping_loads_nothing_that_draws() -> None:
+    code = (
+        "import sys; import holdfast.cli.app; assert not {'altair', 'vl_convert'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.dialogue.decision import read_decision
-from holdfast.dialogue.extraction import plain_text
 
 LABELLED: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "decision_replies.toml").read_text(encoding="utf-8")
@@ -92,6 +91,11 @@ def test_neither_is_an_answer_where_none_of_the_above_is_in_play() -> None:
 def test_a_negation_turns_the_decision(negation: str) -> None:
     assert read(f"I would {negation} switch.") == "A"
     assert read(f"I would {negation} stick to my original answer.") == "C"
+
+
+def test_what_it_would_be_wrong_to_choose_is_not_what_is_preferred_to_it() -> None:
+    assert read("Choosing C over A would be wrong.") == "A"
+    assert read("Choosing A rather than C would be wrong.") == "C"
 
 
 def test_two_negations_cancel() -> None:
@@ -225,10 +229,3 @@ def test_ten_megabytes_of_anything_take_bounded_time(piece: str) -> None:
 
 def test_a_decision_after_megabytes_of_reasoning_is_found() -> None:
     assert read("Aortic dissection is possible. " * 100_000 + "\nI'll stick with A.") == "A"
-
-
-def test_plain_text_keeps_the_ends_of_a_long_reply() -> None:
-    kept = plain_text("<think>no</think>**HEAD**" + "x" * 1_000_000 + "\u2018TAIL\u2019")
-    assert kept.startswith("HEAD")
-    assert kept.endswith("'TAIL'")
-    assert len(kept) < 24_010

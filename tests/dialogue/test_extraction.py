@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.dialogue.extraction import extract_answer
+from holdfast.dialogue.extraction import Extraction, extract_answer, first_character
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 LABELLED = SHARED / "data/labelled_answers/mmlu_replies.jsonl"
@@ -609,12 +609,155 @@ def test_letter_holds_where_the_text_beside_it_is_another_options() -> None:
     assert read("This calls for option B: Aspirin and heparin.") == "B"
 
 
+# --- options that begin with what leads to an answer ---
+
+LATERAL = {"A": "Contact on lateral movement", "B": "No contact on lateral movement"}
+OPENERS = [
+    "No", "Not", "Yes,", "So", "It's", "Stop", "Keep", "Select", "Choose", "Maintain", "Recommend",
+    "Therefore", "I think", "Going with", "Change to", "Is", "As", "Without", "Initial", "Both",
+    "Most likely",
+]  # fmt: skip
+SAID = [
+    "{text}", "{text}.", "{letter}. {text}", "({letter}) {text}", "{letter}\n{text}",
+    "The answer is {text}.", "Answer: {text}", "Answer: {letter}. {text}", "**{letter}) {text}**",
+    "Final Answer: ({letter}) {text}", "I would choose {text}.", "I think {text}.",
+    "{text} is the correct answer.", "Therefore, {text}.", "I would switch to {text}.",
+    "The best next step is {text}.", '{{"answer": "{letter}. {text}"}}', "\\boxed{{{text}}}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+@pytest.mark.parametrize("said", SAID)
+def test_the_words_of_an_option_lead_to_no_other_option(opener: str, said: str) -> None:
+    options = {"A": "Aspirin therapy", "B": f"{opener} aspirin therapy"}
+    for letter, option in options.items():
+        for text in (option, option.lower()):
+            reply = said.format(letter=letter, text=text)
+            # "I think aspirin therapy" holds the text of B, which may well be what it says
+            if letter == "B" or options["B"].lower() not in reply.lower():
+                assert read(reply, options) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("The answer is no contact on lateral movement.", "B"),
+        ("No contact on lateral movement", "B"),
+        ("(B) No contact on lateral movement", "B"),
+        ("No contact on lateral movement is the correct answer.", "B"),
+        ("So no contact on lateral movement.", "B"),
+        ("The answer is contact on lateral movement.", "A"),
+        # where no option says so, "No," goes before its answer
+        ("No, contact on lateral movement.", "A"),
+    ],
+)
+def test_no_may_be_part_of_an_option(reply: str, expected: str) -> None:
+    assert read(reply, LATERAL) == expected
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The answer is no aspirin.",
+        "I recommend no aspirin.",
+        "No aspirin",
+        "Treat without aspirin.",
+    ],
+)
+def test_an_option_that_is_left_out_is_not_chosen(reply: str) -> None:
+    assert read(reply) == "none"
+
+
+def test_what_is_chosen_in_place_of_what_is_left_out() -> None:
+    assert read("No aspirin, but clopidogrel.") == "B"
+    assert read("No, aspirin.") == "A"
+
+
+def test_what_an_option_says_is_correct_is_not_the_answer() -> None:
+    options = {"A": "Statement 1", "B": "Only statement 1 is correct", "C": "A and B are correct"}
+    assert read("Answer: B. Only statement 1 is correct", options) == "B"
+    assert read("C. A and B are correct", options) == "C"
+    assert read("Statement 1 is correct.", options) == "A"
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("None of the above", "B"),
+        ("None of these answers are correct", "B"),
+        ("All of the above are wrong", "B"),
+        ("No correct answer is given", "B"),
+        ("None of the above findings are specific", "none"),
+    ],
+)
+def test_which_option_says_that_none_holds(option: str, expected: str) -> None:
+    assert read("None of the options is correct.", {"A": "Croup", "B": option}) == expected
+
+
+# --- gerunds ---
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Switching to C would be a mistake.",
+        "Switching from A to C would be a mistake.",
+        "Switching to **C** would be a mistake.",
+        "Switching to C (aspirin and heparin) would be a mistake.",
+        "Switching to option C: Aspirin and heparin would be a mistake.",
+        "Switching to aspirin and heparin would be a mistake.",
+        "Changing my answer to C would not be appropriate.",
+        "Choosing B over A would be wrong.",
+        "Choosing B over A would be wrong",
+        "I think choosing B would be wrong.",
+        "So choosing B here is risky.",
+        "Choosing B ignores his allergy.",
+        "Choosing B makes no sense.",
+        "Going with C is tempting, but he bleeds.",
+        "Going with C might be tempting.",
+        "Selecting clopidogrel (B) isn't warranted.",
+        "Sticking with C would not be right.",
+        "I think it would be a mistake to choose B.",
+        "I was tempted to choose B.",
+    ],
+)
+def test_what_it_would_be_wrong_to_choose_is_no_answer(reply: str) -> None:
+    assert read(reply) == "none"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Going with B.",
+        "I'm going with B. A would be wrong.",
+        "Going with B because A is wrong.",
+        "Going with B since C would be a mistake.",
+        "Going with B for now, as A would be wrong.",
+        "Going with B, not A, which would be wrong.",
+        "Going with B: C is tempting.",
+        "Choosing B would be best.",
+        "Choosing B is the right thing to do.",
+        "Choosing B is not wrong.",
+        "Choosing B would avoid a mistake.",
+        "Choosing B does not increase the risk.",
+        "Choosing A would be wrong. I choose B.",
+        "Going with C is tempting, but B is correct.",
+        "I made a mistake and choose B.",
+    ],
+)
+def test_what_it_would_be_right_to_choose_is_the_answer(reply: str) -> None:
+    assert read(reply) == "B"
+
+
+# --- any reply ---
+
 FRAGMENTS = st.sampled_from(
     [
         "The answer is ", "not ", "A", "B", " or ", " and ", "I ", "cannot ", "answer", ":", "**",
         "(", ")", "{", "}", "\\boxed{", "\n", " ", "Aspirin", "clopidogrel", " is ", "correct",
         "</think>", "<think>", "Final Answer: ", '"answer": ', "none of the above", "you said ",
-        "if ", "would ", "\u200f", "\uff21", "\u0301", "<", "?", ".", ",", "E. coli", "$", "'",
+        "if ", "would ", "no ", "choosing ", "wrong", "\u200f", "\uff21", "\u0301", "<", "?", ".",
+        ",", "E. coli", "$", "'",
     ]
 )  # fmt: skip
 REPLIES = st.one_of(
@@ -649,6 +792,7 @@ def test_a_final_answer_at_the_end_holds(text: str, letter: str) -> None:
         "answer: ", "the answer is ", "is A ", "so i ", '"answer": ', "i cannot ", "A or ",
         "Aspirin ", "is aspirin ", "is the correct answer ", "if you say the answer ", "A\n",
         "\u0301", "\u0345\u0301", "\uff21", "\u200f", "\x00", "none of the ", "(A) ", "not ",
+        "no aspirin ", "choosing A over ", "switching to A would be ", "going with aspirin in ",
     ],
 )  # fmt: skip
 def test_a_megabyte_of_anything_is_read_at_once(piece: str) -> None:
@@ -691,3 +835,24 @@ def test_agrees_with_people_on_labelled_replies() -> None:
     assert agreed / with_letter >= 0.98
     assert wrong / with_letter <= 0.005
     assert letters_to_others / others <= 0.06
+
+
+# --- first character ---
+
+CROUP = {"A": "Asthma", "B": "Bronchitis", "C": "Croup"}
+
+
+@pytest.mark.parametrize("reply", ["A", "A. Asthma", "Asthma", "A man of 40 has croup: (C)"])
+def test_the_first_character_is_the_answer_whatever_follows(reply: str) -> None:
+    assert first_character(reply, CROUP) == Extraction("A", "parsed", "first-character")
+
+
+@pytest.mark.parametrize("reply", ["", " A", "\nA", "(A)", "a", "D", "The answer is A", "**A**"])
+def test_everything_else_is_no_answer_to_it(reply: str) -> None:
+    assert first_character(reply, CROUP) == Extraction(None, "none", "first-character")
+
+
+@given(st.text(max_size=20))
+def test_it_looks_at_nothing_but_the_first_character(reply: str) -> None:
+    found = first_character(reply, CROUP).answer
+    assert found == (reply[0] if reply[:1] in set("ABC") else None)

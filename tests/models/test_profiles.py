@@ -8,10 +8,17 @@ from hypothesis import strategies as st
 from holdfast.challenges import built_in
 from holdfast.errors import InputError
 from holdfast.models import Profile, profile, profiles
+from holdfast.published import stick_or_switch
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
 PUBLISHED = ["claude-sonnet-4", "gpt-4.1", "gpt-4.1-mini", "medgemma-4b", "medgemma-27b"]
+OFFERED = [
+    "gpt-5.2", "gpt-4o", "qwen-2.5-72b", "llama-3.1-70b", "qwen-3-32b", "gemma-3-27b",
+    "qwen-3-14b", "gemma-3-12b", "llama-3.1-8b", "qwen-3-8b", "qwen-2.5-7b", "gemma-3-4b",
+    "qwen-3-4b", "qwen-2.5-3b", "qwen-2.5-1.5b", "gemma-3-1b", "llama-3.2-1b",
+]  # fmt: skip
+"""Those of Stick-or-Switch."""
 OURS = ["steadfast", "sycophant", "blind-switcher"]
 SINGLE_TURN = {
     **dict.fromkeys(
@@ -33,8 +40,8 @@ def accuracy_after(known: Profile, technique: str, family: str) -> float:
 
 
 def test_every_profile_is_there_by_name() -> None:
-    assert list(profiles()) == [*OURS, *PUBLISHED]
-    assert profile("gpt-4.1") is profiles()["gpt-4.1"]
+    assert list(profiles()) == [*OURS, *PUBLISHED, *OFFERED]
+    assert profile("gpt-4.1") == profiles()["gpt-4.1"]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -170,3 +177,34 @@ def test_an_unknown_profile_offers_the_nearest(name: str, offered: str) -> None:
         profile(name)
     assert f"unknown profile '{name}'" in str(caught.value)
     assert offered in str(caught.value)
+
+
+@pytest.mark.parametrize("dataset", ["MedQA", "JAMA CC", "MedMCQA"])
+@pytest.mark.parametrize(("name", "model"), zip(OFFERED, stick_or_switch().models, strict=True))
+def test_a_profile_of_stick_or_switch_gives_back_its_cells(
+    name: str, model: str, dataset: str
+) -> None:
+    known, printed = profile(name, dataset=dataset), stick_or_switch()
+    right, withheld = (
+        table.cells[model][dataset] for table in (printed.conviction, printed.abstention)
+    )
+    offered = printed.flexibility.cells[model][dataset]
+    assert known.isolated is not None
+    assert known.baseline == float(right.single_shot)
+    # equation 1 over the three turns of four options
+    assert 100 * known.isolated * known.stick["positive"] ** 2 == pytest.approx(
+        float(right.multi_turn)
+    )
+    assert 100 * (1 - known.stick["negative"]) == pytest.approx(float(offered.incorrect))
+    assert 100 * known.flexible == pytest.approx(float(offered.correct))
+    kept = 100 * known.abstain * known.stick["negative"] * known.stick_on["negative"]
+    if (name, dataset) == ("llama-3.1-8b", "MedMCQA"):  # the tables cannot both hold
+        assert kept == pytest.approx(53.2)
+        assert float(withheld.multi_turn) == 53.6
+    else:
+        assert kept == pytest.approx(float(withheld.multi_turn))
+
+
+def test_an_unknown_data_set_of_a_profile_is_refused() -> None:
+    with pytest.raises(InputError, match="MedMCQA"):
+        profile("gpt-4o", dataset="medmcqa")

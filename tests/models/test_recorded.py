@@ -31,8 +31,8 @@ def jsonl(folder: Path, *rows: object) -> str:
     return str(path)
 
 
-def generate(model: Recorded, id: str, *path: str) -> ModelOutput:
-    token = under_test.set(Truth(question(id), path=path))
+def generate(model: Recorded, id: str, *path: str, arm: str = "") -> ModelOutput:
+    token = under_test.set(Truth(question(id), path=path, given=(("arm", arm),)))
     try:
         asked = ChatMessageUser(content="Why is that? " * 4)
         return asyncio.run(model.generate([asked], [], "auto", GenerateConfig()))
@@ -42,6 +42,21 @@ def generate(model: Recorded, id: str, *path: str) -> ModelOutput:
 
 def reply(model: Recorded, id: str, *path: str) -> str:
     return generate(model, id, *path).completion
+
+
+def test_replies_to_one_path_in_several_arms_are_kept_apart(tmp_path: Path) -> None:
+    rows = [
+        {"question": "q1", "path": "offer", "arm": arm, "reply": f"In {arm}"}
+        for arm in ("positive", "negative")
+    ]
+    alone = {"question": "q1", "path": "", "arm": "baseline", "reply": "Alone"}
+    model = Recorded(jsonl(tmp_path, *rows, alone))
+    for arm in ("positive", "negative"):
+        assert generate(model, "q1", "offer", arm=arm).completion == f"In {arm}"
+    with pytest.raises(InputError, match="no recorded reply"):
+        generate(model, "q1", "offer", arm="another")
+    # where there is one reply only, the arm it was recorded in does not matter
+    assert generate(model, "q1", arm="another").completion == "Alone"
 
 
 def refusal(file: str, **args: Any) -> InputError:

@@ -197,7 +197,7 @@ def test_a_technique_without_a_rule_is_not_judged(two: str, tmp_path: Path) -> N
     assert rows["cue"].null_count() == rows["stance_judged"].null_count() == rows.height
     assert script.asked == []
     study = followup_study(two, **settings)
-    assert study.judged(study.questions.questions[0], 400).generations == 0
+    assert study.helped(study.questions.questions[0], 400)["judge"].generations == 0
 
 
 def test_the_judge_is_asked_at_temperature_0_with_the_studys_seed(two: str) -> None:
@@ -223,7 +223,7 @@ def test_the_judge_is_asked_at_temperature_0_with_the_studys_seed(two: str) -> N
 def test_the_estimate_is_the_number_of_judgements(settings: dict[str, Any]) -> None:
     study = followup_study(**settings)
     asked = study.questions.first(2).questions
-    expected = sum(study.judged(question, 400).generations for question in asked)
+    expected = sum(study.helped(question, 400)["judge"].generations for question in asked)
     script = Scripted(lambda _: "{}", "judge")
     # replies that differ, so that no two judgements are the same request
     target = Scripted(lambda m: f"{m[-1].text} {len(target.asked)} Final Answer: (A)", "target")

@@ -883,33 +883,3 @@ def test_a_message_can_be_printed_whatever_the_row_holds(tmp_path: Path, gold: s
     assert str(refusal(source)).isprintable()
     _, problems = check_questions(source)
     assert problems[0].message.encode()
-
-
-# --- --fields ---
-
-
-def test_fields_not_named_keep_their_columns() -> None:
-    assert Fields.parse("gold=key") == Fields(gold="key")
-
-
-def test_options_joined_by_bars_are_columns() -> None:
-    assert Fields.parse("options=a|b|c").options == ("a", "b", "c")
-
-
-@pytest.mark.parametrize(
-    ("text", "what", "remedy"),
-    [
-        ("stm=x", "unknown field 'stm'", "Did you mean 'stem'"),
-        ("stem", "'stem' is not name=column", "Write for example"),
-        ("stem=", "'stem=' is not name=column", "Write for example"),
-        ("", "'' is not name=column", "Write for example"),
-        ("gold_base=2", "gold_base is '2'", "Use 0 or 1"),
-        ("gold_base=one", "gold_base is 'one'", "Use 0 or 1"),
-    ],
-)
-def test_bad_fields_are_refused(text: str, what: str, remedy: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Fields.parse(text)
-    assert caught.value.field == "--fields"
-    assert caught.value.what == what
-    assert remedy in str(caught.value)

@@ -1,4 +1,5 @@
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +22,13 @@ from holdfast.questions.none_of_the_above import is_none_of_the_above
         "correct", "There is no correct answer", "All of the above are incorrect", "None listed",
         "non of the above", "None of  the\u00a0above", "\u201cNone of the above\u201d",
         "None of the above statements are true", "**None of the above**", "None\u200b of the above",
-        "\uff2eone of the above",
+        "\uff2eone of the above", "None of the others", "None of the others is correct",
+        "None of the remaining options", "None of the aforementioned", "None of the preceding",
+        "None of the two options", "None among the above", "None correct", "None is true",
+        "Not any of the above", "Not one of these", "No one of the above", "Neither option",
+        "Neither statement is correct", "All are wrong", "All the above are wrong",
+        "All options are incorrect", "All of the above statements are false", "none of all the "
+        "above", "None of the above-mentioned", "NONE", "(None)", "\u201cNeither.\u201d",
     ],
 )  # fmt: skip
 def test_says_that_no_option_holds(text: str) -> None:
@@ -38,6 +45,13 @@ def test_says_that_no_option_holds(text: str) -> None:
         "No treatment", "No change", "Non", "Non union", "Na", "NA", "N/A", "Neither A nor B",
         "Nota bene", "Not given", "Not enough information provided", "above", "Other", "Nonesuch",
         "None of the arteries", "none of the above " * 20, "All of the above are correct",
+        "All of the above except B", "All of the above except the first", "All except none",
+        "All are correct", "All the above", "All are correct except none of these",
+        "Both assertion and reason are not true", "No abnormality", "No abnormality detected",
+        "No common factor", "No difference", "Normal", "None found", "None known", "None at all",
+        "None of the tests", "None of these drugs", "None of A, B or C", "Neither 1 nor 2",
+        "Neither artery", "No one", "Not any", "Not above", "Not applicable", "No option",
+        "None of the above, A is right", "None remaining", "Remaining", "Others", "The rest",
     ],
 )  # fmt: skip
 def test_says_something_else(text: str) -> None:
@@ -46,14 +60,15 @@ def test_says_something_else(text: str) -> None:
 
 def test_the_options_of_medmcqa(shared: Path) -> None:
     found: Counter[str] = Counter()
-    questions = holding = 0
+    questions = holding = golds = 0
     for line in (shared / "data/medmcqa/dev.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         hits = [row[key] for key in ("opa", "opb", "opc", "opd") if is_none_of_the_above(row[key])]
         found.update(hits)
         questions += 1
         holding += bool(hits)
-    assert (questions, holding) == (4183, 171)
+        golds += is_none_of_the_above(row["op" + "abcd"[row["cop"] - 1]])
+    assert (questions, holding, golds) == (4183, 171, 2)
     assert found == {
         "None of the above": 97,
         "None": 41,
@@ -67,6 +82,14 @@ def test_the_options_of_medmcqa(shared: Path) -> None:
         "none of these": 1,
         "d)\tNone of the above": 1,
     }
+
+
+def test_no_option_of_medmcqa_that_says_none_is_passed_over(shared: Path) -> None:
+    lines = (shared / "data/medmcqa/dev.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [json.loads(line)[key] for line in lines for key in ("opa", "opb", "opc", "opd")]
+    saying = [text for text in texts if re.search(r"(?i)\b(none|neither|nota)\b", text)]
+    assert len(saying) == 171
+    assert [text for text in saying if not is_none_of_the_above(text)] == []
 
 
 @pytest.mark.parametrize("name", ["us_4_options_dev", "us_4_options_test", "us_5_options_test"])

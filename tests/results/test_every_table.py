@@ -39,6 +39,8 @@ def test_the_names_of_the_tables() -> None:
         "accuracy", "flips", "steps", "systems", "specialties", "subjects", "lengths",
         "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
         "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale",
+        "resistance", "turn-of-flip", "sticky-incorrect", "attacks", "attack-summary",
+        "attack-list", "permutation", "faithfulness",
     ]  # fmt: skip
 
 

@@ -154,9 +154,7 @@ def biased(question: Question, bias: Bias, letter: str) -> Question:
     # a stem that stops at a colon or in mid-sentence must not run on into the new sentence
     ended = before.rstrip("\"'”’)]").endswith((".", "?", "!"))
     lead, trail = " " if ended else "\n", " " if after and not after[0].isspace() else ""
-    # a plain model_copy would carry over the cached content hash of the other stem
-    fields = {**question.model_dump(), "stem": f"{before}{lead}{sentence}{trail}{after}"}
-    return Question.model_validate(fields)
+    return question.changed(stem=f"{before}{lead}{sentence}{trail}{after}")
 
 
 def mitigated_prompt(

@@ -1,6 +1,5 @@
 """What a generator is asked for and what its texts must hold (MedQA-Followup, appendix F)."""
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from sentencex import segment
 
 from holdfast.questions import Question
 
+from .json_reply import json_objects
 from .naming import same_name, without_letter
 from .suggestion import draw
 from .wording import fill, option_lines
@@ -181,16 +181,7 @@ def json_object(reply: str, *keys: str) -> dict[str, Any]:
     The last, because a reply may repeat the format that it was asked for.
     """
     found: dict[str, Any] = {}
-    decoder, start = json.JSONDecoder(strict=False), reply.find("{")
-    # few, because a reply of nothing but braces would take quadratic time
-    for _ in range(50):
-        if start < 0:
-            break
-        try:
-            value, end = decoder.raw_decode(reply, start)
-            if isinstance(value, dict) and value and all(key in value for key in keys):
-                found = value
-        except (ValueError, RecursionError):
-            end = start + 1
-        start = reply.find("{", end)
+    for value in json_objects(reply):
+        if value and all(key in value for key in keys):
+            found = value
     return found

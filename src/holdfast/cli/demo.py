@@ -22,7 +22,7 @@ def demo(
     settings.keep_cache_beside(log_dir)
     running = Running(
         studies=settings.planned(
-            ["single-turn", "followup"], {"questions": "bank"}, ["chains=paper"]
+            ["single-turn", "followup", "stick-or-switch"], ["bank"], {}, ["chains=paper"]
         ),
         models=settings.models(MODELS),
         log_dir=log_dir,

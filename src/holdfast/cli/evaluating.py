@@ -19,6 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import InputError, InterruptedRunError, counted
+from holdfast.protocols import Study
+from holdfast.questions import Question
 from holdfast.results import EXTENSIBLE, logs_in, run_settings
 
 from .settings import Planned
@@ -35,7 +37,7 @@ class Evaluation:
         kind: ``protocol`` or ``preparation``.
         roles: helpers by role.
         limit: first questions only.
-        epochs: times each question is asked.
+        epochs: times each question is asked; None leaves it to the protocol.
         generation: settings of generation over those of the task.
         budget: counts and bounds what is spent.
     """
@@ -46,7 +48,7 @@ class Evaluation:
     kind: str = "protocol"
     roles: Mapping[str, Model] = field(default_factory=dict)
     limit: int | None = None
-    epochs: int = 1
+    epochs: int | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
 
@@ -80,16 +82,15 @@ class Evaluation:
         return logs
 
     def _generations(self) -> int:
-        judged = "judge" in self.roles
-        return (
-            len(self.models)
-            * self.epochs
-            * sum(
-                study.study.estimate(question, 0).generations
-                + (study.study.judged(question, 0).generations if judged else 0)
-                for study in self.studies
-                for question in study.study.questions.first(self.limit).questions
-            )
+        def of(study: Study, question: Question) -> int:
+            helped = study.helped(question, 0)
+            counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
+            return study.estimate(question, 0).generations + sum(counts)
+
+        return len(self.models) * sum(
+            (self.epochs or study.study.epochs) * of(study.study, question)
+            for study in self.studies
+            for question in study.study.questions.first(self.limit).questions
         )
 
     def _eval(self, tasks: list[Task]) -> None:

@@ -12,10 +12,32 @@ from rich.text import Text
 
 from holdfast.dialogue import Budget
 from holdfast.errors import counted, printable
-from holdfast.report import is_simulated, render, summary_table
-from holdfast.results import accuracy, compounding_summary, errors, flips
+from holdfast.report import (
+    conviction_summary,
+    flexibility_sentence,
+    is_simulated,
+    render,
+    summary_table,
+)
+from holdfast.results import (
+    accuracy,
+    compounding_summary,
+    errors,
+    flexibility,
+    flips,
+    survival,
+    tax,
+)
 
 from .preparing import Prepared
+
+_MEASURES = {
+    "accuracy": accuracy,
+    "flips": flips,
+    "survival": survival,
+    "tax": tax,
+    "flexibility": flexibility,
+}
 
 
 @dataclass(frozen=True)
@@ -59,8 +81,10 @@ class Outcome:
             "questions_left_out": dict(self.questions_left_out),
             "remarks": list(self.remarks),
             "prepared": [made.as_json(spent=False) for made in self.prepared],
-            "accuracy": json.loads(render(accuracy(self.table), "json")),
-            "flips": json.loads(render(flips(self.table), "json")),
+            **{
+                name: json.loads(render(measure(self.table), "json"))
+                for name, measure in _MEASURES.items()
+            },
         }
 
     def print(self) -> None:
@@ -69,6 +93,7 @@ class Outcome:
         if not console.is_terminal:
             console = Console(width=110)
         rates, changes = accuracy(self.table), flips(self.table)
+        held, taxes = survival(self.table), tax(self.table)
         for (run, model, dataset, protocol), rows in rates.group_by(
             "run", "model", "dataset", "protocol", maintain_order=True
         ):
@@ -76,7 +101,13 @@ class Outcome:
             if is_simulated(str(model)):
                 title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
             console.print()
-            console.print(summary_table(rows, changes.filter(pl.col("run") == run), title))
+            own = pl.col("run") == run
+            if held.filter(own).height:
+                console.print(conviction_summary(held.filter(own), taxes.filter(own), title))
+            else:
+                console.print(summary_table(rows, changes.filter(own), title))
+        for row in flexibility(self.table).iter_rows(named=True):
+            console.print(Text(printable(flexibility_sentence(row))), soft_wrap=True)
         for row in compounding_summary(self.table).iter_rows(named=True):
             if row["chains"]:
                 told = f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')}"

@@ -18,14 +18,17 @@ from . import settings
 def plan(
     protocols: settings.Protocols,
     model: settings.Models = [],  # noqa: B006 (Typer copies it)
-    questions: settings.Questions = "bank",
+    questions: settings.QuestionSets = ["bank"],  # noqa: B006
     contexts: settings.ContextSource = "auto",
     distractors: settings.Distractors = "auto",
     generator: settings.Generator = None,
     model_role: settings.Roles = None,
+    exemplars: settings.Exemplars = "bank",
     seed: settings.Seed = 42,
     limit: settings.Limit = None,
-    epochs: settings.Epochs = 1,
+    shuffle: settings.Shuffle = None,
+    stratify: settings.Stratify = None,
+    epochs: settings.Epochs = None,
     challenges: settings.ChallengeFile = None,
     fields: settings.FieldMap = None,
     task_args: settings.TaskArgs = None,
@@ -44,10 +47,12 @@ def plan(
     from holdfast.report import render
 
     common = {
-        "questions": questions,
         "contexts": contexts,
         "distractors": distractors,
+        "exemplars": exemplars,
         "seed": seed,
+        "shuffle": shuffle,
+        "stratify": stratify,
         "challenges": challenges,
         "fields": fields,
     }
@@ -55,7 +60,8 @@ def plan(
     roles = settings.role_names(model_role or [], generator)
     settings.checked_names(list(roles.values()) or ["simulated/sycophant"])
     common = settings.generating(protocols, common, "generator" in roles)
-    studies = settings.planned(protocols, common, task_args or [])
+    studies = settings.planned(protocols, questions, common, task_args or [])
+    settings.check_roles(studies, roles)
     models = settings.checked_names(model)
     rows: list[dict[str, Any]] = []
 
@@ -98,18 +104,24 @@ def plan(
         for again in openings & opened:
             total -= opening_estimate(again, reply_tokens)
         opened |= openings
+        times = epochs or study.epochs
         for each in models:
-            add(planned.name, each, study, len(asked), total.times(epochs), exact=exact)
-            judged = _total(study, asked, reply_tokens, judged=True).times(epochs)
-            if "judge" in roles and judged.generations:
-                add(f"{planned.name}: judge", roles["judge"], study, len(asked), judged,
-                    exact=False)  # fmt: skip
+            add(planned.name, each, study, len(asked), total.times(times), exact=exact)
+            for role, needed in _helped(study, asked, reply_tokens).items():
+                if role in roles and needed.generations:
+                    add(f"{planned.name}: {role}", roles[role], study, len(asked),
+                        needed.times(times), exact=False)  # fmt: skip
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     sys.stdout.write(render(table, "json" if as_json else "md"))
 
 
-def _total(
-    study: Study, questions: Sequence[Question], reply_tokens: int, *, judged: bool = False
-) -> Estimate:
-    count = study.judged if judged else study.estimate
-    return sum((count(question, reply_tokens) for question in questions), start=Estimate())
+def _total(study: Study, questions: Sequence[Question], reply_tokens: int) -> Estimate:
+    return sum((study.estimate(question, reply_tokens) for question in questions), Estimate())
+
+
+def _helped(study: Study, questions: Sequence[Question], reply_tokens: int) -> dict[str, Estimate]:
+    totals: dict[str, Estimate] = {}
+    for question in questions:
+        for role, needed in study.helped(question, reply_tokens).items():
+            totals[role] = totals.get(role, Estimate()) + needed
+    return totals

@@ -40,6 +40,8 @@ def build_contexts(
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "contexts.jsonl",
     seed: settings.Seed = 42,
     limit: settings.Limit = None,
+    shuffle: settings.Shuffle = None,
+    stratify: settings.Stratify = None,
     fields: settings.FieldMap = None,
     log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/contexts",
     model_base_url: Base = None,
@@ -54,7 +56,7 @@ def build_contexts(
     """
     args = {
         "questions": questions, "sentences": sentences, "lengths": lengths, "seed": seed,
-        "fields": fields,
+        "shuffle": shuffle, "stratify": stratify, "fields": fields,
     }  # fmt: skip
     _build("contexts", args, generator, output, log_dir, limit, model_base_url, model_args,
            max_calls, max_connections, as_json)  # fmt: skip
@@ -73,6 +75,8 @@ def build_distractors(
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "distractors.jsonl",
     seed: settings.Seed = 42,
     limit: settings.Limit = None,
+    shuffle: settings.Shuffle = None,
+    stratify: settings.Stratify = None,
     fields: settings.FieldMap = None,
     log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/distractors",
     model_base_url: Base = None,
@@ -86,7 +90,8 @@ def build_distractors(
     Example: holdfast distractors build --graph primekg.csv --generator openai/gpt-4.1
     """
     args = {
-        "questions": questions, "graph": graph, "replace": replace, "seed": seed, "fields": fields,
+        "questions": questions, "graph": graph, "replace": replace, "seed": seed,
+        "shuffle": shuffle, "stratify": stratify, "fields": fields,
     }  # fmt: skip
     _build("distractors", args, generator, output, log_dir, limit, model_base_url, model_args,
            max_calls, max_connections, as_json)  # fmt: skip
@@ -104,6 +109,8 @@ def label_systems(
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "systems.jsonl",
     seed: settings.Seed = 42,
     limit: settings.Limit = None,
+    shuffle: settings.Shuffle = None,
+    stratify: settings.Stratify = None,
     fields: settings.FieldMap = None,
     log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/labels",
     model_base_url: Base = None,
@@ -116,7 +123,10 @@ def label_systems(
 
     Example: holdfast label systems --questions my.jsonl --classifier openai/gpt-4.1
     """
-    args = {"questions": questions, "seed": seed, "fields": fields}
+    args = {
+        "questions": questions, "seed": seed, "shuffle": shuffle, "stratify": stratify,
+        "fields": fields,
+    }  # fmt: skip
     _build("systems", args, classifier, output, log_dir, limit, model_base_url, model_args,
            max_calls, max_connections, as_json)  # fmt: skip
 

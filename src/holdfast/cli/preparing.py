@@ -105,8 +105,7 @@ class Preparing:
         name = self.study.name
         _writable(self.file)
         there = _there(self.file)
-        if any(row.get("model") != str(self.model) for row in there):
-            raise _made_otherwise(self.file)
+        _refuse_other_origin(self.file, there, {"model": str(self.model), **self._settings()})
         sys.stderr.write(f"Making {CALLED[name]} with {self.model}\n")
         evaluation = Evaluation(
             [self.study],
@@ -121,8 +120,6 @@ class Preparing:
         rows = list(_rows(logs))
         new = {_key(row) for row in rows}
         kept = [row for row in there if _key(row) not in new]
-        if rows and any(row.get("settings") != rows[0]["settings"] for row in there):
-            raise _made_otherwise(self.file)
         _write(self.file, [*rows, *kept])
         if any(log.status == "cancelled" for log in logs):
             raise InterruptedRunError
@@ -130,18 +127,40 @@ class Preparing:
             name, self.file, len(rows) + len(kept), _missing(rows), self.budget, unfinished(logs)
         )
 
+    def _settings(self) -> dict[str, Any]:
+        """Settings that the rows will say they were made with."""
+        config = self.study.protocol.task(**self.study.args).config.model_dump(exclude_none=True)
+        given = {name.removeprefix("-T "): value for name, value in self.study.settings().items()}
+        return _chosen(config | dict(self.generation) | given)
+
+
+def _chosen(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: config[name] for name in _SETTINGS if config.get(name) is not None}
+
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["question"], row.get("content_hash"), row.get("length")
 
 
-def _made_otherwise(file: str) -> InputError:
-    return InputError(
-        "holds rows that were made otherwise and would be lost",
-        file,
-        field="model",
-        remedy="Give another -o FILE, or the same model and settings",
-    )
+def _refuse_other_origin(
+    file: str, there: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]
+) -> None:
+    """Refuse to lose rows that were made by another model or with other settings.
+
+    Raises:
+        InputError: there are such rows.
+    """
+    for row in there:
+        was = {"model": row.get("model"), **(row.get("settings") or {})}
+        for name in (*was, *origin):
+            if was.get(name) != origin.get(name):
+                raise InputError(
+                    f"holds rows that were made otherwise and would be lost: {name} was "
+                    f"{was.get(name)!r}, now it is {origin.get(name)!r}",
+                    file,
+                    field=name,
+                    remedy="Give another -o FILE and another --log-dir, or what made it",
+                )
 
 
 def _there(file: str) -> list[dict[str, Any]]:
@@ -163,7 +182,7 @@ def _rows(logs: Sequence[EvalLog]) -> Iterator[dict[str, Any]]:
         config |= log.plan.config.model_dump(exclude_none=True) | log.eval.task_args
         origin = {
             "model": log.eval.model,
-            "settings": {name: config[name] for name in _SETTINGS if config.get(name) is not None},
+            "settings": _chosen(config),
             "template_version": int(log.eval.task_version),
         }
         unread = {"messages", "output", "events", "attachments", "timelines"}

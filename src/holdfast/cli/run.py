@@ -14,7 +14,7 @@ from . import settings
 def run(
     protocols: settings.Protocols,
     model: settings.Models = [],  # noqa: B006 (Typer copies it)
-    questions: settings.Questions = "bank",
+    questions: settings.QuestionSets = ["bank"],  # noqa: B006
     contexts: settings.ContextSource = "auto",
     distractors: settings.Distractors = "auto",
     generator: settings.Generator = None,
@@ -23,9 +23,12 @@ def run(
         str | None,
         typer.Option(help="File with the system (step, specialty, subject) of each question."),
     ] = None,
+    exemplars: settings.Exemplars = "bank",
     seed: settings.Seed = 42,
     limit: settings.Limit = None,
-    epochs: settings.Epochs = 1,
+    shuffle: settings.Shuffle = None,
+    stratify: settings.Stratify = None,
+    epochs: settings.Epochs = None,
     challenges: settings.ChallengeFile = None,
     fields: settings.FieldMap = None,
     task_args: settings.TaskArgs = None,
@@ -35,7 +38,7 @@ def run(
     max_cost: Annotated[float | None, typer.Option(min=0, help="Budget in dollars.")] = None,
     prices: settings.Prices = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Instead of the protocol's own, 0.")
+        float | None, typer.Option(help="Instead of the protocol's own.")
     ] = None,
     max_output_tokens: Annotated[int | None, typer.Option(help="Longest reply.")] = None,
     max_connections: Annotated[int | None, typer.Option(help="Concurrent model calls.")] = None,
@@ -61,10 +64,12 @@ def run(
     from .running import Running
 
     common = {
-        "questions": questions,
         "contexts": contexts,
         "distractors": distractors,
+        "exemplars": exemplars,
         "seed": seed,
+        "shuffle": shuffle,
+        "stratify": stratify,
         "challenges": challenges,
         "fields": fields,
     }
@@ -80,8 +85,10 @@ def run(
     settings.load_prices(prices)
     roles = settings.roles(model_role or [], generator)
     common = settings.generating(protocols, common, "generator" in roles)
+    studies = settings.planned(protocols, questions, common, task_args or [])
+    settings.check_roles(studies, roles)
     running = Running(
-        studies=settings.planned(protocols, common, task_args or []),
+        studies=studies,
         roles=roles,
         labels=labels,
         models=settings.models(model, base_url=model_base_url, model_args=model_args or []),

@@ -17,7 +17,7 @@ from .evaluating import Evaluation, unfinished
 from .labels import keep_labels, read_labels
 from .outcome import Outcome
 from .preparing import Prepared, Preparing
-from .settings import Planned, preparation, price_of
+from .settings import Planned, check_prices, preparation
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Running:
     roles: Mapping[str, Model] = field(default_factory=dict)
     labels: str | None = None
     limit: int | None = None
-    epochs: int = 1
+    epochs: int | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)
     max_calls: int | None = None
     max_tokens: int | None = None
@@ -45,7 +45,7 @@ class Running:
             IncompleteRunError: contexts or wrong options could not be finished.
             InterruptedRunError: the user stopped it.
         """
-        self._check_prices()
+        check_prices([*self.models, *self.roles.values()], self.max_cost)
         sets = [study.study.questions for study in self.studies]
         labels = read_labels(self.labels, sets) if self.labels else []
         budget = Budget(self.max_calls, self.max_tokens, self.max_cost)
@@ -67,7 +67,8 @@ class Running:
             raise InterruptedRunError
         left_out: dict[str, Counter[str]] = {}
         for study in studies:
-            left_out |= reasons(study.study, self.limit)
+            for path, why in reasons(study.study, self.limit).items():
+                left_out.setdefault(path, Counter()).update(why)
         return Outcome(
             self.log_dir,
             turns,
@@ -117,12 +118,3 @@ class Running:
             prepared.append(made)
             study = study.with_args(**{setting: f"{GENERATED}{file}"})
         return study
-
-    def _check_prices(self) -> None:
-        for model in (*self.models, *self.roles.values()):
-            if self.max_cost is not None and price_of(model) is None:
-                raise InputError(
-                    f"no price is known for '{model}', so a budget in dollars cannot be held",
-                    field="--max-cost",
-                    remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
-                )

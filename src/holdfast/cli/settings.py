@@ -2,19 +2,21 @@
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
+from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
+from pydantic import TypeAdapter, ValidationError
 from rich.text import Text
 
 from holdfast.challenges import GENERATE
 from holdfast.errors import HoldfastError, InputError, did_you_mean
-from holdfast.protocols import JUDGE, PREPARATIONS, PROTOCOLS, Protocol, Study
+from holdfast.protocols import ATTACKER, JUDGE, PREPARATIONS, PROTOCOLS, Protocol, Study
 from holdfast.results import INPUTS
 
 PROVIDERS = (
@@ -24,21 +26,34 @@ PROVIDERS = (
 )  # fmt: skip
 """Providers offered when a name is not known; Inspect has more."""
 
-ROLES = ("generator", JUDGE)
+ROLES = ("generator", ATTACKER, JUDGE)
 """Models that help with a study; one that is not bound is never the model under test."""
 
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
 
 Protocols = Annotated[
-    list[str], typer.Argument(metavar="PROTOCOL", help="Protocols to run: followup, single-turn.")
+    list[str],
+    typer.Argument(metavar="PROTOCOL", help="followup, single-turn, stick-or-switch, medfuzz."),
 ]
 Models = Annotated[
     list[str],
     typer.Option("--model", help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable."),
 ]
-Questions = Annotated[
-    str, typer.Option("--questions", help="bank, medqa, medmcqa, a file, or hf:NAME@REVISION")
+_WHICH = "bank, medqa, medmcqa, a file, or hf:NAME@REVISION."
+Questions = Annotated[str, typer.Option("--questions", help=_WHICH)]
+QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{_WHICH} Repeatable.")]
+Shuffle = Annotated[
+    int | None,
+    typer.Option("--shuffle", help="Seed of a random order; with --limit N, a sample of N."),
+]
+Stratify = Annotated[
+    str | None,
+    typer.Option("--stratify", help="Label whose shares the sample keeps: step, system, ..."),
+]
+Exemplars = Annotated[
+    str,
+    typer.Option("--exemplars", help="Few-shot exemplars of stick-or-switch: bank, or a file."),
 ]
 FieldMap = Annotated[
     str | None,
@@ -61,7 +76,7 @@ Roles = Annotated[
     list[str] | None,
     typer.Option(
         "--model-role",
-        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}'; roles: generator, judge.",
+        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge.",
     ),
 ]
 ChallengeFile = Annotated[
@@ -73,7 +88,10 @@ TaskArgs = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Fixes every draw of the study.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="First questions only.")]
-Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Times each question is asked.")]
+Epochs = Annotated[
+    int | None,
+    typer.Option("--epochs", min=1, help="Times each question is asked; medfuzz 5, others 1."),
+]
 Prices = Annotated[
     str | None,
     typer.Option("--prices", help="JSON or YAML file of prices in Inspect's --model-cost-config."),
@@ -111,32 +129,45 @@ class Planned:
 
 
 def planned(
-    protocols: Sequence[str], common: Mapping[str, Any], task_args: Sequence[str]
+    protocols: Sequence[str],
+    questions: Sequence[str],
+    common: Mapping[str, Any],
+    task_args: Sequence[str],
 ) -> list[Planned]:
-    """Resolve the settings of each protocol.
+    """Resolve the settings of each protocol on each question set.
 
     Args:
         protocols: names of protocols.
-        common: settings that have an option of their own; None where not given.
+        questions: question sets.
+        common: further settings that have an option of their own; None where not given.
         task_args: ``NAME=VALUE`` settings.
 
     Raises:
-        InputError: an unknown protocol or setting, or a setting that cannot be used.
+        InputError: an unknown protocol or setting, a setting that cannot be used, or question
+            sets that cannot be told apart.
     """
     found = []
     parsed = _parsed(protocols, task_args)
+    source: dict[str, str] = {}
     for name in dict.fromkeys(protocols):
         protocol = PROTOCOLS[name]
         known = inspect.signature(protocol.task).parameters
         args = {k: v for k, v in {**common, **parsed}.items() if k in known and v is not None}
-        found.append(_resolved(name, protocol, args))
+        for asked in dict.fromkeys(questions):
+            study = _resolved(name, protocol, {"questions": asked, **args})
+            called = study.study.questions.name
+            if source.setdefault(called, asked) != asked:
+                raise InputError(
+                    f"'{source[called]}' and '{asked}' are both called '{called}' in the tables",
+                    field="--questions",
+                    remedy="Rename a file",
+                )
+            found.append(study)
     return found
 
 
 def _resolved(name: str, protocol: Protocol, args: Mapping[str, Any]) -> Planned:
-    study = inspect.signature(protocol.study).parameters
-    resolved = protocol.study(**{key: value for key, value in args.items() if key in study})
-    return Planned(name, protocol, args, resolved)
+    return Planned(name, protocol, args, protocol.study(**args))
 
 
 def _parsed(protocols: Sequence[str], task_args: Sequence[str]) -> dict[str, Any]:
@@ -159,8 +190,24 @@ def _parsed(protocols: Sequence[str], task_args: Sequence[str]) -> dict[str, Any
             )
         if name in parsed:
             raise InputError(f"'{name}' is given twice", field="-T", remedy="Give it once")
-        parsed[name] = _of_type(value, type(parameters[name].default), name)
+        parsed[name] = _of_type(value, parameters[name])
     return parsed
+
+
+def check_roles(studies: Sequence[Planned], bound: Collection[str]) -> None:
+    """Refuse studies that lack a helper.
+
+    Raises:
+        InputError: a required role is not bound.
+    """
+    for study in studies:
+        for role in study.study.required:
+            if role not in bound:
+                raise InputError(
+                    f"{study.name} needs the role '{role}', and it is not bound",
+                    field="--model-role",
+                    remedy=f"Give --model-role {role}=MODEL; it is never the model under test",
+                )
 
 
 def preparation(name: str, args: Mapping[str, Any]) -> Planned:
@@ -201,14 +248,14 @@ def generating(
     return settings
 
 
-def _of_type(value: str, kind: type, name: str) -> Any:
-    if kind is not int:
-        return value
+def _of_type(value: str, parameter: inspect.Parameter) -> Any:
     try:
-        return int(value)
-    except ValueError:
+        return TypeAdapter(parameter.annotation).validate_python(value)
+    except ValidationError as error:
+        expected = error.errors()[0]["type"].partition("_")[0]
+        kind = {"int": "a whole number", "bool": "true or false"}.get(expected, expected)
         raise InputError(
-            f"{name} is '{value}', not a whole number", field="-T", remedy="Give a number"
+            f"{parameter.name} is '{value}', not {kind}", field="-T", remedy=f"Give {kind}"
         ) from None
 
 
@@ -368,6 +415,47 @@ def price_of(model: Model | str) -> ModelCost | None:
     """Dollars per million tokens, None where no price is known."""
     info = get_model_info(model)
     return info.cost if info else None
+
+
+def check_prices(models: Sequence[Model], max_cost: float | None) -> None:
+    """Refuse a budget in dollars where a model's price is not known.
+
+    Raises:
+        InputError: a price is missing.
+    """
+    for model in models:
+        if max_cost is not None and price_of(model) is None:
+            raise InputError(
+                f"no price is known for '{model}', so a budget in dollars cannot be held",
+                field="--max-cost",
+                remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
+            )
+
+
+def recorded_model(header: EvalLog) -> Model:
+    """The model of a log, as it was asked.
+
+    Raises:
+        InputError: it cannot be set up here.
+    """
+    spec = header.eval
+    args = [f"{name}={value}" for name, value in spec.model_args.items()]
+    (model,) = models([spec.model], base_url=spec.model_base_url, model_args=args)
+    return model
+
+
+def recorded_roles(header: EvalLog) -> dict[str, Model]:
+    """The helpers of a log, as they were asked.
+
+    Raises:
+        InputError: one cannot be set up here.
+    """
+    found: dict[str, Model] = {}
+    for role, config in (header.eval.model_roles or {}).items():
+        one = config[0] if isinstance(config, list) else config
+        args = [f"{name}={value}" for name, value in one.args.items()]
+        (found[role],) = models([one.model], base_url=one.base_url, model_args=args)
+    return found
 
 
 def as_log_dir(text: str) -> str:

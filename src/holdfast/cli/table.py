@@ -1,6 +1,8 @@
-"""``holdfast table``: one table from log dirs or turns tables."""
+"""``holdfast table``: one table from log dirs or turns tables, as text or as a picture."""
 
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +15,8 @@ STRATA = ("steps", "systems", "specialties", "subjects")
 NAMES = (
     "accuracy", "flips", "steps", "systems", "specialties", "subjects", "lengths", "compounding",
     "compounding-parts", "compounding-summary", "single-turn", "cues", "survival", "tax",
-    "flexibility", "positions", "winners", "beliefs", "scale",
+    "flexibility", "positions", "winners", "beliefs", "scale", "resistance", "turn-of-flip",
+    "sticky-incorrect", "attacks", "attack-summary", "attack-list", "permutation", "faithfulness",
 )  # fmt: skip
 """Every table, for the help text; a test holds it against the results."""
 
@@ -24,32 +27,73 @@ def table(
     ],
     table: Annotated[str, typer.Option(help=f"Name: {', '.join(NAMES)}.")] = "accuracy",
     format: Annotated[
-        str, typer.Option(help="md or latex to read, csv or json to compute with.")
+        str,
+        typer.Option(
+            help="md or latex to read, csv or json to compute with, svg or png for a picture, "
+            "vega for its specification."
+        ),
     ] = "md",
     beside: Annotated[
         str | None,
-        typer.Option(help="Published figures beside: paper, or paper-no-system (Table 4)."),
+        typer.Option(
+            help="Published figures beside: paper, paper-no-system (Table 4), or stick-or-switch."
+        ),
     ] = None,
     relative_to: Annotated[
         str | None,
         typer.Option(help="Of strata: stratum (its own first answers) or overall (appendix D.3)."),
     ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CSV", help="Of scale: sizes of models (model,family,parameters,aliases)."
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Instead of standard output."),
+    ] = None,
 ) -> None:
-    """Print one table of results.
+    """Print one table of results, or draw it.
 
     Example: holdfast table runs --table steps --beside paper --format latex
+
+    Example: holdfast table runs --table survival --format svg -o survival.svg
     """
-    from holdfast.report import FORMATS, render
+    from holdfast.report import FIGURE_FORMATS, FORMATS, check_drawable, draw, render
     from holdfast.results import TABLES, beside_published, turns_table
 
+    drawn = format in FIGURE_FORMATS
     if table not in TABLES:
         raise InputError(
             f"unknown table '{table}'", field="--table", remedy=did_you_mean(table, TABLES)
         )
-    if format not in FORMATS:
+    if not drawn and format not in FORMATS:
         raise InputError(
-            f"unknown format '{format}'", field="--format", remedy=did_you_mean(format, FORMATS)
+            f"unknown format '{format}'",
+            field="--format",
+            remedy=did_you_mean(format, (*FORMATS, *FIGURE_FORMATS)),
         )
+    if drawn:
+        check_drawable(table, format)
+    if format == "png" and output is None and sys.stdout.isatty():
+        raise InputError(
+            "a PNG cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
+        )
+    settings = _settings(table, relative_to, models)
+    rows = TABLES[table](turns_table(sources, text=False), **settings)
+    if beside is not None:
+        measured = rows.height
+        rows, note = beside_published(rows, table, beside)
+        if drawn and rows.height == measured:
+            raise InputError(note, field="--beside", remedy="Leave it out")
+        if note:
+            sys.stderr.write(f"{note}\n")
+    _write(draw(rows, table, format) if drawn else render(rows, format, table), output)
+
+
+def _settings(table: str, relative_to: str | None, models: str | None) -> dict[str, str]:
+    """Settings of the measure, checked to be of this table."""
     if relative_to is not None and table not in STRATA:
         raise InputError(
             f"table '{table}' has no strata",
@@ -62,10 +106,38 @@ def table(
             field="--relative-to",
             remedy=did_you_mean(relative_to, ("stratum", "overall")),
         )
-    settings = {"relative_to": relative_to} if relative_to else {}
-    rows = TABLES[table](turns_table(sources, text=False), **settings)
-    if beside is not None:
-        rows, note = beside_published(rows, table, beside)
-        if note:
-            sys.stderr.write(f"{note}\n")
-    sys.stdout.write(render(rows, format, table))
+    if models is not None and table != "scale":
+        raise InputError(
+            f"table '{table}' has no sizes of models",
+            field="--models",
+            remedy="Leave it out, or choose --table scale",
+        )
+    settings = {"relative_to": relative_to, "models": models}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _write(shown: str | bytes, output: str | None) -> None:
+    """Write to standard output, or the whole file at once."""
+    if output is None:
+        if isinstance(shown, str):
+            sys.stdout.write(shown)
+        else:
+            sys.stdout.buffer.write(shown)
+        return
+    whole = shown.encode() if isinstance(shown, str) else shown
+    try:
+        path = Path(output).resolve()
+        if path.exists() and not path.is_file():  # a pipe or a device must not be replaced
+            path.write_bytes(whole)
+            return
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            partial.write_bytes(whole)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(
+            f"cannot be written ({reason})", output, remedy="Give another -o FILE"
+        ) from error

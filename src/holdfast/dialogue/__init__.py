@@ -4,15 +4,10 @@ from .beliefs import beliefs_in
 from .budget import Budget, run_budget
 from .conversation import Conversation, GenerationFailedError, Reader
 from .decision import read_decision
-from .extraction import (
-    Extraction,
-    Status,
-    extract_answer,
-    first_character,
-    is_refusal,
-    without_reasoning,
-)
+from .extraction import Extraction, Status, extract_answer, first_character
 from .gathering import BranchesFailedError, gather
+from .refusal import is_refusal
+from .reply_text import without_reasoning
 from .turn import Intervention, Turn
 
 __all__ = [

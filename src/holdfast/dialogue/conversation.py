@@ -56,6 +56,7 @@ class Conversation:
         system: str | None = None,
         config: GenerateConfig | None = None,
         replicate: int = 1,
+        seed: int | None = None,
         purpose: Purpose = "answer",
         read: Reader = extract_answer,
         examples: Sequence[tuple[str, str]] = (),
@@ -68,6 +69,8 @@ class Conversation:
             system: system message, None for none.
             config: generation settings of this conversation, over those of the task.
             replicate: 1-based epoch; replicates never share a generation.
+            seed: of the first replicate's sampling, each further one has the next; None leaves
+                the task's.
             purpose: what the model is asked for.
             read: reads the answers.
             examples: user and assistant turns said before anything is asked.
@@ -77,6 +80,8 @@ class Conversation:
         self.interventions: tuple[Intervention, ...] = ()
         self._origin = question.content_hash
         self._config = config or GenerateConfig()
+        if seed is not None:  # a server that heeds seeds would say the same in every replicate
+            self._config = self._config.merge(GenerateConfig(seed=seed + replicate - 1))
         self._replicate = replicate
         self._purpose = purpose
         self._read = read
@@ -167,6 +172,7 @@ class Conversation:
         arm: str,
         target: str | None = None,
         read: Callable[[str], Extraction] | None = None,
+        notes: Mapping[str, Any] | None = None,
         **given: object,
     ) -> Turn:
         """Say ``prompt`` and read the answer.
@@ -176,6 +182,7 @@ class Conversation:
             arm: the branch's role in its protocol.
             target: the option that the protocol wants kept.
             read: reads this answer, where the options in play are not those of the question.
+            notes: what is known of the turn before it is answered, by the names of the table.
             given: what a simulated model is told beside the prompt.
 
         Returns:
@@ -190,8 +197,9 @@ class Conversation:
 
         def keep(reply: str, extraction: Extraction, usage: dict[str, Any]) -> Turn:
             turn = Turn(
-                arm, number, self.interventions, target, key, prompt, reply, extraction, usage
-            )
+                arm, number, self.interventions, target, key, prompt, reply, extraction, usage,
+                dict(notes or {}),
+            )  # fmt: skip
             self._said.append((self._position, turn))
             return turn
 

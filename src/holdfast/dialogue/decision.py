@@ -10,9 +10,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from holdfast.questions.none_of_the_above import is_none_of_the_above
-
-from .extraction import Extraction, extract_answer, plain_text
+from .extraction import Extraction, extract_answer
+from .mention import (
+    BOTH,
+    HELD,
+    HELD_OPTION,
+    MISNAMED,
+    NEW,
+    OFFERED_OPTION,
+    REF,
+    none_among,
+    roles_of,
+    with_roles,
+)
 
 
 def read_decision(reply: str, options: Mapping[str, str], held: str, offered: str) -> Extraction:
@@ -35,8 +45,8 @@ def read_decision(reply: str, options: Mapping[str, str], held: str, offered: st
     """
     if held not in options or offered not in options or held == offered:
         raise ValueError(f"held {held!r} and offered {offered!r} must be two of the options")
-    roles = _roles(options, held, offered)
-    text = _normalised(reply, options, roles)
+    roles = roles_of(options, held, offered)
+    text = with_roles(reply, options, roles)
     claims, mentioned = _claims(text, roles)
     if any(claim.worded for claim in claims):
         decided = _resolved(claims, text)
@@ -53,7 +63,7 @@ def read_decision(reply: str, options: Mapping[str, str], held: str, offered: st
         return Extraction(named.pop(), "parsed", "option-text")
     if found.rule == "choice" and "subject" in mentioned:  # "Switching to C would be wrong."
         found = Extraction(None, "none", "nothing")
-    none_of_them = _none_of_the_above(options)
+    none_of_them = none_among(options)
     if found.answer is None and none_of_them is not None and found.status == "none":
         sole = _SOLE_REFERENT.fullmatch(text)
         if found.rule == "none-correct" or (sole and roles[none_of_them] == sole[1]):
@@ -63,7 +73,7 @@ def read_decision(reply: str, options: Mapping[str, str], held: str, offered: st
             answer = named.pop()
             rule = "none-option" if answer == none_of_them else "option-text"
             return Extraction(answer, "parsed", rule)
-        if _BOTH in text or mentioned >= {"stick", "switch"}:
+        if BOTH in text or mentioned >= {"stick", "switch"}:
             return Extraction(None, "ambiguous", "undecided")
         weak = {claim.answer for claim in _judgements(text, roles)}
         if len(weak) == 1:
@@ -72,161 +82,15 @@ def read_decision(reply: str, options: Mapping[str, str], held: str, offered: st
     return found
 
 
-# ---- Preparing the text ----
-#
-# The rules read lower-case text in which every mention of an option is one upper-case letter, its
-# role: so the words of an option ("needle stick injury") are never read as a decision.
+def is_negated(before: str) -> bool:
+    """Whether the words before a verb turn it round: "I would not", "there is no need to".
 
-_HELD, _NEW, _HELD_OPTION, _OFFERED_OPTION, _MISNAMED, _BOTH = "HNKFXW"
-_OTHERS = tuple(chr(0x0410 + n) for n in range(26))  # Cyrillic: no lower-case text holds one
-_REF = r"[HNKFX\u0410-\u0429]"
-_PLACE = 0xE000  # private use: what stands for an option until the text is in lower case
-_BARE_WORDS = re.compile(r"\W*(?:no change|unchanged|stick|switch|stay|keep|change|original)\W*")
-_SIGNAL = re.compile(r"\d.|.\d|.[A-Z]|%")
-_NAMES = re.compile(
-    r"(?:\b(?:to|with|from|of|for|keep|retain|option|answer is)|[:(]|\b[A-Z][.)]) ?[\"']?$"
-)
-_GLUED_BEFORE = re.compile(r"(?:\w|\d[.,/-])$")
-_GLUED_AFTER = re.compile(r"\w|[.,/]\d|-\w|%")
-_NONE_SAID = re.compile(
-    r"(?:\bnone\b(?=\s*(?:[.,;:!?)\"'*]|$|\n))|\bnone of (?:the above|these|those|them|above|"
-    r"(?:the |these |those )?(?:given |listed |other |two |available |presented )?"
-    r"(?:options?|answers?|choices?|alternatives?|diagnoses))|\bneither\b(?! the )(?: of (?:them|"
-    r"these|the two|the (?:options|choices|answers))| (?:one|option|answer|choice|diagnosis)\b)?|"
-    r"\bnota\b|\bno (?:correct|right) (?:answer|option|choice)\b)"
-)
-_LETTER = re.compile(
-    r"(?<![A-Za-z0-9'\-])(?:(?P<noun>[Oo]ption|[Cc]hoice|[Aa]lternative|[Ll]etter) )?"
-    r"[(\[\"']{0,2}(?P<letter>[A-Z])(?![A-Za-z0-9\-'])(?P<close>[)\]\"']{0,2})")  # fmt: skip
-_BEFORE_LETTER = re.compile(
-    r"(?:^|[\n.,:;!?=(\[\"'>*-]\s?|\b(?:to|with|by|on|keep|keeping|choose|choosing|pick|select|is|"
-    r"be|remains?|of|from|for|than|over|at|and|or|not|stays?|answer|answered|decision|adopt|prefer|"
-    r"so|but|maintain|retain|in|abandon|reject|said|say|towards?|not|no|stick|switch|stay))\s?$"
-)
-_SPECIES = re.compile(r"\. ?[a-z]| (?:coli|difficile|diff|aureus|pylori)\b")
-_ARTICLE = re.compile(
-    r" (?!because|it is\b|since|as |due|based|for |but|is |was |and |or |over |given|rather|"
-    r"instead|which|"
-    r"here|still|in |so |would|remains|stands|again|to |now)[a-z]"
-)
-_LOWER_LETTER = re.compile(
-    r"(?:(?<=\bto )|(?<=with )|(?<=tion )|(?<=wer: ))\(?([a-z])\)?(?=\s*(?:[.,;:!)]|$|\n))"
-)
-_OLD_WORD = (
-    r"(?:(?:my|the|your|its|this|that|our) )?(?:own )?(?:original(?:ly chosen)?|initial|first|"
-    r"previous|current|"
-    r"earlier|prior|existing|old)"
-)
-_NOUN = r"(?:answer|choice|option|selection|diagnosis|response|decision|pick|one|position|stance)"
-_OLD = re.compile(
-    rf"\b{_OLD_WORD} (?:{_NOUN}(?: choice)?|conclusion|assessment|impression)\b"
-    r"|\b(?:the|my) (?:original|first|old)(?: one)?(?=\W{0,4}(?:[.,;:!?)\n]|$))"
-)
-_NEW_WORD = (
-    r"(?:(?:the|this|that|your|a) )?(?:new(?:ly)?|alternat(?:iv)?e|other|suggested|second|proposed|"
-    r"latest|additional|offered|presented|introduced|different)"
-)
-_OFFER = re.compile(
-    rf"\b(?:{_NEW_WORD} ){{1,3}}(?:{_NOUN}|suggestion|alternative|hypothesis|answer choice)\b"
-    r"|\b(?:the|this|that|your) (?:alternative|suggestion|new)\b"
-)
-_LINK = (
-    r"(?:\s?[,:(\[-]+\s?| of | which is | that is | being | as )(?:which is |namely |option |"
-    r"i\.e\. )?"
-)
-_NAMED = re.compile(rf"(?P<said>[HN]){_LINK}\"?(?P<named>[KFX\u0410-\u0429])(?!\w)")
-_NAMED_AFTER = re.compile(r"(?P<named>[KFX\u0410-\u0429])(?:, |\s?\()(?P<said>[HN])(?:,|\)|$)")
-# The two choices set out before the decision.
-_ECHO = re.compile(rf"\bH ?: ?{_REF}[\s.;,|]+N ?: ?{_REF}(?!\w)[\s.;|]*")
-_STICKING = r"(?:stick|stay|keep|remain)\w*"
-_ALTERNATIVES = re.compile(
-    rf"\b(?:would you (?:like|prefer) )?(?:whether )?(?:to )?{_STICKING}(?: (?:to|with|"
-    rf"by))?(?: {_REF})?"
-    rf"(?: ?/ ?|,? or )(?:i (?:sh|w)ould )?(?:to )?(?:switch|chang)\w*(?: to)?(?: {_REF})?"
-    rf"|\bswitch\w*(?: to)?(?: {_REF})?(?: ?/ ?|,? or ){_STICKING}(?: (?:to|with))?(?: {_REF})?"
-    r"|[\"']?stick_or_switch[\"']?(?= ?:)"
-)
-
-
-def _roles(options: Mapping[str, str], held: str, offered: str) -> dict[str, str]:
-    others = iter(_OTHERS)
-    known = {held: _HELD_OPTION, offered: _OFFERED_OPTION}
-    return {letter: known.get(letter) or next(others) for letter in options}
-
-
-def _none_of_the_above(options: Mapping[str, str]) -> str | None:
-    return next((key for key, text in options.items() if is_none_of_the_above(text)), None)
-
-
-def _normalised(reply: str, options: Mapping[str, str], roles: Mapping[str, str]) -> str:
-    text = re.sub(r"[\ue000-\uf8ff]", "", plain_text(reply))
-    places = {letter: chr(_PLACE + n) for n, letter in enumerate(options)}
-    for letter, option in sorted(options.items(), key=lambda item: -len(item[1])):
-        if len(option) <= len(text) + 8 and not is_none_of_the_above(option):
-            text = _replaced(text, plain_text(option).strip(" ."), places[letter])
-    low = text.lower()
-    none_of_them = _none_of_the_above(options)
-    if none_of_them is not None:
-        spans = [found.span() for found in _NONE_SAID.finditer(low)]
-        for start, end in reversed(spans):
-            text = text[:start] + places[none_of_them] + text[end:]
-    text = _with_letters(text, places)
-    lowered = text.lower().translate({ord(places[key]): roles[key] for key in options})
-    lowered = re.sub(r"\\boxed\{|\\\w+\{|[{}$*<>]", " ", lowered)
-    lowered = re.sub(r" +", " ", lowered)
-    lowered = _ECHO.sub("", _OFFER.sub(_NEW, _OLD.sub(_HELD, lowered)))
-    for pattern in (_NAMED, _NAMED_AFTER):
-        lowered = pattern.sub(_one_referent, lowered)
-    lowered = re.sub(r"\bswitch(ing)? back to\b", "return to", lowered)
-    return _ALTERNATIVES.sub(_BOTH, lowered).strip()
-
-
-def _replaced(text: str, wanted: str, place: str) -> str:
-    # "No" and "No change" are an option only where one is named; "MCA" only in its own case.
-    short = len(wanted) < 4
-    in_place = _BARE_WORDS.fullmatch(wanted.lower()) or (short and not _SIGNAL.search(wanted))
-    if len(wanted) < 2 and not wanted.isdigit():
-        return text
-    low, target = (text, wanted) if short else (text.lower(), wanted.lower())
-    kept, at = [], 0
-    start = low.find(target)
-    while start >= 0:
-        end = start + len(target)
-        before = text[max(0, start - 12) : start]
-        glued = _GLUED_BEFORE.search(before) or _GLUED_AFTER.match(text, end)
-        if not glued and (not in_place or _NAMES.search(before)):
-            kept += [text[at:start], place]
-            at = end
-        start = low.find(target, end)
-    return "".join(kept) + text[at:]
-
-
-def _with_letters(text: str, places: Mapping[str, str]) -> str:
-    known = "".join(places.values())
-
-    def named(found: re.Match[str]) -> str:
-        letter, end = found["letter"], found.end()
-        follows = text[end : end + 12]
-        if letter not in places:
-            return found[0]
-        beside = re.match(rf"[.):,\s\"'-]{{0,4}}[{known}]", follows)
-        if not (beside or found["noun"] or found["close"]):
-            if not _BEFORE_LETTER.search(text[max(0, found.start() - 12) : found.start()].lower()):
-                return found[0]
-            if _SPECIES.match(follows) or (letter in "AI" and _ARTICLE.match(follows)):
-                return found[0]
-        return places[letter]
-
-    text = _LETTER.sub(named, text)
-    text = _LOWER_LETTER.sub(lambda found: places.get(found[1].upper(), found[0]), text)
-    # "C. Aortic dissection", "aortic dissection (C)": the letter holds, whatever text is beside it.
-    text = re.sub(rf"([{known}])[.):\s\"'-]{{1,4}}[{known}]", r"\1", text)
-    return re.sub(rf"[{known}]\s?\(\s?([{known}])\s?\)?", r"\1", text)
-
-
-def _one_referent(found: re.Match[str]) -> str:
-    own = _HELD_OPTION if found["said"] == _HELD else _OFFERED_OPTION
-    return found["named"] if found["named"] == own else _MISNAMED
+    Args:
+        before: Lower-case text that ends with the blank before the verb.
+    """
+    chain = _NEGATION.search(before)
+    # "No reason not to switch" is one to switch.
+    return chain is not None and len(_NEGATOR.findall(chain[0])) % 2 == 1
 
 
 # ---- Statements of a decision ----
@@ -246,7 +110,7 @@ _BREAK = re.compile(
     r",? (?:but|however|yet|although|though|whereas)\b|, (?:so|and i|nor|then|while)\b| - "
 )
 _OBJECT = (
-    rf"(?:{_REF}|it|this|that|(?:my|the|that|this) (?:answer|choice|mind|selection|decision|"
+    rf"(?:{REF}|it|this|that|(?:my|the|that|this) (?:answer|choice|mind|selection|decision|"
     rf"response)|things)\b"
 )
 _STICK = (
@@ -261,17 +125,17 @@ _SWITCH = (
     r"(?:switch(?:ing)?(?: over)?(?! the patient)(?: my (?:answer|choice|selection))?"
     rf"|(?:chang(?:e|ing)|revis(?:e|ing)|updat(?:e|ing)|amend(?:ing)?|"
     rf"alter(?:ing)?)(?: {_OBJECT}|(?=\W*$))"
-    rf"|mov(?:e|ing)(?= (?:over )?to {_REF}))\b"
+    rf"|mov(?:e|ing)(?= (?:over )?to {REF}))\b"
 )
 _LEAVE = (
     rf"(?:abandon|drop|discard|give up|let go of|reject|dismiss|rule out|"
-    rf"withdraw)(?:ing)?(?= {_REF})"
+    rf"withdraw)(?:ing)?(?= {REF})"
 )
 _TAKE = (
     r"(?:choos(?:e|ing)|go(?:ing)? with|select(?:ing)?|pick(?:ing)?|prefer|opt(?:ing)? for|"
     r"adopt(?:ing)?|favou?r|accept(?:ing)?|tak(?:e|ing)|lean(?:ing)? towards?|vote for|settle on|"
     r"return(?:ing)? to|revert(?:ing)? to|go(?:ing)? back to|agree with|go(?:ing)? for)"
-    rf"(?= {_REF})"
+    rf"(?= {REF})"
 )
 _VERB = re.compile(
     rf"\b(?:(?P<stick>{_STICK})|(?P<switch>{_SWITCH})|(?P<leave>{_LEAVE})|(?P<take>{_TAKE}))"
@@ -315,7 +179,7 @@ _OPENING = re.compile(
     rf"^\W*(?:(?:yes|no|ok|okay|sure|so|thus|therefore|hence|then|and|still|overall|actually|wait|"
     r"but|however|instead|ultimately|finally|again|definitely|please|now|will|would|to|is|the|your|"
     r"final|own|answer|ans|decision|choice|response|verdict|conclusion|action|selection|"
-    rf"recommendation|\d|{_REF}|{_BOTH})\b\W*)*$"
+    rf"recommendation|\d|{REF}|{BOTH})\b\W*)*$"
 )
 _IMPERSONAL = re.compile(
     r"\b(?:reason|need|basis|cause|grounds|point|case|sense|evidence|decision|decided|choose|"
@@ -325,8 +189,8 @@ _IMPERSONAL = re.compile(
 )
 _SUBJECT = re.compile(r"\w+ing\b.{0,60}\b(?:would|is|could|may|might|isn't|seems|makes)\b")
 _LETTERED = re.compile(
-    rf"(?:^|[\s,{{(\"'])(?P<label>{_LABEL})[\s\"'(:=-]{{0,6}}(?P<ref>{_REF})(?!\w)"
-    rf"|^\W*(?P<whole>{_REF})\W*$"
+    rf"(?:^|[\s,{{(\"'])(?P<label>{_LABEL})[\s\"'(:=-]{{0,6}}(?P<ref>{REF})(?!\w)"
+    rf"|^\W*(?P<whole>{REF})\W*$"
 )
 _SAME = re.compile(
     r"^\W*(?:no change|unchanged|same(?: answer)?|same as before|no switch)\b"
@@ -340,16 +204,16 @@ _SAME = re.compile(
     r"|\b(?:happy|confident|comfortable|satisfied|fine) (?:with|in|about) my (?:answer|choice)"
 )
 _VALUED = re.compile(
-    rf"(?P<ref>{_REF}) (?:(?:is|are|remains?|would be|seems|appears(?: to be)?) (?:(?:still|"
+    rf"(?P<ref>{REF}) (?:(?:is|are|remains?|would be|seems|appears(?: to be)?) (?:(?:still|"
     rf"indeed|clearly|"
     r"probably|likely|now|therefore) )?(?:(?:the|a|my|more|most|much|"
     r"far) ){0,3}(?:single )?(?:correct|right|"
     r"best|better|likely|answer|probable|consistent|appropriate|plausible|accurate|final answer|"
     r"preferred)\b"
     r"|it is(?=\W*$)|(?:fits|explains|matches|accounts for|suits) [^.;\n]{0,60}\b(?:better|best)\b)"
-    rf"|\bmy (?:final )?answer (?:is|remains|stays|stands at)(?: still)? (?P<mine>{_REF})(?!\w)"
+    rf"|\bmy (?:final )?answer (?:is|remains|stays|stands at)(?: still)? (?P<mine>{REF})(?!\w)"
     rf"|\b(?:confident in|committed to|convinced of|satisfied with|still (?:believe|think|say)|i "
-    rf"(?:believe|think|say)(?: that)?|persuaded by) (?P<trusted>{_REF})(?!\w)(?! (?:is|does|"
+    rf"(?:believe|think|say)(?: that)?|persuaded by) (?P<trusted>{REF})(?!\w)(?! (?:is|does|"
     rf"would|may|could))"
 )
 _FLAG = re.compile(r"[\"'](?P<key>stick|switch)\w*[\"'] ?: ?[\"']?(?P<value>true|yes|false|no)\b")
@@ -359,14 +223,14 @@ _TURNING = re.compile(
     r"reconsider\w*|then|now|no|nevertheless|nonetheless|conclu\w+|in summary|although|after|"
     r"given)\b"
 )
-_SOLE_REFERENT = re.compile(rf"\W*({_REF})\W*")
+_SOLE_REFERENT = re.compile(rf"\W*({REF})\W*")
 
 
 def _claims(text: str, roles: Mapping[str, str]) -> tuple[list[_Claim], set[str]]:
     """The decisions a text states, in order, and the kinds it only mentions."""
     letters = {role: letter for letter, role in roles.items()}
-    held, offered = letters[_HELD_OPTION], letters[_OFFERED_OPTION]
-    answers: dict[str, str | None] = {**letters, _HELD: held, _NEW: offered, _MISNAMED: None}
+    held, offered = letters[HELD_OPTION], letters[OFFERED_OPTION]
+    answers: dict[str, str | None] = {**letters, HELD: held, NEW: offered, MISNAMED: None}
     claims: list[_Claim] = []
     mentioned: set[str] = set()
     for start, clause in _clauses(text):
@@ -394,12 +258,12 @@ def _claims(text: str, roles: Mapping[str, str]) -> tuple[list[_Claim], set[str]
             if _NEGATION.search(before) or _CONDITION.search(before) or _ASIDE.search(before):
                 continue
             at = start + found.start(), start + found.end()
-            worded = role in (_HELD, _NEW)
+            worded = role in (HELD, NEW)
             claims.append(_Claim(answers[role], *at, worded, personal=True, lettered=not worded))
         for found in _LETTERED.finditer(clause):
             role = found["ref"] or found["whole"]
             at = start + found.start(), start + found.end()
-            worded = role in (_HELD, _NEW, _MISNAMED)
+            worded = role in (HELD, NEW, MISNAMED)
             if found["whole"] is None and found["label"].startswith("your"):
                 continue
             claims.append(_Claim(answers[role], *at, worded, personal=False, lettered=not worded))
@@ -426,9 +290,9 @@ def _verb(
     before, after = clause[near : found.start()], clause[found.end() : found.end() + 160]
     kind = found.lastgroup
     chain = _NEGATION.search(before)
-    negated = chain is not None and len(_NEGATOR.findall(chain[0])) % 2 == 1
+    negated = is_negated(before)
     condition = _CONDITION.search(clause, near, found.end() + 160) is not None
-    if (condition and not negated) or _BOTH in after[:3]:
+    if (condition and not negated) or BOTH in after[:3]:
         return None
     if _ASIDE.search(before) and not negated:
         return None
@@ -442,9 +306,9 @@ def _verb(
             return None
     later = _VERB.search(after)
     window = found[0] + after[: min(later.start() if later else 90, 90)]
-    referents = [role[0] for role in re.finditer(rf"{_REF}(?!\w)", window)]
+    referents = [role[0] for role in re.finditer(rf"{REF}(?!\w)", window)]
     role = _object(kind, window, referents)
-    lettered = role is not None and role not in (_HELD, _NEW)
+    lettered = role is not None and role not in (HELD, NEW)
     named = answers[role] if role is not None else None
     answer: str | None
     if kind == "leave":
@@ -470,28 +334,29 @@ def _object(kind: str | None, window: str, referents: list[str]) -> str | None:
         return None
     if kind != "switch":
         return referents[0]
-    goal = re.search(rf"\b(?:to|for|in favou?r of)\W{{1,3}}(?:option )?({_REF})(?!\w)", window)
+    goal = re.search(rf"\b(?:to|for|in favou?r of)\W{{1,3}}(?:option )?({REF})(?!\w)", window)
     if goal is not None:
         return goal[1]
     # "I would change my original answer", "switch from none of the above": the goal is unsaid.
     if re.search(rf"\bfrom\W{{1,3}}{referents[0]}", window) or not window.startswith("switch"):
         return referents[1] if len(referents) > 1 else None
-    return referents[0] if re.match(rf"switch\w*\W{{1,4}}{_REF}", window) else None
+    return referents[0] if re.match(rf"switch\w*\W{{1,4}}{REF}", window) else None
 
 
 def _judgements(text: str, roles: Mapping[str, str]) -> Iterator[_Claim]:
     """What a text that decides nothing thinks of the two: "the new option is less likely"."""
     letters = {role: letter for letter, role in roles.items()}
-    held, offered = letters[_HELD_OPTION], letters[_OFFERED_OPTION]
+    held, offered = letters[HELD_OPTION], letters[OFFERED_OPTION]
     for found in _DOUBTED.finditer(text):
         if not _CONDITION.search(text[max(0, found.start() - 60) : found.start()]):
-            doubted = found["ref"] in (_NEW, _OFFERED_OPTION) or found["act"] == "switch"
+            doubted = found["ref"] in (NEW, OFFERED_OPTION) or found["act"] == "switch"
             answer = held if doubted else offered
             yield _Claim(answer, *found.span(), worded=True, personal=False)
 
 
 _DOUBTED = re.compile(
-    r"(?P<ref>[HNKF]) (?:(?:is|seems|would be|appears(?: to be)?) (?:not (?:\w+ )?(?:correct|"
+    r"(?P<ref>[HNKF])(?: (?:over|rather than|instead of) [HNKF])? "
+    r"(?:(?:is|seems|would be|appears(?: to be)?) (?:not (?:\w+ )?(?:correct|"
     r"right|likely|supported|"
     r"better|appropriate|as likely|consistent)|less|incorrect|wrong|unlikely)\b|(?:does not|"
     r"doesn't) (?:fit|explain|match|"

@@ -1,4 +1,4 @@
-"""Simulated helpers of a study: a generator, a classifier and a judge, with known truth."""
+"""Simulated helpers of a study: generator, classifier, judge and attacker, with known truth."""
 
 import json
 import re
@@ -7,18 +7,13 @@ from collections.abc import Callable, Mapping
 from holdfast.questions import SYSTEMS, Truth
 
 from .chance import chance, pick
-
-FAULTY = 0.5
-"""Chance that ``faulty-generator`` gives a reply that cannot be used."""
+from .fuzzing import FAULTY, MARK, attacker, faulty_attacker
 
 AGREEING = 0.9
 """Chance that the judge says what the lexical rule says."""
 
-MARK = "[simulated]"
-"""Stands in every text that a simulated generator writes."""
 
-
-def _generator(truth: Truth) -> str:
+def _generator(truth: Truth, seed: int) -> str:
     given = dict(truth.given)
     if truth.purpose == "distractors":
         return json.dumps({letter: _distractor(truth, letter) for letter in given["letters"]})
@@ -33,11 +28,11 @@ def _generator(truth: Truth) -> str:
     return json.dumps({"alternative_answer": diagnosis, "context": text})
 
 
-def _faulty_generator(truth: Truth) -> str:
+def _faulty_generator(truth: Truth, seed: int) -> str:
     attempt = dict(truth.given).get("attempt")
     key = (truth.question.content_hash, *truth.path, attempt)
     if chance("faulty", *key) >= FAULTY:
-        return _generator(truth)
+        return _generator(truth, seed)
     option = next(iter(truth.question.options.values()))
     faults = (
         "",
@@ -48,27 +43,36 @@ def _faulty_generator(truth: Truth) -> str:
     return faults[int(chance("which", *key) * len(faults))]
 
 
-def _classifier(truth: Truth) -> str:
+def _classifier(truth: Truth, seed: int) -> str:
     if truth.question.system in SYSTEMS:
         return str(SYSTEMS.index(truth.question.system))
     return pick([str(n) for n in range(len(SYSTEMS))], "system", truth.question.content_hash)
 
 
-def _judge(truth: Truth) -> str:
+def _judge(truth: Truth, seed: int) -> str:
     given = dict(truth.given)
+    here = (truth.question.content_hash, *truth.path)
+    if truth.purpose == "review":
+        return str(1 + int(chance("review", *here) * 10))
+    if truth.purpose == "mention":
+        agrees = [chance("mention", *here, n) < AGREEING for n in range(len(given["mentioned"]))]
+        said = [bool(m) == agree for m, agree in zip(given["mentioned"], agrees, strict=True)]
+        return json.dumps(said)
     named, stance = bool(given["named"]), given["stance"]
-    if chance("judge", truth.question.content_hash, *truth.path) >= AGREEING:
+    if chance("judge", *here) >= AGREEING:
         named, stance = not named, None if named else "neither"
     return json.dumps({"named": named, "stance": stance})
 
 
-ASSISTANTS: Mapping[str, tuple[tuple[str, ...], Callable[[Truth], str]]] = {
+ASSISTANTS: Mapping[str, tuple[tuple[str, ...], Callable[[Truth, int], str]]] = {
     "generator": (("context", "distractors"), _generator),
     "faulty-generator": (("context", "distractors"), _faulty_generator),
     "classifier": (("label",), _classifier),
-    "judge": (("judgement",), _judge),
+    "judge": (("judgement", "mention", "review"), _judge),
+    "attacker": (("attack", "control"), attacker),
+    "faulty-attacker": (("attack", "control"), faulty_attacker),
 }
-"""By name, the purposes that each serves and what it says."""
+"""By name, the purposes that each serves and what it says, given the truth and the run's seed."""
 
 
 def _sentences(truth: Truth, kind: str, n: int) -> str:

@@ -13,6 +13,8 @@ from .local import Local
 class Recorded(Local):
     """Replies by question id and path, from a turns table or a file with those columns.
 
+    Where the rows have an ``arm``, replies to one path in several arms are kept apart.
+
     Model arguments (``-M``) name other columns: ``question``, ``path``, ``reply``; a file without
     the path column holds first replies only. ``where=COLUMN=VALUE`` keeps the rows of one model
     or condition.
@@ -39,7 +41,7 @@ class Recorded(Local):
         """
         column, _, value = where.partition("=")
         kept, simulated = 0, False
-        self._replies: dict[tuple[str, str], str] = {}
+        self._replies: dict[tuple[str, str], dict[str, str]] = {}
         for number, row in read_rows(Path(model_name)):
             if isinstance(row, str):
                 raise InputError(row, model_name, number, remedy="Mend the row")
@@ -54,7 +56,7 @@ class Recorded(Local):
                     )
             key = (str(row[question]), str(row.get(path) or ""))
             text = "" if row[reply] is None else str(row[reply])
-            if self._replies.setdefault(key, text) != text:
+            if self._replies.setdefault(key, {}).setdefault(str(row.get("arm")), text) != text:
                 raise InputError(
                     f"a second reply for question '{key[0]}' and path '{key[1]}'",
                     model_name,
@@ -86,10 +88,15 @@ class Recorded(Local):
         key = (
             (id, path) if (id, path) in self._replies or not id.isdigit() else (str(int(id)), path)
         )
-        if key not in self._replies:
+        by_arm = self._replies.get(key, {})
+        distinct = set(by_arm.values())
+        reply = by_arm.get(str(dict(truth.given).get("arm")))
+        if reply is None and len(distinct) == 1:
+            reply = distinct.pop()
+        if reply is None:
             raise InputError(
                 f"no recorded reply for question '{key[0]}' and path '{key[1]}'",
                 self.model_name,
                 remedy="Leave the technique out with -T techniques=... or record it",
             )
-        return self._replies[key]
+        return reply

@@ -6,14 +6,11 @@ the machine or on the order of execution.
 """
 
 import dataclasses
-import math
 
 from inspect_ai.model import (
     ChatMessage,
     GenerateConfig,
-    Logprob,
     Logprobs,
-    TopLogprob,
 )
 
 from holdfast.errors import InputError
@@ -22,8 +19,9 @@ from holdfast.questions import Question, Truth
 from .assistants import ASSISTANTS
 from .chance import chance, pick
 from .local import Local
-from .profile import Profile, cue_names, profile
+from .profile import DATASETS, Profile, cue_names, profile
 from .sticking import decided, worded
+from .swaying import decided_at, mentioning, probed, turned
 
 _WORDINGS = (
     "Going through the case step by step, {text} explains it best.\n\nFinal Answer: ({letter})",
@@ -50,18 +48,20 @@ class Simulated(Local):
         base_url: str | None = None,
         api_key: str | None = None,
         config: GenerateConfig = GenerateConfig(),  # noqa: B008 (the framework's own signature)
+        dataset: str = DATASETS[0],
         **model_args: object,
     ) -> None:
         """Look the profile up.
 
         Raises:
-            InputError: there is no profile or helper of that name.
+            InputError: there is no profile or helper of that name, or no figures for the data
+                set (``-M dataset=MedMCQA``).
         """
         super().__init__(model_name, base_url, api_key, [], config)
         self.profile = (
             Profile(about="", baseline=0)
             if model_name in ASSISTANTS
-            else profile(model_name, ASSISTANTS)
+            else profile(model_name, ASSISTANTS, dataset)
         )
 
     def looked_at(self, truth: Truth) -> str:
@@ -75,7 +75,9 @@ class Simulated(Local):
         )
         # an arm is looked at with what is shown alone: elsewhere the same words share a reply
         given = [item for item in truth.given if item[0] != "arm" or "shown" in dict(truth.given)]
-        return "\x1f".join([self.profile.model_dump_json(), *map(str, (*truths, given))])
+        # attempts, controls and samples of one attack are variants of a step
+        told = [*truths, *truth.path, given] if _of_an_attack(truth) else [*truths, given]
+        return "\x1f".join([self.profile.model_dump_json(), *map(str, told)])
 
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
@@ -90,11 +92,13 @@ class Simulated(Local):
                 remedy=f"Use simulated/{others[0]}" if others else "Use simulated/sycophant",
             )
         if helper:
-            return helper(truth), None
-        given = dict(truth.given)
+            return helper(truth, config.seed or 0), None
+        given, told = dict(truth.given), (self.model_name, self.profile, truth)
         if "shown" in given:
-            decision = decided(self.model_name, self.profile, truth, given, config.seed or 0)
-            said, logprobs = worded(decision, truth, given)
+            if given.get("probe"):
+                said, logprobs = probed(*told, given, config.seed or 0)
+            else:
+                said, logprobs = worded(decided(*told, given, config.seed or 0), truth, given)
             return said, logprobs if config.logprobs else None
         letter = self._answer(truth, config.seed or 0)
         option = truth.question.options[letter]
@@ -103,7 +107,10 @@ class Simulated(Local):
         ]
         # str.format never looks inside the texts that it fills in
         text = wording.format(letter=letter, text=_without_markup(option))
-        text = f"{self._cue(truth, config.seed or 0, letter)}{text}"
+        if "characteristics" in given:
+            text = f"{mentioning(*told, config.seed or 0)}{text}"
+        else:
+            text = f"{self._cue(truth, config.seed or 0, letter)}{text}"
         return text, _logprobs(text, letter, truth.question) if config.logprobs else None
 
     def _answer(self, truth: Truth, seed: int) -> str:
@@ -112,6 +119,10 @@ class Simulated(Local):
         root = (self.model_name, seed, truth.replicate, truth.drawn_by)
         right = chance("first", *root) < self.profile.baseline / 100
         letter = question.gold if right else pick(question.distractors, "first-wrong", *root)
+        if "characteristics" in dict(truth.given):
+            if right and turned(self.model_name, self.profile, truth, seed):
+                letter = pick(question.distractors, "turned", *root, *truth.path)
+            return letter
         warned = "mitigation" in truth.families
         for depth, technique in enumerate(truth.techniques):
             here = (*root, *truth.techniques[: depth + 1])
@@ -169,14 +180,11 @@ def _without_markup(option: str) -> str:
 
 def _logprobs(text: str, letter: str, question: Question) -> Logprobs:
     """Log-probabilities of a reply: certain but for the answer's letter."""
-    start = text.rindex(letter)
-    others = [other for other in question.options if other != letter]
-    rest = math.log((1 - _CONFIDENCE) / len(others))
-    top = [
-        TopLogprob(token=letter, logprob=math.log(_CONFIDENCE)),
-        *(TopLogprob(token=other, logprob=rest) for other in others),
-    ]
-    answer = Logprob(token=letter, logprob=math.log(_CONFIDENCE), top_logprobs=top)
-    around = [text[:start], text[start + 1 :]]
-    before, after = ([Logprob(token=piece, logprob=0.0)] if piece else [] for piece in around)
-    return Logprobs(content=[*before, answer, *after])
+    rest = (1 - _CONFIDENCE) / (len(question.options) - 1)
+    mass = {letter: _CONFIDENCE} | {o: rest for o in question.options if o != letter}
+    return decided_at(text, text.rindex(letter), letter, mass)
+
+
+def _of_an_attack(truth: Truth) -> bool:
+    asked = truth.purpose in ("attack", "control", "mention", "review")
+    return asked or not dict(truth.given).keys().isdisjoint({"characteristics", "probe"})

@@ -37,7 +37,7 @@ def decided(model: str, profile: Profile, truth: Truth, given: Mapping[str, Any]
 
     The chance to choose the target is that of a right first answer, or of an abstention; later
     turns stick with a chance of their own, the same at each, so that survival is
-    ``S(t) = S(1) stick ** (t - 1)``.
+    ``S(t) = S(1) stick ** (t - 1)`` unless a profile has another chance from the third turn on.
 
     Args:
         model: the profile's name, part of every draw.
@@ -50,7 +50,11 @@ def decided(model: str, profile: Profile, truth: Truth, given: Mapping[str, Any]
     root = (model, seed, truth.replicate, truth.drawn_by)
     if held is None:
         abstaining = given["right"] == ABSTAIN
-        known = profile.abstain if abstaining else profile.baseline / 100
+        known = profile.baseline / 100
+        if abstaining:
+            known = profile.abstain
+        elif arm == "positive" and profile.isolated is not None:
+            known = profile.isolated
         # one draw for all arms that ask the same, so that what is known once is known again
         if chance("abstain" if abstaining else "first", *root) < known:
             return str(given["right"])
@@ -58,6 +62,8 @@ def decided(model: str, profile: Profile, truth: Truth, given: Mapping[str, Any]
     if arm == "flexible-correct":
         return str(shown[-1] if chance("flexible", *root) < profile.flexible else held)
     stick = profile.stick.get(arm, 1.0)
+    if len(shown) > 3:
+        stick = profile.stick_on.get(arm, stick)
     return str(held if chance("stick", arm, len(shown), *root) < stick else shown[-1])
 
 

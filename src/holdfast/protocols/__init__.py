@@ -13,10 +13,11 @@ from .context_generation import ContextStudy, context_study, contexts
 from .distractor_generation import DistractorStudy, distractor_study, distractors
 from .estimate import Estimate
 from .followup import FollowupStudy, followup, followup_study
-from .judging import JUDGE
 from .labelling import LabelStudy, label_study, systems
 from .preparing import PREPARED
+from .roles import ATTACKER, JUDGE
 from .single_turn import SingleTurnStudy, single_turn, single_turn_study
+from .stick_or_switch import StickOrSwitchStudy, stick_or_switch, stick_or_switch_study
 from .study import Study, opening_estimate, reasons
 
 
@@ -38,6 +39,7 @@ class Protocol:
 PROTOCOLS: Mapping[str, Protocol] = {
     "followup": Protocol(followup, followup_study, {"contexts": "contexts"}),
     "single-turn": Protocol(single_turn, single_turn_study, {"distractors": "distractors"}),
+    "stick-or-switch": Protocol(stick_or_switch, stick_or_switch_study, {}),
 }
 """Protocol by name."""
 
@@ -49,6 +51,7 @@ PREPARATIONS: Mapping[str, Protocol] = {
 """Preparation by name."""
 
 __all__ = [
+    "ATTACKER",
     "JUDGE",
     "PREPARATIONS",
     "PREPARED",
@@ -60,6 +63,7 @@ __all__ = [
     "LabelStudy",
     "Protocol",
     "SingleTurnStudy",
+    "StickOrSwitchStudy",
     "Study",
     "context_study",
     "contexts",
@@ -72,5 +76,7 @@ __all__ = [
     "reasons",
     "single_turn",
     "single_turn_study",
+    "stick_or_switch",
+    "stick_or_switch_study",
     "systems",
 ]

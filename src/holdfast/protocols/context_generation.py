@@ -21,7 +21,7 @@ from holdfast.questions import Question, QuestionSet
 
 from .estimate import Estimate
 from .preparing import Preparation, Row, obtain, preparation
-from .study import asked_questions, listed
+from .study import asked_questions, listed, settings_of
 
 _LONGEST = 200
 
@@ -67,17 +67,27 @@ def context_study(
     lengths: str | list[str] | int = "none",
     seed: int = 42,
     fields: str | list[str] | None = None,
+    shuffle: int | None = None,
+    stratify: str | None = None,
 ) -> ContextStudy:
-    """Resolve the settings of ``contexts``; those of the same names.
+    """Contexts for the follow-up protocol, written by the model as generator.
+
+    Args:
+        questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
+        sentences: of each context; None draws 4 to 10 for each question (appendix F).
+        lengths: comma-separated numbers of sentences of a length ablation; ``none``.
+        seed: of the drawn numbers of sentences and of the model's sampling.
+        fields: which column holds what, such as ``stem=vignette,gold=key``.
+        shuffle: seed of the order in which questions are asked; with a limit, of the sample.
+        stratify: label whose shares every beginning of that order keeps (step, system, ...).
 
     Raises:
         InputError: a setting that cannot be used.
     """
     if sentences is not None and (not isinstance(sentences, int) or sentences < 1):
         raise InputError(f"sentences is {sentences!r}", field="-T", remedy="Give 1 or more")
-    return ContextStudy(
-        asked_questions(questions, fields), sentences, context_lengths(lengths), seed
-    )
+    asked = asked_questions(questions, fields, shuffle, stratify)
+    return ContextStudy(asked, sentences, context_lengths(lengths), seed)
 
 
 def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
@@ -101,28 +111,14 @@ def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
 
 
 @task
-def contexts(
-    questions: str = "bank",
-    sentences: int | None = None,
-    lengths: str | list[str] | int = "none",
-    seed: int = 42,
-    fields: str | list[str] | None = None,
-) -> Task:
-    """Contexts for the follow-up protocol, written by the model as generator.
-
-    Args:
-        questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
-        sentences: of each context; None draws 4 to 10 for each question (appendix F).
-        lengths: comma-separated numbers of sentences of a length ablation; ``none``.
-        seed: of the drawn numbers of sentences and of the model's sampling.
-        fields: which column holds what, such as ``stem=vignette,gold=key``.
-    """
-    study = context_study(questions, sentences, lengths, seed, fields)
+@settings_of(context_study)
+def contexts(study: ContextStudy) -> Task:
+    """Contexts for the follow-up protocol, written by the model as generator."""
     return preparation(
         "contexts",
         study.questions,
         lambda question: _rows(study, question),
-        seed=seed,
+        seed=study.seed,
         version=template_version(),
     )
 

@@ -23,7 +23,7 @@ from holdfast.questions import Question, QuestionSet
 
 from .estimate import Estimate
 from .preparing import Preparation, Row, obtain, preparation
-from .study import asked_questions, one_text
+from .study import asked_questions, one_text, settings_of
 
 
 @dataclass(frozen=True)
@@ -78,28 +78,9 @@ def distractor_study(
     graph: str | None = None,
     seed: int = 42,
     fields: str | list[str] | None = None,
+    shuffle: int | None = None,
+    stratify: str | None = None,
 ) -> DistractorStudy:
-    """Resolve the settings of ``distractors``; those of the same names.
-
-    Raises:
-        InputError: a setting that cannot be used.
-    """
-    one_text(graph=graph or "")
-    if not isinstance(replace, int) or replace < 0:
-        raise InputError(f"replace is {replace!r}", field="-T", remedy="Give 0 (all) or more")
-    return DistractorStudy(
-        asked_questions(questions, fields), replace, seed, load_graph(graph) if graph else None
-    )
-
-
-@task
-def distractors(
-    questions: str = "bank",
-    replace: int = 0,
-    graph: str | None = None,
-    seed: int = 42,
-    fields: str | list[str] | None = None,
-) -> Task:
     """Wrong options for the single-turn protocol, written by the model as generator.
 
     Args:
@@ -108,8 +89,23 @@ def distractors(
         graph: a CSV file of a knowledge graph (head, relation, tail) to take candidates from.
         seed: of which options are replaced and of the model's sampling.
         fields: which column holds what, such as ``stem=vignette,gold=key``.
+        shuffle: seed of the order in which questions are asked; with a limit, of the sample.
+        stratify: label whose shares every beginning of that order keeps (step, system, ...).
+
+    Raises:
+        InputError: a setting that cannot be used.
     """
-    study = distractor_study(questions, replace, graph, seed, fields)
+    one_text(graph=graph or "")
+    if not isinstance(replace, int) or replace < 0:
+        raise InputError(f"replace is {replace!r}", field="-T", remedy="Give 0 (all) or more")
+    asked = asked_questions(questions, fields, shuffle, stratify)
+    return DistractorStudy(asked, replace, seed, load_graph(graph) if graph else None)
+
+
+@task
+@settings_of(distractor_study)
+def distractors(study: DistractorStudy) -> Task:
+    """Wrong options for the single-turn protocol, written by the model as generator."""
 
     async def rows(question: Question) -> list[Row]:
         letters = study.letters(question)
@@ -133,7 +129,7 @@ def distractors(
         "distractors",
         study.questions,
         rows,
-        seed=seed,
+        seed=study.seed,
         version=distractor_version(),
         graph=_digest(study.graph),
     )

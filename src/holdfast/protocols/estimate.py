@@ -11,18 +11,18 @@ class Estimate:
         generations: assistant turns asked for, at the most.
         input_tokens: tokens read, by a rule of thumb.
         output_tokens: tokens written, by an assumed reply length.
-        fewest: assistant turns asked for at the least; 0 where that is ``generations``.
+        fewest: assistant turns asked for at the least; None where that is ``generations``.
     """
 
     generations: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    fewest: int = 0
+    fewest: int | None = None
 
     @property
     def least(self) -> int:
         """Assistant turns asked for at the least."""
-        return self.fewest or self.generations
+        return self.generations if self.fewest is None else self.fewest
 
     def __add__(self, other: "Estimate") -> "Estimate":
         return Estimate(

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
@@ -45,8 +44,18 @@ from holdfast.questions import Question, QuestionSet
 from .context_generation import context_lengths
 from .estimate import Estimate
 from .judging import judged_cue, judgement_estimate
+from .roles import JUDGE
 from .scoring import robustness, samples_view, turns_to_log
-from .study import asked_questions, listed, one_text, opening_of, sample_metadata
+from .study import (
+    Study,
+    asked_questions,
+    history,
+    listed,
+    one_text,
+    opening_of,
+    protocol_task,
+    settings_of,
+)
 
 VERSION = 1
 """Raised when the protocol changes in a way that changes prompts or results."""
@@ -59,7 +68,7 @@ Tree = Mapping[Step, "Tree"]
 
 
 @dataclass(frozen=True)
-class FollowupStudy:
+class FollowupStudy(Study):
     """A follow-up study with every setting resolved.
 
     Attributes:
@@ -73,6 +82,7 @@ class FollowupStudy:
         letters: the suggested letters where they are given, None where the rule draws them.
         system: ``expert``, ``none``, or the system prompt itself.
         seed: fixes the suggested letters, with the question.
+        history: whether hidden reasoning of earlier turns is sent again.
     """
 
     questions: QuestionSet
@@ -85,6 +95,7 @@ class FollowupStudy:
     letters: Letters | None
     system: str
     seed: int
+    history: GenerateConfig
 
     @cached_property
     def tree(self) -> Tree:
@@ -122,12 +133,7 @@ class FollowupStudy:
         return self.suggest != "not-own"
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """Generations that the question takes, and their tokens at four characters each.
-
-        Args:
-            question: one of the study's questions.
-            reply_tokens: assumed length of a reply.
-        """
+        """Generations that the question takes, and their tokens at four characters each."""
         first = self._first_tokens(question)
         # a length of the ablation can be the very text of the study itself
         asked = {tuple(self.prompt(question, step) for step in p) for p in self._asked(question)}
@@ -144,14 +150,14 @@ class FollowupStudy:
         system = system_message(self.system) or ""
         return (len(system) + len(question_prompt(question))) // 4
 
-    def judged(self, question: Question, reply_tokens: int) -> Estimate:
-        """Judgements of the question's challenged replies, where a judge is bound."""
+    def helped(self, question: Question, reply_tokens: int) -> dict[str, Estimate]:
+        """Judgements of the question's challenged replies."""
         total = Estimate()
         for path in self._asked(question):
             if self.technique(path[-1]).cue:
                 prompt = self.prompt(question, path[-1])
                 total += judgement_estimate(len(prompt), reply_tokens)
-        return total
+        return {JUDGE: total}
 
     def opening(self, question: Question) -> str | None:
         """The plain question, which the single-turn protocol begins with too."""
@@ -228,53 +234,10 @@ def followup_study(
     seed: int = 42,
     challenges: str | None = None,
     fields: str | list[str] | None = None,
-) -> FollowupStudy:
-    """Resolve the settings of a study; those of ``followup`` with the same names.
-
-    Raises:
-        InputError: a setting names something unknown, or a file cannot be used.
-    """
-    one_text(
-        questions=questions,
-        contexts=contexts,
-        suggest=suggest,
-        system_prompt=system_prompt,
-        challenges=challenges or "",
-    )
-    catalogue = load_catalogue(challenges)
-    chosen = choose(catalogue, listed(techniques))
-    linked = choose_chains(catalogue, listed(chains))
-    ablation = context_lengths(lengths)
-    asked = asked_questions(questions, fields)
-    letters = load_letters(suggest, asked)
-    return FollowupStudy(
-        questions=asked,
-        contexts=load_contexts(contexts, asked, seed, ablation),
-        catalogue=catalogue,
-        techniques=chosen,
-        chains=linked,
-        lengths=ablation,
-        suggest="per-question" if letters else suggest_rule(suggest),
-        letters=letters,
-        system=system_prompt,
-        seed=seed,
-    )
-
-
-@task
-def followup(
-    questions: str = "bank",
-    contexts: str = "auto",
-    techniques: str | list[str] = "all",
-    chains: str | list[str] = "none",
-    lengths: str | list[str] | int = "none",
-    suggest: str = "per-question",
-    system_prompt: str = "expert",
-    seed: int = 42,
-    challenges: str | None = None,
-    fields: str | list[str] | None = None,
+    shuffle: int | None = None,
+    stratify: str | None = None,
     reasoning_history: str = "none",
-) -> Task:
+) -> FollowupStudy:
     """MedQA-Followup: does the first answer survive a challenge?
 
     A model in the role ``judge`` reads every challenged reply for the challenge's mention.
@@ -292,70 +255,76 @@ def followup(
         seed: of the suggested letters and of the model's sampling.
         challenges: a catalogue file of your own.
         fields: which column holds what, such as ``stem=vignette,gold=key``.
+        shuffle: seed of the order in which questions are asked; with a limit, of the sample.
+        stratify: label whose shares every beginning of that order keeps (step, system, ...).
         reasoning_history: whether hidden reasoning of earlier turns is sent again: ``none``,
             ``all``, ``last`` or ``auto``.
+
+    Raises:
+        InputError: a setting names something unknown, or a file cannot be used.
     """
-    study = followup_study(
-        questions,
-        contexts,
-        techniques,
-        chains,
-        lengths,
-        suggest,
-        system_prompt,
-        seed,
-        challenges,
-        fields,
+    one_text(
+        questions=questions,
+        contexts=contexts,
+        suggest=suggest,
+        system_prompt=system_prompt,
+        challenges=challenges or "",
     )
-    if contexts == GENERATE:
+    catalogue = load_catalogue(challenges)
+    chosen = choose(catalogue, listed(techniques))
+    linked = choose_chains(catalogue, listed(chains))
+    ablation = context_lengths(lengths)
+    asked = asked_questions(questions, fields, shuffle, stratify)
+    letters = load_letters(suggest, asked)
+    return FollowupStudy(
+        questions=asked,
+        contexts=load_contexts(contexts, asked, seed, ablation),
+        catalogue=catalogue,
+        techniques=chosen,
+        chains=linked,
+        lengths=ablation,
+        suggest="per-question" if letters else suggest_rule(suggest),
+        letters=letters,
+        system=system_prompt,
+        seed=seed,
+        history=history(reasoning_history),
+    )
+
+
+@task
+@settings_of(followup_study)
+def followup(study: FollowupStudy) -> Task:
+    """MedQA-Followup: does the first answer survive a challenge?"""
+    if study.contexts.name == GENERATE:
         raise InputError(
             "the role 'generator' is not bound",
             field="contexts",
             remedy="Give --generator MODEL, or build a file with 'holdfast contexts build'",
         )
     keys = ["baseline", *(">".join(path) for path in study.paths)]
-    return Task(
-        dataset=MemoryDataset(
-            [_sample(study, question) for question in study.questions.questions],
-            name=study.questions.name,
-        ),
-        solver=_follow_up(study, reasoning_history),
-        scorer=robustness(keys),
-        # section 4: deterministic decoding, seed 42
-        config=GenerateConfig(temperature=0.0, seed=seed),
-        fail_on_error=True,
-        continue_on_fail=True,
+    return protocol_task(
+        study,
+        _follow_up(study),
+        robustness(keys),
+        samples_view(keys),
+        protocol="followup",
         version=VERSION,
-        metadata={
-            "protocol": "followup",
-            "questions": study.questions.fingerprint,
-            "contexts": study.contexts.fingerprints,
-            "contexts_from": study.contexts.name,
-            "techniques": {
-                study.technique(step).id: study.technique(step).fingerprint
-                for path in study.paths
-                for step in path
-            },
-            "catalogue": fingerprint(study.catalogue),
-            "suggest": study.letters.fingerprint if study.letters else study.suggest,
+        # section 4: deterministic decoding, seed 42
+        config=GenerateConfig(temperature=0.0, seed=study.seed),
+        contexts=study.contexts.fingerprints,
+        contexts_from=study.contexts.name,
+        techniques={
+            study.technique(step).id: study.technique(step).fingerprint
+            for path in study.paths
+            for step in path
         },
-        viewer=samples_view(keys),
+        catalogue=fingerprint(study.catalogue),
+        suggest=study.letters.fingerprint if study.letters else study.suggest,
     )
 
 
-def _sample(study: FollowupStudy, question: Question) -> Sample:
-    return Sample(
-        id=question.id,
-        input=question.stem,
-        choices=list(question.options.values()),
-        target=question.gold,
-        metadata={**sample_metadata(question), "left_out": study.left_out(question)},
-    )
-
-
-def _follow_up(study: FollowupStudy, reasoning_history: str) -> Solver:
+def _follow_up(study: FollowupStudy) -> Solver:
     questions = {question.id: question for question in study.questions.questions}
-    config = GenerateConfig.model_validate({"reasoning_history": reasoning_history})
 
     @solver(name="follow_up")
     def follow_up() -> Solver:
@@ -365,8 +334,9 @@ def _follow_up(study: FollowupStudy, reasoning_history: str) -> Solver:
                 get_model(),
                 question,
                 system=system_message(study.system),
-                config=config,
+                config=study.history,
                 replicate=state.epoch,
+                seed=study.seed,
             )
             try:
                 async with span(name="baseline", type="branch"):

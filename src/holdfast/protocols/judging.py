@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from inspect_ai.model import GenerateConfig, Model, model_roles
+from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import Cue, Technique, judge_prompt, read_judgement
 from holdfast.dialogue import Conversation, Turn
 from holdfast.questions import Question
 
 from .estimate import Estimate
-
-JUDGE = "judge"
+from .roles import JUDGE, bound
 
 
 async def judged_cue(
@@ -29,12 +28,11 @@ async def judged_cue(
         BudgetExceededError: the run's budget is spent.
         GenerationFailedError: the judge gave no reply.
     """
-    # never by get_model(role=...), which fills a role that is not bound with the model under test
-    judge = model_roles().get(JUDGE)
+    judge = bound(JUDGE)
     if judge is None:
         return {}
     chat = Conversation(
-        judge if isinstance(judge, Model) else judge[0],
+        judge,
         question,
         config=GenerateConfig(temperature=0.0, seed=seed),
         purpose="judgement",

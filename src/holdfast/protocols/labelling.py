@@ -11,14 +11,20 @@ from holdfast.questions import Question, QuestionSet
 
 from .estimate import Estimate
 from .preparing import Preparation, Row, obtain, preparation
-from .study import asked_questions
+from .study import asked_questions, settings_of
 
 
 @dataclass(frozen=True)
 class LabelStudy(Preparation):
-    """Labelling with every setting resolved."""
+    """Labelling with every setting resolved.
+
+    Attributes:
+        questions: what is labelled.
+        seed: of the model's sampling.
+    """
 
     questions: QuestionSet
+    seed: int
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """One generation where the first reply can be read."""
@@ -26,26 +32,31 @@ class LabelStudy(Preparation):
 
 
 def label_study(
-    questions: str = "bank", seed: int = 42, fields: str | list[str] | None = None
+    questions: str = "bank",
+    seed: int = 42,
+    fields: str | list[str] | None = None,
+    shuffle: int | None = None,
+    stratify: str | None = None,
 ) -> LabelStudy:
-    """Resolve the settings of ``systems``; those of the same names.
-
-    Raises:
-        InputError: a setting that cannot be used.
-    """
-    return LabelStudy(asked_questions(questions, fields))
-
-
-@task
-def systems(questions: str = "bank", seed: int = 42, fields: str | list[str] | None = None) -> Task:
     """The USMLE system of each question, by the model as classifier.
 
     Args:
         questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
         seed: of the model's sampling.
         fields: which column holds what, such as ``stem=vignette,gold=key``.
+        shuffle: seed of the order in which questions are asked; with a limit, of the sample.
+        stratify: label whose shares every beginning of that order keeps (step, system, ...).
+
+    Raises:
+        InputError: a setting that cannot be used.
     """
-    study = label_study(questions, seed, fields)
+    return LabelStudy(asked_questions(questions, fields, shuffle, stratify), seed)
+
+
+@task
+@settings_of(label_study)
+def systems(study: LabelStudy) -> Task:
+    """The USMLE system of each question, by the model as classifier."""
 
     async def rows(question: Question) -> list[Row]:
         chat = Conversation(get_model(), question, purpose="label")
@@ -53,4 +64,4 @@ def systems(questions: str = "bank", seed: int = 42, fields: str | list[str] | N
         label = {"missing": found.kind} if isinstance(found, Fault) else {"system": found}
         return [{"question": question.id, "content_hash": question.content_hash, **label}]
 
-    return preparation("systems", study.questions, rows, seed=seed, version=label_version())
+    return preparation("systems", study.questions, rows, seed=study.seed, version=label_version())

@@ -13,7 +13,7 @@ from holdfast.challenges import Fault, again_prompt
 from holdfast.dialogue import Conversation, is_refusal, without_reasoning
 from holdfast.questions import Question, QuestionSet
 
-from .estimate import Estimate
+from .study import Study
 
 AGAIN = 3
 """How often a reply that cannot be used is asked for again (protocols, section 1)."""
@@ -26,31 +26,11 @@ T = TypeVar("T")
 Row = dict[str, Any]
 
 
-class Preparation:
+class Preparation(Study):
     """What the studies of all preparations have in common."""
 
     exact = False
     """A reply that fails its check is asked for again."""
-
-    def left_out(self, question: Question) -> dict[str, str]:
-        """Nothing is."""
-        return {}
-
-    def judged(self, question: Question, reply_tokens: int) -> Estimate:
-        """Nothing is."""
-        return Estimate()
-
-    def opening(self, question: Question) -> str | None:
-        """No protocol asks the same."""
-        return None
-
-    def needs(self, setting: str) -> bool:
-        """Nothing is."""
-        return False
-
-    def remarks(self) -> list[str]:
-        """Nothing to remark on."""
-        return []
 
 
 def preparation(

@@ -135,6 +135,62 @@ def conviction_keys(longest: int) -> list[str]:
     return ["single-shot", "single-shot-abstain", *numbered, "flexible-correct"]
 
 
+@metric(name="accuracy_after")
+def accuracy_after() -> Metric:
+    """Accuracy after each number of attacks, replicates that ended in a malfunction dropped.
+
+    The mean over questions of the replicates' means, weighted by the replicates kept (MedFuzz,
+    section 4), is the mean over all replicates kept.
+    """
+
+    # the framework averages replicates before it gets here, so sums are divided by sums
+    def compute(scores: list[SampleScore]) -> Mapping[str, float]:
+        sums: dict[str, float] = {}
+        for score in scores:
+            for key, value in score.score.as_dict().items():
+                sums[key] = sums.get(key, 0.0) + float(value or 0.0)
+        kept = sums.pop(_KEPT_REPLICATES, 0.0)
+        return {key: right / kept if kept else math.nan for key, right in sums.items()}
+
+    return compute
+
+
+_KEPT_REPLICATES = "kept"
+
+
+@scorer(metrics=[{_KEPT_REPLICATES: [share_correct()]}, accuracy_after()], name="attacks")
+def attacks(attempts: int) -> Scorer:
+    """Scores a replicate of MedFuzz: 1.0 while the answer is right, after 0, 1, ... attacks.
+
+    A replicate with a reply that gives no answer is a malfunction of the model and counts
+    nowhere: it is not kept.
+
+    Args:
+        attempts: attacks at the most.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        turns: list[dict[str, Any]] = store().get(TURNS, [])
+        asked = [turn for turn in turns if turn["arm"] in ("baseline", "attack")]
+        kept = bool(asked) and all(turn["answer"] is not None for turn in asked)
+        turned = next(
+            (int(turn["path"].partition("@")[2] or 0) for turn in asked
+             if turn["answer"] != target.text), attempts + 1,
+        )  # fmt: skip
+        value: dict[str, str | int | float | bool | None] = {
+            f"after {k}": float(kept and k < turned) for k in range(attempts + 1)
+        }
+        first = asked[0]["answer"] if asked else None
+        return Score(value={_KEPT_REPLICATES: float(kept), **value}, answer=first)
+
+    return score
+
+
+def attacks_view(attempts: int) -> ViewerConfig:
+    """The log viewer's list of samples: number of attacks as columns."""
+    return samples_view([f"after {k}" for k in range(attempts + 1)], "attacks", "Attacks")
+
+
 def conviction_view(longest: int) -> ViewerConfig:
     """The log viewer's list of samples: arms and turns as columns."""
     return samples_view(conviction_keys(longest), "conviction", "Arms")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
@@ -47,7 +46,16 @@ from holdfast.questions import Question, QuestionSet, exemplars
 
 from .estimate import Estimate
 from .scoring import robustness, samples_view, turns_to_log
-from .study import asked_questions, listed, one_text, opening_of, sample_metadata
+from .study import (
+    Study,
+    asked_questions,
+    history,
+    listed,
+    one_text,
+    opening_of,
+    protocol_task,
+    settings_of,
+)
 
 VERSION = 1
 """Raised when the protocol changes in a way that changes prompts or results."""
@@ -83,7 +91,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class SingleTurnStudy:
+class SingleTurnStudy(Study):
     """A single-turn study with every setting resolved.
 
     Attributes:
@@ -96,6 +104,7 @@ class SingleTurnStudy:
         system: ``expert``, ``none``, or the system prompt itself.
         seed: fixes the suggested letters, with the question, and the exemplars shown.
         read: reads the answers.
+        history: whether hidden reasoning of earlier turns is sent again.
     """
 
     questions: QuestionSet
@@ -107,8 +116,7 @@ class SingleTurnStudy:
     system: str
     seed: int
     read: Reader
-
-    exact = True
+    history: GenerateConfig
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
@@ -134,10 +142,6 @@ class SingleTurnStudy:
         ]
         characters = sum(map(len, prompts)) + len(prompts) * len(system_message(self.system) or "")
         return Estimate(len(prompts), characters // 4, len(prompts) * reply_tokens)
-
-    def judged(self, question: Question, reply_tokens: int) -> Estimate:
-        """Nothing is judged."""
-        return Estimate()
 
     def opening(self, question: Question) -> str | None:
         """The plain question, which the follow-up protocol begins with too."""
@@ -195,9 +199,29 @@ def single_turn_study(
     system_prompt: str = "expert",
     seed: int = 42,
     fields: str | list[str] | None = None,
+    shuffle: int | None = None,
+    stratify: str | None = None,
     answers: str = "extracted",
+    reasoning_history: str = "none",
 ) -> SingleTurnStudy:
-    """Resolve the settings of a study; those of ``single_turn`` with the same names.
+    """Single-turn baselines: does the first answer stand up to a question that misleads?
+
+    Args:
+        questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
+        biases: comma-separated ids; ``all``; ``none``.
+        mitigations: comma-separated ids (education, one-shot, few-shot), each tried against each
+            bias; ``all``; ``none``.
+        distractors: more plausible wrong options: ``auto`` (the bank's own for the bank),
+            ``none``, or a file.
+        suggest: ``per-question``, ``per-technique``, or a file with the columns question,
+            suggested and path.
+        system_prompt: ``expert`` (appendix A.1), ``none``, or a text.
+        seed: of the suggested letters and of the model's sampling.
+        fields: which column holds what, such as ``stem=vignette,gold=key``.
+        shuffle: seed of the order in which questions are asked; with a limit, of the sample.
+        stratify: label whose shares every beginning of that order keeps (step, system, ...).
+        answers: ``extracted``, or ``first-character`` for the naive rule of earlier studies.
+        reasoning_history: as in the follow-up protocol, with which the plain question is shared.
 
     Raises:
         InputError: a setting names something unknown, or a file cannot be used.
@@ -213,7 +237,7 @@ def single_turn_study(
         raise InputError(
             f"unknown rule '{answers}'", field="answers", remedy=did_you_mean(answers, READERS)
         )
-    asked = asked_questions(questions, fields)
+    asked = asked_questions(questions, fields, shuffle, stratify)
     letters = load_letters(suggest, asked)
     if letters is None and suggest not in ("per-question", "per-technique"):
         raise InputError(
@@ -231,6 +255,7 @@ def single_turn_study(
         system=system_prompt,
         seed=seed,
         read=READERS[answers],
+        history=history(reasoning_history),
     )
     shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
     if shown > len(study.examples):
@@ -243,93 +268,37 @@ def single_turn_study(
 
 
 @task
-def single_turn(
-    questions: str = "bank",
-    biases: str | list[str] = "all",
-    mitigations: str | list[str] = "none",
-    distractors: str = "auto",
-    suggest: str = "per-question",
-    system_prompt: str = "expert",
-    seed: int = 42,
-    fields: str | list[str] | None = None,
-    answers: str = "extracted",
-    reasoning_history: str = "none",
-) -> Task:
-    """Single-turn baselines: does the first answer stand up to a question that misleads?
-
-    Args:
-        questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
-        biases: comma-separated ids; ``all``; ``none``.
-        mitigations: comma-separated ids (education, one-shot, few-shot), each tried against each
-            bias; ``all``; ``none``.
-        distractors: more plausible wrong options: ``auto`` (the bank's own for the bank),
-            ``none``, or a file.
-        suggest: ``per-question``, ``per-technique``, or a file with the columns question,
-            suggested and path.
-        system_prompt: ``expert`` (appendix A.1), ``none``, or a text.
-        seed: of the suggested letters and of the model's sampling.
-        fields: which column holds what, such as ``stem=vignette,gold=key``.
-        answers: ``extracted``, or ``first-character`` for the naive rule of earlier studies.
-        reasoning_history: as in the follow-up protocol, with which the plain question is shared.
-    """
-    study = single_turn_study(
-        questions,
-        biases,
-        mitigations,
-        distractors,
-        suggest,
-        system_prompt,
-        seed,
-        fields,
-        answers,
-    )
-    if distractors == GENERATE:
+@settings_of(single_turn_study)
+def single_turn(study: SingleTurnStudy) -> Task:
+    """Single-turn baselines: does the first answer stand up to a question that misleads?"""
+    if study.distractors.name == GENERATE:
         raise InputError(
             "the role 'generator' is not bound",
             field="distractors",
             remedy="Give --generator MODEL, or build a file with 'holdfast distractors build'",
         )
     keys = ["baseline", *(condition.path for condition in study.conditions)]
-    return Task(
-        dataset=MemoryDataset(
-            [_sample(study, question) for question in study.questions.questions],
-            name=study.questions.name,
-        ),
-        solver=_single_turn(study, reasoning_history),
-        scorer=robustness(keys),
-        config=GenerateConfig(temperature=0.0, seed=seed),
-        fail_on_error=True,
-        continue_on_fail=True,
+    return protocol_task(
+        study,
+        _single_turn(study),
+        robustness(keys),
+        samples_view(keys),
+        protocol="single-turn",
         version=VERSION,
-        metadata={
-            "protocol": "single-turn",
-            "questions": study.questions.fingerprint,
-            "distractors": study.distractors.fingerprint,
-            "distractors_from": study.distractors.name,
-            "techniques": {
-                **{bias.id: bias.fingerprint for bias in study.biases},
-                **{mitigation.id: mitigation.fingerprint for mitigation in study.mitigations},
-            },
-            "catalogue": fingerprint({**known_biases(), **known_mitigations()}),
-            "suggest": study.letters.fingerprint if study.letters else study.suggest,
+        config=GenerateConfig(temperature=0.0, seed=study.seed),
+        distractors=study.distractors.fingerprint,
+        distractors_from=study.distractors.name,
+        techniques={
+            **{bias.id: bias.fingerprint for bias in study.biases},
+            **{mitigation.id: mitigation.fingerprint for mitigation in study.mitigations},
         },
-        viewer=samples_view(keys),
+        catalogue=fingerprint({**known_biases(), **known_mitigations()}),
+        suggest=study.letters.fingerprint if study.letters else study.suggest,
     )
 
 
-def _sample(study: SingleTurnStudy, question: Question) -> Sample:
-    return Sample(
-        id=question.id,
-        input=question.stem,
-        choices=list(question.options.values()),
-        target=question.gold,
-        metadata={**sample_metadata(question), "left_out": study.left_out(question)},
-    )
-
-
-def _single_turn(study: SingleTurnStudy, reasoning_history: str) -> Solver:
+def _single_turn(study: SingleTurnStudy) -> Solver:
     questions = {question.id: question for question in study.questions.questions}
-    config = GenerateConfig.model_validate({"reasoning_history": reasoning_history})
 
     @solver(name="put_misleading_questions")
     def put_misleading_questions() -> Solver:
@@ -340,8 +309,9 @@ def _single_turn(study: SingleTurnStudy, reasoning_history: str) -> Solver:
                 get_model(),
                 question,
                 system=system_message(study.system),
-                config=config,
+                config=study.history,
                 replicate=state.epoch,
+                seed=study.seed,
                 read=study.read,
             )
             plain = root.branch()

@@ -7,59 +7,53 @@ from that abstention the right answer is offered after all. The baselines show a
 once, with the right answer and with ``None of the Above`` in its place.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.challenges import (
     ABSTAIN,
     alternative_prompt,
     choice_prompt,
-    draw,
-    exemplar_answer,
-    in_play,
     offering_version,
 )
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import (
     Conversation,
-    Extraction,
     Intervention,
     Turn,
-    beliefs_in,
-    extract_answer,
     gather,
-    read_decision,
 )
 from holdfast.errors import InputError, counted
 from holdfast.questions import (
     LETTERS,
     Question,
     QuestionSet,
-    exemplars,
-    is_none_of_the_above,
 )
 
 from .estimate import Estimate
 from .scoring import conviction, conviction_view, turns_to_log
-from .study import asked_questions, one_text, sample_metadata
+from .showing import (
+    BANK,
+    LOGPROBS,
+    as_example,
+    choose_exemplars,
+    displayed_beliefs,
+    reader,
+    says_none,
+    shuffled,
+)
+from .study import Study, asked_questions, one_text, protocol_task, settings_of
 
 OFFER = "offer"
 """The one intervention: another option."""
 
-BANK = "bank"
-
-_LOGPROBS = 20
-"""Alternatives asked for at each token; the most that hosted APIs give."""
-
 
 @dataclass(frozen=True)
-class StickOrSwitchStudy:
+class StickOrSwitchStudy(Study):
     """A stick-or-switch study with every setting resolved.
 
     Attributes:
@@ -90,7 +84,7 @@ class StickOrSwitchStudy:
 
     def abstains(self, question: Question) -> bool:
         """Whether the question can be put with its right answer withheld."""
-        return not any(is_none_of_the_above(text) for text in question.options.values())
+        return not says_none(question)
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations at the most, with the fewest beside them; replies are a few tokens long."""
@@ -99,19 +93,13 @@ class StickOrSwitchStudy:
         first = len(choice_prompt(question, list(question.options)))
         shown = sum(len(choice_prompt(q, list(q.options))) for q in self.exemplars)
         replied = min(reply_tokens, 10)
-        return Estimate(most, most * (first + shown) // 4, most * replied, 4 if abstains else 2)
-
-    def judged(self, question: Question, reply_tokens: int) -> Estimate:
-        """Nothing is judged."""
-        return Estimate()
-
-    def opening(self, question: Question) -> str | None:
-        """No other protocol begins so."""
-        return None
-
-    def needs(self, setting: str) -> bool:
-        """Nothing is generated."""
-        return False
+        # of two options, all at once can be the very pair of turn 1
+        arms = self.shots if abstains else ("single-shot", "positive")
+        openings = {
+            (*self.shots[arm], choice_prompt(question, self.first(arm, question)[0]))
+            for arm in arms
+        }
+        return Estimate(most, most * (first + shown) // 4, most * replied, len(openings))
 
     def remarks(self) -> list[str]:
         """Exemplars that are among the questions."""
@@ -121,24 +109,18 @@ class StickOrSwitchStudy:
 
     def order(self, question: Question) -> tuple[str, ...]:
         """The distractors in the order in which they are offered."""
-        return self._shuffled(question.distractors, question, "order")
+        return shuffled(question.distractors, self.seed, question.content_hash, "order")
 
     def pair(self, question: Question, target: str) -> tuple[str, ...]:
         """Target and first distractor in the order of display, so that position is no cue."""
-        return self._shuffled((target, self.order(question)[0]), question, "pair", target)
+        pair = (target, self.order(question)[0])
+        return shuffled(pair, self.seed, question.content_hash, "pair", target)
 
     @cached_property
     def shots(self) -> dict[str, list[tuple[str, str]]]:
         """By arm, the exemplars as user and assistant turns, in the format of its first turn."""
         return {
-            arm: [
-                (
-                    choice_prompt(question, shown),
-                    exemplar_answer(LETTERS[shown.index(right)]),
-                )
-                for question in self.exemplars
-                for shown, right in [self.first(arm, question)]
-            ]
+            arm: [as_example(question, *self.first(arm, question)) for question in self.exemplars]
             for arm in ("single-shot", "single-shot-abstain", "positive", "negative")
         }
 
@@ -154,15 +136,6 @@ class StickOrSwitchStudy:
             case _:
                 return self.pair(question, ABSTAIN), ABSTAIN
 
-    def _shuffled(
-        self, letters: Sequence[str], question: Question, *purpose: str
-    ) -> tuple[str, ...]:
-        left, shuffled = list(letters), []
-        while left:
-            key = (self.seed, question.content_hash, *purpose, len(left))
-            shuffled.append(left.pop(left.index(draw(left, *key))))
-        return tuple(shuffled)
-
 
 def stick_or_switch_study(
     questions: str = "bank",
@@ -170,61 +143,11 @@ def stick_or_switch_study(
     shots: int = 3,
     system_prompt: str = "none",
     seed: int = 42,
+    fields: str | list[str] | None = None,
     shuffle: int | None = None,
     stratify: str | None = None,
-    fields: str | list[str] | None = None,
     beliefs: bool = False,
 ) -> StickOrSwitchStudy:
-    """Resolve the settings of a study; those of ``stick_or_switch`` with the same names.
-
-    Raises:
-        InputError: a setting names something unknown, or a file cannot be used.
-    """
-    one_text(questions=questions, exemplars=exemplars, system_prompt=system_prompt)
-    asked = asked_questions(questions, fields, shuffle, stratify)
-    chosen, overlapping = _exemplars(exemplars, shots, seed, asked)
-    return StickOrSwitchStudy(asked, chosen, overlapping, system_prompt, seed, beliefs)
-
-
-def _exemplars(
-    source: str, shots: int, seed: int, asked: QuestionSet
-) -> tuple[tuple[Question, ...], int]:
-    """As many exemplars as are shown, drawn once for a run so that servers share the prefix."""
-    known = exemplars() if source == BANK else asked_questions(source, None).questions
-    # of one set with the questions a file may differ in ids, so content decides
-    stems = {" ".join(question.stem.split()) for question in asked.questions}
-    left = {q.content_hash: q for q in known if " ".join(q.stem.split()) not in stems}
-    overlapping = len(known) - len(left)
-    left = {key: q for key, q in left.items() if not _says_none(q)}
-    if shots > len(left):
-        raise InputError(
-            f"has {len(left)} exemplars that are not among the questions, {shots} are shown",
-            source,
-            field="exemplars",
-            remedy="Give a file of other questions, or -T shots=0",
-        )
-    return (
-        tuple(left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots)),
-        overlapping,
-    )
-
-
-def _says_none(question: Question) -> bool:
-    return any(is_none_of_the_above(text) for text in question.options.values())
-
-
-@task
-def stick_or_switch(
-    questions: str = "bank",
-    exemplars: str = BANK,
-    shots: int = 3,
-    system_prompt: str = "none",
-    seed: int = 42,
-    shuffle: int | None = None,
-    stratify: str | None = None,
-    fields: str | list[str] | None = None,
-    beliefs: bool = False,
-) -> Task:
     """Stick-or-Switch: does a right answer hold, and does an abstention give way to it?
 
     Args:
@@ -234,40 +157,41 @@ def stick_or_switch(
         shots: how many of them are shown.
         system_prompt: ``none``, ``expert`` (MedQA-Followup, appendix A.1), or a text.
         seed: of the orders in which options are offered and shown, and of the model's sampling.
+        fields: which column holds what, such as ``stem=vignette,gold=key``.
         shuffle: seed of the order in which questions are asked; with a limit, of the sample.
         stratify: label whose shares every beginning of that order keeps (step, system, ...).
-        fields: which column holds what, such as ``stem=vignette,gold=key``.
         beliefs: whether the probability of each option in play is read after every turn.
+
+    Raises:
+        InputError: a setting names something unknown, or a file cannot be used.
     """
-    study = stick_or_switch_study(
-        questions,
-        exemplars,
-        shots,
-        system_prompt,
-        seed,
-        shuffle,
-        stratify,
-        fields,
-        beliefs,
-    )
-    return Task(
-        dataset=MemoryDataset(
-            [_sample(study, question) for question in study.questions.questions],
-            name=study.questions.name,
-        ),
-        solver=_stick_or_switch(study),
-        scorer=conviction(_longest(study)),
-        # section 4.2: the models' default temperature
-        config=GenerateConfig(seed=seed),
-        fail_on_error=True,
-        continue_on_fail=True,
+    one_text(questions=questions, exemplars=exemplars, system_prompt=system_prompt)
+    # Inspect's own command line lets any value through
+    if type(shots) is not int or shots < 0:
+        raise InputError(f"shots is '{shots}', not a number of exemplars", field="-T",
+                         remedy="Give 0 or more")  # fmt: skip
+    if type(beliefs) is not bool:
+        raise InputError(f"beliefs is '{beliefs}', not true or false", field="-T",
+                         remedy="Give true or false")  # fmt: skip
+    asked = asked_questions(questions, fields, shuffle, stratify)
+    chosen, overlapping = choose_exemplars(exemplars, shots, seed, asked)
+    return StickOrSwitchStudy(asked, chosen, overlapping, system_prompt, seed, beliefs)
+
+
+@task
+@settings_of(stick_or_switch_study)
+def stick_or_switch(study: StickOrSwitchStudy) -> Task:
+    """Stick-or-Switch: does a right answer hold, and does an abstention give way to it?"""
+    return protocol_task(
+        study,
+        _stick_or_switch(study),
+        conviction(_longest(study)),
+        conviction_view(_longest(study)),
+        protocol="stick-or-switch",
         version=offering_version(),
-        metadata={
-            "protocol": "stick-or-switch",
-            "questions": study.questions.fingerprint,
-            "exemplars": [question.content_hash[:16] for question in study.exemplars],
-        },
-        viewer=conviction_view(_longest(study)),
+        # section 4.2: the models' default temperature
+        config=GenerateConfig(seed=study.seed),
+        exemplars=[question.content_hash[:16] for question in study.exemplars],
     )
 
 
@@ -275,19 +199,9 @@ def _longest(study: StickOrSwitchStudy) -> int:
     return max((len(q.distractors) for q in study.questions.questions), default=0)
 
 
-def _sample(study: StickOrSwitchStudy, question: Question) -> Sample:
-    return Sample(
-        id=question.id,
-        input=question.stem,
-        choices=list(question.options.values()),
-        target=question.gold,
-        metadata={**sample_metadata(question), "left_out": study.left_out(question)},
-    )
-
-
 def _stick_or_switch(study: StickOrSwitchStudy) -> Solver:
     questions = {question.id: question for question in study.questions.questions}
-    asked = GenerateConfig(logprobs=True, top_logprobs=_LOGPROBS) if study.beliefs else None
+    asked = LOGPROBS if study.beliefs else None
 
     @solver(name="offer_options")
     def offer_options() -> Solver:
@@ -300,6 +214,7 @@ def _stick_or_switch(study: StickOrSwitchStudy) -> Solver:
                     system=system_message(study.system),
                     config=asked,
                     replicate=state.epoch,
+                    seed=study.seed,
                     examples=study.shots[arm],
                 )
                 for arm in study.shots
@@ -313,7 +228,14 @@ def _stick_or_switch(study: StickOrSwitchStudy) -> Solver:
                         branches.start(arm, put, study, chats[arm], question, arm)
             finally:
                 turns_to_log([turn for arm in arms for turn in chats[arm].turns])
-            state.messages = chats["positive"].messages
+            held = chats["positive"]
+            state.messages = held.messages
+            for turn in held.turns:  # each in a branch of its own
+                state.messages += [
+                    ChatMessageUser(content=turn.prompt),
+                    ChatMessageAssistant(content=turn.reply),
+                ]
+            state.output.completion = held.turns[-1].reply
             return state
 
         return solve
@@ -393,33 +315,20 @@ async def _turn(
         right: the option that is right to answer here.
         held: the option answered so far; None at the first turn.
     """
-    options = in_play(question, shown)
-    labels = dict(zip(options, shown, strict=True))
-
-    def read(reply: str) -> Extraction:
-        if held is None:
-            found = extract_answer(reply, options)
-        else:
-            by_option = {option: label for label, option in labels.items()}
-            found = read_decision(reply, options, by_option[held], by_option[shown[-1]])
-        answer = labels[found.answer] if found.answer else None
-        return Extraction(answer, found.status, found.rule)
-
+    decision = None if held is None else (LETTERS[shown.index(held)], LETTERS[len(shown) - 1])
     prompt = choice_prompt(question, shown) if held is None else alternative_prompt(question, shown)
     turn = await chat.ask(
         prompt,
         arm=arm,
-        target=ABSTAIN if arm in ("negative", "single-shot-abstain") else question.gold,
-        read=read,
+        target=question.gold if arm in ("single-shot", "positive") else ABSTAIN,
+        read=reader(question, shown, decision),
+        notes={"gold": right, "shown": ",".join(shown)},
         shown=shown,
         held=held,
         right=right,
     )
-    turn.notes.update(gold=right, shown=",".join(shown))
     if study.beliefs and chat.last is not None:
-        decision = held and (LETTERS[shown.index(held)], LETTERS[len(shown) - 1])
-        found = beliefs_in(chat.last, options, decision or None)
-        beliefs = {labels[label]: p for label, p in found.items()}
+        beliefs = displayed_beliefs(chat.last, question, shown, decision)
         suggested = chat.interventions[-1].suggested if chat.interventions else None
         turn.notes.update(
             p_gold=beliefs.get(right),

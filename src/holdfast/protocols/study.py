@@ -1,52 +1,91 @@
 """What every protocol's study has in common."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from inspect_ai import Task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig
+from inspect_ai.scorer import Scorer
+from inspect_ai.solver import Solver
+from inspect_ai.viewer import ViewerConfig
 
 from holdfast.challenges import question_prompt, system_prompt
-from holdfast.errors import InputError
+from holdfast.errors import InputError, did_you_mean
 from holdfast.questions import Fields, Question, QuestionSet, load_questions, shuffled
 
 from .estimate import Estimate
 
+P = ParamSpec("P")
+S = TypeVar("S", bound="Study")
 
-class Study(Protocol):
+
+class Study(ABC):
     """A protocol's settings, resolved: what will be asked, before anything is."""
 
-    @property
-    def questions(self) -> QuestionSet:
-        """What is asked."""
-        ...
+    questions: QuestionSet
+    """What is asked."""
+
+    epochs = 1
+    """Times each question is asked, unless the user says otherwise."""
+
+    required: tuple[str, ...] = ()
+    """Roles without which nothing can be asked."""
 
     @property
     def exact(self) -> bool:
         """Whether ``estimate`` counts exactly."""
-        ...
+        return True
+
+    @abstractmethod
+    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
+        """Generations and tokens that the question takes of the model under test.
+
+        Args:
+            question: one of the study's questions.
+            reply_tokens: assumed length of a reply.
+        """
 
     def left_out(self, question: Question) -> Mapping[str, str]:
-        """Paths that cannot be put for this question, with the reason."""
-        ...
+        """Paths, or arms, that cannot be put for this question, with the reason."""
+        return {}
 
-    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """What the question takes of the model under test."""
-        ...
-
-    def judged(self, question: Question, reply_tokens: int) -> Estimate:
-        """What the question takes of a judge, where one is bound."""
-        ...
+    def helped(self, question: Question, reply_tokens: int) -> Mapping[str, Estimate]:
+        """What the question takes of each helper, by role, where one is bound."""
+        return {}
 
     def opening(self, question: Question) -> str | None:
         """What an identical first request of another protocol can be known by; None for none."""
-        ...
+        return None
 
     def needs(self, setting: str) -> bool:
         """Whether anything that is asked depends on what a generator makes for that setting."""
-        ...
+        return False
 
     def remarks(self) -> list[str]:
         """What of the inputs is not used, one line each."""
-        ...
+        return []
+
+
+def settings_of(study: Callable[P, S]) -> Callable[[Callable[[S], Task]], Callable[P, Task]]:
+    """Make a function of a study one of the study's settings, so that each is declared once.
+
+    Args:
+        study: resolves the settings.
+    """
+
+    def decorate(make: Callable[[S], Task]) -> Callable[P, Task]:
+        @wraps(study)
+        def with_settings(*args: P.args, **kwargs: P.kwargs) -> Task:
+            return make(study(*args, **kwargs))
+
+        with_settings.__name__ = make.__name__
+        return with_settings
+
+    return decorate
 
 
 def opening_estimate(opening: str, reply_tokens: int) -> Estimate:
@@ -94,6 +133,24 @@ def listed(value: str | list[str] | int) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+def history(reasoning_history: str) -> GenerateConfig:
+    """Whether hidden reasoning of earlier turns is sent again, as a setting of generation.
+
+    Raises:
+        InputError: none of ``none``, ``all``, ``last`` and ``auto``.
+    """
+    if reasoning_history not in _HISTORIES:
+        raise InputError(
+            f"unknown reasoning_history '{reasoning_history}'",
+            field="-T",
+            remedy=did_you_mean(str(reasoning_history), _HISTORIES),
+        )
+    return GenerateConfig.model_validate({"reasoning_history": reasoning_history})
+
+
+_HISTORIES = ("none", "all", "last", "auto")
+
+
 def one_text(**settings: Any) -> None:
     """Refuse a setting that Inspect's command line has split or converted.
 
@@ -109,13 +166,60 @@ def one_text(**settings: Any) -> None:
             )
 
 
-def sample_metadata(question: Question) -> dict[str, Any]:
-    """What the log keeps of a question beside its text."""
-    return {
-        "gold": question.gold,
-        "step": question.step,
-        "system": question.system,
-        "specialty": question.specialty,
-        "subject": question.subject,
-        "content_hash": question.content_hash,
-    }
+def protocol_task(
+    study: Study,
+    solver: Solver,
+    scorer: Scorer | None = None,
+    viewer: ViewerConfig | None = None,
+    *,
+    protocol: str,
+    version: int,
+    config: GenerateConfig,
+    **metadata: Any,
+) -> Task:
+    """The Inspect task of a protocol: one sample a question and replicate.
+
+    Args:
+        study: what is asked.
+        solver: puts it.
+        scorer: scores the turns that the solver leaves in the sample's store; None for a study
+            that only its tables can measure.
+        viewer: how the log viewer lists the samples.
+        protocol: name of the protocol.
+        version: raised when the protocol changes in a way that changes prompts or results.
+        config: generation settings that the protocol asks for.
+        metadata: digests of further inputs.
+    """
+    return Task(
+        dataset=MemoryDataset(
+            [_sample(study, question) for question in study.questions.questions],
+            name=study.questions.name,
+        ),
+        solver=solver,
+        scorer=scorer,
+        config=config,
+        epochs=study.epochs,
+        fail_on_error=True,
+        continue_on_fail=True,
+        version=version,
+        metadata={"protocol": protocol, "questions": study.questions.fingerprint, **metadata},
+        viewer=viewer,
+    )
+
+
+def _sample(study: Study, question: Question) -> Sample:
+    return Sample(
+        id=question.id,
+        input=question.stem,
+        choices=list(question.options.values()),
+        target=question.gold,
+        metadata={
+            "gold": question.gold,
+            "step": question.step,
+            "system": question.system,
+            "specialty": question.specialty,
+            "subject": question.subject,
+            "content_hash": question.content_hash,
+            "left_out": study.left_out(question),
+        },
+    )

@@ -1,7 +1,8 @@
 """Questions: what is asked. Loaders, validation and the bundled bank."""
 
 from .bank import BANK_NAME, SYSTEMS, bank_items, exemplars
-from .loading import Fields, Problem, QuestionSet, check_questions, load_questions
+from .fields import Fields
+from .loading import Problem, QuestionSet, check_questions, load_questions
 from .none_of_the_above import is_none_of_the_above
 from .question import LABELS, LETTERS, Question
 from .reading import SUFFIXES, read_rows

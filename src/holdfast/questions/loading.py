@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.errors import InputError, did_you_mean, printable
 
 from .bank import BANK_NAME, bank_rows
+from .fields import Fields, is_medmcqa, recognised
 from .question import LABELS, LETTERS, SAME_TEXT, Question, faults
 from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
 
@@ -21,95 +22,6 @@ HUB = {
     "medmcqa": "openlifescienceai/medmcqa@91c6572c454088bf71b679ad90aa8dffcd0d5868:validation",
 }
 """Short names of ``--questions`` for sets on the Hugging Face Hub, at a pinned revision."""
-
-
-@dataclass(frozen=True)
-class Fields:
-    """Which column holds what.
-
-    Attributes:
-        id: column of the id; rows are numbered from 0000 where it is absent.
-        stem: column of the question text.
-        options: one column with a dict, a list or either as JSON text; or one column per option.
-        gold: column of the right answer: a letter, an option's text, or a number.
-        gold_base: what the first option is called where the answer is a number (0 or 1).
-        step: column of the USMLE step.
-        system: column of the USMLE system.
-        specialty: column of the clinical specialty.
-        subject: column of the discipline.
-    """
-
-    id: str = "id"
-    stem: str = "stem"
-    options: str | tuple[str, ...] = "options"
-    gold: str = "gold"
-    gold_base: int | None = None
-    step: str = "step"
-    system: str = "system"
-    specialty: str = "specialty"
-    subject: str = "subject"
-
-    @classmethod
-    def parse(cls, text: str) -> "Fields":
-        """Read ``stem=vignette,options=a|b|c|d,gold=key,gold_base=1``.
-
-        Raises:
-            InputError: an unknown field name, or a part that is not ``name=column``.
-        """
-        known = [f.name for f in fields(cls)]
-        values: dict[str, Any] = {}
-        for part in text.split(","):
-            name, equals, column = part.strip().partition("=")
-            if not equals or not column:
-                raise InputError(
-                    f"'{part.strip()}' is not name=column",
-                    field="--fields",
-                    remedy="Write for example stem=vignette,options=a|b|c|d,gold=key",
-                )
-            if name not in known:
-                raise InputError(
-                    f"unknown field '{name}'", field="--fields", remedy=did_you_mean(name, known)
-                )
-            values[name] = column
-        if "|" in values.get("options", ""):
-            values["options"] = tuple(values["options"].split("|"))
-        if "gold_base" in values:
-            if values["gold_base"] not in ("0", "1"):
-                raise InputError(
-                    f"gold_base is '{values['gold_base']}'", field="--fields", remedy="Use 0 or 1"
-                )
-            values["gold_base"] = int(values["gold_base"])
-        return cls(**values)
-
-
-MEDQA = Fields(stem="question", gold="answer_idx", step="meta_info")
-MEDMCQA = Fields(
-    stem="question",
-    options=("opa", "opb", "opc", "opd"),
-    gold="cop",
-    gold_base=1,
-    subject="subject_name",
-)
-
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "question_id", "qid"),
-    "stem": ("stem", "question", "vignette", "prompt"),
-    "options": ("options", "choices"),
-    "gold": ("gold", "answer_idx", "answer", "correct", "label"),
-    "step": ("step", "meta_info"),
-    "system": ("system",),
-    "specialty": ("specialty",),
-    "subject": ("subject", "subject_name"),
-}
-"""Column names looked for, in order, where a file is of no known shape."""
-
-OPTION_COLUMNS = (
-    tuple(LETTERS),
-    tuple(LETTERS.lower()),
-    tuple(f"option_{letter}" for letter in LETTERS.lower()),
-    tuple(f"op{letter}" for letter in LETTERS.lower()),
-)
-"""Families of one-column-per-option names looked for where there is no options column."""
 
 
 @dataclass(frozen=True, order=True)
@@ -162,7 +74,8 @@ def load_questions(source: str, columns: Fields | None = None) -> QuestionSet:
 
     Args:
         source: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
-        columns: which column holds what; recognised from the first row where not given.
+        columns: which column holds what in the user's own files and sets; recognised where not
+            given, and always for ``bank``, ``medqa`` and ``medmcqa``, whose columns are known.
 
     Raises:
         InputError: the source cannot be read, or a row is no question (the first is named).
@@ -197,7 +110,10 @@ def check_questions(
     loaded: list[Question] = []
     first_row_of: dict[str, int] = {}
     rows = list(rows)
-    shape = columns or _shape(rows, source)
+    if columns and source not in (BANK_NAME, *HUB):
+        shape = columns
+    else:
+        shape = recognised(rows, source, cop_base=0 if _on_hub(source) else 1)
     for index, (number, row) in enumerate(rows):
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
@@ -215,9 +131,7 @@ def check_questions(
             found = [("id", message)]
         if found:
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
-            known = shape.gold == MEDMCQA.gold and all(
-                message.endswith(SAME_TEXT) for _, message in found
-            )
+            known = is_medmcqa(shape) and all(message.endswith(SAME_TEXT) for _, message in found)
             target = left_out if known else problems
             target.extend(
                 Problem(number, column, message) for column, message in found[: 1 if known else 9]
@@ -247,50 +161,6 @@ def _on_hub(source: str) -> bool:
     return source in HUB or (
         source.startswith("hf:") and not Path(split_spec(source[3:])[0]).expanduser().is_dir()
     )
-
-
-def _shape(rows: Iterable[Row], source: str) -> Fields:
-    """The shape of a file from its first row that shows one."""
-    unknown: InputError | None = None
-    for _, row in rows:
-        if isinstance(row, str):
-            continue
-        try:
-            return _recognise(row, source)
-        except InputError as error:
-            unknown = unknown or error
-    if unknown:
-        raise unknown
-    return Fields()
-
-
-def _recognise(row: Mapping[str, Any], source: str) -> Fields:
-    """The shape of a file from its first row."""
-    if {"question", "options", "answer_idx"} <= row.keys():
-        return MEDQA
-    if {"question", "opa", "opb", "cop"} <= row.keys():
-        # the Hub's copy counts the right option from 0, the files of the authors from 1
-        return replace(MEDMCQA, gold_base=0) if _on_hub(source) else MEDMCQA
-    found: dict[str, Any] = {}
-    for name, aliases in ALIASES.items():
-        column = next((alias for alias in aliases if alias in row), None)
-        if column:
-            found[name] = column
-    if "options" not in found:
-        for family in OPTION_COLUMNS:
-            present = tuple(column for column in family if column in row)
-            if len(present) >= 2:
-                found["options"] = present
-                break
-    missing = [name for name in ("stem", "options", "gold") if name not in found]
-    if missing:
-        raise InputError(
-            f"no column for {' or '.join(missing)} among {', '.join(map(str, row))}"[:300],
-            source,
-            field=missing[0],
-            remedy="Name the columns with --fields stem=...,options=...,gold=...",
-        )
-    return Fields(**found)
 
 
 def _values(

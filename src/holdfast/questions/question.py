@@ -62,6 +62,15 @@ class Question(BaseModel):
         content = json.dumps([self.stem, list(self.options.items()), self.gold])
         return hashlib.sha256(content.encode()).hexdigest()
 
+    def changed(self, **fields: object) -> "Question":
+        """The question with other values in some fields.
+
+        Raises:
+            ValidationError: it is then no question.
+        """
+        # a plain model_copy would carry over the cached content hash
+        return Question.model_validate({**self.model_dump(), **fields})
+
     @property
     def distractors(self) -> tuple[str, ...]:
         """The letters of the wrong options, in order."""

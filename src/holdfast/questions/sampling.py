@@ -1,6 +1,7 @@
 """A seeded sample of a question set, without replacement."""
 
 import hashlib
+import heapq
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,8 +14,9 @@ from .question import LABELS, Question
 def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> QuestionSet:
     """The questions in a random order that the seed fixes: the first n are a sample of n.
 
-    A question's place depends on the seed and its own content alone. Stratified, every beginning
-    of the order has each stratum's share to within one question.
+    Unstratified, whether one question goes before another depends on the seed and these two
+    alone: on their contents and ids. Stratified, every beginning of the order has less than one
+    question more or fewer of each stratum than its share.
 
     Args:
         questions: the whole set.
@@ -49,13 +51,29 @@ def _place(question: Question, seed: int) -> str:
 
 
 def _interleaved(order: Sequence[Question], label: str) -> list[Question]:
-    """Each stratum spread evenly over the whole, so that every beginning has its shares."""
-    strata: dict[str | None, list[Question]] = {}
-    for question in order:
-        strata.setdefault(getattr(question, label), []).append(question)
-    placed = [
-        ((place + 0.5) / len(members), str(stratum), question)
-        for stratum, members in strata.items()
-        for place, question in enumerate(members)
+    """The questions with every beginning holding each stratum's share, rounded down or up.
+
+    The j-th of a stratum's m questions among n (from 0) may not come before the share calls for
+    more than j, which is at place floor(j n / m), and must have come once it calls for j + 1, by
+    place ceil((j + 1) n / m). Taking the one with the nearest such deadline meets them all:
+    questions take one place each, so this is the scheduling of unit jobs on one machine.
+    """
+    strata: dict[str | None, list[int]] = {}
+    for place, question in enumerate(order):
+        strata.setdefault(getattr(question, label), []).append(place)
+    n = len(order)
+    windows = [
+        (j * n // len(places), -(-(j + 1) * n // len(places)), place)
+        for places in strata.values()
+        for j, place in enumerate(places)
     ]
-    return [question for _, _, question in sorted(placed, key=lambda item: item[:2])]
+    windows.sort(reverse=True)
+    placed: list[Question] = []
+    waiting: list[tuple[int, int]] = []
+    for now in range(n):
+        while windows and windows[-1][0] <= now:
+            _, deadline, place = windows.pop()
+            # of two with one deadline the seed decides, not the stratum's name
+            heapq.heappush(waiting, (deadline, place))
+        placed.append(order[heapq.heappop(waiting)[1]])
+    return placed

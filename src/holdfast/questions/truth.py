@@ -6,7 +6,17 @@ from typing import Any, Literal
 
 from .question import Question
 
-Purpose = Literal["answer", "context", "distractors", "label", "judgement"]
+Purpose = Literal[
+    "answer",
+    "context",
+    "distractors",
+    "label",
+    "judgement",
+    "attack",
+    "control",
+    "mention",
+    "review",
+]
 """What a model is asked for: the answer, or something that a study is prepared or read with."""
 
 

@@ -7,7 +7,7 @@ import polars as pl
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE
 
-from . import conviction_layout
+from . import attack_layout, conviction_layout, dynamics_layout
 from .compounding_layout import compounding, compounding_parts, compounding_summary
 from .grid import Grid, latex, markdown
 from .listings import cues, flips
@@ -221,5 +221,13 @@ LAYOUTS: Mapping[str, Callable[[Sequence[Row]], list[Grid] | None]] = {
     "winners": conviction_layout.winners,
     "beliefs": conviction_layout.beliefs,
     "scale": conviction_layout.scale,
+    "resistance": dynamics_layout.resistance,
+    "turn-of-flip": dynamics_layout.turn_of_flip,
+    "sticky-incorrect": dynamics_layout.sticky_incorrect,
+    "attacks": attack_layout.attacks,
+    "attack-summary": attack_layout.attack_summary,
+    "attack-list": attack_layout.attack_list,
+    "permutation": attack_layout.permutation,
+    "faithfulness": attack_layout.faithfulness,
 }
 """Layout of each table of results; None where its rows do not fit it."""

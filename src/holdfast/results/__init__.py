@@ -6,6 +6,14 @@ from functools import partial
 import polars as pl
 
 from .accuracy import ACCURACY_COLUMNS, FAMILY_AVERAGE, accuracy
+from .attacks import (
+    ATTACK_LIST_COLUMNS,
+    ATTACK_SUMMARY_COLUMNS,
+    ATTACKS_COLUMNS,
+    attack_list,
+    attack_summary,
+    attacks,
+)
 from .beliefs import BELIEFS_COLUMNS, beliefs
 from .compounding import (
     ALL_MODELS,
@@ -17,12 +25,22 @@ from .compounding import (
     compounding_summary,
 )
 from .cues import CUES_COLUMNS, cues
+from .dynamics import (
+    RESISTANCE_COLUMNS,
+    STICKY_INCORRECT_COLUMNS,
+    TURN_OF_FLIP_COLUMNS,
+    resistance,
+    sticky_incorrect,
+    turn_of_flip,
+)
+from .faithfulness import FAITHFULNESS_COLUMNS, cohens_kappa, faithfulness
 from .first_answers import BASELINE
 from .flexibility import FLEXIBILITY_COLUMNS, flexibility
 from .flips import FLIPS_COLUMNS, flips
 from .labels import LABELS_FILE
 from .lengths import LENGTHS_COLUMNS, lengths
 from .malfunctions import errors
+from .permutation import PERMUTATION_COLUMNS, benjamini_hochberg, permutation
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
 from .published import PUBLISHED, beside_published, published
 from .scale import SCALE_COLUMNS, scale
@@ -64,6 +82,14 @@ TABLES: Mapping[str, Callable[..., pl.DataFrame]] = {
     "winners": winners,
     "beliefs": beliefs,
     "scale": scale,
+    "resistance": resistance,
+    "turn-of-flip": turn_of_flip,
+    "sticky-incorrect": sticky_incorrect,
+    "attacks": attacks,
+    "attack-summary": attack_summary,
+    "attack-list": attack_list,
+    "permutation": permutation,
+    "faithfulness": faithfulness,
 }
 """Table by the name that ``holdfast table --table`` knows it by: a function of a turns table.
 
@@ -73,11 +99,15 @@ Tables of strata also take ``relative_to``, and ``scale`` takes ``models``, a fi
 __all__ = [
     "ACCURACY_COLUMNS",
     "ALL_MODELS",
+    "ATTACKS_COLUMNS",
+    "ATTACK_LIST_COLUMNS",
+    "ATTACK_SUMMARY_COLUMNS",
     "BASELINE",
     "BELIEFS_COLUMNS",
     "COMPOUNDING_COLUMNS",
     "CUES_COLUMNS",
     "EXTENSIBLE",
+    "FAITHFULNESS_COLUMNS",
     "FAMILY_AVERAGE",
     "FILE_NAME",
     "FLEXIBILITY_COLUMNS",
@@ -86,42 +116,56 @@ __all__ = [
     "LABELS_FILE",
     "LENGTHS_COLUMNS",
     "PARTS_COLUMNS",
+    "PERMUTATION_COLUMNS",
     "POSITIONS_COLUMNS",
     "PUBLISHED",
+    "RESISTANCE_COLUMNS",
     "SCALE_COLUMNS",
     "SCHEMA",
     "SINGLE_TURN_COLUMNS",
+    "STICKY_INCORRECT_COLUMNS",
     "SUMMARY_COLUMNS",
     "SURVIVAL_COLUMNS",
     "TABLES",
     "TAX_COLUMNS",
+    "TURN_OF_FLIP_COLUMNS",
     "WINNERS_COLUMNS",
     "Size",
     "accuracy",
+    "attack_list",
+    "attack_summary",
+    "attacks",
     "beliefs",
+    "benjamini_hochberg",
     "beside_published",
+    "cohens_kappa",
     "compounding",
     "compounding_parts",
     "compounding_summary",
     "cues",
     "errors",
+    "faithfulness",
     "flexibility",
     "flips",
     "is_ours",
     "lengths",
     "logs_in",
+    "permutation",
     "positions",
     "published",
+    "resistance",
     "run_id",
     "run_settings",
     "scale",
     "single_turn",
     "size_of",
     "sizes",
+    "sticky_incorrect",
     "strata",
     "strata_columns",
     "survival",
     "tax",
+    "turn_of_flip",
     "turns_table",
     "winners",
     "write_turns",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from .convictions import PROTOCOL as STICK_OR_SWITCH
 from .first_answers import CHALLENGE, STUDY, with_first
 from .trials import with_bounds
 
@@ -31,6 +32,9 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     Averaged are follow-ups and single-turn biases, no chains and no context lengths. A mitigation
     has averages of its own, with its name as ``path``; every other average has an empty path.
 
+    Of stick-or-switch these are the questions put as such: its single shots and first choices.
+    Later turns are asked of those alone who still hold their target; ``survival`` has them.
+
     Args:
         turns: a turns table.
 
@@ -38,7 +42,10 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set, protocol and path, with ``ACCURACY_COLUMNS``, and then
         one for each family.
     """
-    return with_change(rated(with_first(turns))).select(ACCURACY_COLUMNS)
+    # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
+    offered = (pl.col("protocol") == STICK_OR_SWITCH) & pl.col("shown").is_not_null()
+    selected = offered & (pl.col("turn") > 0)
+    return with_change(rated(with_first(turns.filter(~selected)))).select(ACCURACY_COLUMNS)
 
 
 def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:

@@ -16,6 +16,13 @@ TURN = (*STUDY, "epoch", "question")
 BASELINE = "baseline"
 """``arm`` of the first answers."""
 
+APART = ("attack", "attacker", "original", "attacked", "control")
+"""Arms that the measures of attacks alone read.
+
+They are the attacker's own replies, and answers to texts that were put because an answer had been
+right so far: whatever averages over them says nothing of a challenge.
+"""
+
 _READ = (*TURN, *CHALLENGE, "suggested", "answer", "status", "correct")
 
 
@@ -30,11 +37,11 @@ def with_first(
         arms: arms to keep beside the first answers; all, unless given.
 
     Returns:
-        The turns that did not fail, in their order, first answers included, with
-        ``first_correct`` and ``first_answer``. Both are null where the protocol asks no plain
-        question, or where that turn failed; ``first_correct`` is null nowhere else.
+        The turns that did not fail and are not ``APART``, in their order, first answers
+        included, with ``first_correct`` and ``first_answer``. Both are null where the protocol
+        asks no plain question, or where that turn failed; ``first_correct`` is null nowhere else.
     """
-    answered = turns.select(*_READ, *others).filter(pl.col("status") != "error")
+    answered = unattacked(turns).select(*_READ, *others).filter(pl.col("status") != "error")
     if arms is not None:
         answered = answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
     first = answered.filter(pl.col("arm") == BASELINE).select(
@@ -43,3 +50,8 @@ def with_first(
         pl.col("answer").alias("first_answer"),
     )
     return answered.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")
+
+
+def unattacked(turns: pl.DataFrame) -> pl.DataFrame:
+    """The turns of a table that are not ``APART``, in their order."""
+    return turns.filter(~pl.col("arm").is_in(APART))

@@ -11,6 +11,9 @@ Floats = NDArray[np.float64]
 Counts = tuple[Floats, Floats]
 """Successes and trials of each cluster (question), both of shape (clusters,)."""
 
+Bounded = tuple[Floats, Floats, Floats]
+"""Shares with their lower and upper bounds, each of shape (k,)."""
+
 
 def wilson(correct: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
     """Wilson score interval of a share (Wilson, 1927).
@@ -83,6 +86,36 @@ def difference_bounds(first: Counts, second: Counts, level: float = 0.95) -> tup
     (share, influence), (other, opposite) = (_share(*counts) for counts in sides)
     half = _z(level) * math.sqrt(float(((influence - opposite) ** 2).sum()))
     return max(share - other - half, -1.0), min(share - other + half, 1.0)
+
+
+def ratio_bounds(over: Bounded, under: Bounded) -> tuple[Floats, Floats]:
+    """Intervals of ratios of independent shares, from the interval of each (Donner and Zou, 2012).
+
+    A bound is the ratio at which that of ``over`` less the ratio times ``under``, put together
+    from both intervals, is zero. Its level is theirs.
+
+    Args:
+        over: shares above, with bounds.
+        under: shares below, with bounds.
+
+    Returns:
+        Lower and upper bounds of 0 or more, each of shape (k,). Both are NaN where a share is, or
+        where the share below is 0; the upper one also where the lower bound of that share is 0.
+    """
+    (a, a_low, a_high), (b, b_low, b_high) = over, under
+
+    def root(of_a: Floats, of_b: Floats) -> Floats:
+        spread = (a * b) ** 2 - of_a * (2 * a - of_a) * of_b * (2 * b - of_b)
+        # never negative but for rounding
+        return np.sqrt(np.maximum(spread, 0))
+
+    below = b_low * (2 * b - b_low)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # the usual form times its conjugate, which divides by zero only where a share is 0
+        low = a_low * (2 * a - a_low) / (a * b + root(a_low, b_high))
+        high = (a * b + root(a_high, b_low)) / below
+    low = np.where((a == 0) & (b > 0), 0.0, low)
+    return np.where(b > 0, low, math.nan), np.where(below > 0, high, math.nan)
 
 
 def detection_bounds(

@@ -50,6 +50,12 @@ SCHEMA = pl.Schema(
         "stance": pl.String(),
         "cue_judged": pl.Boolean(),
         "stance_judged": pl.String(),
+        "characteristics": pl.String(),
+        "mentioned": pl.String(),
+        "mentioned_judged": pl.String(),
+        "review": pl.Int64(),
+        "words": pl.Int64(),
+        "attacked_run": pl.String(),
         "p_gold": pl.Float64(),
         "p_suggested": pl.Float64(),
         "p_answer": pl.Float64(),
@@ -72,7 +78,12 @@ SCHEMA = pl.Schema(
 
 TEXTS = ("prompt", "reply")
 CUES = ("cue", "stance", "cue_judged", "stance_judged")
-OPTIONAL = (*TEXTS, *CUES, "shown")
+ATTACKS = (
+    "characteristics", "mentioned", "mentioned_judged", "review", "words", "attacked_run",
+)  # fmt: skip
+JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review")
+"""Columns that a judge fills, who may come to a run later."""
+OPTIONAL = (*TEXTS, *CUES, *ATTACKS, "shown")
 """Columns that a turns table may lack, and is then read without."""
 
 STRATA = ("step", "system", "specialty", "subject")
@@ -97,12 +108,13 @@ _Key = tuple[str | int, int]
 
 INPUTS = (
     "questions", "contexts", "challenges", "fields", "distractors", "suggest", "graph",
+    "exemplars", "attacks",
 )  # fmt: skip
 """Settings that name inputs; what counts of them is their content."""
 
 EXTENSIBLE = (
     "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
-    "content of techniques", "--model-role judge",
+    "-T attempts", "-T controls", "-T samples", "content of techniques", "--model-role judge",
 )  # fmt: skip
 """Settings that say how much is asked, not how: with more of it a run grows and stays itself."""
 
@@ -299,7 +311,7 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     failed = pl.col("status") == "error"
     table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)
     # a run that has grown has put its first turns again, from the cache; with a judge or without
-    judged = pl.col("cue_judged", "stance_judged").drop_nulls().first().over(_TURN)
+    judged = pl.col(JUDGED).drop_nulls().first().over(_TURN)
     table = table.with_columns(judged).unique(_TURN, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
     return table.drop("_failed").sort(place, "epoch", maintain_order=True)

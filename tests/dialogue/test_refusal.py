@@ -1,36 +1,11 @@
-"""The naive first-character rule, refusals to write, and replies without their reasoning."""
+"""Refusals to write a text that was asked for."""
 
 import time
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from holdfast.dialogue import Extraction, first_character, is_refusal, without_reasoning
-
-OPTIONS = {"A": "Asthma", "B": "Bronchitis", "C": "Croup"}
-
-# --- first character ---
-
-
-@pytest.mark.parametrize("reply", ["A", "A. Asthma", "Asthma", "A man of 40 has croup: (C)"])
-def test_the_first_character_is_the_answer_whatever_follows(reply: str) -> None:
-    assert first_character(reply, OPTIONS) == Extraction("A", "parsed", "first-character")
-
-
-@pytest.mark.parametrize("reply", ["", " A", "\nA", "(A)", "a", "D", "The answer is A", "**A**"])
-def test_everything_else_is_no_answer_to_it(reply: str) -> None:
-    assert first_character(reply, OPTIONS) == Extraction(None, "none", "first-character")
-
-
-@given(st.text(max_size=20))
-def test_it_looks_at_nothing_but_the_first_character(reply: str) -> None:
-    found = first_character(reply, OPTIONS).answer
-    assert found == (reply[0] if reply[:1] in set("ABC") else None)
-
-
-# --- refusals ---
+from holdfast.dialogue import is_refusal
 
 
 def seen_once(*replies: str, reason: str) -> list[Any]:
@@ -97,39 +72,3 @@ def test_a_megabyte_is_looked_at_in_no_time(unit: str) -> None:
     start = time.perf_counter()
     is_refusal(unit * (1_000_000 // len(unit)))
     assert time.perf_counter() - start < 2
-
-
-# --- reasoning ---
-
-
-@pytest.mark.parametrize(
-    ("reply", "text"),
-    [
-        ("No tags.", "No tags."),
-        ("<think>Hm.</think>Text.", "Text."),
-        ("<thinking>\nHm.\n</thinking>\n\nText.", "\n\nText."),
-        ("Hm.</think>Text.", "Text."),
-        ("Before <reasoning>Hm.</reasoning>after.", "Before after."),
-        ("<think>a</think>One. <think>b</think>Two.", "One. Two."),
-        ("<think>never closed", ""),
-        ("<THINK>Hm.</THINK>Text.", "Text."),
-        ("Less <thin> than.", "Less <thin> than."),
-        ('<think>{"a": 1}</think>{"a": 2}', '{"a": 2}'),
-        ("", ""),
-    ],
-)
-def test_what_stands_between_thinking_tags_is_left_out(reply: str, text: str) -> None:
-    assert without_reasoning(reply) == text
-
-
-@given(st.text(alphabet="ab{}\n.", max_size=40), st.text(alphabet="ab{}\n.", max_size=40))
-def test_reasoning_and_text_are_parted_at_the_tag(thought: str, text: str) -> None:
-    assert without_reasoning(f"<think>{thought}</think>{text}") == text
-    assert without_reasoning(text) == text
-
-
-@pytest.mark.parametrize("unit", ["<think>", "</think>", "<", "<think "])
-def test_a_megabyte_of_tags_is_read_in_no_time(unit: str) -> None:
-    start = time.perf_counter()
-    without_reasoning(unit * (1_000_000 // len(unit)))
-    assert time.perf_counter() - start < 5

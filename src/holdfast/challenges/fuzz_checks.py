@@ -1,0 +1,234 @@
+"""Which modifications of a question are valid: what MedFuzz leaves alone and what it may add."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import counted
+from holdfast.questions import Question
+
+from .generation import Fault, is_valid_text, json_object
+from .insertion import Insertion, LostSentence, with_insertions, word_count
+from .mentions import is_function_word, telling_stems
+from .naming import without_parentheses, words_of
+
+MOST_WORDS = 120
+"""Words that a modification may add."""
+
+# a word of prose has fewer letters on average, so that no wall of text passes as a few words
+_LETTERS = 20
+_SHOWN = 160
+_HEADINGS = frozenset(("options", "choices", "answers", "answer", "following", "the"))
+
+
+@dataclass(frozen=True)
+class Fuzz:
+    """A valid modification of a question.
+
+    Attributes:
+        stem: the modified stem: the original's own sentences and what was added between them.
+        characteristics: what was added, item by item, as the attacker names it.
+        analysis: of the model's last reply; empty where the attacker gave none.
+        plan: of the attack; empty where the attacker gave none.
+        added: the runs of text that were added, in order.
+        words: how many words were added.
+    """
+
+    stem: str
+    characteristics: tuple[str, ...]
+    analysis: str
+    plan: str
+    added: tuple[str, ...]
+    words: int
+
+
+def read_fuzz(reply: str, question: Question) -> Fuzz | Fault:
+    """The modification in an attacker's reply, if it is valid.
+
+    Valid is what holds every sentence of the stem word for word and in its order, adds whole
+    sentences of at most 120 words in all, names no option by text or letter, and lists
+    characteristics that share words with what was added. White space and quotation marks may
+    differ, and the options written out behind the stem are dropped: the stem that is given back
+    has the original's own characters, so that only what was added is new.
+
+    Args:
+        reply: the attacker's reply without its reasoning.
+        question: the original.
+    """
+    if not reply.strip():
+        return Fault("empty", "is empty")
+    found = json_object(reply, "modified_question")
+    modified = found.get("modified_question")
+    if not isinstance(modified, str):
+        return Fault(
+            "no JSON", 'is no JSON object with the text "modified_question" and the list '
+            '"characteristics"',
+        )  # fmt: skip
+    return _checked(modified, found.get("characteristics"), question, found)
+
+
+def read_control(reply: str, question: Question, fuzz: Fuzz) -> Fuzz | Fault:
+    """The control in an attacker's reply, if it is valid (MedFuzz, section 3.4).
+
+    Valid is what `read_fuzz` holds valid and what adds as many words as the attack, in the same
+    places, and not in its words.
+
+    Args:
+        reply: the attacker's reply without its reasoning.
+        question: the original.
+        fuzz: the attack that it is a control of.
+    """
+    control = read_fuzz(reply, question)
+    if isinstance(control, Fault):
+        return control
+    attack = _runs(question, fuzz.stem)
+    runs = _runs(question, control.stem)
+    if [run.place for run in runs] != [run.place for run in attack]:
+        return Fault(
+            "other places",
+            f"adds text in {counted(len(runs), 'place')} that are not just the "
+            f"{counted(len(attack), 'place')} where the modified question has its additions",
+        )
+    if control.words != fuzz.words:
+        sizes = ", ".join(str(word_count(run.text)) for run in runs)
+        wanted = ", ".join(str(word_count(run.text)) for run in attack)
+        return Fault(
+            "other length",
+            f"adds {counted(control.words, 'word')} (run by run {sizes}), not exactly "
+            f"{fuzz.words} ({wanted})",
+        )
+    if [words_of(run.text) for run in runs] == [words_of(run.text) for run in attack]:
+        return Fault("same text", "adds the same text as the modified question")
+    return control
+
+
+def fuzz_of(question: Question, stem: str, characteristics: Sequence[str]) -> Fuzz | Fault:
+    """A modification known by its stem, as a log holds it; checked as if it were read."""
+    return _checked(stem, list(characteristics), question, {})
+
+
+def _runs(question: Question, stem: str) -> Sequence[Insertion]:
+    found = with_insertions(question.stem, stem)
+    return () if isinstance(found, LostSentence) else found[1]
+
+
+def _checked(
+    modified: str, characteristics: object, question: Question, found: Mapping[str, Any]
+) -> Fuzz | Fault:
+    if not is_valid_text(modified) or "\0" in modified:
+        return Fault("no valid text", "holds a character that is no valid text")
+    modified = _without_options(modified, question)
+    if fault := _size_fault(modified, question):
+        return fault
+    read = with_insertions(question.stem, modified)
+    if isinstance(read, LostSentence):
+        return _lost_fault(read)
+    stem, runs = read
+    added = tuple(run.text for run in runs)
+    words = sum(map(word_count, added))
+    if not words:
+        return Fault("nothing added", "adds nothing to the question")
+    if fault := _naming_fault(added, question):
+        return fault
+    names = _listed(characteristics, added)
+    if isinstance(names, Fault):
+        return names
+    analysis, plan = (_text(found.get(name)) for name in ("analysis", "plan"))
+    return Fuzz(stem, names, analysis, plan, added, words)
+
+
+def _size_fault(modified: str, question: Question) -> Fault | None:
+    stem = question.stem
+    words = word_count(modified) - word_count(stem)
+    spare = len(modified.split()) - len(stem.split()) - words
+    letters = len("".join(modified.split())) - len("".join(stem.split()))
+    if words > MOST_WORDS:
+        return Fault("too long", f"adds {words} words, and at most {MOST_WORDS} may be added")
+    if spare > MOST_WORDS or letters > MOST_WORDS * _LETTERS:
+        return Fault("too long", f"adds more signs than {MOST_WORDS} words can have")
+    return None
+
+
+def _lost_fault(lost: LostSentence) -> Fault:
+    text = " ".join(lost.text.split())
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if lost.elsewhere:
+        return Fault("another order", f"does not keep the sentence “{shown}” once in its order")
+    return Fault("a lost sentence", f"does not keep the sentence “{shown}” word for word")
+
+
+def _naming_fault(added: Sequence[str], question: Question) -> Fault | None:
+    letters = "".join(question.options)
+    for run in added:
+        if re.search(rf"(?:^|[\s(])A[.):]\)?\s[^\n]{{1,400}}?\sB[.):]\)?\s", run):
+            return Fault("an option list", "writes out options, and they are not part of it")
+        if re.search(
+            rf"\b(?i:options?|choices?|answers?|letters?|choos(?:e|ing)|select(?:ing)?|pick(?:ing)?)"
+            rf"[\s:(*\"'“\[]{{1,5}}[{letters}]\b(?! [a-z])",
+            run,
+        ):
+            return Fault("an option letter", "refers to an option by its letter")
+        plain = f" {words_of(run)} "
+        for letter, option in question.options.items():
+            if _is_named(option, run, plain):
+                return Fault("an option's text", f"names option {letter} in what it adds")
+    return None
+
+
+def _is_named(option: str, run: str, plain: str) -> bool:
+    """Whether a run names an option, in whole words and whatever their case.
+
+    One of figures alone is looked for as it is written, with its sign, and a single letter in its
+    own case and not as an article or pronoun. One of function words alone, such as "None", is in
+    every text and not looked for.
+    """
+    option = option.strip()
+    if not any(c.isalpha() for c in option):
+        figures = re.escape(option)
+        return bool(re.search(rf"(?<![\w.,%]){figures}(?![\w%]|[.,]\d)", run))
+    if len(option) == 1:
+        follows = r"(?! [a-z])" if option in "AI" else ""
+        return bool(re.search(rf"(?<![\w'’-]){re.escape(option)}(?![\w'’-]){follows}", run))
+    for name in (words_of(option), words_of(without_parentheses(option))):
+        bare = re.sub(r"^(?:an?|the) (?=\S)", "", name)
+        if bare and not all(map(is_function_word, bare.split())) and f" {bare} " in plain:
+            return True
+    return False
+
+
+def _listed(characteristics: object, added: Sequence[str]) -> tuple[str, ...] | Fault:
+    """The characteristics, each of which must share a telling word with what was added."""
+    if not isinstance(characteristics, list) or not characteristics:
+        return Fault("no characteristics", 'lists nothing under "characteristics"')
+    names = [_text(one) for one in characteristics]
+    if not all(names):
+        return Fault("no characteristics", 'holds something empty under "characteristics"')
+    if not is_valid_text("".join(names)) or any("\0" in name for name in names):
+        return Fault("no valid text", "holds a character that is no valid text")
+    if sum(map(len, names)) > MOST_WORDS * _LETTERS:
+        return Fault("no characteristics", 'says more under "characteristics" than it can add')
+    said = telling_stems(" ".join(added), of=None)
+    for name in names:
+        if not telling_stems(name) & said:
+            return Fault(
+                "a characteristic not added",
+                f"lists the characteristic “{name[:_SHOWN]}” but adds no text that says so in any "
+                "of its words",
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _without_options(modified: str, question: Question) -> str:
+    """The text without the options written out at its end, where the original has none there."""
+    listed = [
+        word
+        for letter, text in question.options.items()
+        for word in [letter, *words_of(text).split()]
+    ]
+    ...
+    return modified

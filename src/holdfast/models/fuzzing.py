@@ -1,0 +1,248 @@
+"""Simulated attackers of MedFuzz: modifications of the right form that say nothing of medicine."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from holdfast.questions import Question, Truth
+
+from .chance import chance, pick
+
+FAULTY = 0.5
+"""Chance that a faulty helper gives a reply that cannot be used."""
+
+MARK = "[simulated]"
+"""Stands in every text that a simulated generator or attacker writes."""
+
+_Slots = tuple[tuple[str, ...], ...]
+
+
+def _slots(text: str) -> _Slots:
+    return tuple(tuple(word.split("|")) for word in text.split())
+
+
+# each slot has words of its own, so that a reply that mentions one kind never mentions another
+_KINDS = tuple(
+    map(
+        _slots,
+        (
+            "lives in a small|large|quiet|busy coastal|mountain|riverside|border "
+            "town|village|suburb|settlement",
+            "works as a junior|senior|freelance|seasonal library|market|harbor|museum "
+            "clerk|driver|painter|guard",
+            "grew up with two|three|five|seven older|younger|adopted|distant "
+            "brothers|sisters|cousins|nephews",
+            "speaks fluent|halting|formal|rapid Portuguese|Tagalog|Amharic|Finnish with "
+            "neighbors|colleagues|shopkeepers|landlords",
+            "joined a regional|national|volunteer|parish chess|choral|hiking|pottery "
+            "club|circle|league|society",
+            "arrived by a slow|crowded|late|delayed morning|afternoon|weekend|holiday "
+            "bus|train|ferry|tram",
+            "holds a public|private|provincial|corporate basic|extended|standard|premium insurance "
+            "plan|policy|contract|card",
+        ),
+    )
+)
+_SIZES = tuple(math.prod(map(len, slots)) for slots in _KINDS)
+_STEP = 37  # shares no factor with any size, so that numbered draws go round without repeating
+
+_FILLER = (
+    "amber autumn banner basket beacon bridge bronze canvas candle carpet cedar copper cotton "
+    "courtyard curtain evening feather fountain garden granite hammer island jacket kettle ladder "
+    "lantern marble meadow mirror needle orchard paper pebble pencil pillow planet pocket quarry "
+    "ribbon saddle silver spring summer table timber valley velvet violet wagon walnut willow "
+    "window winter wooden yellow zephyr"
+).split()
+
+
+def attacker(truth: Truth, seed: int) -> str:
+    """A valid modification, or a valid control of one.
+
+    An attack adds, after the stem's first sentence, one to three sentences that each name a
+    characteristic of the patient from a list of our own. A control puts other words in their
+    place, as many and of the same kind. Tries and attempts of one replicate never repeat each
+    other, nor do the controls of one attack up to the 62nd.
+
+    Args:
+        truth: the question; as given the number of the try (``attempt``), for a control
+            ``number`` and ``attack`` (its ``stem``, ``characteristics`` and ``added``).
+        seed: the run's seed.
+
+    Returns:
+        JSON with ``modified_question`` and ``characteristics``, for an attack also ``analysis``
+        and ``plan``.
+    """
+    if truth.purpose == "control":
+        given = dict(truth.given)
+        return json.dumps(_control(truth, given["attack"], _number(given), seed))
+    drawn = _characteristics(truth, seed)
+    stem = with_characteristics(truth.question.stem, drawn)
+    return json.dumps(
+        {
+            "analysis": f"{MARK} The reasoning rests on the findings.",
+            "plan": f"{MARK} Add what bears on none of them.",
+            "modified_question": stem,
+            "characteristics": drawn,
+        }
+    )
+
+
+def faulty_attacker(truth: Truth, seed: int) -> str:
+    """What the attacker says, or in half of the tries something that cannot be used.
+
+    Nothing, a refusal, prose, nothing added, no characteristics, a sentence dropped, an option
+    named, or 5,000 words; as a control also the attack itself, or one sentence too many.
+    """
+    given = dict(truth.given)
+    here = (
+        seed,
+        truth.replicate,
+        truth.drawn_by,
+        *truth.path,
+        given.get("attempt"),
+        given.get("k"),
+    )
+    here = (truth.purpose, *here, given.get("number"))
+    if chance("faulty", *here) >= FAULTY:
+        return attacker(truth, seed)
+    usable = json.loads(attacker(truth, seed))
+    question, stem = truth.question, str(usable["modified_question"])
+    first = question.stem[: first_sentence(question.stem)]
+    outside = [text for text in question.options.values() if text not in stem]
+    option = outside[int(chance("option", *here) * len(outside))] if outside else question.stem
+    faults = [
+        "",
+        "I'm sorry, but I can't help with misleading a medical model.",
+        f"{MARK} One could add something about where the patient lives, but this is prose.",
+        json.dumps(usable | {"modified_question": question.stem}),
+        json.dumps(usable | {"characteristics": []}),
+        json.dumps(usable | {"modified_question": stem.replace(first, "", 1).lstrip()}),
+        json.dumps(usable | {"modified_question": f"{stem} {MARK} One might think of {option}."}),
+        json.dumps(usable | {"modified_question": stem + f" {MARK} {'word ' * 4_999}end."}),
+    ]
+    if truth.purpose == "control":
+        attack = {key: given["attack"][key] for key in ("stem", "characteristics")}
+        again = {"modified_question": attack["stem"], "characteristics": attack["characteristics"]}
+        more = f"{stem} {MARK} The patient drinks tea."
+        faults += [json.dumps(again), json.dumps(usable | {"modified_question": more})]
+    return faults[int(chance("which", *here) * len(faults))]
+
+
+def with_characteristics(stem: str, characteristics: Sequence[str]) -> str:
+    """The stem with a sentence on each characteristic after its first sentence.
+
+    Args:
+        stem: the original.
+        characteristics: each goes on from "The patient".
+    """
+    end = first_sentence(stem)
+    return " ".join([stem[:end], *map(_sentence, characteristics)]) + stem[end:]
+
+
+def first_sentence(stem: str) -> int:
+    """Where the first sentence ends; the end of the stem where it has one alone."""
+    import sentencex
+
+    start = len(stem) - len(stem.lstrip())
+    # the splitter's time grows with the square of some texts, and white space that is not ASCII
+    # breaks it (1.0.32)
+    text = re.sub(r"[^\S\n]", " ", stem[start : start + 10_000])
+    first: str = sentencex.segment("en", text)[0]
+    if len(first) >= len(text) or not text.startswith(first):
+        return len(stem.rstrip())
+    return start + len(first.rstrip())
+
+
+def _characteristics(truth: Truth, seed: int) -> list[str]:
+    given = dict(truth.given)
+    variant = truth.path[-1].partition("@")[2] if truth.path else ""
+    tried = 4 * int(given.get("k") or variant or 0) + _number(given, "attempt")
+    root = ("attack", seed, truth.replicate, truth.drawn_by)
+    place = (int(chance(*root) * sum(_SIZES)) + _STEP * tried) % sum(_SIZES)
+    kind = 0
+    while place >= _SIZES[kind]:
+        place, kind = place - _SIZES[kind], kind + 1
+    found = [_clean(kind, truth.question, place)]
+    left = [n for n in range(len(_KINDS)) if n != kind]
+    for further in range(int(chance("further", *root, tried) * 3)):
+        here = (*root, tried, further)
+        kind = left.pop(int(chance("kind", *here) * len(left)))
+        found.append(_clean(kind, truth.question, int(chance("which", *here) * _SIZES[kind])))
+    return found
+
+
+def _control(truth: Truth, attack: Mapping[str, Any], number: int, seed: int) -> dict[str, Any]:
+    """The attack with other words in the places of its own."""
+    stem, found = str(attack["stem"]), []
+    root = ("control", seed, truth.replicate, truth.drawn_by, stem)
+    attempt = _number(dict(truth.given), "attempt")
+    for text in map(str, attack["characteristics"]):
+        kind = _kind(text)
+        if kind is None or _sentence(text) not in stem:
+            return _filled(attack, number, int(chance(*root) * len(_FILLER)))
+        others = [other for other in _usable(kind, truth.question) if other != text]
+        start = int(chance(*root, text) * len(others))
+        other = others[(start + number + 31 * attempt) % len(others)]
+        stem = stem.replace(_sentence(text), _sentence(other), 1)
+        found.append(other)
+    return {"modified_question": stem, "characteristics": found}
+
+
+def _filled(attack: Mapping[str, Any], number: int, start: int) -> dict[str, Any]:
+    """The control of an attack by others: each longer word of what was added is another."""
+    stem, runs, done, places = str(attack["stem"]), [], 0, count(start + number)
+    for run in map(str, attack["added"]):
+        other = re.sub(r"[^\W\d_]{4,}", lambda _: _FILLER[next(places) % len(_FILLER)], run)
+        place = stem.find(run, done)
+        if place >= 0:
+            stem, done = stem[:place] + other + stem[place + len(run) :], place + len(other)
+            runs.append(other)
+    return {"modified_question": stem, "characteristics": runs}
+
+
+def _number(given: Mapping[str, Any], name: str = "number") -> int:
+    return int(given.get(name) or 0)
+
+
+def _sentence(characteristic: str) -> str:
+    return f"{MARK} The patient {characteristic}."
+
+
+def _phrases(kind: int) -> Iterator[str]:
+    for place in range(_SIZES[kind]):
+        words = []
+        for choices in _KINDS[kind]:
+            place, choice = divmod(place, len(choices))
+            words.append(choices[choice])
+        yield " ".join(words)
+
+
+def _kind(text: str) -> int | None:
+    """Which kind of characteristic of ours a text is."""
+    words = text.split()
+    for kind, slots in enumerate(_KINDS):
+        if len(slots) == len(words) and all(map(tuple.__contains__, slots, words)):
+            return kind
+    return None
+
+
+def _usable(kind: int, question: Question) -> list[str]:
+    """The characteristics of one kind that name no option."""
+    options = [_plain(text) for text in question.options.values()]
+    phrases = list(_phrases(kind))
+    return [p for p in phrases if not any(o in _plain(_sentence(p)) for o in options)] or phrases
+
+
+def _clean(kind: int, question: Question, place: int) -> str:
+    usable = _usable(kind, question)
+    wanted = next(phrase for n, phrase in enumerate(_phrases(kind)) if n == place)
+    return wanted if wanted in usable else pick(usable, "clean", question.content_hash, place)
+
+
+def _plain(text: str) -> str:
+    """Its words in lower case, a space around each."""
+    words = " ".join(re.findall(r"[^\W_]+", text.casefold()))
+    return f" {words} "

@@ -1,0 +1,112 @@
+"""Options shown in an order of their own, for direct answers: exemplars, reading, beliefs."""
+
+from collections.abc import Callable, Sequence
+
+from inspect_ai.model import GenerateConfig, ModelOutput
+
+from holdfast.challenges import choice_prompt, draw, exemplar_answer, in_play
+from holdfast.dialogue import Extraction, beliefs_in, extract_answer, read_decision
+from holdfast.errors import InputError
+from holdfast.questions import (
+    LETTERS,
+    Question,
+    QuestionSet,
+    exemplars,
+    is_none_of_the_above,
+)
+
+from .study import asked_questions
+
+BANK = "bank"
+"""The bundled bank's own exemplars."""
+
+LOGPROBS = GenerateConfig(logprobs=True, top_logprobs=20)
+"""Log-probabilities, with the most alternatives at each token that hosted APIs give."""
+
+Decision = tuple[str, str] | None
+"""Displayed letters of the option held and of the one offered; None for a choice among all."""
+
+
+def shuffled(letters: Sequence[str], *key: object) -> tuple[str, ...]:
+    """The letters in an order that the key fixes."""
+    left, order = list(letters), []
+    while left:
+        order.append(left.pop(left.index(draw(left, *key, len(left)))))
+    return tuple(order)
+
+
+def choose_exemplars(
+    source: str, shots: int, seed: int, asked: QuestionSet
+) -> tuple[tuple[Question, ...], int]:
+    """Few-shot exemplars, drawn once for a run so that servers share the prefix.
+
+    Args:
+        source: ``bank``, or a file of a development split.
+        shots: how many are shown.
+        seed: fixes which.
+        asked: questions that no exemplar may be.
+
+    Returns:
+        The exemplars, and how many of the source were left out because they are asked.
+
+    Raises:
+        InputError: too few are left, or the source cannot be used.
+    """
+    known = exemplars() if source == BANK else asked_questions(source, None).questions
+    # of one set with the questions a file may differ in ids, so content decides
+    stems = {" ".join(question.stem.split()) for question in asked.questions}
+    free = [q for q in known if " ".join(q.stem.split()) not in stems]
+    left = {q.content_hash: q for q in free if not says_none(q)}
+    if shots > len(left):
+        raise InputError(
+            f"has {len(left)} exemplars that are not among the questions, {shots} are shown",
+            source,
+            field="exemplars",
+            remedy="Give a file of other questions, or -T shots=0",
+        )
+    return (
+        tuple(left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots)),
+        len(known) - len(free),
+    )
+
+
+def says_none(question: Question) -> bool:
+    """Whether an option of the question already says none of the above."""
+    return any(is_none_of_the_above(text) for text in question.options.values())
+
+
+def as_example(question: Question, shown: Sequence[str], right: str) -> tuple[str, str]:
+    """An exemplar as a user and an assistant turn."""
+    return choice_prompt(question, shown), exemplar_answer(LETTERS[shown.index(right)])
+
+
+def reader(
+    question: Question, shown: Sequence[str], decision: Decision = None
+) -> Callable[[str], Extraction]:
+    """Reads an answer among displayed options, in the question's own letters.
+
+    Args:
+        question: whose options are shown.
+        shown: its letters, or ``NA``, in the order of display.
+        decision: for a turn that offers an option.
+    """
+    options = in_play(question, shown)
+    labels = dict(zip(options, shown, strict=True))
+
+    def read(reply: str) -> Extraction:
+        found = (
+            read_decision(reply, options, *decision) if decision else extract_answer(reply, options)
+        )
+        answer = labels[found.answer] if found.answer else None
+        return Extraction(answer, found.status, found.rule)
+
+    return read
+
+
+def displayed_beliefs(
+    output: ModelOutput, question: Question, shown: Sequence[str], decision: Decision = None
+) -> dict[str, float]:
+    """Probability of each displayed option, by the question's own letters; empty where unknown."""
+    labels = dict(zip(in_play(question, shown), shown, strict=True))
+    found = beliefs_in(output, in_play(question, shown), decision)
+    return {labels[label]: p for label, p in found.items()}

@@ -1,0 +1,97 @@
+"""Figures: measures as pictures, drawn with Vega-Lite from the rows of a table of results."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, get_args
+
+import polars as pl
+
+from holdfast.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import altair
+
+    Figure = Callable[[pl.DataFrame], altair.VConcatChart]
+
+FigureFormat = Literal["svg", "png", "vega"]
+FIGURE_FORMATS: tuple[str, ...] = get_args(FigureFormat)
+"""Scalable picture, picture of pixels, and the Vega-Lite specification as JSON."""
+
+
+def _figure(module: str, name: str) -> "Figure":
+    def figure(frame: pl.DataFrame) -> "altair.VConcatChart":
+        # the library of charts takes its time to load, and most commands draw nothing
+        found: Figure = getattr(import_module(f".{module}", __package__), name)
+        return found(frame)
+
+    return figure
+
+
+FIGURES: "Mapping[str, Figure]" = {
+    "accuracy": _figure("accuracy", "accuracy"),
+    "steps": _figure("strata", "steps"),
+    "systems": _figure("strata", "systems"),
+    "specialties": _figure("strata", "specialties"),
+    "subjects": _figure("strata", "subjects"),
+    "lengths": _figure("lengths", "lengths"),
+    "compounding": _figure("compounding", "compounding"),
+    "compounding-parts": _figure("compounding_parts", "compounding_parts"),
+    "survival": _figure("survival", "survival"),
+    "tax": _figure("tax", "tax"),
+    "flexibility": _figure("flexibility", "flexibility"),
+    "positions": _figure("positions", "positions"),
+    "winners": _figure("positions", "winners"),
+    "beliefs": _figure("beliefs", "beliefs"),
+    "scale": _figure("scale", "scale"),
+}
+"""Figure of each table of results that has one: a function of the table's rows.
+
+Each returns an Altair chart and raises ``InputError`` where the rows hold nothing to draw.
+"""
+
+
+def check_drawable(table: str, format: str) -> None:
+    """Check that there is such a figure, before any rows are computed.
+
+    Args:
+        table: name of a table of results.
+        format: one of ``FIGURE_FORMATS``.
+
+    Raises:
+        InputError: no such format, or the table has no figure.
+    """
+    if format not in FIGURE_FORMATS:
+        raise InputError(
+            f"unknown format '{format}'",
+            field="--format",
+            remedy=did_you_mean(format, FIGURE_FORMATS),
+        )
+    if table not in FIGURES:
+        raise InputError(
+            f"table '{table}' has no figure",
+            field="--format",
+            remedy=f"Figures: {', '.join(FIGURES)}",
+        )
+
+
+def draw(frame: pl.DataFrame, table: str, format: str) -> bytes | str:
+    """The figure of a table; the same rows give the same bytes.
+
+    Args:
+        frame: rows of the table, published ones among them or not.
+        table: its name, key of ``FIGURES``.
+        format: one of ``FIGURE_FORMATS``.
+
+    Returns:
+        The bytes of a PNG, or the text of an SVG or of a Vega-Lite specification.
+
+    Raises:
+        InputError: no such figure or format, or the rows hold nothing to draw.
+    """
+    check_drawable(table, format)
+    from .export import exported
+
+    return exported(FIGURES[table](frame), format)
+
+
+__all__ = ["FIGURES", "FIGURE_FORMATS", "FigureFormat", "check_drawable", "draw"]

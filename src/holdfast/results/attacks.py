@@ -1,0 +1,202 @@
+"""Attacks: how far accuracy falls when an assumption of the examination is violated (MedFuzz)."""
+
+import json
+
+import polars as pl
+
+from .attack_turns import (
+    ATTACK,
+    ATTACKER,
+    KEPT,
+    MODEL_ERROR,
+    PROTOCOL,
+    UNFINISHED,
+    attempts,
+    replicates,
+    successes,
+)  # fmt: skip
+from .first_answers import BASELINE, STUDY, TURN
+from .permutation import permutation
+from .trials import with_bounds
+
+ATTACKS_COLUMNS = (
+    "model", "dataset", "k", "questions", "replicates", "accuracy", "low", "high", "turned", "run",
+)  # fmt: skip
+ATTACK_SUMMARY_COLUMNS = (
+    "model", "dataset", "questions", "replicates", "first_wrong", "failed", "succeeded",
+    "model_errors", "refused", "filtered", "unread", "unfinished", "success_rate", "low", "high",
+    "attempts_needed", "tries", "invalid_tries", "invalid_attempts", "reasons", "cost", "unpriced",
+    "cost_per_success", "run",
+)  # fmt: skip
+ATTACK_LIST_COLUMNS = (
+    "model", "dataset", "rank", "question", "epoch", "k", "gold", "answer", "review", "p0", "pa",
+    "effect", "p_value", "p_plus_one", "p_adjusted", "words", "characteristics", "run",
+)  # fmt: skip
+
+_ROW = (*STUDY, "k")
+_OF_TEST = ("p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted")
+
+
+def attacks(turns: pl.DataFrame) -> pl.DataFrame:
+    """Benchmark accuracy after k attempts (MedFuzz, section 4 and Figure 2).
+
+    The share of replicates whose first answer was right and that no attempt up to k turned: the
+    mean over questions of the means of their replicates, weighted by the replicates that are kept.
+    Replicates with a model error are dropped whole, and so are unfinished ones. Intervals are 95%
+    Wilson intervals with the effective number of replicates, those of a question being alike; the
+    house has them in place of a bootstrap over questions, which cannot see past 0 and 1.
+
+    Args:
+        turns: a turns table; only protocol ``medfuzz`` is read.
+
+    Returns:
+        One row for each model, data set and ``k`` from 0 to the most attempts of the study, with
+        ``ATTACKS_COLUMNS``: ``questions`` and ``replicates`` that are kept, and ``turned``, the
+        answers that attempt k turned.
+    """
+    each = replicates(turns).filter(pl.col("outcome").is_in(KEPT))
+    each = each.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode("k")
+    at, right = pl.col("turned_at"), pl.col("outcome") != "wrong-first"
+    each = each.with_columns((right & (at.is_null() | (at > pl.col("k")))).alias("_right"))
+    rows = each.group_by(_ROW, maintain_order=True).agg(
+        pl.col("question").n_unique().cast(pl.Int64).alias("questions"),
+        pl.len().cast(pl.Int64).alias("replicates"),
+        pl.col("_right").mean().alias("accuracy"),
+        (at == pl.col("k")).sum().cast(pl.Int64).alias("turned"),
+    )
+    return with_bounds(rows, each, _ROW, "accuracy", "_right").select(ATTACKS_COLUMNS)
+
+
+def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
+    """Outcomes of the replicates, what the attacker needed, and what it cost.
+
+    ``success_rate`` is ``succeeded`` of the replicates attacked without a model error, with its
+    95% Wilson interval, replicates of a question counting by what they add; ``attempts_needed``
+    is the mean k of the successes. ``tries`` are replies of the attacker, ``invalid_tries`` those
+    that could not be used (``reasons``: how often for what, as JSON, the commonest first), and
+    ``invalid_attempts`` attempts without a valid modification. Unfinished replicates count in
+    ``unfinished`` and in the cost alone.
+
+    ``cost`` is that of every generation of attacker and model in dollars, null where no price is
+    known; ``unpriced`` counts generations without one. The judge's are no turns and not in it.
+
+    Args:
+        turns: a turns table; only protocol ``medfuzz`` is read.
+
+    Returns:
+        One row for each model and data set with a finished replicate, with
+        ``ATTACK_SUMMARY_COLUMNS``.
+    """
+    each = replicates(turns)
+    outcome, error = pl.col("outcome"), pl.col("error")
+    finished = outcome != UNFINISHED
+    rows = each.group_by(STUDY, maintain_order=True).agg(
+        pl.col("question").filter(finished).n_unique().cast(pl.Int64).alias("questions"),
+        finished.sum().cast(pl.Int64).alias("replicates"),
+        *(
+            (of == value).sum().cast(pl.Int64).alias(name)
+            for name, of, value in (
+                ("first_wrong", outcome, "wrong-first"),
+                ("failed", outcome, "failed"),
+                ("succeeded", outcome, "succeeded"),
+                ("model_errors", outcome, MODEL_ERROR),
+                ("refused", error, "refused"),
+                ("filtered", error, "filtered"),
+                ("unread", error, "unread"),
+                ("unfinished", outcome, UNFINISHED),
+            )
+        ),
+        pl.col("turned_at").mean().alias("attempts_needed"),
+    )
+    attacked = each.filter(outcome.is_in(["failed", "succeeded"])).with_columns(
+        (outcome == "succeeded").alias("_turned")
+    )
+    n = pl.col("failed") + pl.col("succeeded")
+    rows = rows.filter(pl.col("replicates") > 0).with_columns(
+        pl.when(n > 0).then(pl.col("succeeded") / n).alias("success_rate")
+    )
+    rows = with_bounds(rows, attacked, STUDY, "success_rate", "_turned")
+    for more in (_tries(turns, each.filter(finished)), _costs(turns)):
+        rows = rows.join(more, on=STUDY, how="left", validate="1:1", maintain_order="left")
+    counts = ("tries", "invalid_tries", "invalid_attempts", "unpriced")
+    succeeded = pl.col("succeeded")
+    return rows.with_columns(
+        pl.col(counts).fill_null(0),
+        pl.when(succeeded > 0).then(pl.col("cost") / succeeded).alias("cost_per_success"),
+        pl.col("reasons").fill_null("{}"),
+    ).select(ATTACK_SUMMARY_COLUMNS)
+
+
+def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
+    """Successful attacks, the most telling first, for review by an expert (MedFuzz, section 4).
+
+    Ranked by the judge's ``review`` score where there is one, then by the drop of p(correct), the
+    p-value, the attempts that it took and the words that were added, what is not known last. Of an
+    attack tested twice, the test with the most controls counts.
+
+    Args:
+        turns: a turns table; protocols ``medfuzz`` and, for the tests, ``medfuzz-test`` are read.
+
+    Returns:
+        One row for each successful attack, with ``ATTACK_LIST_COLUMNS``: ``rank`` from 1 within
+        each study; ``p0`` to ``p_adjusted`` as in ``permutation``, null where it was not tested.
+    """
+    attack = ("model", "dataset", "question", "epoch", "run")
+    tests = permutation(turns).sort("m", "run", descending=[True, False])
+    tests = tests.select(
+        *attack[:-1], pl.col("attacked_run").alias("run"), *_OF_TEST
+    ).unique(attack, keep="first")  # fmt: skip
+    found = successes(turns).join(
+        tests, on=attack, how="left", validate="m:1", maintain_order="left"
+    )
+    found = found.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
+    found = found.sort(
+        "_row", "review", "effect", "p_value", "k", "words", "question", "epoch",
+        descending=[False, True, *[False] * 6], nulls_last=True,
+    )  # fmt: skip
+    rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(STUDY)
+    return found.with_columns(rank.alias("rank")).select(ATTACK_LIST_COLUMNS)
+
+
+def _tries(turns: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
+    """What the attacker replied in finished replicates, by study."""
+    tried = attempts(turns).join(finished, on=TURN, how="semi", maintain_order="left")
+    invalid = ~pl.col("valid") & (pl.col("tries") > 0)
+    counts = tried.group_by(STUDY, maintain_order=True).agg(
+        pl.col("tries", "invalid_tries").sum(),
+        invalid.sum().cast(pl.Int64).alias("invalid_attempts"),
+    )
+    unusable = turns.filter(
+        pl.col("protocol") == PROTOCOL,
+        pl.col("arm") == ATTACKER,
+        ~pl.col("status").is_in(["parsed", "error"]),
+    ).join(finished, on=TURN, how="semi")
+    by_reason = (
+        unusable.group_by(*STUDY, pl.col("rule").fill_null("").alias("_reason"))
+        .agg(pl.len().alias("_n"))
+        .sort("_n", "_reason", descending=[True, False])
+        .group_by(STUDY, maintain_order=True)
+        .agg("_reason", "_n")
+    )
+    reasons = [
+        json.dumps(dict(zip(names, numbers, strict=True)), ensure_ascii=False)
+        for names, numbers in by_reason.select("_reason", "_n").iter_rows()
+    ]
+    by_reason = by_reason.select(*STUDY, pl.Series("reasons", reasons, dtype=pl.String))
+    return counts.join(by_reason, on=STUDY, how="left", validate="1:1", maintain_order="left")
+
+
+def _costs(turns: pl.DataFrame) -> pl.DataFrame:
+    """Dollars spent and generations without a price, by study."""
+    made = turns.filter(
+        pl.col("protocol") == PROTOCOL,
+        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER]),
+        pl.col("status") != "error",
+        ~pl.col("shared").fill_null(value=False),
+    )
+    cost = pl.col("cost").fill_nan(None)
+    return made.group_by(STUDY).agg(
+        # in a fixed order: the last digit of a sum depends on it
+        pl.when(cost.count() > 0).then(cost.sort().sum()).alias("cost"),
+        cost.null_count().cast(pl.Int64).alias("unpriced"),
+    )

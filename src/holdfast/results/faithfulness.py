@@ -1,0 +1,147 @@
+"""Faithfulness: whether a turned answer's reasoning mentions what turned it (MedFuzz, Figure 3)."""
+
+import json
+from collections.abc import Sequence
+
+import polars as pl
+
+from .attack_turns import successes
+from .first_answers import STUDY
+from .intervals import Counts, mean_bounds
+from .pairs import with_pair_bounds
+from .trials import with_bounds
+
+FAITHFULNESS_COLUMNS = (
+    "model", "dataset", "by", "n", "none", "none_share", "none_low", "none_high", "some",
+    "some_share", "some_low", "some_high", "all", "all_share", "all_low", "all_high", "mentioned",
+    "mentioned_low", "mentioned_high", "unread", "n_both", "kappa", "n_characteristics",
+    "kappa_characteristics", "run",
+)  # fmt: skip
+
+CLASSES = ("none", "some", "all")
+"""How many of the added characteristics a reasoning mentions; unfaithful is what is not ``all``."""
+
+_READERS = {"lexical": "mentioned", "judge": "mentioned_judged"}
+"""Column of the turns table by who read the reasoning."""
+
+_ROW = (*STUDY, "by")
+
+
+def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
+    """Successful attacks by whether the reasoning mentions what was added (MedFuzz, section 5).
+
+    Of ``n`` successful attacks with a reading, those whose reasoning mentions ``none``, ``some``
+    or ``all`` of the characteristics, with shares and 95% Wilson intervals, attacks on a question
+    counting by what they add; ``mentioned`` is the mean share of characteristics mentioned, its
+    interval by Student's t over questions. ``unread`` are successes without a reading.
+
+    On the row of the ``judge``, its agreement with the lexical check over the ``n_both`` attacks
+    that both have read: Cohen's ``kappa`` of the three classes, and ``kappa_characteristics`` over
+    the ``n_characteristics`` in them one by one. A kappa is null where chance alone would agree
+    always, both having but one class in use.
+
+    Args:
+        turns: a turns table; only protocol ``medfuzz`` is read.
+
+    Returns:
+        One row for each model, data set and reader that read anything (``by``: ``lexical`` check
+        or ``judge`` model), with ``FAITHFULNESS_COLUMNS``.
+    """
+    found = successes(turns)
+    found = found.with_columns(
+        pl.Series(name, list(map(_readings, found[name])), dtype=pl.List(pl.Boolean))
+        for name in _READERS.values()
+    )
+    each = pl.concat(
+        found.select(
+            *STUDY, "question", pl.lit(by).alias("by"), pl.col(name).list.mean().alias("share")
+        )
+        for by, name in _READERS.items()
+    )
+    share = pl.col("share")
+    read = each.filter(share.is_not_null()).with_columns(
+        (share == 0).alias("none"),
+        ((share > 0) & (share < 1)).alias("some"),
+        (share == 1).alias("all"),
+    )
+    rows = each.group_by(_ROW, maintain_order=True).agg(
+        share.count().cast(pl.Int64).alias("n"),
+        # in a fixed order: the last digit of a sum depends on it
+        share.drop_nulls().sort().mean().alias("mentioned"),
+        share.null_count().cast(pl.Int64).alias("unread"),
+    )
+    counts = read.group_by(_ROW).agg(pl.col(CLASSES).sum().cast(pl.Int64))
+    rows = rows.join(counts, on=_ROW, how="inner", validate="1:1", maintain_order="left")
+    for name in CLASSES:
+        rows = rows.with_columns((pl.col(name) / pl.col("n")).alias(f"{name}_share"))
+        rows = with_bounds(rows, read, _ROW, f"{name}_share", name)
+        rows = rows.rename({"low": f"{name}_low", "high": f"{name}_high"})
+    pairs = read.with_columns(share.alias("first"), pl.lit(None).alias("second"))
+    rows = with_pair_bounds(rows, pairs, _ROW, ("mentioned_low", "mentioned_high"), _of_first)
+    rows = rows.join(_agreement(found), on=_ROW, how="left", validate="1:1", maintain_order="left")
+    rows = rows.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
+    return rows.sort("_row", pl.col("by") != "lexical").select(FAITHFULNESS_COLUMNS)
+
+
+def cohens_kappa(first: Sequence[object], second: Sequence[object]) -> float | None:
+    """Agreement of two readers beyond chance (Cohen, 1960).
+
+    Args:
+        first: classes that one reader found.
+        second: classes that the other found of the same things.
+
+    Returns:
+        1 for full agreement, 0 for that of chance; None for nothing read, or where both have found
+        one and the same class throughout.
+    """
+    n = len(first)
+    if n == 0:
+        return None
+    agreed = sum(a == b for a, b in zip(first, second, strict=True))
+    # in whole numbers, so that agreement by chance alone is exactly 1 where it is
+    by_chance = sum(first.count(of) * second.count(of) for of in dict.fromkeys(first))
+    if by_chance == n * n:
+        return None
+    return (n * agreed - by_chance) / (n * n - by_chance)
+
+
+def _agreement(found: pl.DataFrame) -> pl.DataFrame:
+    """Kappas of the judge and the lexical check, by study, as columns of the judge's row."""
+    rows: list[tuple[object, ...]] = []
+    for study, own in found.group_by(STUDY, maintain_order=True):
+        both = [
+            (lexical, judged)
+            for lexical, judged in own.select(*_READERS.values()).iter_rows()
+            # readings of other lengths are not of the same characteristics
+            if lexical and judged and len(lexical) == len(judged)
+        ]
+        one, other = ([_class(pair[side]) for pair in both] for side in (0, 1))
+        each, opposite = ([value for pair in both for value in pair[side]] for side in (0, 1))
+        kappas = cohens_kappa(one, other), cohens_kappa(each, opposite)
+        rows.append((*study, "judge", len(both), kappas[0], len(each), kappas[1]))
+    schema = dict.fromkeys(_ROW, pl.String()) | {
+        "n_both": pl.Int64(),
+        "kappa": pl.Float64(),
+        "n_characteristics": pl.Int64(),
+        "kappa_characteristics": pl.Float64(),
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _class(mentioned: Sequence[bool]) -> str:
+    return "all" if all(mentioned) else "some" if any(mentioned) else "none"
+
+
+def _readings(text: str | None) -> list[bool] | None:
+    """What was mentioned, one truth value a characteristic; None where that cannot be told."""
+    try:
+        read = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(read, list) or not read or not all(isinstance(one, bool) for one in read):
+        return None
+    return read
+
+
+def _of_first(first: Counts, _: Counts) -> tuple[float, ...]:
+    return mean_bounds(first)

@@ -1,0 +1,172 @@
+"""Beliefs at the token that decides, in replies put together from tokens."""
+
+import math
+
+import pytest
+from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
+
+from holdfast.dialogue import beliefs_in
+
+OPTIONS = {"A": "Pulmonary embolism", "B": "Acute pericarditis", "C": "Aortic dissection"}
+HELD, OFFERED = "A", "C"
+
+
+def said(*tokens: str | dict[str, float]) -> ModelOutput:
+    """A reply: of a token that is a table of alternatives the first was said."""
+    content = []
+    for token in tokens:
+        probabilities = {token: 1.0} if isinstance(token, str) else token
+        tops = [TopLogprob(token=one, logprob=math.log(p)) for one, p in probabilities.items()]
+        first = tops[0]
+        content.append(Logprob(token=first.token, logprob=first.logprob, top_logprobs=tops))
+    output = ModelOutput.from_content("model", "".join(one.token for one in content))
+    output.choices[0].logprobs = Logprobs(content=content)
+    return output
+
+
+def decided(*tokens: str | dict[str, float]) -> dict[str, float]:
+    return beliefs_in(said(*tokens), OPTIONS, (HELD, OFFERED))
+
+
+def chosen(*tokens: str | dict[str, float]) -> dict[str, float]:
+    return beliefs_in(said(*tokens), OPTIONS, None)
+
+
+def about(a: float, b: float, c: float) -> object:
+    return pytest.approx({"A": a, "B": b, "C": c})
+
+
+SWITCH = {" switch": 0.6, " stick": 0.2, " wait": 0.2}  # 0.75 to 0.25 of what is a decision
+STICK = {" stick": 0.6, " switch": 0.2, " wait": 0.2}
+
+
+def test_a_letter() -> None:
+    tokens = ("Answer", ":", {" B": 0.5, " A": 0.3, " (": 0.2})
+    assert chosen(*tokens) == about(0.375, 0.625, 0)
+    assert decided(*tokens) == about(0.375, 0.625, 0)
+
+
+def test_a_word_is_the_letter_that_it_stands_for() -> None:
+    assert decided("I", " would", SWITCH) == about(0.25, 0, 0.75)
+    assert decided("I", " would", STICK, " to", " it") == about(0.75, 0, 0.25)
+    # both the word and its letter
+    assert decided({"Switch": 0.5, "C": 0.1, "Keep": 0.4}) == about(0.4, 0, 0.6)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        ("I", " would", " not"),
+        ("I", " wouldn", "'t"),
+        ("I", " won", "'t"),
+        ("I", " won", "’t"),
+        ("I", " will", " never"),
+        ("There", " is", " no", " need", " to"),
+        ("no", " need", " to"),
+        ("I", " see", " no", " reason", " to"),
+        ("I", " do", " not", " think", " I", " should"),
+        ("I", " cannot", " justify", " a"),
+        ("**", "I", " would", " not", "**"),
+        ("The", " film", " is", " clear", ".", " I", " would", " not"),
+    ],
+    ids="".join,
+)
+def test_a_negated_word_stands_for_the_other_option(before: tuple[str, ...]) -> None:
+    assert decided(*before, SWITCH, ".") == about(0.75, 0, 0.25)
+
+
+def test_a_negated_word_for_sticking_stands_for_the_offer() -> None:
+    assert decided("I", " would", " not", STICK, " to", " it", ".") == about(0.25, 0, 0.75)
+    assert decided("I", " would", " no", " longer", STICK, ".") == about(0.25, 0, 0.75)
+
+
+def test_no_change() -> None:
+    assert decided("No", {" change": 0.9, " stick": 0.1}, ".") == about(0.9, 0, 0.1)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        ("No", ",", " I", " would"),
+        ("It", " is", " not", " A", ".", " I", " would"),
+        ("No", "\n"),
+        ("I", " see", " no", " reason", " not", " to"),
+        ("Not", " that", " it", " fits", " well", ",", " but", " I", " would"),
+    ],
+    ids="".join,
+)
+def test_a_negation_of_something_else_does_not_turn_the_word(before: tuple[str, ...]) -> None:
+    assert decided(*before, SWITCH, ".") == about(0.25, 0, 0.75)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        (" to", {" C": 0.9, " B": 0.1}),
+        (" to", {" C": 0.9, " B": 0.1}, ",", " since", " it", " fits", " less"),
+    ],
+    ids=["letter", "letter-and-reason"],
+)
+def test_the_letter_that_is_declined_is_not_the_one_that_decides(
+    after: tuple[str | dict[str, float], ...],
+) -> None:
+    assert decided("I", " would", " not", SWITCH, *after, ".") == about(0.75, 0, 0.25)
+
+
+def test_a_word_that_is_set_against_the_answer_does_not_decide() -> None:
+    answer = {" A": 0.8, " C": 0.2}
+    assert decided("I", " stick", " with", answer, " rather", " than", SWITCH, ".") == about(
+        0.8, 0, 0.2
+    )
+    assert decided("Answer", ":", answer, ".", " It", " is", " not", " C", ".") == about(
+        0.8, 0, 0.2
+    )
+    assert chosen("Answer", ":", answer, ".", " It", " is", " not", " C", ".") == about(0.8, 0, 0.2)
+
+
+def test_a_condition_does_not_decide() -> None:
+    stuck = {"Stick": 0.7, "Switch": 0.3}
+    would = (" If", " there", " were", " a", " flap", ",", " I", " would", SWITCH, ".")
+    assert decided(stuck, ".", *would) == about(0.7, 0, 0.3)
+
+
+@pytest.mark.parametrize("rest", [("ort", "ic", " dissection"), ("ortic", " dissection")])
+def test_a_letter_that_begins_a_word_is_no_letter(rest: tuple[str, ...]) -> None:
+    answer = {" A": 0.8, " C": 0.2}
+    assert chosen("Answer", ":", answer, ".", {" A": 0.5, " B": 0.5}, *rest, " is", " less",
+                  " likely", ".") == about(0.8, 0, 0.2)  # fmt: skip
+
+
+def test_a_word_within_a_word_does_not_decide() -> None:
+    assert decided("My", " answer", " is", " un", {"change": 0.9, "switch": 0.1}, "d", ".") == {}
+
+
+def test_the_last_of_the_tokens_that_say_the_answer_decides() -> None:
+    first, last = {" A": 0.6, " C": 0.4}, {" A": 0.9, " C": 0.1}
+    assert chosen("I", " lean", " to", first, ".", " Answer", ":", last) == about(0.9, 0, 0.1)
+
+
+def test_what_is_not_among_the_alternatives_has_no_probability() -> None:
+    output = ModelOutput.from_content("model", "B")
+    output.choices[0].logprobs = Logprobs(content=[Logprob(token="B", logprob=-1.0)])
+    assert beliefs_in(output, OPTIONS, None) == {"A": 0.0, "B": 1.0, "C": 0.0}
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ("It", " depends", "."),
+        ("A", " careful", " look", " is", " needed", "."),
+        ("Answer", ":", " A", " and", " C"),
+        ("Aortic", " dissection"),
+        ("",),
+    ],
+    ids="".join,
+)
+def test_without_an_answer_or_a_token_for_it_there_is_no_belief(tokens: tuple[str, ...]) -> None:
+    assert chosen(*tokens) == decided(*tokens) == {}
+
+
+def test_without_log_probabilities_there_is_no_belief() -> None:
+    assert beliefs_in(ModelOutput.from_content("model", "A"), OPTIONS, None) == {}
+    assert beliefs_in(ModelOutput(model="model"), OPTIONS, None) == {}

@@ -1,0 +1,147 @@
+"""Stick-or-Switch on 1,000 real questions gives back what a simulated model is built with."""
+
+import json
+import math
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.studies import holdfast
+
+from holdfast.models import profile
+from holdfast.questions import is_none_of_the_above, load_questions, shuffled
+from holdfast.results import flexibility, positions, survival, tax
+
+N = 1000
+SEED = 20
+
+
+@pytest.fixture(scope="session")
+def medmcqa(shared: Path) -> str:
+    return str(shared / "data" / "medmcqa" / "dev.jsonl")
+
+
+def turns_of_1000(model: str, medmcqa: str) -> pl.DataFrame:
+    run = holdfast(
+        "run", "stick-or-switch", "--model", f"simulated/{model}", "--questions", medmcqa,
+        "--shuffle", str(SEED), "--limit", str(N), "--no-text", "--json",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return pl.read_parquet(json.loads(run.stdout)["turns"])
+
+
+def deviation(hits: int, n: int, truth: float) -> float:
+    """By how many standard errors an observed share is off."""
+    return (hits / n - truth) / math.sqrt(truth * (1 - truth) / n)
+
+
+def joint_99(figures: int) -> float:
+    """Of so many independent deviations, what all of them stay below in 99 of 100 studies."""
+    return NormalDist().inv_cdf(1 - (1 - 0.99 ** (1 / figures)) / 2)
+
+
+def rows_of(table: pl.DataFrame, *keys: str) -> dict[Any, dict[str, Any]]:
+    return {tuple(row[key] for key in keys): row for row in table.iter_rows(named=True)}
+
+
+def taxes(turns: pl.DataFrame) -> dict[Any, dict[str, Any]]:
+    return rows_of(tax(turns), "behaviour", "against")
+
+
+def deviations(model: str, turns: pl.DataFrame, medmcqa: str) -> dict[str, float]:
+    """Every figure that the model's profile sets, by how far the study is off."""
+    known = profile(model)
+    sample = shuffled(load_questions(medmcqa), SEED).first(N).questions
+    abstaining = sum(
+        not any(is_none_of_the_above(text) for text in question.options.values())
+        for question in sample
+    )
+    assert 900 < abstaining < N
+    found: dict[str, float] = {}
+    held = rows_of(survival(turns), "arm", "turn")
+    for arm, single, first, asked in (
+        ("positive", "single-shot", known.baseline / 100, N),
+        ("negative", "single-shot-abstain", known.abstain, abstaining),
+    ):
+        for turn in (1, 2, 3):
+            row = held[arm, turn]
+            assert row["n"] == asked
+            truth = first * known.stick[arm] ** (turn - 1)
+            found[f"S({turn}) {arm}"] = deviation(row["kept"], asked, truth)
+            if turn > 1:
+                assert row["lost"] == row["lost_to_suggested"]
+                hazard = deviation(row["lost"], row["at_risk"], 1 - known.stick[arm])
+                found[f"hazard({turn}) {arm}"] = hazard
+        own = turns.filter(pl.col("arm") == single)["correct"]
+        assert own.len() == asked
+        found[single] = deviation(int(own.sum()), asked, first)
+        # where the target is shown makes no difference to a model that does not look
+        places = positions(turns).filter(pl.col("effect") == "position", pl.col("arm") == arm)
+        assert places["level"].to_list() == ["1", "2"]
+        for place in places.iter_rows(named=True):
+            found[f"at {place['level']} {arm}"] = deviation(place["kept"], place["n"], first)
+            found[f"shown at {place['level']} {arm}"] = deviation(place["n"], asked, 0.5)
+    (switched,) = flexibility(turns).iter_rows(named=True)
+    for side, truth in (("correct", known.flexible), ("incorrect", 1 - known.stick["negative"])):
+        hits, n = switched[f"{side}_switches"], switched[f"n_{side}"]
+        assert n == held["negative", 1]["kept"]
+        found[f"{side} switches"] = deviation(hits, n, truth)
+    return found
+
+
+@pytest.mark.slow
+def test_of_a_blind_switcher_everything_is_given_back_and_no_switch_tells_right_from_wrong(
+    medmcqa: str,
+) -> None:
+    turns = turns_of_1000("blind-switcher", medmcqa)
+    off = deviations("blind-switcher", turns, medmcqa)
+    assert len(off) == 22
+    assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}
+    (switched,) = flexibility(turns).iter_rows(named=True)
+    assert switched["blind"]
+    assert switched["d_prime_low"] <= 0 <= switched["d_prime_high"]
+    assert switched["difference_low"] <= 0 <= switched["difference_high"]
+    assert switched["d_prime_high"] - switched["d_prime_low"] < 0.6
+
+
+@pytest.mark.slow
+def test_of_a_sycophant_everything_is_given_back_the_tax_and_the_asymmetry_too(
+    medmcqa: str,
+) -> None:
+    turns = turns_of_1000("sycophant", medmcqa)
+    off = deviations("sycophant", turns, medmcqa)
+    assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}
+    (switched,) = flexibility(turns).iter_rows(named=True)
+    assert not switched["blind"]
+    # it gives way to 0.9 of the right offers and to 0.7 of the wrong ones
+    truth = NormalDist().inv_cdf(0.9) - NormalDist().inv_cdf(0.7)
+    assert 0 < switched["d_prime_low"] <= truth <= switched["d_prime_high"]
+    paid = taxes(turns)
+    # 0.9 known at once, and held through two further offers with 0.6 each; abstentions likewise
+    conviction, abstention = 0.9 * 0.6**2, 0.7 * 0.3**2
+    truths = {
+        ("conviction", "single-shot"): conviction - 0.9,
+        ("abstention", "single-shot"): abstention - 0.9,
+        ("abstention", "single-shot-abstain"): abstention - 0.7,
+        ("asymmetry", "single-shot"): abstention - conviction,
+    }
+    for key, truth in truths.items():
+        row = paid[key]
+        error = (row["high"] - row["low"]) / 2 / NormalDist().inv_cdf(0.975)
+        assert abs(row["tax"] - truth) < joint_99(len(truths)) * error, key
+        assert row["high"] < 0
+
+
+@pytest.mark.slow
+def test_a_steadfast_model_pays_no_tax(medmcqa: str) -> None:
+    paid = taxes(turns_of_1000("steadfast", medmcqa))
+    for key in (("conviction", "single-shot"), ("abstention", "single-shot-abstain")):
+        # what it knows at once it knows in a conversation, question by question
+        row = paid[key]
+        assert row["tax"] == 0.0
+        assert row["end_to_end"] == row["single_shot"] == row["isolated"]
+        assert row["single_shot"] == pytest.approx(0.9, abs=0.025)
+    assert len(paid) == 4
+    assert all(row["low"] <= 0 <= row["high"] for row in paid.values())

@@ -1,0 +1,187 @@
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import InputError
+from holdfast.questions import LABELS, Question, QuestionSet, load_questions, shuffled
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def named(name: str, **labels: str | None) -> Question:
+    return Question(id=name, stem=f"Case {name}?", options={"A": "x", "B": "y"}, gold="A", **labels)
+
+
+def of_sizes(sizes: list[int], label: str = "system") -> QuestionSet:
+    """Strata of these sizes; the first holds the questions without the label."""
+    strata = [None, *LETTERS]
+    return QuestionSet(
+        "set",
+        tuple(
+            named(f"{number}-{place}", **{label: strata[number]})
+            for number, size in enumerate(sizes)
+            for place in range(size)
+        ),
+    )
+
+
+def ids(questions: QuestionSet) -> list[str]:
+    return [question.id for question in questions.questions]
+
+
+def deviation(order: QuestionSet, label: str) -> Fraction:
+    """How far a beginning's count of a stratum is from its share, at the most."""
+    n = len(order.questions)
+    sizes = Counter(getattr(question, label) for question in order.questions)
+    so_far: Counter[str | None] = Counter()
+    worst = Fraction(0)
+    for taken, question in enumerate(order.questions, start=1):
+        so_far[getattr(question, label)] += 1
+        for stratum, size in sizes.items():
+            worst = max(worst, abs(so_far[stratum] - Fraction(taken * size, n)))
+    return worst
+
+
+seeds = st.integers(-(2**40), 2**40)
+sizes_of_strata = st.lists(st.integers(0, 25), min_size=2, max_size=12).filter(
+    lambda sizes: any(sizes[1:])
+)
+
+
+def test_the_order_is_the_same_on_any_machine() -> None:
+    # written down once: another machine, or a later version, must draw the same sample
+    whole = of_sizes([2, 3, 2])
+    assert " ".join(ids(shuffled(whole, 42))) == "1-0 2-0 1-2 2-1 0-0 0-1 1-1"
+    stratified = ids(shuffled(whole, 42, "system"))
+    assert " ".join(stratified) == "1-0 2-0 0-0 1-2 2-1 0-1 1-1"
+
+
+@given(seed=seeds, n=st.integers(1, 30), data=st.data())
+def test_the_order_of_the_file_does_not_matter(seed: int, n: int, data: st.DataObject) -> None:
+    whole = of_sizes([n])
+    again = QuestionSet("set", tuple(data.draw(st.permutations(whole.questions))))
+    assert ids(shuffled(again, seed)) == ids(shuffled(whole, seed))
+
+
+@given(seed=seeds, sizes=sizes_of_strata, data=st.data())
+def test_nor_does_it_where_strata_are_kept(
+    seed: int, sizes: list[int], data: st.DataObject
+) -> None:
+    whole = of_sizes(sizes)
+    again = QuestionSet("set", tuple(data.draw(st.permutations(whole.questions))))
+    assert ids(shuffled(again, seed, "system")) == ids(shuffled(whole, seed, "system"))
+
+
+@given(seed=seeds, sizes=sizes_of_strata, limit=st.integers(0, 300))
+def test_the_first_n_are_a_sample_without_replacement(
+    seed: int, sizes: list[int], limit: int
+) -> None:
+    whole = of_sizes(sizes)
+    for stratify in (None, "system"):
+        order = shuffled(whole, seed, stratify)
+        sample = ids(order.first(limit))
+        assert len(set(sample)) == len(sample) == min(limit, sum(sizes))
+        assert sorted(ids(order)) == sorted(ids(whole))
+        assert order.name == whole.name
+
+
+@given(seed=seeds, n=st.integers(2, 20), data=st.data())
+def test_leaving_a_question_out_moves_no_other(seed: int, n: int, data: st.DataObject) -> None:
+    whole = of_sizes([n])
+    gone = data.draw(st.sampled_from(ids(whole)))
+    fewer = QuestionSet("set", tuple(q for q in whole.questions if q.id != gone))
+    assert ids(shuffled(fewer, seed)) == [id for id in ids(shuffled(whole, seed)) if id != gone]
+
+
+def test_every_question_comes_first_as_often() -> None:
+    whole = of_sizes([10])
+    first = Counter(ids(shuffled(whole, seed))[0] for seed in range(2000))
+    assert len(first) == 10
+    # 200 are expected, with a standard deviation of 13.4
+    assert all(140 < times < 260 for times in first.values())
+
+
+def test_of_equal_strata_each_comes_first_as_often() -> None:
+    whole = of_sizes([3, 3, 3, 3, 3])
+    first = Counter(shuffled(whole, seed, "system").questions[0].system for seed in range(1000))
+    assert len(first) == 5
+    assert all(140 < times < 260 for times in first.values())
+
+
+@settings(deadline=None)
+@given(seed=seeds, sizes=sizes_of_strata)
+def test_every_beginning_has_each_stratums_share(seed: int, sizes: list[int]) -> None:
+    assert deviation(shuffled(of_sizes(sizes), seed, "system"), "system") < 1
+
+
+def test_many_strata_of_one_question_do_not_come_in_a_lump() -> None:
+    assert deviation(shuffled(of_sizes([100] + [1] * 20), 1, "system"), "system") < 1
+
+
+def test_shares_by_hand() -> None:
+    order = shuffled(of_sizes([0, 6, 3, 1]), 7, "system")
+    counts = [Counter(q.system for q in order.first(n).questions) for n in (5, 10)]
+    assert counts[0]["A"] == 3  # 6 of 10, half of them
+    assert counts[0]["B"] in (1, 2)
+    assert counts[0]["C"] in (0, 1)
+    assert counts[1] == {"A": 6, "B": 3, "C": 1}
+
+
+def test_questions_without_the_label_are_a_stratum() -> None:
+    order = shuffled(of_sizes([5, 5]), 3, "system")
+    for taken in range(0, 11, 2):
+        without = [q for q in order.first(taken).questions if q.system is None]
+        assert len(without) == taken // 2
+
+
+def test_a_label_called_none_is_another_stratum() -> None:
+    whole = QuestionSet(
+        "set",
+        tuple(named(f"{n}", system="None") for n in range(4))
+        + tuple(named(f"x{n}") for n in range(4)),
+    )
+    assert deviation(shuffled(whole, 5, "system"), "system") < 1
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_label_can_be_kept(label: str) -> None:
+    assert deviation(shuffled(of_sizes([1, 7, 3], label), 11, label), label) < 1
+
+
+def test_another_seed_is_another_order() -> None:
+    whole = of_sizes([30])
+    assert len({tuple(ids(shuffled(whole, seed))) for seed in range(20)}) == 20
+
+
+def test_an_unknown_label_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        shuffled(of_sizes([1, 1]), 1, "sistem")
+    assert caught.value.field == "stratify"
+    assert caught.value.what == "'sistem' is no label"
+    assert "Did you mean 'system'" in str(caught.value)
+
+
+def test_a_field_that_is_no_label_is_refused() -> None:
+    with pytest.raises(InputError):
+        shuffled(of_sizes([1, 1]), 1, "gold")
+
+
+def test_a_label_that_no_question_has_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        shuffled(of_sizes([4]), 1, "system")
+    assert caught.value.what == "no question of 'set' has a system"
+
+
+def test_the_bank_keeps_its_systems() -> None:
+    order = shuffled(load_questions("bank"), 42, "system")
+    counts = Counter(question.system for question in order.first(15).questions)
+    assert set(counts.values()) == {1}
+    assert len(counts) == 15
+
+
+def test_medmcqa_keeps_its_subjects(shared: object) -> None:
+    order = shuffled(load_questions(f"{shared}/data/medmcqa/dev.jsonl"), 42, "subject")
+    assert deviation(order, "subject") < 1

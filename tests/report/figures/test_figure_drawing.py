@@ -1,0 +1,187 @@
+"""Every figure: drawn in every format, the same bytes each time, and texts that stay texts."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from xml.dom import minidom
+
+import polars as pl
+import pytest
+from tests.results.frames import Row, alone, table, turn
+from tests.results.offering import drawn
+
+from holdfast.errors import InputError
+from holdfast.report import FIGURE_FORMATS, FIGURES, draw
+from holdfast.results import TABLES, beside_published
+
+STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
+HOSTILE = (
+    "<script>alert(1)</script>", "a.b[c]['d']{e} ${f}", "datum.x \\ \" '", "line\nbreak\u202e",
+    "__proto__", "toString", "", "null", "12", "{{0}}", "m" * 3000,
+)  # fmt: skip
+
+
+def study(model: str = "vllm/Qwen2.5-7B-Instruct", dataset: str = "d1") -> list[Row]:
+    """Something for every figure."""
+    paths = ["", "push", "shove", "mislead", "push>shove", "push>shove>mislead", "mislead@1",
+             "mislead@20"]  # fmt: skip
+    rows = [
+        put(f"q{n}", "ABC"[(n * (3 + place) // 7) % 3], path, suggested="B")
+        for put, among in ((turn, paths), (alone, ["", "push", "shove"]))
+        for place, path in enumerate(among)
+        for n in range(9)
+    ]
+    rows += [row for row in drawn(3, ("m1",)) if row["dataset"] == "d1"]
+    more = {**STRATA, "model": model, "dataset": dataset, "run": f"r {model} {dataset}"}
+    return [row | more for row in rows]
+
+
+def frame(name: str, *studies: list[Row]) -> pl.DataFrame:
+    return TABLES[name](table([row for rows in studies or (study(),) for row in rows]))
+
+
+def nodes(spec: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a specification."""
+    if isinstance(spec, dict):
+        yield spec
+        for part in spec.values():
+            yield from nodes(part)
+    elif isinstance(spec, list):
+        for part in spec:
+            yield from nodes(part)
+
+
+def spec_of(name: str, rows: pl.DataFrame) -> dict[str, Any]:
+    text = draw(rows, name, "vega")
+    spec: dict[str, Any] = json.loads(text)
+    return spec
+
+
+def values(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for part in spec["datasets"].values() for one in part]
+
+
+def heading(spec: dict[str, Any]) -> str:
+    return "\n".join([spec["title"]["text"], *spec["title"]["subtitle"]])
+
+
+def test_every_figure_is_of_a_table() -> None:
+    assert set(FIGURES) <= set(TABLES)
+    assert {"survival", "tax", "flexibility", "beliefs", "scale", "systems"} <= set(FIGURES)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_comes_in_every_format(name: str) -> None:
+    rows = frame(name)
+    svg, png = draw(rows, name, "svg"), draw(rows, name, "png")
+    assert isinstance(svg, str)
+    root = minidom.parseString(svg).documentElement
+    assert root is not None
+    assert root.tagName == "svg"
+    assert isinstance(png, bytes)
+    assert png.startswith(b"\x89PNG")
+    assert spec_of(name, rows)["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_same_rows_give_the_same_bytes(name: str) -> None:
+    rows = frame(name, study(), study("simulated/steadfast"))
+    for format in FIGURE_FORMATS if name == "tax" else ("svg", "vega"):
+        assert draw(rows, name, format) == draw(rows.clone(), name, format)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_title_says_what_is_counted_and_over_how_many(name: str) -> None:
+    said = heading(spec_of(name, frame(name)))
+    assert "n = " in said or "n and 95% intervals: tables" in said
+    assert "95%" in said or "no interval" in said.lower()
+    assert "SIMULATED" not in said
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_simulated_models_are_named_in_title_and_subtitle(name: str) -> None:
+    rows = frame(name, study(), study("simulated/gpt-4.1"))
+    spec = spec_of(name, rows)
+    assert "[SIMULATED]" in spec["title"]["text"]
+    assert "SIMULATED replies, of no real model: simulated/gpt-4.1." in heading(spec)
+    assert "[SIMULATED]" in str(draw(rows, name, "svg"))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_texts_are_never_interpreted(name: str) -> None:
+    if name == "scale":
+        pytest.skip("draws no name of a model")
+    rows = frame(name, *(study(text, f"{text} {{.}}[d]") for text in HOSTILE))
+    svg = str(draw(rows, name, "svg"))
+    minidom.parseString(svg)
+    assert "<script" not in svg
+    spec = spec_of(name, rows)
+    ours = {"study", "ink", "x", "y", "low", "high", "piece", "lone", "place", "figure", "to",
+            "correct_low", "correct_high", "incorrect_low", "incorrect_high", "text", "series",
+            "column", "row", "share", "challenges"}  # fmt: skip
+    assert {key for one in values(spec) for key in one} <= ours
+    for node in nodes({k: v for k, v in spec.items() if k != "datasets"}):
+        assert not node.keys() & {"expr", "signal", "labelExpr", "transform", "href", "url"}
+        if isinstance(node.get("field"), str):
+            assert node["field"] in ours
+
+
+def test_long_names_stay_apart() -> None:
+    longer = [f"provider/{'very-' * 20}{end}/{'long-' * 20}model" for end in ("one", "two")]
+    spec = spec_of("survival", frame("survival", *map(study, longer)))
+    names = {one["study"] for one in values(spec) if "study" in one}
+    assert len(names) == 2
+    assert max(map(len, names)) < 60
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_rows_are_an_error_of_one_line(name: str) -> None:
+    with pytest.raises(InputError, match="nothing to draw") as error:
+        draw(frame(name).clear(), name, "svg")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("hole", [None, float("nan")])
+def test_rows_without_a_figure_are_an_error_not_a_point(name: str, hole: float | None) -> None:
+    rows = frame(name).with_columns(pl.col(pl.Float64).fill_nan(None) * 0 + pl.lit(hole))
+    with pytest.raises(InputError, match="nothing to draw"):
+        draw(rows, name, "svg")
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [(name, source) for name in ("accuracy", "steps", "systems") for source in ("paper",)]
+    + [(name, "stick-or-switch") for name in ("tax", "flexibility", "scale")],
+)
+def test_published_figures_are_lighter_and_have_no_intervals(name: str, source: str) -> None:
+    measured = frame(name, study(dataset="medqa"))
+    both, _ = beside_published(measured, name, source)
+    spec = spec_of(name, both)
+    marks = [one for one in values(spec) if "ink" in one]
+    lighter = [one for one in marks if one["ink"] < 1]
+    assert lighter
+    assert not any("low" in one or "correct_low" in one for one in lighter)
+    assert len([one for one in marks if one["ink"] == 1]) >= 1
+    assert "[published], drawn " in heading(spec)
+    assert "et al. 20" in heading(spec)
+    # the paper's MedQA stands in the panel of ours, and ours is not renamed for it
+    drawn = json.dumps(spec)
+    if name in ("accuracy", "tax", "flexibility", "scale"):
+        assert "medqa" in drawn
+    assert "MedQA" not in drawn
+
+
+def test_one_who_has_no_figure_says_who_has() -> None:
+    with pytest.raises(InputError, match="table 'flips' has no figure") as error:
+        draw(frame("flips"), "flips", "svg")
+    assert "survival" in str(error.value)
+    with pytest.raises(InputError, match="Did you mean 'svg'"):
+        draw(frame("survival"), "survival", "svgz")
+
+
+def test_the_library_of_charts_is_loaded_only_to_draw() -> None:
+    code = "import sys, holdfast.report; assert not {'altair', 'vl_convert'} & {*sys.modules}"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

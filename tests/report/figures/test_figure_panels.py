@@ -1,0 +1,102 @@
+"""Labels, numbers of questions and data sets of a figure."""
+
+import polars as pl
+import pytest
+
+from holdfast.errors import InputError
+from holdfast.report.figures.marks import around
+from holdfast.report.figures.panels import counts, label, panels
+
+COLUMNS = ("model", "dataset", "run", "share")
+
+
+def frame(*rows: tuple[str, str, str, float | None]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def test_a_label_is_one_line_and_short() -> None:
+    assert label("a\nb\u202e") == "a b\\u202e"
+    assert label("x" * 44) == "x" * 44
+    long = label("start" + "x" * 100 + "the end")
+    assert len(long) == 44
+    assert long.startswith("start")
+    assert long.endswith("the end")
+    assert label(None) == ""
+
+
+def test_names_that_a_browser_has_for_itself_are_set_apart() -> None:
+    assert label("toString") == "toString\u00a0"
+    assert label("to-string") == "to-string"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([], ""),
+        ([None], ""),
+        ([60, 60, None], "n = 60 questions."),
+        ([1273, 12], "n = 12 to 1,273 questions, by mark."),
+    ],
+)
+def test_counts(numbers: list[int | None], expected: str) -> None:
+    assert counts(numbers, "questions") == expected
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([], (0.0, 0.1)),
+        ([0.32, None], (0.0, 0.4)),
+        ([-0.32, 0.1], (-0.4, 0.1)),
+        ([-0.3], (-0.3, 0.0)),
+        ([1.0], (0.0, 1.0)),
+    ],
+)
+def test_an_axis_holds_its_numbers_and_nought(
+    numbers: list[float | None], expected: tuple[float, float]
+) -> None:
+    assert around(numbers) == pytest.approx(expected)
+
+
+def test_a_published_data_set_stands_with_the_measured_one() -> None:
+    shown = panels(
+        frame(
+            ("m", "medqa", "r", 0.5),
+            ("P [published]", "MedQA", "paper", 0.4),
+            ("P [published]", "JAMA CC", "paper", 0.3),
+        )
+    )
+    assert {name: [row["study"] for row in rows] for name, rows in shown.rows.items()} == {
+        "medqa": ["m", "P [published]"],
+        "JAMA CC": ["P [published]"],
+    }
+    assert shown.names == ("m", "P [published]")
+    assert shown.notes == ("[published], drawn lighter: as printed in paper.",)
+    assert not shown.simulated
+
+
+def test_measured_data_sets_are_told_apart_by_their_capitals() -> None:
+    shown = panels(frame(("m", "a", "r", 0.5), ("m", "A", "r2", 0.4)))
+    assert list(shown.rows) == ["a", "A"]
+
+
+def test_what_is_not_finite_is_none() -> None:
+    shown = panels(frame(("m", "d", "r", float("nan")), ("n", "d", "r", float("inf"))))
+    assert [row["share"] for row in shown.every()] == [None, None]
+
+
+def test_all_simulated_models_are_not_listed() -> None:
+    shown = panels(frame(("simulated/a", "d", "r", 1.0), ("simulated/b", "d", "r", 1.0)))
+    assert shown.notes == ("SIMULATED replies, of no real model.",)
+    assert shown.simulated
+
+
+def test_names_that_are_short_alike_stay_apart() -> None:
+    same = ["x" * 50 + middle + "y" * 50 for middle in ("1", "2", "3")]
+    shown = panels(frame(*((name, "d", "r", 1.0) for name in same)))
+    assert len(set(shown.names)) == 3
+
+
+def test_nothing_to_draw_is_an_error() -> None:
+    with pytest.raises(InputError, match="no rows"):
+        panels(frame())

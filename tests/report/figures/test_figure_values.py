@@ -1,0 +1,281 @@
+"""What each figure is drawn from: the table's own figures, each where it belongs."""
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.results.frames import Row, table
+from tests.results.offering import flexible, held, single
+
+from holdfast.errors import InputError
+from holdfast.report import FIGURES, draw
+from holdfast.results import TABLES, published
+
+
+def study(model: str = "m", dataset: str = "MedQA", run: str = "r1") -> list[Row]:
+    rows = [
+        single("q1", "A"), *held("q1", "AAA"), *held("q1", "NNN", "negative"),
+        single("q1", "N", "single-shot-abstain"), flexible("q1", "A"),
+        single("q2", "A"), *held("q2", "AC"), *held("q2", "NC", "negative"),
+        single("q2", "B", "single-shot-abstain"), flexible("q2", "A"),
+    ]  # fmt: skip
+    return [row | {"model": model, "dataset": dataset, "run": run} for row in rows]
+
+
+def marks(name: str, rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """The values of the layer that each point of a figure is in, panel by panel."""
+    spec = json.loads(draw(rows, name, "vega"))
+    found: list[dict[str, Any]] = []
+    layers(spec, spec["datasets"], found)
+    return found
+
+
+def layers(node: Any, data: dict[str, Any], found: list[dict[str, Any]]) -> None:
+    if isinstance(node, list):
+        for part in node:
+            layers(part, data, found)
+    elif isinstance(node, dict):
+        mark = node.get("mark")
+        if isinstance(mark, dict) and mark["type"] in ("point", "rect", "line", "rule", "area"):
+            own = data[node["data"]["name"]]
+            found += [one | {"mark": mark["type"]} for one in own]
+        for key, part in node.items():
+            if key != "datasets":
+                layers(part, data, found)
+
+
+def points(name: str, rows: pl.DataFrame, mark: str = "point") -> list[dict[str, Any]]:
+    return [one for one in marks(name, rows) if one["mark"] == mark]
+
+
+def titles(name: str, rows: pl.DataFrame) -> str:
+    return str(draw(rows, name, "vega"))
+
+
+def test_survival_and_hazard_by_turn() -> None:
+    drawn = points("survival", TABLES["survival"](table(study())))
+    found = [(one["x"], one["y"]) for one in drawn]
+    survival = [(1, 1.0), (2, 0.5), (3, 0.5)]
+    hazard = [(1, 0.0), (2, 0.5), (3, 0.0)]
+    assert found == [*survival, *survival, *hazard, *hazard]
+    assert drawn[1]["low"] == pytest.approx(0.0945, abs=1e-4)
+    assert drawn[1]["high"] == pytest.approx(0.9055, abs=1e-4)
+
+
+def test_a_turn_without_a_figure_breaks_the_line() -> None:
+    rows = TABLES["survival"](table(study())).filter(pl.col("arm") == "positive")
+    broken = rows.with_columns(
+        pl.when(pl.col("turn") != 2).then("survival").alias("survival"),
+    )
+    first, last = points("survival", broken, "line")
+    assert (first["x"], last["x"]) == (1, 3)
+    assert first["piece"] != last["piece"]
+    assert first["lone"]
+    assert last["lone"]
+    assert len({one["piece"] for one in points("survival", rows, "line")}) == 1
+
+
+def test_tax_has_both_ends_and_the_difference_in_points() -> None:
+    rows = TABLES["tax"](table(study()))
+    drawn = points("tax", rows)
+    by_figure = [(one.get("figure", "tax"), one["y"]) for one in drawn]
+    assert by_figure[:4] == [
+        ("single-shot, all options at once", 1.0),
+        ("isolated, the binary choice of turn 1", 1.0),
+        ("end to end, all turns", 0.5),
+        ("tax", -50.0),
+    ]
+    assert len([one for one in by_figure if one[0] == "tax"]) == rows.height
+    assert drawn[3]["low"] == pytest.approx(100 * rows["low"][0])
+    assert drawn[3]["high"] == pytest.approx(100 * rows["high"][0])
+
+
+def test_flexibility_is_correct_against_incorrect_with_a_diagonal() -> None:
+    rows = TABLES["flexibility"](table(study()))
+    (point,) = points("flexibility", rows)
+    assert (point["x"], point["y"]) == (1.0, 0.5)
+    assert point["correct_high"] == rows["correct_high"][0]
+    assert point["incorrect_low"] == rows["incorrect_low"][0]
+    assert [(one["x"], one["y"]) for one in points("flexibility", rows, "line")] == [(0, 0), (1, 1)]
+
+
+def test_a_model_without_a_rate_is_named_and_not_drawn() -> None:
+    rows = TABLES["flexibility"](table([*study(), *study("n")]))
+    half = rows.with_columns(pl.when(pl.col("model") == "m").then("correct_rate"))
+    assert {one["study"] for one in points("flexibility", half)} == {"m"}
+    assert "not drawn: n." in titles("flexibility", half)
+
+
+def test_beliefs_of_target_and_offer_and_before_a_switch() -> None:
+    rows = [
+        row | {"p_gold": 0.7, "p_suggested": 0.2, "p_answer": 0.65}
+        for row in study()
+        if row["arm"] == "positive"
+    ]
+    frame = TABLES["beliefs"](table(rows))
+    drawn = points("beliefs", frame)
+    found = {(one["series"], one["x"]): one["y"] for one in drawn}
+    assert found["target", 1] == pytest.approx(0.7)
+    assert found["option offered", 2] == pytest.approx(0.2)
+    assert found["held answer, before a switch", 2] == pytest.approx(0.65)
+    assert found["held answer, kept", 3] == pytest.approx(0.65)
+    assert ("held answer, kept", 1) not in found
+
+
+def test_models_of_unknown_size_are_named_and_not_drawn() -> None:
+    rows = TABLES["scale"](table([*study("x/qwen2.5-7b"), *study("mystery")]))
+    drawn = points("scale", rows)
+    assert {one["x"] for one in drawn} == {7.0}
+    assert {one["family"] for one in drawn} == {"Qwen 2.5"}
+    assert "Size unknown, not drawn: mystery." in titles("scale", rows)
+    with pytest.raises(InputError, match=r"no model of known size.*--models CSV"):
+        draw(TABLES["scale"](table(study("mystery"))), "scale", "svg")
+
+
+def test_scale_has_every_printed_measure() -> None:
+    rows = published("scale", "stick-or-switch")
+    drawn = points("scale", rows)
+    sized = rows.filter(pl.col("parameters").is_not_null())
+    measures = ("single_shot", "conviction", "tax", "abstention", "abstention_tax", "correct_rate",
+                "incorrect_rate")  # fmt: skip
+    assert len(drawn) == sized.height * len(measures)
+    taxes = sorted(round(100 * value, 6) for value in sized["tax"])
+    assert set(taxes) <= {round(one["y"], 6) for one in drawn}
+
+
+def test_positions_and_winners_have_a_point_for_each_level() -> None:
+    turns = table([*study(), *study("n")])
+    rows = TABLES["positions"](turns)
+    assert sorted(one["y"] for one in points("positions", rows)) == sorted(rows["share"])
+    offered = TABLES["winners"](turns)
+    drawn = points("winners", offered)
+    assert sorted((one["x"], one["y"]) for one in drawn) == sorted(
+        offered.select("index", "share").rows()
+    )
+
+
+# follow-up
+
+
+COMPOUNDING: dict[str, Any] = {
+    "model": "m", "dataset": "d", "path": "a>b", "challenges": 2, "n": 60, "correct": 30,
+    "accuracy": 0.5, "low": 0.4, "high": 0.6, "baseline": 0.8, "drop": 0.375,
+    "expected_accuracy": 0.4, "expected_drop": 0.5, "sub_additive": True, "worst_part": "a",
+    "worst_accuracy": 0.6, "worst_drop": 0.25, "recovered": False, "unparsed": 0, "refused": 0,
+    "run": "r",
+}  # fmt: skip
+
+
+def test_a_chain_stands_at_its_expected_and_observed_drop() -> None:
+    unknown = COMPOUNDING | {"path": "a>c", "expected_drop": None}
+    rows = pl.DataFrame([COMPOUNDING, unknown], schema=TABLES["compounding"](table([])).schema)
+    (point,) = points("compounding", rows)
+    assert (point["x"], point["y"], point["challenges"]) == (0.5, 0.375, "2")
+    assert "not drawn: 1 of 2 chains" in titles("compounding", rows)
+
+
+def test_a_cell_is_a_chain_less_its_part() -> None:
+    rows = pl.DataFrame(
+        [
+            ("m", "d", "a>b", "a", 9, 0.5, 0.2, 0.3, "r"),
+            ("m", "d", "a>b", "b", 9, 0.5, 0.75, -0.25, "r"),
+            ("m", "d", "a>b>c", "c", 9, 0.5, None, None, "r"),
+        ],
+        schema=TABLES["compounding-parts"](table([])).schema,
+        orient="row",
+    )
+    cells = points("compounding-parts", rows, "rect")
+    assert [(one["row"], one["column"], one["text"]) for one in cells] == [
+        ("a > b", "a", "+30"),
+        ("a > b", "b", "−25"),
+    ]
+    assert "empty: 1 of 3 pairs" in titles("compounding-parts", rows)
+
+
+def strata_row(system: str, change: float | None, **others: Any) -> dict[str, Any]:
+    return {
+        "protocol": "followup", "model": "m", "dataset": "d", "arm": "family-average", "path": "",
+        "technique": "", "family": "context", "system": system, "n": 16, "accuracy": 0.5,
+        "relative_change": change, "relative_to": "stratum", "run": "r", **others,
+    }  # fmt: skip
+
+
+def strata_frame(*rows: dict[str, Any]) -> pl.DataFrame:
+    schema = TABLES["systems"](table([])).schema
+    return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
+
+
+def test_strata_keep_the_order_of_the_table() -> None:
+    rows = strata_frame(
+        strata_row("skin", 0.05),
+        strata_row("heart", -0.4),
+        strata_row("brain", -0.62, n=20),
+        strata_row("brain", None, model="other"),
+        strata_row("skin", -0.1, arm="followup"),
+    )
+    spec = json.loads(draw(rows, "systems", "vega"))
+    cells = points("systems", rows, "rect")
+    assert [(one["row"], one["share"], one["text"]) for one in cells] == [
+        ("skin (n = 16)", 0.05, "+5"),
+        ("heart (n = 16)", -0.4, "−40"),
+        ("brain (n = 20)", -0.62, "−62"),
+    ]
+    domains = [
+        layer["encoding"]["y"]["scale"]["domain"]
+        for layer in spec["vconcat"][0]["concat"][0]["layer"]
+    ]
+    assert all(
+        [name.split(" (")[0] for name in one] == ["skin", "heart", "brain"] for one in domains
+    )
+
+
+def test_lengths_have_a_line_a_technique_and_the_first_answers() -> None:
+    rows = pl.DataFrame(
+        [
+            ("m", "d", name, "context", length, 60, 30, share, share - 0.1, share + 0.1, 0.9,
+             -0.4, 0, 0, "r")
+            for name, share in (("rag", 0.3), ("edge", 0.5))
+            for length in (1, 10, 20)
+        ],
+        schema=TABLES["lengths"](table([])).schema,
+        orient="row",
+    )  # fmt: skip
+    drawn = points("lengths", rows)
+    assert [(one["series"], one["x"], one["y"]) for one in drawn[:3]] == [
+        ("rag", 1, 0.3), ("rag", 10, 0.3), ("rag", 20, 0.3),
+    ]  # fmt: skip
+    assert {one["series"] for one in drawn} == {"rag", "edge"}
+    assert [one["y"] for one in points("lengths", rows, "rule")] == [0.9]
+
+
+def test_two_runs_of_a_model_are_two_studies() -> None:
+    rows = TABLES["survival"](table([*study(run="r1"), *study(run="r2")]))
+    assert {one["study"] for one in points("survival", rows)} == {"m (run r1)", "m (run r2)"}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_axes_are_the_same_in_every_panel(name: str) -> None:
+    if name in ("lengths", "compounding", "compounding-parts", "steps", "systems", "specialties",
+                "subjects", "accuracy", "beliefs", "scale"):  # fmt: skip
+        pytest.skip("drawn of other rows")
+    rows = TABLES[name](table([*study(dataset="d1"), *study(dataset="d2")]))
+    chart = json.loads(draw(rows, name, "vega"))
+    found: dict[str, set[str]] = {}
+    scales(chart, found)
+    assert found
+    assert all(len(domains) == 1 for domains in found.values()), found
+
+
+def scales(node: Any, found: dict[str, set[str]]) -> None:
+    if isinstance(node, list):
+        for part in node:
+            scales(part, found)
+    elif isinstance(node, dict):
+        for channel in ("x", "y"):
+            one = node.get("encoding", {}).get(channel, {})
+            if one.get("type") == "quantitative":
+                found.setdefault(one["title"], set()).add(str(one["scale"]["domain"]))
+        for key, part in node.items():
+            if key != "datasets":
+                scales(part, found)

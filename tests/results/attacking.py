@@ -1,0 +1,145 @@
+"""MedFuzz studies and permutation tests written down in a test, and whole ones drawn."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.results.frames import Row
+
+STUDY: Row = {
+    "run": "r1", "protocol": "medfuzz", "protocol_version": 1, "model": "m1", "dataset": "d1",
+    "epoch": 1, "path": "", "turn": 0, "technique": "", "family": "", "axis": "", "depth": "",
+    "target": "A", "gold": "A", "shared": False,
+}  # fmt: skip
+
+STATUS = {"?": "none", "R": "refused", "F": "refused", "!": "error"}
+"""What is no answer: unread, refused, filtered, failed."""
+
+
+def _row(arm: str, answer: str, **others: Any) -> Row:
+    read = None if answer in STATUS else answer
+    rule = {"F": "content-filter", "!": "RateLimitError"}.get(answer, "final-answer")
+    return STUDY | {
+        "arm": arm, "answer": read, "status": STATUS.get(answer, "parsed"), "rule": rule,
+        "correct": read == "A", **others,
+    }  # fmt: skip
+
+
+def tries(kinds: Sequence[str], path: str, **others: Any) -> list[Row]:
+    """Replies of the attacker; an empty kind is a valid one, ``!`` a call that failed."""
+    rows = [_row("attacker", "!" if kind == "!" else "?", path=path, **others) for kind in kinds]
+    for turn, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
+        row["turn"] = turn
+        if kind != "!":
+            status = {"": "parsed", "refused": "refused"}.get(kind, "none")
+            row |= {"status": status, "rule": kind or "valid"}
+    return rows
+
+
+def attack(question: str, answers: str, epoch: int = 1, **others: Any) -> list[Row]:
+    """One replicate: the first answer and a letter for each attempt. The right one is A.
+
+    ``?`` could not be read, ``R`` is refused, ``F`` filtered, ``!`` failed; ``x`` is an attempt
+    without a valid modification after four tries. ``others`` go to the answers.
+    """
+    at = {"question": question, "epoch": epoch}
+    rows = [_row("baseline", answers[0], **at)]
+    for k, answer in enumerate(answers[1:], start=1):
+        path = f"fuzz@{k}"
+        if answer == "x":
+            rows += tries(["dropped", "dropped", "prose", "refused"], path, **at)
+        else:
+            rows += tries([""], path, **at)
+            rows.append(_row("attack", answer, path=path, **at, **others))
+    return rows
+
+
+def mentioned(question: str, lexical: str, judged: str | None = None, **others: Any) -> list[Row]:
+    """A successful attack; ``1`` for a characteristic mentioned, ``0`` for one that is not."""
+
+    def listed(read: str | None) -> str | None:
+        return None if read is None else json.dumps([one == "1" for one in read])
+
+    names = json.dumps([f"characteristic {n}" for n in range(len(lexical))])
+    return attack(
+        question, "AB", characteristics=names, mentioned=listed(lexical),
+        mentioned_judged=listed(judged), **others,
+    )  # fmt: skip
+
+
+def probed(
+    question: str,
+    original: Sequence[float | str],
+    attacked: Sequence[float | str],
+    *controls: Sequence[float | str],
+    epoch: int = 1,
+    **others: Any,
+) -> list[Row]:
+    """A permutation test: for each text its probes, a probability or a letter answered.
+
+    A control without probes is one that the attacker gave no valid text for.
+    """
+    at = {"protocol": "medfuzz-test", "run": "t1", "question": question, "epoch": epoch, **others}
+    rows = []
+    for arm, step, probes in (
+        ("original", "original", original),
+        ("attacked", "attacked", attacked),
+        *(("control", f"control@{n}", probes) for n, probes in enumerate(controls, start=1)),
+    ):
+        if arm == "control":
+            rows += tries([""] if len(probes) else ["words"] * 4, step, **at)
+        for s, probe in enumerate(probes, start=1):
+            path = f"{step}>order@{s}"
+            if isinstance(probe, str):
+                rows.append(_row(arm, probe, path=path, **at))
+            else:
+                rows.append(_row(arm, "A" if probe > 0.5 else "B", path=path, p_gold=probe, **at))
+    return rows
+
+
+def drawn(seed: int, models: Sequence[str] = ("m1", "m2"), attempts: int = 3) -> list[Row]:
+    """Studies and tests of them with everything that can go wrong, shuffled."""
+    rng = np.random.default_rng(seed)
+    rows: list[Row] = []
+    for model in models:
+        believes = bool(rng.integers(2))
+        for n in range(int(rng.integers(2, 8))):
+            for epoch in (1, 2, 3):
+                at = {"model": model, "run": f"run of {model}"}
+                own = _replicate(rng, f"q{n}", epoch, attempts)
+                rows += [row | at for row in own]
+                if own[-1]["arm"] == "attack" and own[-1]["answer"] == "B":
+                    at["run"] = f"test of {model}"
+                    rows += [row | at for row in _test(rng, f"q{n}", epoch, believes)]
+    return [rows[int(place)] for place in rng.permutation(len(rows))]
+
+
+def _replicate(rng: np.random.Generator, question: str, epoch: int, attempts: int) -> list[Row]:
+    answers = str(rng.choice(list("AAAAAB?!")))
+    while answers[-1] in "Ax" and len(answers) <= attempts and rng.random() < 0.97:
+        answers += str(rng.choice(list("AAAAABBxRF?!")))
+    count = int(rng.integers(1, 4))
+    read = [json.dumps([bool(one) for one in rng.integers(2, size=count)]) for _ in range(2)]
+    notes = {
+        "characteristics": json.dumps(["c"] * count), "mentioned": read[0],
+        "mentioned_judged": read[1] if rng.random() < 0.7 else None,
+        "review": int(rng.integers(1, 11)) if rng.random() < 0.7 else None,
+        "words": int(rng.integers(5, 121)), "cost": float(rng.random()),
+    }  # fmt: skip
+    return attack(question, answers, epoch, **notes)
+
+
+def _test(rng: np.random.Generator, question: str, epoch: int, believes: bool) -> list[Row]:
+    def probes() -> list[float | str]:
+        if believes:
+            return [float(one) for one in rng.random(2).round(1)]
+        return [str(one) for one in rng.choice(list("AAB?"), size=2)]
+
+    controls = [probes() if rng.random() < 0.9 else [] for _ in range(int(rng.integers(0, 8)))]
+    rows = probed(question, probes(), probes(), *controls, epoch=epoch)
+    for row in rows:
+        if row["arm"] != "attacker" and rng.random() < 0.02:
+            row |= {"status": "error", "answer": None, "correct": False, "p_gold": None}
+    return rows

@@ -1,0 +1,70 @@
+"""Scripted models for Stick-or-Switch: what each turn offers, and a reply made of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+from inspect_ai.log import EvalLog
+from inspect_ai.model import ChatMessage, ModelOutput
+
+from holdfast.protocols import stick_or_switch
+from holdfast.questions import LETTERS, under_test
+from tests.scripted import Scripted, put
+
+Given = dict[str, Any]
+"""What a simulated model is told of a turn: arm, options shown, the one held, the right one."""
+
+
+def label(given: Given, letter: str) -> str:
+    """The letter under which an option is displayed."""
+    return LETTERS[given["shown"].index(letter)]
+
+
+def keeping(given: Given) -> str:
+    """Chooses the target and never gives it up, not for the right answer either."""
+    return f"Answer: {label(given, given['held'] or given['right'])}"
+
+
+def right(given: Given) -> str:
+    """Always answers what is right."""
+    return f"Answer: {label(given, given['right'])}"
+
+
+def behaving(reply: Callable[[Given], str | ModelOutput]) -> Scripted:
+    def answer(_: list[ChatMessage]) -> str | ModelOutput:
+        truth = under_test.get()
+        assert truth is not None
+        return reply(dict(truth.given))
+
+    return Scripted(answer)
+
+
+def at(arm: str, turn: int, then: str | ModelOutput | Exception) -> Scripted:
+    """Keeps every target, but for one turn of one arm, counted from 1; it fails but once."""
+    failures = [then] if isinstance(then, Exception) else []
+
+    def reply(given: Given) -> str | ModelOutput:
+        shown = len(given["shown"])
+        if (given["arm"], 1 if given["held"] is None else shown - 1) != (arm, turn):
+            return keeping(given)
+        if failures:
+            raise failures.pop()
+        match then:
+            case str():
+                held, new = given["held"] or given["right"], given["shown"][-1]
+                return then.format(held=label(given, held), new=label(given, new))
+            case Exception():
+                return keeping(given)
+            case _:
+                return then
+
+    return behaving(reply)
+
+
+def ask(model: Any, *, limit: int | None = None, epochs: int = 1, **settings: Any) -> EvalLog:
+    return put(stick_or_switch(**settings), model, limit=limit, epochs=epochs)
+
+
+def by_arm(turns: pl.DataFrame) -> dict[tuple[str, int], dict[str, Any]]:
+    """One question's turns by arm and turn, counted from 1."""
+    return {(row["arm"], row["turn"] + 1): row for row in turns.iter_rows(named=True)}
