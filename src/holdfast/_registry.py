@@ -2,7 +2,16 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from .protocols import contexts, distractors, followup, single_turn, stick_or_switch, systems
+from .protocols import (
+    contexts,
+    distractors,
+    followup,
+    medfuzz,
+    medfuzz_test,
+    single_turn,
+    stick_or_switch,
+    systems,
+)
 
 
 @modelapi(name="simulated")
@@ -43,6 +52,8 @@ __all__ = [
     "followup",
     "lean",
     "lexical",
+    "medfuzz",
+    "medfuzz_test",
     "recorded",
     "simulated",
     "single_turn",

@@ -64,12 +64,17 @@ class InterruptedRunError(HoldfastError):
         return "Interrupted. The same command goes on from here."
 
 
-def printable(text: str) -> str:
+def printable(text: str, *, lines: bool = False) -> str:
     """The text with controls and lone surrogates escaped.
 
     What is quoted came from a file: it must not steer the terminal.
+
+    Args:
+        text: any string.
+        lines: whether it may have several lines.
     """
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    kept = "\n" if lines else ""
+    return "".join(c if c.isprintable() or c in kept else f"\\u{ord(c):04x}" for c in text)
 
 
 def counted(n: int, noun: str) -> str:

@@ -186,7 +186,7 @@ def test_too_few_exemplars_are_refused_with_the_file_and_the_remedy(tmp_path: Pa
     exemplars = write_jsonl(tmp_path / "dev.jsonl", [*rows[:2], other])
     line = refused("--questions", source, "--exemplars", exemplars)
     assert line.startswith(f"holdfast: {exemplars}")
-    assert "has 1 exemplars that are not among the questions" in line
+    assert "has 1 exemplar that can be shown" in line
     assert "-T shots=0" in line
     assert "no such file" in refused("--exemplars", "none.jsonl")
 

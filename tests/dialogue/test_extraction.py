@@ -856,3 +856,11 @@ def test_everything_else_is_no_answer_to_it(reply: str) -> None:
 def test_it_looks_at_nothing_but_the_first_character(reply: str) -> None:
     found = first_character(reply, CROUP).answer
     assert found == (reply[0] if reply[:1] in set("ABC") else None)
+
+
+@pytest.mark.parametrize("reply", ["None", "Neither.", "None of these", "None of them is right."])
+def test_a_reply_that_says_none_is_the_option_that_says_so(reply: str) -> None:
+    withheld = {"A": "Clopidogrel", "B": "None of the Above"}
+    assert extract_answer(reply, withheld) == Extraction("B", "parsed", "none-option")
+    offered = {"A": "Clopidogrel", "B": "Warfarin"}
+    assert extract_answer(reply, offered) == Extraction(None, "none", "none-correct")

@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import mentions
+from holdfast.challenges import Fault, mentions, read_control, read_fuzz
 from holdfast.dialogue import is_refusal
 from holdfast.models import Simulated
 from holdfast.questions import Question, Truth, load_questions
@@ -115,7 +115,7 @@ def test_real_questions_keep_all_of_their_text(medqa: str) -> None:
 
 
 def test_no_option_is_named() -> None:
-    kinds = {"A": "Town", "B": "two", "C": "a ferry", "D": "Insurance plan"}
+    kinds = {"A": "The town (of Ur)", "B": "two", "C": "+", "D": "Insurance plan"}
     for n in range(60):
         question = asked(f"Case {n}. Which?", **kinds)
         for text in fuzz(question)["characteristics"]:
@@ -229,7 +229,7 @@ def fault(question: Question, reply: str, attack: Mapping[str, Any] | None = Non
         return "5,000 words"
     if any(f"think of {text}." in stem for text in question.options.values()):
         return "option"
-    if attack and len(stem.split()) != len(attack["stem"].split()) and "tea" in stem:
+    if attack and len(stem.split()) != len(attack["stem"].split()) and "again and again" in stem:
         return "too many words"
     run = "".join(f" [simulated] The patient {text}." for text in texts)
     return "" if stem.replace(run, "", 1) == question.stem else "dropped"
@@ -281,6 +281,38 @@ def test_one_sentence_dropped_leaves_the_others() -> None:
     for stem in dropped:
         assert "He is 30." not in stem
         assert stem.endswith("He is pale. Which is it?")
+
+
+# --- the checks of the protocol ---
+
+
+def test_the_checks_find_every_attack_and_control_valid_and_every_fault() -> None:
+    checked(BANK)
+
+
+@pytest.mark.slow
+def test_they_do_so_on_real_questions(medqa: str) -> None:
+    checked(load_questions(medqa).questions[:600])
+
+
+def checked(questions: Sequence[Question]) -> None:
+    faults = 0
+    for question in questions:
+        attack = read_fuzz(said("attacker", question), question)
+        assert not isinstance(attack, Fault), attack
+        told = {"stem": attack.stem, "characteristics": list(attack.characteristics),
+                "added": list(attack.added)}  # fmt: skip
+        control = read_control(said("attacker", question, 3, attack=told), question, attack)
+        assert not isinstance(control, Fault), control
+        reply = said("faulty-attacker", question)
+        if wrong := fault(question, reply):
+            assert wrong == "refusal" or isinstance(read_fuzz(reply, question), Fault), wrong
+        reply = said("faulty-attacker", question, 3, attack=told)
+        if wrong_control := fault(question, reply, told):
+            found = read_control(reply, question, attack)
+            assert wrong_control == "refusal" or isinstance(found, Fault), wrong_control
+        faults += bool(wrong) + bool(wrong_control)
+    assert 0 < faults < 2 * len(questions)
 
 
 # --- what an attacker is told ---

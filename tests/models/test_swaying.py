@@ -203,8 +203,8 @@ def test_controls_sway_by_their_own_chance() -> None:
 
 
 def test_without_an_effect_every_rank_of_the_attack_is_as_likely() -> None:
-    counts = [0] * 10
-    for n in range(N):
+    counts, questions = [0] * 10, 1_000
+    for n in range(questions):
         asked = question(n)
         p0 = believed("fuzz-blind", asked, "original")
         d = abs(believed("fuzz-blind", asked, "attacked") - p0)
@@ -212,7 +212,8 @@ def test_without_an_effect_every_rank_of_the_attack_is_as_likely() -> None:
         assert d not in controls
         counts[sum(one >= d for one in controls)] += 1
     # chi-squared with 9 degrees of freedom: 21.67 is its 99% point
-    assert sum((count - N / 10) ** 2 / (N / 10) for count in counts) < 21.67
+    each = questions / 10
+    assert sum((count - each) ** 2 / each for count in counts) < 21.67
 
 
 def test_with_an_effect_the_attack_ranks_first_more_often() -> None:

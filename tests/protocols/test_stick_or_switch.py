@@ -238,7 +238,7 @@ def test_exemplars_that_are_asked_or_say_none_of_the_above_are_never_shown(
                                                  "Development vignette 1?"}  # fmt: skip
     assert study.remarks() == ["2 exemplars left out, being among the questions"]
     assert stick_or_switch_study(questions, shots=2).remarks() == []
-    with pytest.raises(InputError, match="has 2 exemplars that are not among the questions") as bad:
+    with pytest.raises(InputError, match="has 2 exemplars that can be shown") as bad:
         stick_or_switch_study(questions, source)
     assert str(bad.value).startswith(source)
     assert "-T shots=0" in str(bad.value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.results.attacking import drawn as attacks_drawn
 from tests.results.offering import drawn
 
 from holdfast.report import LAYOUTS, render
@@ -91,6 +92,12 @@ def offers(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> lis
     return [row | study for row in drawn(5, ("m1",)) if row["dataset"] == "d1"]
 
 
+def attacks(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> list[dict[str, Any]]:
+    """A study of MedFuzz and its test, drawn."""
+    study = {"model": model, "dataset": "MedQA", **others}
+    return [row | study | {"run": f"{run}-{row['protocol']}"} for row in attacks_drawn(5, ("m1",))]
+
+
 def measured(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     return TABLES[table](pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
@@ -138,7 +145,7 @@ def check_latex(text: str) -> None:
 
 def studies() -> list[dict[str, Any]]:
     simulated = ("simulated/claude-sonnet-4", "r2")
-    return [*turns(), *offers(), *turns(*simulated), *offers(*simulated)]
+    return [row for of in (turns, offers, attacks) for row in (*of(), *of(*simulated))]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -200,11 +207,13 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("table", LAYOUTS)
 def test_names_are_data(table: str, name: str) -> None:
-    study = [*turns(name, dataset=name, system=name, step=name), *offers(name, dataset=name)]
+    of_name = {"model": name, "dataset": name}
+    study = [*turns(**of_name, system=name, step=name), *offers(**of_name), *attacks(**of_name)]
     frame = measured(table, study)
     check_latex(render(frame, "latex", table))
     text = render(frame, "md", table)
-    study = [*turns("m", dataset="d", system="s", step="t"), *offers("m", dataset="d")]
+    of_m = {"model": "m", "dataset": "d"}
+    study = [*turns(**of_m, system="s", step="t"), *offers(**of_m), *attacks(**of_m)]
     plain = measured(table, study)
     expected = lines(render(plain, "md", table).split("\n\n")[0])
     assert [len(row) for row in lines(text.split("\n\n")[0])] == [len(row) for row in expected]

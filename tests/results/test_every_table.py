@@ -5,6 +5,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from holdfast.results import TABLES
+from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, alone, table, turn
 from tests.results.offering import drawn
 
@@ -24,6 +25,7 @@ def study(run: str, model: str) -> list[Row]:
     ]
     read = {"cue": True, "stance": "defer", "cue_judged": False}
     rows += sorted(drawn(3, ("m1",)), key=lambda row: (row["question"], row["turn"], row["arm"]))
+    rows += attacks_drawn(5, ("m1",))
     rows = [row | {"dataset": "d1"} for row in rows if row["dataset"] == "d1"]
     return [
         {**row, **STRATA, "run": run, "model": model, **(read if row["path"] else {})}

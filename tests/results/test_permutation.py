@@ -105,7 +105,7 @@ def test_no_control_no_p_value() -> None:
     for controls in none:
         row = only(*probed("q1", [0.9], [0.1], *controls))
         assert (row["m"], row["controls"]) == (0, len(controls))
-        assert row["p_value"] is row["p_plus_one"] is row["p_adjusted"] is None
+        assert row["b"] is row["p_value"] is row["p_plus_one"] is row["p_adjusted"] is None
         assert row["effect"] == pytest.approx(-0.8)
 
 
@@ -229,10 +229,10 @@ def brute(rows: list[Row]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         names = {name.removeprefix("asked ") for name in texts} - {"original", "attacked"}
         controls = [estimates[name] for name in names if name in estimates]
         b = p = None
-        if p0 is not None and pa is not None:
+        if p0 is not None and pa is not None and controls:
             d = round(abs(pa - p0), 9)
             b = sum(round(abs(one - p0), 9) >= d for one in controls)
-            p = b / len(controls) if controls else None
+            p = b / len(controls)
         found[key] = (p0, pa, len(names), len(controls), b, p)
     return found
 

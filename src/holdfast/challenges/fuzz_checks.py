@@ -9,8 +9,8 @@ from holdfast.errors import counted
 from holdfast.questions import Question
 
 from .generation import Fault, is_valid_text, json_object
-from .insertion import Insertion, LostSentence, with_insertions, word_count
-from .mentions import is_function_word, telling_stems
+from .insertion import IDEOGRAPHS, Insertion, LostSentence, with_insertions, word_count
+from .mentions import is_function_word, stems, telling_stems
 from .naming import without_parentheses, words_of
 
 MOST_WORDS = 120
@@ -19,7 +19,6 @@ MOST_WORDS = 120
 # a word of prose has fewer letters on average, so that no wall of text passes as a few words
 _LETTERS = 20
 _SHOWN = 160
-_HEADINGS = frozenset(("options", "choices", "answers", "answer", "following", "the"))
 
 
 @dataclass(frozen=True)
@@ -161,11 +160,11 @@ def _lost_fault(lost: LostSentence) -> Fault:
 def _naming_fault(added: Sequence[str], question: Question) -> Fault | None:
     letters = "".join(question.options)
     for run in added:
-        if re.search(rf"(?:^|[\s(])A[.):]\)?\s[^\n]{{1,400}}?\sB[.):]\)?\s", run):
+        if re.search(r"(?:^|[\s(])A[.):]\)?\s[^\n]{1,400}?\sB[.):]\)?\s", run):
             return Fault("an option list", "writes out options, and they are not part of it")
         if re.search(
             rf"\b(?i:options?|choices?|answers?|letters?|choos(?:e|ing)|select(?:ing)?|pick(?:ing)?)"
-            rf"[\s:(*\"'“\[]{{1,5}}[{letters}]\b(?! [a-z])",
+            rf"[\s:(*\"'“\[]{{1,5}}[{letters}]\b",
             run,
         ):
             return Fault("an option letter", "refers to an option by its letter")
@@ -184,6 +183,8 @@ def _is_named(option: str, run: str, plain: str) -> bool:
     every text and not looked for.
     """
     option = option.strip()
+    if re.search(rf"[{IDEOGRAPHS}]", option):
+        return option in run
     if not any(c.isalpha() for c in option):
         figures = re.escape(option)
         return bool(re.search(rf"(?<![\w.,%]){figures}(?![\w%]|[.,]\d)", run))
@@ -208,7 +209,7 @@ def _listed(characteristics: object, added: Sequence[str]) -> tuple[str, ...] | 
         return Fault("no valid text", "holds a character that is no valid text")
     if sum(map(len, names)) > MOST_WORDS * _LETTERS:
         return Fault("no characteristics", 'says more under "characteristics" than it can add')
-    said = telling_stems(" ".join(added), of=None)
+    said = stems(" ".join(added))
     for name in names:
         if not telling_stems(name) & said:
             return Fault(
@@ -225,10 +226,24 @@ def _text(value: object) -> str:
 
 def _without_options(modified: str, question: Question) -> str:
     """The text without the options written out at its end, where the original has none there."""
-    listed = [
-        word
-        for letter, text in question.options.items()
-        for word in [letter, *words_of(text).split()]
-    ]
-    ...
-    return modified
+    end = _before_options(modified, question)
+    if end is None or _before_options(question.stem, question) is not None:
+        return modified
+    kept = modified[:end].rstrip()
+    heading = re.search(r"(?i)(?:\banswer )?\b(?:options|choices):?\Z", kept[-40:])
+    return kept.removesuffix(heading[0]) if heading else kept
+
+
+def _before_options(text: str, question: Question) -> int | None:
+    """Where the options begin that a text ends with, as ``A. text``; None where it does not."""
+    found = list(re.finditer(r"\S+", text))
+    at = len(found)
+    for letter, option in reversed(question.options.items()):
+        words = option.split()
+        at -= len(words) + 1
+        if at < 0 or found[at][0].strip("().:[]*-") != letter:
+            return None
+        written = [match[0].casefold() for match in found[at + 1 : at + 1 + len(words)]]
+        if written != option.casefold().split():
+            return None
+    return found[at].start()

@@ -4,10 +4,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-_IDEOGRAPH = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-# scripts that put no space between words count by the character
-_TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\s{_IDEOGRAPH}]+")
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Characters of scripts that put no space between words, as ranges of a regular expression."""
+
+_TOKEN = re.compile(rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}]+")
 _END = re.compile(r"[.!?…。！？][^\w\s]{0,5}\Z")
 _SIGNS = dict.fromkeys(range(0x2010, 0x2016), "-") | {0x2212: "-"}
 _SIGNS |= dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032), "'")
@@ -139,9 +141,7 @@ def _sentences(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, i
     """Each as the numbers of its first token and of the one behind its last."""
     ends = [
         number
-        for number, ((start, end), (following, _)) in enumerate(
-            zip(spans, spans[1:], strict=False), start=1
-        )
+        for number, ((start, end), (following, _)) in enumerate(pairwise(spans), start=1)
         if "\n" in text[end:following]
         or "\r" in text[end:following]
         or _END.search(text[max(start, end - 6) : end])

@@ -8,12 +8,14 @@ from functools import cache
 from importlib.resources import files
 
 from .fencing import excerpt
+from .insertion import IDEOGRAPHS
 from .naming import words_of
 
 _WINDOW = 10
 # words of two sentences are further apart than words of one
 _SENTENCE = 4
 _END = re.compile(r"[.!?:;]\s|\n")
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 _SHARE = 0.5
 _SHORTEST = 4
 
@@ -37,15 +39,20 @@ def mentions(reply: str, characteristics: Sequence[str]) -> list[bool]:
     said: list[tuple[int, str]] = []
     place = 0
     for sentence in _END.split(excerpt(reply)):
-        words = words_of(sentence).split()
+        words = _split(sentence)
         said += [(place + number, stem(word)) for number, word in enumerate(words)]
         place += len(words) + _SENTENCE
     return [_stands_in(telling_stems(one), said) for one in characteristics]
 
 
+def stems(text: str) -> frozenset[str]:
+    """Stems of the words of a text that are no function words."""
+    return frozenset(stem(word) for word in _split(text) if not is_function_word(word))
+
+
 def telling_stems(text: str) -> frozenset[str]:
     """Stems of the words of a text that tell something of a patient."""
-    words = [word for word in words_of(text).split() if word not in _words("stop_words")]
+    words = [word for word in _split(text) if not is_function_word(word)]
     telling = [word for word in words if word not in _words("vignette_words")]
     return frozenset(map(stem, telling or words))
 
@@ -67,6 +74,17 @@ def stem(word: str) -> str:
     if len(word) > _SHORTEST and word[-1] == word[-2]:
         return word[:-1]
     return word
+
+
+def _split(text: str) -> list[str]:
+    """Words in lower case; where a script has no spaces between them, pairs of characters."""
+    words = []
+    for word in words_of(text).split():
+        if len(word) > 2 and not word.isascii() and _IDEOGRAPH.search(word):
+            words += [word[place : place + 2] for place in range(len(word) - 1)]
+        else:
+            words.append(word)
+    return words
 
 
 def _stands_in(wanted: frozenset[str], said: Sequence[tuple[int, str]]) -> bool:

@@ -2,7 +2,7 @@
 
 import typer
 
-from . import demo, plan, prepare, questions, run, table
+from . import demo, medfuzz, plan, prepare, questions, run, table
 
 app = typer.Typer(
     name="holdfast",
@@ -20,3 +20,4 @@ app.add_typer(questions.app, name="questions")
 app.add_typer(prepare.contexts, name="contexts")
 app.add_typer(prepare.distractors, name="distractors")
 app.add_typer(prepare.label, name="label")
+app.add_typer(medfuzz.medfuzz, name="medfuzz")

@@ -16,7 +16,15 @@ from rich.text import Text
 
 from holdfast.challenges import GENERATE
 from holdfast.errors import HoldfastError, InputError, did_you_mean
-from holdfast.protocols import ATTACKER, JUDGE, PREPARATIONS, PROTOCOLS, Protocol, Study
+from holdfast.protocols import (
+    ATTACKER,
+    JUDGE,
+    MEDFUZZ_TEST,
+    PREPARATIONS,
+    PROTOCOLS,
+    Protocol,
+    Study,
+)
 from holdfast.results import INPUTS
 
 PROVIDERS = (
@@ -456,6 +464,15 @@ def recorded_roles(header: EvalLog) -> dict[str, Model]:
         args = [f"{name}={value}" for name, value in one.args.items()]
         (found[role],) = models([one.model], base_url=one.base_url, model_args=args)
     return found
+
+
+def attack_test(args: Mapping[str, Any]) -> Planned:
+    """The permutation test with its settings.
+
+    Raises:
+        InputError: a setting that cannot be used.
+    """
+    return _resolved("medfuzz-test", MEDFUZZ_TEST, args)
 
 
 def as_log_dir(text: str) -> str:

@@ -9,6 +9,8 @@ for; a letter that is no option gives no answer, whatever text stands beside it.
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from holdfast.questions import is_none_of_the_above
+
 from .claim import (
     GLUED,
     OPENING,
@@ -184,7 +186,8 @@ def _refusal(view: View) -> Extraction | None:
 
 
 def _none_correct(view: View) -> Extraction | None:
-    return no_option(view) if _NONE_CORRECT.search(view.low) else None
+    said = _NONE_CORRECT.search(view.low) or is_none_of_the_above(view.text)
+    return no_option(view) if said else None
 
 
 def _quoted(view: View) -> Extraction | None:

@@ -94,7 +94,7 @@ def faulty_attacker(truth: Truth, seed: int) -> str:
     """What the attacker says, or in half of the tries something that cannot be used.
 
     Nothing, a refusal, prose, nothing added, no characteristics, a sentence dropped, an option
-    named, or 5,000 words; as a control also the attack itself, or one sentence too many.
+    named, or 5,000 words; as a control also the attack itself, or some words too many.
     """
     given = dict(truth.given)
     here = (
@@ -126,7 +126,8 @@ def faulty_attacker(truth: Truth, seed: int) -> str:
     if truth.purpose == "control":
         attack = {key: given["attack"][key] for key in ("stem", "characteristics")}
         again = {"modified_question": attack["stem"], "characteristics": attack["characteristics"]}
-        more = f"{stem} {MARK} The patient drinks tea."
+        last = str(usable["characteristics"][-1])
+        more = stem.replace(last, f"{last} again and again", 1)
         faults += [json.dumps(again), json.dumps(usable | {"modified_question": more})]
     return faults[int(chance("which", *here) * len(faults))]
 
@@ -231,7 +232,8 @@ def _kind(text: str) -> int | None:
 
 def _usable(kind: int, question: Question) -> list[str]:
     """The characteristics of one kind that name no option."""
-    options = [_plain(text) for text in question.options.values()]
+    texts = [t for o in question.options.values() for t in (o, re.sub(r"\([^()]*\)", " ", o))]
+    options = [o for o in (re.sub("^ (?:an?|the) ", " ", _plain(t)) for t in texts) if o.strip()]
     phrases = list(_phrases(kind))
     return [p for p in phrases if not any(o in _plain(_sentence(p)) for o in options)] or phrases
 

@@ -14,6 +14,8 @@ from .distractor_generation import DistractorStudy, distractor_study, distractor
 from .estimate import Estimate
 from .followup import FollowupStudy, followup, followup_study
 from .labelling import LabelStudy, label_study, systems
+from .medfuzz import MedFuzzStudy, medfuzz, medfuzz_study
+from .medfuzz_test import MedFuzzTestStudy, medfuzz_test, medfuzz_test_study
 from .preparing import PREPARED
 from .roles import ATTACKER, JUDGE
 from .single_turn import SingleTurnStudy, single_turn, single_turn_study
@@ -40,8 +42,12 @@ PROTOCOLS: Mapping[str, Protocol] = {
     "followup": Protocol(followup, followup_study, {"contexts": "contexts"}),
     "single-turn": Protocol(single_turn, single_turn_study, {"distractors": "distractors"}),
     "stick-or-switch": Protocol(stick_or_switch, stick_or_switch_study, {}),
+    "medfuzz": Protocol(medfuzz, medfuzz_study, {}),
 }
 """Protocol by name."""
+
+MEDFUZZ_TEST = Protocol(medfuzz_test, medfuzz_test_study, {})
+"""What ``holdfast medfuzz test`` runs on the attacks of ``medfuzz``."""
 
 PREPARATIONS: Mapping[str, Protocol] = {
     "contexts": Protocol(contexts, context_study, {}),
@@ -53,6 +59,7 @@ PREPARATIONS: Mapping[str, Protocol] = {
 __all__ = [
     "ATTACKER",
     "JUDGE",
+    "MEDFUZZ_TEST",
     "PREPARATIONS",
     "PREPARED",
     "PROTOCOLS",
@@ -61,6 +68,8 @@ __all__ = [
     "Estimate",
     "FollowupStudy",
     "LabelStudy",
+    "MedFuzzStudy",
+    "MedFuzzTestStudy",
     "Protocol",
     "SingleTurnStudy",
     "StickOrSwitchStudy",
@@ -72,6 +81,10 @@ __all__ = [
     "followup",
     "followup_study",
     "label_study",
+    "medfuzz",
+    "medfuzz_study",
+    "medfuzz_test",
+    "medfuzz_test_study",
     "opening_estimate",
     "reasons",
     "single_turn",

@@ -6,7 +6,7 @@ from inspect_ai.model import GenerateConfig, ModelOutput
 
 from holdfast.challenges import choice_prompt, draw, exemplar_answer, in_play
 from holdfast.dialogue import Extraction, beliefs_in, extract_answer, read_decision
-from holdfast.errors import InputError
+from holdfast.errors import InputError, counted
 from holdfast.questions import (
     LETTERS,
     Question,
@@ -59,10 +59,10 @@ def choose_exemplars(
     left = {q.content_hash: q for q in free if not says_none(q)}
     if shots > len(left):
         raise InputError(
-            f"has {len(left)} exemplars that are not among the questions, {shots} are shown",
+            f"has {counted(len(left), 'exemplar')} that can be shown, {shots} are wanted",
             source,
             field="exemplars",
-            remedy="Give a file of other questions, or -T shots=0",
+            remedy="Give a file of other questions, none with a none of the above; or fewer shots",
         )
     return (
         tuple(left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots)),

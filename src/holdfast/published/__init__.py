@@ -1,5 +1,6 @@
 """Published: the figures that the source papers print, as data. Knows of nothing else here."""
 
+from .medfuzz import MedFuzz, medfuzz
 from .medqa_followup import (
     AccuracyTable,
     Family,
@@ -24,6 +25,7 @@ __all__ = [
     "Conviction",
     "Family",
     "Flexibility",
+    "MedFuzz",
     "MedQAFollowup",
     "ModelTable",
     "PrintedChange",
@@ -32,6 +34,7 @@ __all__ = [
     "StickOrSwitch",
     "SubAdditive",
     "SystemChange",
+    "medfuzz",
     "medqa_followup",
     "stick_or_switch",
 ]

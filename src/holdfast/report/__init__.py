@@ -1,5 +1,6 @@
 """Report: measures as people read and see them."""
 
+from .attack_story import attack_story, attack_view
 from .conviction_summary import conviction_summary, flexibility_sentence
 from .figures import FIGURE_FORMATS, FIGURES, check_drawable, draw
 from .layouts import LAYOUTS, render
@@ -12,6 +13,8 @@ __all__ = [
     "FIGURE_FORMATS",
     "FORMATS",
     "LAYOUTS",
+    "attack_story",
+    "attack_view",
     "check_drawable",
     "conviction_summary",
     "draw",

@@ -30,7 +30,8 @@ def attacks(rows: Sequence[Row]) -> list[Grid] | None:
         "Share of the replicates, in percent, whose first answer was right and that no attempt up "
         "to k turned [95% Wilson interval]; model errors dropped.",
         f"Replicates: {', '.join(kept)}.",
-        f"People: {paper.human_accuracy} on {paper.human_examination} ({paper.citation}, Figure 2).",
+        f"People: {paper.human_accuracy} on average on {paper.human_examination} "
+        f"({paper.citation}, Figure 2).",
         *columns.notes(),
     ]
     grid = matrix(figures, columns.headers, "Attempts k", notes)

@@ -6,6 +6,7 @@ from functools import partial
 import polars as pl
 
 from .accuracy import ACCURACY_COLUMNS, FAMILY_AVERAGE, accuracy
+from .attack_log import Attacked, successful_attacks
 from .attacks import (
     ATTACK_LIST_COLUMNS,
     ATTACK_SUMMARY_COLUMNS,
@@ -130,6 +131,7 @@ __all__ = [
     "TAX_COLUMNS",
     "TURN_OF_FLIP_COLUMNS",
     "WINNERS_COLUMNS",
+    "Attacked",
     "Size",
     "accuracy",
     "attack_list",
@@ -163,6 +165,7 @@ __all__ = [
     "sticky_incorrect",
     "strata",
     "strata_columns",
+    "successful_attacks",
     "survival",
     "tax",
     "turn_of_flip",

@@ -37,8 +37,8 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
     others of its run, or without any belief where others have them, has no estimate. Of
     ``controls`` begun, ``invalid`` are those that the attacker gave no valid text for, ``failed``
     those without an estimate for another reason, and ``m`` the rest. Without p0, pa or any control
-    the p-values are null. ``unread`` counts probes without a belief, or by sampling without a
-    readable answer.
+    ``b`` and the p-values are null. ``unread`` counts probes without a belief, or by sampling
+    without a readable answer.
 
     Args:
         turns: a turns table; protocol ``medfuzz-test`` is read, and of ``medfuzz`` what is tested.
@@ -69,11 +69,10 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("controls", "invalid").fill_null(0),
         _at_least(tested),
     )
-    known = (pl.col("m") > 0) & pl.col("b").is_not_null()
     rows = rows.with_columns(
         (pl.col("controls") - pl.col("m") - pl.col("invalid")).alias("failed"),
-        pl.when(known).then(pl.col("b") / pl.col("m")).alias("p_value"),
-        pl.when(known).then((pl.col("b") + 1) / (pl.col("m") + 1)).alias("p_plus_one"),
+        (pl.col("b") / pl.col("m")).alias("p_value"),
+        ((pl.col("b") + 1) / (pl.col("m") + 1)).alias("p_plus_one"),
     )
     return _with_attack(_adjusted(rows), turns).select(PERMUTATION_COLUMNS)
 
@@ -160,7 +159,7 @@ def _at_least(tested: pl.DataFrame) -> pl.Series:
     """How many controls changed p(correct) at least as much as the attack did."""
     counts = [
         None
-        if p0 is None or pa is None
+        if p0 is None or pa is None or not controls
         else sum(abs(control - p0) >= abs(pa - p0) - TOLERANCE for control in controls)
         for p0, pa, controls in tested.select("p0", "pa", "_estimates").iter_rows()
     ]

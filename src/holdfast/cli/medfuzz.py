@@ -1,0 +1,145 @@
+"""``holdfast medfuzz``: the permutation test of attacks, and one attack as it went."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.errors import IncompleteRunError, InputError, counted
+
+from . import settings
+
+medfuzz = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
+
+LogDir = Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of a medfuzz run.")]
+Ids = Annotated[
+    list[str] | None, typer.Option("--id", help="Id of a question; all, unless given. Repeatable.")
+]
+
+
+@medfuzz.command("test")
+def permute(
+    log_dir: LogDir,
+    id: Ids = None,
+    controls: Annotated[int, typer.Option(min=1, help="Control fuzzes for each attack, M.")] = 30,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Direct answers that estimate each probability.")
+    ] = 5,
+    exemplars: settings.Exemplars = "bank",
+    shots: Annotated[int, typer.Option(min=0, help="Exemplars shown.")] = 3,
+    model_role: settings.Roles = None,
+    seed: settings.Seed = 42,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="Budget of model calls.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=0, help="Budget of tokens.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Budget in dollars.")] = None,
+    prices: settings.Prices = None,
+    max_connections: Annotated[int | None, typer.Option(help="Concurrent model calls.")] = None,
+    max_retries: Annotated[int, typer.Option(help="Tries again after a transient fault.")] = 8,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Test whether successful attacks are more than any added text (Algorithm 2).
+
+    The models are those of the run. The same command goes on if cut short, and more controls or
+    samples add to those that are there.
+
+    Example: holdfast medfuzz test runs --id 0012
+    """
+    from holdfast.dialogue import Budget
+    from holdfast.report import render
+    from holdfast.results import TABLES, successful_attacks, write_turns
+
+    from .evaluating import Evaluation, unfinished
+
+    log_dir = settings.as_log_dir(log_dir)
+    settings.keep_cache_beside(log_dir)
+    settings.load_prices(prices)
+    budget = Budget(max_calls, max_tokens, max_cost)
+    missing: list[str] = []
+    for run in successful_attacks(log_dir, id or []):
+        study = settings.attack_test(
+            {
+                "attacks": _left(run.rows, log_dir),
+                "controls": controls,
+                "samples": samples,
+                "exemplars": exemplars,
+                "shots": shots,
+                "seed": seed,
+            }
+        )
+        given = settings.roles(model_role or [], None)
+        roles = settings.recorded_roles(run.header) | given
+        settings.check_roles([study], roles)
+        models = [settings.recorded_model(run.header)]
+        settings.check_prices([*models, *roles.values()], max_cost)
+        sys.stderr.write(f"Testing {counted(len(run.rows), 'attack')} on {models[0]}\n")
+        logs = Evaluation(
+            [study],
+            models,
+            log_dir,
+            roles={role: roles[role] for role in study.study.required},
+            generation={"max_retries": max_retries}
+            | ({"max_connections": max_connections} if max_connections else {}),
+            budget=budget,
+        ).run()
+        if left := unfinished(logs):
+            missing.append(left)
+    _, turns = write_turns(log_dir)
+    rows = TABLES["permutation"](turns)
+    sys.stdout.write(render(rows, "json" if as_json else "md", "permutation"))
+    if not as_json:
+        sys.stderr.write(f"Spent: {budget.calls} calls, {budget.cached} from the cache\n")
+    if missing:
+        raise IncompleteRunError(" ".join(missing))
+
+
+def _left(rows: list[dict[str, Any]], log_dir: str) -> str:
+    """The attacks in a file that is named by its content, so that a test knows what it tests."""
+    if "://" in log_dir:
+        raise InputError(
+            "cannot hold the attacks to be tested", log_dir, remedy="Copy the logs to a local dir"
+        )
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path = Path(log_dir) / f"attacks-{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})", str(path), remedy="Mend the permissions"
+        ) from error
+    return str(path)
+
+
+@medfuzz.command("show")
+def show(
+    log_dir: Annotated[
+        str, typer.Argument(metavar="LOGDIR", help="Log dir, or turns table with texts.")
+    ],
+    id: Annotated[str, typer.Option("--id", help="Id of the question.")],
+    replicate: Annotated[
+        int | None, typer.Option(min=1, help="Replicate; the first that succeeded, unless given.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Model, where there are several.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Show one attack: what was added, the reasoning before and after, attempts, p-value.
+
+    Example: holdfast medfuzz show runs --id 0012
+    """
+    from rich.console import Console
+
+    from holdfast.report import attack_story, attack_view
+    from holdfast.results import turns_table
+
+    story = attack_story(turns_table([log_dir]), id, replicate, model)
+    if as_json:
+        sys.stdout.write(json.dumps(story, indent=2, ensure_ascii=False) + "\n")
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=100)
+    console.print(attack_view(story))

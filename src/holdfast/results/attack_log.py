@@ -1,0 +1,99 @@
+"""Successful attacks of MedFuzz, as the logs have them: what the permutation test starts from."""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspect_ai.log import EvalLog, read_eval_log_samples
+
+from holdfast.errors import InputError
+from holdfast.questions import LABELS, LETTERS
+
+from .turns import logs_in, run_id
+
+MEDFUZZ = "medfuzz"
+
+_UNREAD = {
+    "messages", "output", "events", "attachments", "timelines", "model_usage", "role_usage",
+    "events_data", "scores",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """One run of MedFuzz with its successful attacks.
+
+    Attributes:
+        header: of the run's newest log: the models, and how they were asked.
+        rows: for each attack the question, the replicate and attempt, and what was modified.
+    """
+
+    header: EvalLog
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+
+def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked]:
+    """The successful attacks of every MedFuzz run in a log dir.
+
+    Args:
+        log_dir: a local folder or any fsspec URL.
+        ids: question ids to keep; all of them, unless given.
+
+    Returns:
+        The runs that have some, questions and replicates in the order of the log.
+
+    Raises:
+        InputError: no run of MedFuzz is there, or none of its attacks succeeded.
+    """
+    runs: dict[str, Attacked] = {}
+    seen: set[tuple[str, str, int]] = set()
+    headers = [log for log in logs_in(log_dir) if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
+    if not headers:
+        raise InputError(
+            "holds no run of medfuzz", log_dir, remedy=f"Run it first, with --log-dir {log_dir}"
+        )
+    for header in headers:
+        run = run_id(header)
+        for sample in read_eval_log_samples(
+            header.location, all_samples_required=False, exclude_fields=_UNREAD
+        ):
+            key = (run, str(sample.id), sample.epoch)
+            if sample.error or key in seen:
+                continue
+            seen.add(key)
+            row = _success(header, sample)
+            if row is not None and (not ids or sample.id in ids):
+                runs.setdefault(run, Attacked(header)).rows.append(row)
+    if not runs:
+        raise InputError(
+            "has no successful attack" + (" on these questions" if ids else ""),
+            log_dir,
+            field="--id" if ids else None,
+            remedy="There is nothing to test",
+        )
+    return list(runs.values())
+
+
+def _success(header: EvalLog, sample: Any) -> dict[str, Any] | None:
+    for turn in sample.store.get("turns", []):
+        if turn["arm"] != "attack" or turn["answer"] in (None, sample.target):
+            continue
+        return {
+            "question": {
+                "id": str(sample.id),
+                "stem": sample.input,
+                "options": dict(zip(LETTERS, sample.choices, strict=False)),
+                "gold": sample.target,
+                "source": header.eval.dataset.name,
+                **{label: sample.metadata.get(label) for label in LABELS},
+            },
+            "dataset": header.eval.dataset.name,
+            "run": run_id(header),
+            "replicate": sample.epoch,
+            "attempt": int(turn["path"].rpartition("@")[2]),
+            "modified": turn["modified"],
+            "characteristics": json.loads(turn["characteristics"]),
+            "assumption": header.eval.task_args.get("assumption", "patient-characteristics"),
+        }
+    return None
