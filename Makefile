@@ -3,13 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check docs bench build clean
+# The CPU build, where pip is pointed at one; elsewhere the platform's own.
+TORCH ?= torch==2.13.0
+
+.PHONY: demo test test-local check docs bench build clean
 
 demo: $(STAMP)
 	$(BIN)/holdfast demo
 
 test: $(STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# On a real transformer, made on the spot: PyTorch is a gigabyte, so the other tests go without.
+test-local: $(STAMP)-local
+	OMP_NUM_THREADS=2 HF_HUB_OFFLINE=1 $(BIN)/pytest tests/local
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -29,6 +36,10 @@ build: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,docs]"
+	touch $@
+
+$(STAMP)-local: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" -e ".[local]"
 	touch $@
 
 clean:

@@ -19,7 +19,7 @@ from holdfast.challenges import (
     read_control,
     read_fuzz,
 )
-from holdfast.questions import LETTERS, Question, load_questions
+from holdfast.questions import Question, load_questions
 
 QUESTION = Question(
     id="q1",
@@ -60,11 +60,6 @@ def kind_of(text: str, question: Question = QUESTION) -> str:
     assert found.detail[:1].islower()
     assert not found.detail.endswith(".")
     return found.kind
-
-
-def with_options(*texts: str) -> Question:
-    options = dict(zip(LETTERS, texts, strict=False))
-    return Question(id="q", stem=QUESTION.stem, options=options, gold="A")
 
 
 # --- what is valid ---
@@ -150,6 +145,7 @@ def test_at_most_120_words_may_be_added() -> None:
         (reply(inserting("Immigrants \ud800 came.")), "no valid text"),
         (reply(inserting("Immigrants \0 came.")), "no valid text"),
         (reply(inserting(ADDED), "immigrants \ud800"), "no valid text"),
+        (reply(inserting(ADDED), analysis="\udfff"), "no valid text"),
         (reply(QUESTION.stem), "nothing added"),
         (reply(inserting("...")), "nothing added"),
         (reply(inserting("word " * 5_000)), "too long"),
@@ -196,55 +192,10 @@ def test_the_fault_names_what_is_to_be_mended() -> None:
 
 
 def test_an_option_that_the_question_itself_names_may_stay_there() -> None:
-    question = with_options("Sodium", "Gout")
+    options = {"A": "Sodium", "B": "Gout"}
+    question = Question(id="q", stem=QUESTION.stem, options=options, gold="A")
     assert valid(reply(inserting(ADDED)), question).added == (ADDED,)
     assert kind_of(reply(inserting(f"{ADDED} He eats sodium.")), question) == "an option's text"
-
-
-@pytest.mark.parametrize(
-    ("option", "sentence", "named"),
-    [
-        ("A", "A neighbor helps them.", False),
-        ("A", "They are of type A there.", True),
-        ("B", "They speak in plan B terms.", True),
-        ("B", "They have a boat.", False),
-        ("I", "At times I speak.", False),
-        ("5", "They have 5 goats.", True),
-        ("5", "They have 15 goats and 5.5 acres.", False),
-        ("5", "They have five goats.", False),
-        ("5", "They are 5-year guests.", True),
-        ("25%", "They pay 25% of it.", True),
-        ("25%", "They pay 25 coins.", False),
-        ("0.5", "They own 0.5.", True),
-        ("0.5", "They own 10.5.", False),
-        ("HIV", "His uncle has hiv there.", True),
-        ("HIV", "They live near the hive.", False),
-        ("No", "They have no car.", False),
-        ("All of the above", "Above all they sing.", False),
-        ("Folic acid", "They eat folic-acid pills.", True),
-        ("Folic acid", "They eat acid, folic or not.", False),
-        ("The vagus nerve", "They work on the nerve of it.", False),
-        ("患者", "彼の患者。", True),
-    ],
-)
-def test_an_option_is_named_by_whole_words(option: str, sentence: str, named: bool) -> None:
-    question = with_options("Something else entirely", option)
-    found = read_fuzz(reply(inserting(f"{ADDED} {sentence}")), question)
-    assert isinstance(found, Fault) == named
-    assert not named or (isinstance(found, Fault) and found.kind == "an option's text")
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "They had hepatitis B and lack vitamin D.",
-        "They take option E.",
-        "They have no choice. A cousin agrees.",
-        "Their options are few.",
-    ],
-)
-def test_a_letter_that_stands_for_no_option_is_no_fault(sentence: str) -> None:
-    assert valid(reply(inserting(f"{ADDED} {sentence}"))).added == (f"{ADDED} {sentence}",)
 
 
 @given(st.text(max_size=300))
@@ -272,7 +223,7 @@ def test_a_hostile_megabyte_is_read_in_no_time(unit: str) -> None:
     read_fuzz(text, QUESTION)
     read_fuzz(reply(text), QUESTION)
     read_fuzz(reply(inserting(text)), QUESTION)
-    assert time.perf_counter() - start < 10
+    assert time.perf_counter() - start < 5
 
 
 def test_a_modification_is_known_again_by_its_stem() -> None:
@@ -350,11 +301,12 @@ def boundaries(stem: str) -> Iterator[int]:
     """Where a sentence begins, by another splitter, and the end."""
     place = 0
     for sentence in sentencex.segment("en", stem):
-        start = stem.find(sentence, place)
-        if start < 0:
-            break
-        yield start
-        place = start + len(sentence)
+        place = stem.index(sentence, place)
+        # the numbers of a list within a sentence begin none, nor do its closing quotes
+        ended = stem[:place].rstrip().endswith((".", "!", "?", '"'))
+        if place == 0 or (ended and sentence[0] != '"'):
+            yield place
+        place += len(sentence)
     yield len(stem)
 
 
@@ -366,8 +318,7 @@ def questions(medqa: str) -> tuple[Question, ...]:
 def test_a_sentence_at_any_boundary_of_any_stem_is_taken(questions: tuple[Question, ...]) -> None:
     n = 0
     for question in questions:
-        places = sorted(set(boundaries(question.stem)))
-        for place in (places[0], places[len(places) // 2], places[-2], places[-1]):
+        for place in boundaries(question.stem):
             before, after = question.stem[:place], question.stem[place:]
             modified = f"{before.rstrip()} {SENTENCE} {after}".strip()
             found = read_fuzz(reply(modified, "Quxville weavers"), question)
@@ -378,7 +329,7 @@ def test_a_sentence_at_any_boundary_of_any_stem_is_taken(questions: tuple[Questi
                 question.stem.split()
             )
             n += 1
-    assert n == 4 * 1273
+    assert n > 11_000
 
 
 def test_a_sentence_dropped_from_any_stem_is_missed(questions: tuple[Question, ...]) -> None:

@@ -78,6 +78,16 @@ def test_the_sentences_keep_their_own_characters() -> None:
     assert stem == '  “A man”\tcoughs – badly. He {is} Dutch.\r\nHb  10\r\nWhat’s it?"\n'
 
 
+def test_sentences_that_no_space_parts_are_two() -> None:
+    original = "He is on vancomycin.The nurse asks."
+    assert inserted(original, "He is on vancomycin. The nurse asks. So?") == (
+        "He is on vancomycin.The nurse asks. So?",
+        [(7, "So?")],
+    )
+    modified = "He is on vancomycin. It helps. The nurse asks."
+    assert inserted(original, modified) == (modified, [(4, "It helps.")])
+
+
 def test_ideographs_need_no_space() -> None:
     assert inserted("患者は男性。何か？", "患者は男性。彼は歌う。何か？") == (
         "患者は男性。彼は歌う。何か？",
@@ -111,8 +121,9 @@ def test_one_of_two_equal_sentences_is_missed() -> None:
     assert with_insertions("Yes.\nNo.\nYes.", "Yes.\nNo.") == LostSentence("Yes.", elsewhere=True)
 
 
+WORDS = ("he", "she", "Hb", "10", "a\u0301", "{x}", "患")
 SENTENCES = st.lists(
-    st.lists(st.sampled_from(["he", "she", "Hb", "10", "a\u0301", "{x}", "患"]), min_size=1, max_size=4)
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)
     .map(" ".join)
     .map(lambda text: text + "."),
     min_size=1,

@@ -15,11 +15,10 @@ import anyio
 import polars as pl
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput, get_model
-from tests.scripted import put
-from tests.studies import holdfast, turns_of
+from tests.studies import holdfast
 
-from holdfast.dialogue import beliefs_in, extract_answer
-from holdfast.protocols import stick_or_switch, stick_or_switch_study
+from holdfast.dialogue import beliefs_in
+from holdfast.protocols import stick_or_switch_study
 from holdfast.questions import LETTERS, Question
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -35,6 +34,9 @@ CLOSE = 1e-4
 
 SAID = tuple(LETTERS[:5])
 """What the model answers with: the most that a question of four options has in play."""
+
+SEED = 2
+"""One whose models answer in two lengths, and hold an answer now and then."""
 
 LIMIT = 8
 END, TOLD, SAYS = "<|end|>", "<|user|>", "<|assistant|>"
@@ -118,7 +120,7 @@ def _model(tokenizer: Any) -> Any:
     Without it no reply would have an answer. Between the letters, and between "Answer:" and a
     bare letter, the random weights alone decide.
     """
-    torch.manual_seed(int(os.environ['SEEDX']))
+    torch.manual_seed(SEED)
     model = transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
             vocab_size=len(tokenizer),
@@ -154,8 +156,9 @@ def _model(tokenizer: Any) -> Any:
         for layer in model.model.layers:
             layer.self_attn.o_proj.weight.data[dimension] = 0.0
             layer.mlp.down_proj.weight.data[dimension] = 0.0
-    # a first turn shows two letters, and without them no study goes on
-    said[[i for i in letters if surfaces[i].strip() in SAID[:2]], : len(nudges)] *= 1.05
+    # a first turn shows two letters, and without them no study goes on; replies differ in length
+    likelier = [word, *(i for i in letters if surfaces[i].strip() in SAID[:2])]
+    said[likelier, : len(nudges)] *= 1.05
     return model
 
 
@@ -260,9 +263,7 @@ def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     turns = pl.read_parquet(tmp_path / "runs" / "turns.parquet")
     study = stick_or_switch_study(shots=1)
-    said = {
-        (row["question"], row["arm"], row["turn"]): row for row in turns.iter_rows(named=True)
-    }
+    said = {(row["question"], row["arm"], row["turn"]): row for row in turns.iter_rows(named=True)}
     read: set[tuple[str, int]] = set()
     for (question, arm, turn), row in said.items():
         # the offer of the right answer follows the abstention's first turn
@@ -290,5 +291,4 @@ def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> Non
             assert row["p_suggested"] == about(mass[letters[row["suggested"]]])
         read.add((arm, turn))
     assert read >= {("single-shot", 0), ("single-shot-abstain", 0), ("positive", 0)}
-    print(len(said), sorted(read))
     assert read & {("positive", 1), ("negative", 1), ("flexible-correct", 1)}

@@ -38,7 +38,7 @@ def test_the_curve_has_models_beside_each_other_and_the_human_reference() -> Non
         ["2", "33.3 [6.1, 79.2]", ""],
     ]
     notes = "\n".join(lines[5:])
-    assert "m1 3 of 3 questions, m2 1 of 1 questions" in notes
+    assert "Kept: m1 3 replicates of 3 questions, m2 1 replicates of 1 questions." in notes
     assert "76.6% on average on USMLE exams (MedFuzz (Ness et al., 2024), Figure 2)" in notes
 
 

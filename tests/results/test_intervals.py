@@ -5,10 +5,12 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.stats import binom, binomtest, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from holdfast.results.intervals import (
+    bootstrap_shares,
     Bounded,
     Counts,
     detection_bounds,
@@ -499,3 +501,33 @@ def test_a_mean_of_one_question_has_no_interval() -> None:
     assert all(map(math.isnan, mean_bounds(counts((0.5, 1)))))
     two, one = counts((0.5, 1), (0.4, 1)), counts((0.5, 1), (0, 0))
     assert all(map(math.isnan, mean_difference_bounds(two, one)))
+
+
+# --- the bootstrap over clusters ---
+
+
+def test_the_bootstrap_over_questions_is_that_of_an_independent_one() -> None:
+    rng = np.random.default_rng(5)
+    n = rng.integers(1, 6, size=80).astype(float)
+    right = np.column_stack([rng.binomial(n.astype(int), share) for share in (0.3, 0.7)])
+    low, high = bootstrap_shares(right.astype(float), n, resamples=20_000)
+    for k in (0, 1):
+        reference = stats.bootstrap(
+            (right[:, k], n),
+            lambda hits, trials, axis: hits.sum(axis=axis) / trials.sum(axis=axis),
+            paired=True,
+            method="percentile",
+            n_resamples=20_000,
+            rng=np.random.default_rng(9),
+        ).confidence_interval
+        assert (low[k], high[k]) == pytest.approx((reference.low, reference.high), abs=0.004)
+        assert low[k] < right[:, k].sum() / n.sum() < high[k]
+
+
+def test_the_bootstrap_gives_the_same_bounds_each_time_and_none_of_nothing() -> None:
+    right, n = np.array([[1.0, 0.0], [2.0, 2.0], [0.0, 0.0]]), np.array([2.0, 2.0, 1.0])
+    assert np.array_equal(bootstrap_shares(right, n), bootstrap_shares(right, n))
+    nothing = bootstrap_shares(np.zeros((2, 1)), np.zeros(2))
+    assert np.isnan(nothing).all()
+    alike = bootstrap_shares(np.ones((4, 1)), np.ones(4))
+    assert np.array_equal(alike, np.ones((2, 1)))

@@ -122,9 +122,10 @@ def test_a_text_with_a_failed_probe_or_too_few_has_no_estimate() -> None:
 
 def test_a_control_cut_off_at_the_attacker_has_failed_and_is_not_invalid() -> None:
     at = {"protocol": "medfuzz-test", "run": "t1", "question": "q1"}
-    cut = tries(["words", "!"], "control@2", **at)
-    row = only(*probed("q1", "A", "B", "B"), *cut)
-    assert (row["controls"], row["m"], row["invalid"], row["failed"]) == (2, 1, 0, 1)
+    for kinds in (["words", "!"], ["words", "words"]):
+        cut = tries(kinds, "control@3", **at)
+        row = only(*probed("q1", "A", "B", "B", []), *cut)
+        assert (row["controls"], row["m"], row["invalid"], row["failed"]) == (3, 1, 1, 1)
 
 
 def test_an_attack_of_which_nothing_was_answered_was_not_tested() -> None:

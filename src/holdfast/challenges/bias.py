@@ -3,17 +3,16 @@
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.questions import Question
 
+from .packaged import packaged
 from .suggestion import draw
 
 Biases = Mapping[str, "Bias"]
@@ -85,7 +84,7 @@ class Mitigation(BaseModel):
 @cache
 def biases() -> Biases:
     """The seven biases of BiasMedQA in our own wording."""
-    data = _read("biases.toml")
+    data = packaged("catalogue", "biases.toml")
     shared = {name: value for name, value in data.items() if name != "bias"}
     return {entry["id"]: Bias.model_validate({**shared, **entry}) for entry in data["bias"]}
 
@@ -93,7 +92,7 @@ def biases() -> Biases:
 @cache
 def mitigations() -> Mitigations:
     """The three mitigations of BiasMedQA in our own wording."""
-    data = _read("mitigations.toml")
+    data = packaged("catalogue", "mitigations.toml")
     wording = {name: text.strip() for name, text in data["example"].items()}
     return {
         entry["id"]: Mitigation.model_validate(
@@ -240,10 +239,6 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
 
 def _fingerprint(version: int, *texts: object) -> str:
     return f"{version}-{hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]}"
-
-
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("catalogue", name).read_text("utf-8"))
 
 
 def _chosen(names: str, known: Mapping[str, object], noun: str, field: str) -> set[str]:

@@ -6,19 +6,18 @@ cue and then either verify or defer". Here a lexical rule reads it, or a judge m
 
 import hashlib
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import polars as pl
 
 from .catalogue import built_in
 from .cue_rules import MARK, Rules, branches
 from .json_reply import json_objects
+from .packaged import packaged
 from .technique import Technique
 
 Stance = Literal["verify", "defer", "neither"]
@@ -83,10 +82,12 @@ def judge_prompt(technique: Technique, challenge: str, reply: str) -> str:
             stand between lines that occur in neither.
     """
     texts = {"challenge": _excerpt(challenge), "reply": _excerpt(reply)}
-    texts["kind"] = _tables()[_kind(technique)]
+    texts["kind"] = packaged("cues.toml")[_kind(technique)]
     texts["fence"] = _fence(texts["challenge"], texts["reply"])
     # one pass, so that the texts filled in are never searched for places to fill
-    return re.sub(r"\[\[(\w+)\]\]", lambda found: texts[found[1]], _tables()["judge"]).strip()
+    return re.sub(
+        r"\[\[(\w+)\]\]", lambda found: texts[found[1]], packaged("cues.toml")["judge"]
+    ).strip()
 
 
 def read_judgement(text: str) -> Cue | None:
@@ -183,11 +184,6 @@ def _own_rules() -> dict[str, Rules]:
 
 
 @cache
-def _tables() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("cues.toml").read_text("utf-8"))
-
-
-@cache
 def _wording(claims: bool) -> tuple[Rules, list[Stance], Rules]:
     """Verify-or-defer with the stance of each rule, and another look.
 
@@ -197,7 +193,7 @@ def _wording(claims: bool) -> tuple[Rules, list[Stance], Rules]:
     """
 
     def rules(name: str) -> list[str]:
-        return [rule for rule in _tables()[name] if claims or "~" not in rule]
+        return [rule for rule in packaged("cues.toml")[name] if claims or "~" not in rule]
 
     kinds: tuple[Stance, ...] = ("verify", "defer")
     stances = [kind for kind in kinds for _ in rules(kind)]

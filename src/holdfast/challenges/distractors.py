@@ -3,11 +3,9 @@
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +24,13 @@ from .context_file import origin_of
 from .contexts import GENERATE, GENERATED
 from .generation import Fault, is_valid_text, json_object
 from .naming import same_name
+from .packaged import packaged
 from .wording import fill, option_lines
-
-
-@cache
-def _prompts() -> Mapping[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("distractors.toml").read_text("utf-8"))
 
 
 def distractor_version() -> int:
     """Version of the prompt that asks for wrong options."""
-    return int(_prompts()["version"])
+    return int(packaged("distractors.toml")["version"])
 
 
 @dataclass(frozen=True)
@@ -177,9 +171,11 @@ def distractor_prompt(
         candidates: what a knowledge graph offers, each with how it is related.
     """
     listed = "\n".join(f"- {candidate}" for candidate in candidates)
-    offered = fill(_prompts()["candidates"], {"listed": listed}) if candidates else ""
+    offered = (
+        fill(packaged("distractors.toml")["candidates"], {"listed": listed}) if candidates else ""
+    )
     return fill(
-        _prompts()["replace"].removeprefix("\n"),
+        packaged("distractors.toml")["replace"].removeprefix("\n"),
         {
             "gold": question.gold,
             "letters": ", ".join(letters),

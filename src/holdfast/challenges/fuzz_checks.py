@@ -9,9 +9,10 @@ from holdfast.errors import counted
 from holdfast.questions import Question
 
 from .generation import Fault, is_valid_text, json_object
-from .insertion import IDEOGRAPHS, Insertion, LostSentence, with_insertions, word_count
-from .mentions import is_function_word, stems, telling_stems
-from .naming import without_parentheses, words_of
+from .insertion import Insertion, LostSentence, with_insertions, word_count
+from .mentions import stems, telling_stems
+from .naming import words_of
+from .option_naming import naming_fault
 
 MOST_WORDS = 120
 """Words that a modification may add."""
@@ -116,7 +117,11 @@ def _checked(
     modified: str, characteristics: object, question: Question, found: Mapping[str, Any]
 ) -> Fuzz | Fault:
     if not is_valid_text(modified) or "\0" in modified:
-        return Fault("no valid text", "holds a character that is no valid text")
+        return _no_text()
+    listed = sum(map(len, question.options.values()))
+    # what is far too long is not taken apart
+    if _signs(modified) - _signs(question.stem) - listed > 10 * MOST_WORDS * _LETTERS:
+        return _too_long()
     modified = _without_options(modified, question)
     if fault := _size_fault(modified, question):
         return fault
@@ -128,12 +133,14 @@ def _checked(
     words = sum(map(word_count, added))
     if not words:
         return Fault("nothing added", "adds nothing to the question")
-    if fault := _naming_fault(added, question):
+    if fault := naming_fault(added, question):
         return fault
     names = _listed(characteristics, added)
     if isinstance(names, Fault):
         return names
     analysis, plan = (_text(found.get(name)) for name in ("analysis", "plan"))
+    if not is_valid_text(analysis + plan):
+        return _no_text()
     return Fuzz(stem, names, analysis, plan, added, words)
 
 
@@ -141,12 +148,25 @@ def _size_fault(modified: str, question: Question) -> Fault | None:
     stem = question.stem
     words = word_count(modified) - word_count(stem)
     spare = len(modified.split()) - len(stem.split()) - words
-    letters = len("".join(modified.split())) - len("".join(stem.split()))
+    signs = _signs(modified) - _signs(stem)
     if words > MOST_WORDS:
         return Fault("too long", f"adds {words} words, and at most {MOST_WORDS} may be added")
-    if spare > MOST_WORDS or letters > MOST_WORDS * _LETTERS:
-        return Fault("too long", f"adds more signs than {MOST_WORDS} words can have")
+    if spare > MOST_WORDS or signs > MOST_WORDS * _LETTERS:
+        return _too_long()
     return None
+
+
+def _too_long() -> Fault:
+    return Fault("too long", f"adds more signs than {MOST_WORDS} words can have")
+
+
+def _no_text() -> Fault:
+    return Fault("no valid text", "holds a character that is no valid text")
+
+
+def _signs(text: str) -> int:
+    """Characters that are no white space."""
+    return sum(map(len, text.split()))
 
 
 def _lost_fault(lost: LostSentence) -> Fault:
@@ -157,47 +177,6 @@ def _lost_fault(lost: LostSentence) -> Fault:
     return Fault("a lost sentence", f"does not keep the sentence “{shown}” word for word")
 
 
-def _naming_fault(added: Sequence[str], question: Question) -> Fault | None:
-    letters = "".join(question.options)
-    for run in added:
-        if re.search(r"(?:^|[\s(])A[.):]\)?\s[^\n]{1,400}?\sB[.):]\)?\s", run):
-            return Fault("an option list", "writes out options, and they are not part of it")
-        if re.search(
-            rf"\b(?i:options?|choices?|answers?|letters?|choos(?:e|ing)|select(?:ing)?|pick(?:ing)?)"
-            rf"[\s:(*\"'“\[]{{1,5}}[{letters}]\b",
-            run,
-        ):
-            return Fault("an option letter", "refers to an option by its letter")
-        plain = f" {words_of(run)} "
-        for letter, option in question.options.items():
-            if _is_named(option, run, plain):
-                return Fault("an option's text", f"names option {letter} in what it adds")
-    return None
-
-
-def _is_named(option: str, run: str, plain: str) -> bool:
-    """Whether a run names an option, in whole words and whatever their case.
-
-    One of figures alone is looked for as it is written, with its sign, and a single letter in its
-    own case and not as an article or pronoun. One of function words alone, such as "None", is in
-    every text and not looked for.
-    """
-    option = option.strip()
-    if re.search(rf"[{IDEOGRAPHS}]", option):
-        return option in run
-    if not any(c.isalpha() for c in option):
-        figures = re.escape(option)
-        return bool(re.search(rf"(?<![\w.,%]){figures}(?![\w%]|[.,]\d)", run))
-    if len(option) == 1:
-        follows = r"(?! [a-z])" if option in "AI" else ""
-        return bool(re.search(rf"(?<![\w'’-]){re.escape(option)}(?![\w'’-]){follows}", run))
-    for name in (words_of(option), words_of(without_parentheses(option))):
-        bare = re.sub(r"^(?:an?|the) (?=\S)", "", name)
-        if bare and not all(map(is_function_word, bare.split())) and f" {bare} " in plain:
-            return True
-    return False
-
-
 def _listed(characteristics: object, added: Sequence[str]) -> tuple[str, ...] | Fault:
     """The characteristics, each of which must share a telling word with what was added."""
     if not isinstance(characteristics, list) or not characteristics:
@@ -206,7 +185,7 @@ def _listed(characteristics: object, added: Sequence[str]) -> tuple[str, ...] | 
     if not all(names):
         return Fault("no characteristics", 'holds something empty under "characteristics"')
     if not is_valid_text("".join(names)) or any("\0" in name for name in names):
-        return Fault("no valid text", "holds a character that is no valid text")
+        return _no_text()
     if sum(map(len, names)) > MOST_WORDS * _LETTERS:
         return Fault("no characteristics", 'says more under "characteristics" than it can add')
     said = stems(" ".join(added))

@@ -1,11 +1,7 @@
 """What a generator is asked for and what its texts must hold (MedQA-Followup, appendix F)."""
 
 import re
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from sentencex import segment
@@ -14,6 +10,7 @@ from holdfast.questions import Question
 
 from .json_reply import json_objects
 from .naming import same_name, without_letter
+from .packaged import packaged
 from .suggestion import draw
 from .wording import fill, option_lines
 
@@ -36,25 +33,16 @@ class Fault:
     detail: str
 
 
-@cache
-def _templates() -> Mapping[str, Any]:
-    text = files(__package__).joinpath("generation.toml").read_text("utf-8")
-    return {
-        name: value.removeprefix("\n") if isinstance(value, str) else value
-        for name, value in tomllib.loads(text).items()
-    }
-
-
 def template_version() -> int:
     """Version of the prompts that generate contexts."""
-    return int(_templates()["version"])
+    return int(packaged("generation.toml")["version"])
 
 
 def second_best_prompt(question: Question) -> str:
     """Asks for the most plausible wrong option."""
     wrong = {letter: question.options[letter] for letter in question.distractors}
     return fill(
-        _templates()["second_best"],
+        packaged("generation.toml")["second_best"],
         {
             "correct_letter": question.gold,
             "question": question.stem,
@@ -81,12 +69,12 @@ def context_prompt(kind: str, question: Question, second_best: str | None, sente
     }
     if second_best is not None:
         values |= {"wrong_answer": second_best, "wrong_text": question.options[second_best]}
-    return fill(_templates()[kind], values)
+    return fill(packaged("generation.toml")[kind], values)
 
 
 def again_prompt(fault: Fault) -> str:
     """Asks once more, and says what was wrong."""
-    return fill(_templates()["again"], {"fault": fault.detail})
+    return fill(packaged("generation.toml")["again"], {"fault": fault.detail})
 
 
 def drawn_sentences(question: Question, seed: int) -> int:

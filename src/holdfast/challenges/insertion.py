@@ -9,7 +9,9 @@ from itertools import pairwise
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Characters of scripts that put no space between words, as ranges of a regular expression."""
 
-_TOKEN = re.compile(rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}]+")
+# between sentences that no space parts, as some data sets have them, there is a boundary too
+_GLUED = r"(?<=[a-z%)][.!?])(?=[A-Z][a-z])"
+_TOKEN = re.compile(rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}]+?(?:(?=[\s{IDEOGRAPHS}]|\Z)|{_GLUED})")
 _END = re.compile(r"[.!?…。！？][^\w\s]{0,5}\Z")
 _SIGNS = dict.fromkeys(range(0x2010, 0x2016), "-") | {0x2212: "-"}
 _SIGNS |= dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032), "'")

@@ -1,32 +1,23 @@
 """Asking which of the 15 USMLE systems a question belongs to (MedQA-Followup, appendix D.2)."""
 
 import re
-import tomllib
-from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
 from holdfast.questions import SYSTEMS, Question
 
 from .generation import Fault
+from .packaged import packaged
 from .wording import fill, option_lines
-
-
-@cache
-def _labels() -> Mapping[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("labels.toml").read_text("utf-8"))
 
 
 def label_version() -> int:
     """Version of the prompt that asks for a label."""
-    return int(_labels()["version"])
+    return int(packaged("labels.toml")["version"])
 
 
 def system_label_prompt(question: Question) -> str:
     """Asks for the number of the question's system."""
     return fill(
-        _labels()["system"].removeprefix("\n"),
+        packaged("labels.toml")["system"].removeprefix("\n"),
         {
             "categories": "\n".join(f"{n}. {name}" for n, name in enumerate(SYSTEMS)),
             "question": question.stem,

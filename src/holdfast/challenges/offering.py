@@ -1,31 +1,19 @@
 """The words of Stick-or-Switch: a choice among some options, then one more at a time (A.1)."""
 
-import tomllib
-from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from collections.abc import Sequence
 
 from holdfast.questions import LETTERS, Question
 
+from .packaged import packaged
 from .wording import fill, option_lines
 
 ABSTAIN = "NA"
 """How ``None of the Above`` is called beside a question's own letters."""
 
 
-@cache
-def _words() -> Mapping[str, Any]:
-    text = files(__package__).joinpath("stick_or_switch.toml").read_text("utf-8")
-    return {
-        name: value.removeprefix("\n") if isinstance(value, str) else value
-        for name, value in tomllib.loads(text).items()
-    }
-
-
 def offering_version() -> int:
     """Version of the prompts."""
-    return int(_words()["version"])
+    return int(packaged("stick_or_switch.toml")["version"])
 
 
 def in_play(question: Question, shown: Sequence[str]) -> dict[str, str]:
@@ -35,14 +23,17 @@ def in_play(question: Question, shown: Sequence[str]) -> dict[str, str]:
         question: whose options are shown.
         shown: the question's own letters, or ``NA``, in the order of display.
     """
-    texts = {**question.options, ABSTAIN: str(_words()["none_of_the_above"])}
+    texts = {
+        **question.options,
+        ABSTAIN: str(packaged("stick_or_switch.toml")["none_of_the_above"]),
+    }
     return {LETTERS[place]: texts[letter] for place, letter in enumerate(shown)}
 
 
 def choice_prompt(question: Question, shown: Sequence[str]) -> str:
     """Turn 1: the question and some options."""
     return fill(
-        _words()["choice"],
+        packaged("stick_or_switch.toml")["choice"],
         {"question": question.stem, "options": option_lines(in_play(question, shown))},
     )
 
@@ -50,9 +41,9 @@ def choice_prompt(question: Question, shown: Sequence[str]) -> str:
 def alternative_prompt(question: Question, shown: Sequence[str]) -> str:
     """A later turn: the option shown last is offered."""
     label, text = list(in_play(question, shown).items())[-1]
-    return fill(_words()["alternative"], {"option": f"{label}. {text}"})
+    return fill(packaged("stick_or_switch.toml")["alternative"], {"option": f"{label}. {text}"})
 
 
 def exemplar_answer(label: str) -> str:
     """What the assistant of an exemplar says."""
-    return fill(_words()["answer"], {"letter": label})
+    return fill(packaged("stick_or_switch.toml")["answer"], {"letter": label})

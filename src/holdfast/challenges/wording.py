@@ -1,12 +1,12 @@
 """The words a model reads: system prompt, first question and challenges, each a pure function."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 
 from holdfast.questions import Question
+
+from .packaged import packaged
 
 _NUMBERS = {
     2: "two", 3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten",
@@ -16,8 +16,8 @@ _NUMBERS = {
 @cache
 def prompts() -> Mapping[str, str]:
     """The prompts of MedQA-Followup, appendix A, by name."""
-    text = files(__package__).joinpath("prompts.toml").read_text("utf-8")
-    return {name: value for name, value in tomllib.loads(text).items() if isinstance(value, str)}
+    known = packaged("prompts.toml")
+    return {name: value for name, value in known.items() if isinstance(value, str)}
 
 
 def system_prompt(setting: str) -> str | None:

@@ -24,6 +24,9 @@ Ids = Annotated[
 def permute(
     log_dir: LogDir,
     id: Ids = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Attacks of each run, the best for review first.")
+    ] = None,
     controls: Annotated[int, typer.Option(min=1, help="Control fuzzes for each attack, M.")] = 30,
     samples: Annotated[
         int, typer.Option(min=1, help="Direct answers that estimate each probability.")
@@ -49,7 +52,7 @@ def permute(
     """
     from holdfast.dialogue import Budget
     from holdfast.report import render
-    from holdfast.results import TABLES, successful_attacks, write_turns
+    from holdfast.results import TABLES, successful_attacks, turns_table, write_turns
 
     from .evaluating import Evaluation, unfinished
 
@@ -58,10 +61,12 @@ def permute(
     settings.load_prices(prices)
     budget = Budget(max_calls, max_tokens, max_cost)
     missing: list[str] = []
+    ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
     for run in successful_attacks(log_dir, id or []):
+        chosen = _first(run.rows, ranked, limit)
         study = settings.attack_test(
             {
-                "attacks": _left(run.rows, log_dir),
+                "attacks": _left(chosen, log_dir),
                 "controls": controls,
                 "samples": samples,
                 "exemplars": exemplars,
@@ -74,7 +79,7 @@ def permute(
         settings.check_roles([study], roles)
         models = [settings.recorded_model(run.header)]
         settings.check_prices([*models, *roles.values()], max_cost)
-        sys.stderr.write(f"Testing {counted(len(run.rows), 'attack')} on {models[0]}\n")
+        sys.stderr.write(f"Testing {counted(len(chosen), 'attack')} on {models[0]}\n")
         logs = Evaluation(
             [study],
             models,
@@ -93,6 +98,16 @@ def permute(
         sys.stderr.write(f"Spent: {budget.calls} calls, {budget.cached} from the cache\n")
     if missing:
         raise IncompleteRunError(" ".join(missing))
+
+
+def _first(rows: list[dict[str, Any]], ranked: Any, limit: int | None) -> list[dict[str, Any]]:
+    """The first of a run's attacks by their rank for review."""
+    if limit is None:
+        return rows
+    found = ranked.select("run", "question", "epoch").iter_rows()
+    place = {key: number for number, key in enumerate(found)}
+    ordered = sorted(rows, key=lambda r: place[r["run"], r["question"]["id"], r["replicate"]])
+    return ordered[:limit]
 
 
 def _left(rows: list[dict[str, Any]], log_dir: str) -> str:

@@ -2,42 +2,39 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from holdfast.dialogue import Budget
 from holdfast.errors import counted, printable
 from holdfast.report import (
+    attack_sentences,
+    attack_table,
     conviction_summary,
     flexibility_sentence,
+    human_line,
     is_simulated,
     render,
     summary_table,
 )
-from holdfast.results import (
-    accuracy,
-    compounding_summary,
-    errors,
-    flexibility,
-    flips,
-    survival,
-    tax,
-)
+from holdfast.results import TABLES, compounding_summary, errors
 
 from .preparing import Prepared
 
 _MEASURES = {
-    "accuracy": accuracy,
-    "flips": flips,
-    "survival": survival,
-    "tax": tax,
-    "flexibility": flexibility,
-}
+    name: TABLES[name]
+    for name in (
+        "accuracy", "flips", "survival", "tax", "flexibility", "attacks", "attack-summary",
+        "faithfulness",
+    )
+}  # fmt: skip
+"""What is printed of every run."""
 
 
 @dataclass(frozen=True)
@@ -92,22 +89,17 @@ class Outcome:
         console = Console()
         if not console.is_terminal:
             console = Console(width=110)
-        rates, changes = accuracy(self.table), flips(self.table)
-        held, taxes = survival(self.table), tax(self.table)
-        for (run, model, dataset, protocol), rows in rates.group_by(
+        measured = {name: measure(self.table) for name, measure in _MEASURES.items()}
+        for (run, model, dataset, protocol), _ in measured["accuracy"].group_by(
             "run", "model", "dataset", "protocol", maintain_order=True
         ):
             title = f"{model} on {dataset}: {protocol}"
             if is_simulated(str(model)):
                 title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
             console.print()
-            own = pl.col("run") == run
-            if held.filter(own).height:
-                console.print(conviction_summary(held.filter(own), taxes.filter(own), title))
-            else:
-                console.print(summary_table(rows, changes.filter(own), title))
-        for row in flexibility(self.table).iter_rows(named=True):
-            console.print(Text(printable(flexibility_sentence(row))), soft_wrap=True)
+            own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
+            for part in _summary(own, title):
+                console.print(part, soft_wrap=isinstance(part, Text))
         for row in compounding_summary(self.table).iter_rows(named=True):
             if row["chains"]:
                 told = f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')}"
@@ -132,3 +124,19 @@ class Outcome:
         console.print(Text(f"Spent: {spent}"))
         console.print(Text(f"Logs:  {self.log_dir} (inspect view --log-dir {self.log_dir})"))
         console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)
+
+
+def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | Text]:
+    """What one run says of itself, by its protocol's own measures."""
+    if own["survival"].height:
+        yield conviction_summary(own["survival"], own["tax"], title)
+        for row in own["flexibility"].iter_rows(named=True):
+            yield Text(printable(flexibility_sentence(row)))
+    elif own["attacks"].height:
+        yield attack_table(own["attacks"], title)
+        for row in own["attack-summary"].iter_rows(named=True):
+            for told in attack_sentences(row, own["faithfulness"]):
+                yield Text(printable(told))
+        yield Text(human_line())
+    else:
+        yield summary_table(own["accuracy"], own["flips"], title)

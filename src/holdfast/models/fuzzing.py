@@ -3,8 +3,9 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import count, product
 from typing import Any
 
 from holdfast.questions import Question, Truth
@@ -212,13 +213,11 @@ def _sentence(characteristic: str) -> str:
     return f"{MARK} The patient {characteristic}."
 
 
-def _phrases(kind: int) -> Iterator[str]:
-    for place in range(_SIZES[kind]):
-        words = []
-        for choices in _KINDS[kind]:
-            place, choice = divmod(place, len(choices))
-            words.append(choices[choice])
-        yield " ".join(words)
+@cache
+def _phrases(kind: int) -> Mapping[str, str]:
+    """The characteristics of one kind, each with its sentence's plain words."""
+    phrases = map(" ".join, product(*_KINDS[kind]))
+    return {phrase: _plain(_sentence(phrase)) for phrase in phrases}
 
 
 def _kind(text: str) -> int | None:
@@ -234,13 +233,12 @@ def _usable(kind: int, question: Question) -> list[str]:
     """The characteristics of one kind that name no option."""
     texts = [t for o in question.options.values() for t in (o, re.sub(r"\([^()]*\)", " ", o))]
     options = [o for o in (re.sub("^ (?:an?|the) ", " ", _plain(t)) for t in texts) if o.strip()]
-    phrases = list(_phrases(kind))
-    return [p for p in phrases if not any(o in _plain(_sentence(p)) for o in options)] or phrases
+    phrases = _phrases(kind)
+    return [p for p, words in phrases.items() if not any(o in words for o in options)] or [*phrases]
 
 
 def _clean(kind: int, question: Question, place: int) -> str:
-    usable = _usable(kind, question)
-    wanted = next(phrase for n, phrase in enumerate(_phrases(kind)) if n == place)
+    usable, wanted = _usable(kind, question), [*_phrases(kind)][place]
     return wanted if wanted in usable else pick(usable, "clean", question.content_hash, place)
 
 

@@ -235,10 +235,11 @@ async def _fuzz(
 
 
 def _confidence(study: MedFuzzStudy, chat: Conversation, question: Question) -> float | None:
-    """The probability of the answer's letter, where the model gives log-probabilities."""
+    """The probability of the gold letter, given as the answer, where there are log-probabilities."""
     if not study.confidence or chat.last is None:
         return None
-    return max(beliefs_in(chat.last, question.options, None).values(), default=None)
+    # a sampled answer need not be the likeliest
+    return beliefs_in(chat.last, question.options, None).get(question.gold)
 
 
 async def _noted(

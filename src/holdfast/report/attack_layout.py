@@ -20,7 +20,7 @@ def attacks(rows: Sequence[Row]) -> list[Grid] | None:
         for row in rows
     ]
     kept = [
-        f"{columns.headers[columns.of(row)]} {count(row['replicates'])} of "
+        f"{columns.headers[columns.of(row)]} {count(row['replicates'])} replicates of "
         f"{count(row['questions'])} questions"
         for row in rows
         if row["k"] == 0
@@ -29,7 +29,7 @@ def attacks(rows: Sequence[Row]) -> list[Grid] | None:
     notes = [
         "Share of the replicates, in percent, whose first answer was right and that no attempt up "
         "to k turned [95% Wilson interval]; model errors dropped.",
-        f"Replicates: {', '.join(kept)}.",
+        f"Kept: {', '.join(kept)}.",
         f"People: {paper.human_accuracy} on average on {paper.human_examination} "
         f"({paper.citation}, Figure 2).",
         *columns.notes(),

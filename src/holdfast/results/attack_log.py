@@ -3,14 +3,14 @@
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from string import ascii_uppercase
 from typing import Any
 
 from inspect_ai.log import EvalLog, read_eval_log_samples
 
 from holdfast.errors import InputError
-from holdfast.questions import LABELS, LETTERS
 
-from .turns import logs_in, run_id
+from .turns import STRATA, logs_in, run_id
 
 MEDFUZZ = "medfuzz"
 
@@ -83,10 +83,10 @@ def _success(header: EvalLog, sample: Any) -> dict[str, Any] | None:
             "question": {
                 "id": str(sample.id),
                 "stem": sample.input,
-                "options": dict(zip(LETTERS, sample.choices, strict=False)),
+                "options": dict(zip(ascii_uppercase, sample.choices, strict=False)),
                 "gold": sample.target,
                 "source": header.eval.dataset.name,
-                **{label: sample.metadata.get(label) for label in LABELS},
+                **{label: sample.metadata.get(label) for label in STRATA},
             },
             "dataset": header.eval.dataset.name,
             "run": run_id(header),

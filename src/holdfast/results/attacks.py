@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import polars as pl
 
 from .attack_turns import (
@@ -16,11 +17,13 @@ from .attack_turns import (
     successes,
 )  # fmt: skip
 from .first_answers import BASELINE, STUDY, TURN
+from .intervals import bootstrap_shares
 from .permutation import permutation
 from .trials import with_bounds
 
 ATTACKS_COLUMNS = (
-    "model", "dataset", "k", "questions", "replicates", "accuracy", "low", "high", "turned", "run",
+    "model", "dataset", "k", "questions", "replicates", "accuracy", "low", "high",
+    "bootstrap_low", "bootstrap_high", "turned", "run",
 )  # fmt: skip
 ATTACK_SUMMARY_COLUMNS = (
     "model", "dataset", "questions", "replicates", "first_wrong", "failed", "succeeded",
@@ -42,9 +45,10 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
 
     The share of replicates whose first answer was right and that no attempt up to k turned: the
     mean over questions of the means of their replicates, weighted by the replicates that are kept.
-    Replicates with a model error are dropped whole, and so are unfinished ones. Intervals are 95%
-    Wilson intervals with the effective number of replicates, those of a question being alike; the
-    house has them in place of a bootstrap over questions, which cannot see past 0 and 1.
+    Replicates with a model error are dropped whole, and so are unfinished ones. ``low`` and
+    ``high`` are a 95% Wilson interval with the effective number of replicates, those of a question
+    being alike; ``bootstrap_low`` and ``bootstrap_high`` are the percentile bootstrap over
+    questions, which has no width where all that was seen is alike.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
@@ -64,7 +68,28 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("_right").mean().alias("accuracy"),
         (at == pl.col("k")).sum().cast(pl.Int64).alias("turned"),
     )
-    return with_bounds(rows, each, _ROW, "accuracy", "_right").select(ATTACKS_COLUMNS)
+    rows = with_bounds(rows, each, _ROW, "accuracy", "_right")
+    return _with_bootstrap(rows, each).select(ATTACKS_COLUMNS)
+
+
+def _with_bootstrap(rows: pl.DataFrame, each: pl.DataFrame) -> pl.DataFrame:
+    """The rows with a bootstrap over questions, the same draws at every k of a study."""
+    counts = each.group_by(*_ROW, "question", maintain_order=True).agg(
+        pl.col("_right").sum(), pl.len().alias("_n")
+    )
+    bounds = []
+    for study, own in counts.group_by(STUDY, maintain_order=True):
+        by_k = [
+            part.sort("question") for _, part in own.sort("k").group_by("k", maintain_order=True)
+        ]
+        right = np.column_stack([part["_right"].to_numpy() for part in by_k]).astype(float)
+        low, high = bootstrap_shares(right, by_k[0]["_n"].to_numpy().astype(float))
+        for part, least, most in zip(by_k, low, high, strict=True):
+            bounds.append((*study, part["k"][0], float(least), float(most)))
+    schema = {name: rows.schema[name] for name in _ROW}
+    schema |= {"bootstrap_low": pl.Float64(), "bootstrap_high": pl.Float64()}
+    found = pl.DataFrame(bounds, schema=schema, orient="row")
+    return rows.join(found, on=_ROW, how="left", validate="1:1", maintain_order="left")
 
 
 def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:

@@ -200,6 +200,34 @@ def mean_difference_bounds(
     return max(mean - other - half, -1.0), min(mean - other + half, 1.0)
 
 
+def bootstrap_shares(
+    right: Floats, n: Floats, *, level: float = 0.95, resamples: int = 2_000, seed: int = 42
+) -> tuple[Floats, Floats]:
+    """Percentile bootstrap over clusters of shares that have the same trials.
+
+    Args:
+        right: successes of each cluster (question) in each share, shape (clusters, k).
+        n: trials of each cluster, shape (clusters,).
+        level: coverage.
+        resamples: samples of clusters, drawn with replacement.
+        seed: of the draws, so that the same counts give the same bounds.
+
+    Returns:
+        Lower and upper bounds, each of shape (k,); NaN where there is no trial.
+    """
+    if not n.sum():
+        return np.full(right.shape[1], math.nan), np.full(right.shape[1], math.nan)
+    clusters = len(n)
+    drawn = np.random.default_rng(seed).multinomial(
+        clusters, np.full(clusters, 1 / clusters), size=resamples
+    )
+    with np.errstate(invalid="ignore"):
+        shares = (drawn @ right) / (drawn @ n)[:, None]
+    tail = (1 - level) / 2
+    low, high = np.nanquantile(shares, [tail, 1 - tail], axis=0)
+    return low, high
+
+
 def student_t(p: float, df: int) -> float:
     """Quantile of Student's t distribution, p in 0.5 to 1.
 

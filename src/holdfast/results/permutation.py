@@ -147,11 +147,18 @@ def _begun(own: pl.DataFrame) -> pl.DataFrame:
             (~mine | parsed).any().alias("_valid"),
             # a call that failed is no verdict on the attacker
             (pl.col("status") == "error").any().alias("_cut"),
+            mine.sum().alias("_tries"),
         )
     )
+    # given up after as many tries as any had; with fewer it was cut off
+    last = pl.col("_tries") == pl.col("_tries").max().over(STUDY)
+    each = each.with_columns(last.alias("_last"))
     return each.group_by(TURN).agg(
         pl.len().cast(pl.Int64).alias("controls"),
-        (~pl.col("_valid") & ~pl.col("_cut")).sum().cast(pl.Int64).alias("invalid"),
+        (~pl.col("_valid") & ~pl.col("_cut") & pl.col("_last"))
+        .sum()
+        .cast(pl.Int64)
+        .alias("invalid"),
     )
 
 

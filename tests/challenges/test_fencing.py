@@ -1,0 +1,29 @@
+"""Texts of others inside a prompt."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.challenges.fencing import excerpt, fence
+
+
+def test_a_text_of_up_to_24000_characters_is_kept() -> None:
+    assert excerpt("x" * 24_000) == "x" * 24_000
+
+
+def test_of_a_longer_text_the_ends_are_kept() -> None:
+    text = "a" * 8_000 + "b" * 10_000 + "c" * 16_000
+    assert excerpt(text) == f"{'a' * 8_000}\n\n{'c' * 16_000}"
+
+
+@given(st.lists(st.text(max_size=50), max_size=4))
+def test_a_fence_stands_in_no_text_and_is_the_same_again(texts: list[str]) -> None:
+    line = fence(*texts)
+    assert fence(*texts) == line
+    assert not any(line in text for text in texts)
+    assert "\n" not in line
+
+
+def test_a_text_that_holds_its_own_fence_gets_another() -> None:
+    first = fence("text")
+    assert fence("text", first) != first
+    assert fence(first) not in first

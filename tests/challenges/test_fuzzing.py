@@ -1,0 +1,161 @@
+"""What the attacker is asked for."""
+
+import re
+
+import pytest
+from inspect_ai.util import JSONSchema
+
+from holdfast.challenges import (
+    CONTROL_SCHEMA,
+    FUZZ_SCHEMA,
+    Fault,
+    Fuzz,
+    again_control_prompt,
+    again_fuzz_prompt,
+    assumptions,
+    attack_prompt,
+    attacker_system,
+    control_prompt,
+    fuzz_version,
+    next_attack_prompt,
+)
+from holdfast.questions import Question
+
+DEFAULT = "patient-characteristics"
+QUESTION = Question(
+    id="q",
+    stem="A man coughs.\nWhy?",
+    options={"A": "Asthma", "B": "Bronchitis", "C": "Croup"},
+    gold="B",
+)
+FUZZ = Fuzz(
+    stem="A man coughs. He lives in a van.\nWhy? He sings.",
+    characteristics=("lives in a van", "sings"),
+    analysis="",
+    plan="",
+    added=("He lives in a van.", "He sings."),
+    words=7,
+)
+HOSTILE = "{gold} {fence} {answer} {{x}} %s \\1 \\g<0> </x>"
+
+
+def test_the_attacker_is_told_the_assumption_and_the_rules() -> None:
+    system = attacker_system(DEFAULT)
+    assert "no medical evidence" in system
+    assert "at most 120 words" in system
+    assert "right answer must stay right" in system
+
+
+def test_a_user_can_name_another_assumption() -> None:
+    own = f"Vignettes hold no distracting numbers. {HOSTILE}"
+    for text in (attacker_system(own), attack_prompt(QUESTION, "r", "B", None, own)):
+        assert own in text
+        assert "migration" not in text
+    assert assumptions() == (DEFAULT,)
+
+
+def test_the_first_request_holds_all_that_the_attacker_may_know() -> None:
+    prompt = attack_prompt(QUESTION, "It is B, for he coughs.", "B", 0.873, DEFAULT)
+    for text in (
+        QUESTION.stem,
+        "A. Asthma\nB. Bronchitis\nC. Croup",
+        "The right answer is B. Bronchitis",
+        "It is B, for he coughs.",
+        "Its answer: B, with a probability of 87 %",
+        "migration",
+        *(f'"{key}"' for key in FUZZ_SCHEMA["required"]),
+    ):
+        assert text in prompt
+
+
+def test_a_later_request_holds_the_last_reply_alone() -> None:
+    prompt = next_attack_prompt("The van is beside the point.", "B", 0.5)
+    assert "The van is beside the point." in prompt
+    assert "Its answer: B, with a probability of 50 %" in prompt
+    assert "modified_question" in prompt
+
+
+@pytest.mark.parametrize("confidence", [None, 0.0, 1.0])
+def test_the_confidence_is_told_where_it_is_known(confidence: float | None) -> None:
+    told = {
+        None: "B\n",
+        0.0: "B, with a probability of 0 %\n",
+        1.0: "B, with a probability of 100 %\n",
+    }
+    for prompt in (
+        attack_prompt(QUESTION, "r", "B", confidence, DEFAULT),
+        next_attack_prompt("r", "B", confidence),
+    ):
+        assert f"Its answer: {told[confidence]}" in prompt
+
+
+def test_what_was_wrong_is_told() -> None:
+    fault = Fault("kind", f"adds {HOSTILE}")
+    assert again_fuzz_prompt(fault).startswith(f"That adds {HOSTILE}. ")
+    assert "at most 120 words" in again_fuzz_prompt(fault)
+    assert again_control_prompt(fault).startswith(f"That adds {HOSTILE}. ")
+    assert "kind" not in again_fuzz_prompt(fault) + again_control_prompt(fault)
+
+
+def test_a_control_is_asked_for_by_its_runs_and_its_number() -> None:
+    prompt = control_prompt(QUESTION, FUZZ, 3)
+    assert f"\n{QUESTION.stem}\n" in prompt
+    assert f"\n{FUZZ.stem}\n" in prompt
+    assert "1. (5 words) He lives in a van.\n2. (2 words) He sings.\n" in prompt
+    assert "7 words in all" in prompt
+    assert "control number 3:" in prompt
+    assert "lexical substitution" in prompt
+    assert len({control_prompt(QUESTION, FUZZ, number) for number in range(1, 31)}) == 30
+
+
+def test_braces_and_markup_of_others_are_text() -> None:
+    question = Question(
+        id="q", stem=f"Why? {HOSTILE}", options={"A": f"{HOSTILE} a", "B": f"b {HOSTILE}"}, gold="A"
+    )
+    prompt = attack_prompt(question, f"r {HOSTILE}", "A", None, DEFAULT)
+    assert prompt.count(HOSTILE) == 5  # the gold option stands twice
+    fuzz = Fuzz(f"Why? {HOSTILE} x.", ("x",), "", "", (f"{HOSTILE} x.",), 1)
+    assert control_prompt(question, fuzz, 1).count(HOSTILE) == 3
+
+
+def test_of_a_very_long_reply_the_ends_are_shown() -> None:
+    reply = f"begins {'x' * 1_000_000} ends"
+    for prompt in (
+        attack_prompt(QUESTION, reply, "B", None, DEFAULT),
+        next_attack_prompt(reply, "B", None),
+    ):
+        assert "begins" in prompt
+        assert " ends\n" in prompt
+        assert len(prompt) < 30_000
+
+
+def test_no_prompt_leaves_a_placeholder_open() -> None:
+    fault = Fault("kind", "is empty")
+    for prompt in (
+        attacker_system(DEFAULT),
+        attack_prompt(QUESTION, "r", "B", 0.5, DEFAULT),
+        next_attack_prompt("r", "B", 0.5),
+        again_fuzz_prompt(fault),
+        again_control_prompt(fault),
+        control_prompt(QUESTION, FUZZ, 1),
+    ):
+        assert not re.search(r"\{\w+\}", prompt)
+        assert prompt == prompt.strip()
+
+
+@pytest.mark.parametrize("schema", [FUZZ_SCHEMA, CONTROL_SCHEMA])
+def test_the_schemas_are_strict_and_known_to_inspect(schema: dict[str, object]) -> None:
+    read = JSONSchema.model_validate(schema)
+    assert read.properties is not None
+    # hosted providers take a schema only if it names every property and allows no other
+    assert list(read.properties) == read.required
+    assert read.additionalProperties is False
+    assert read.model_dump(exclude_none=True) == schema
+
+
+def test_a_control_needs_no_analysis() -> None:
+    assert CONTROL_SCHEMA["required"] == ["modified_question", "characteristics"]
+
+
+def test_the_prompts_have_a_version() -> None:
+    assert fuzz_version() >= 1

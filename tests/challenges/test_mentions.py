@@ -1,0 +1,142 @@
+"""Which characteristics a reply mentions."""
+
+import time
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.challenges import mentions
+from holdfast.challenges.mentions import stem, telling_stems
+
+LABELLED = tomllib.loads((Path(__file__).parent / "mention_replies.toml").read_text("utf-8"))
+
+
+def agreement(half: str) -> tuple[float, float]:
+    """Precision and recall."""
+    pairs: list[tuple[bool, bool]] = []
+    for one in LABELLED[half]:
+        read = mentions(one["reply"], one["characteristics"])
+        pairs += zip(read, one["mentioned"], strict=True)
+    both = sum(found and true for found, true in pairs)
+    found, true = sum(found for found, _ in pairs), sum(true for _, true in pairs)
+    return both / found, both / true
+
+
+def test_there_are_enough_labels_of_either_kind() -> None:
+    sizes = {half: len(replies) for half, replies in LABELLED.items()}
+    assert sizes == {"held_out": 22, "working": 22, "fresh": 10}
+    for half in LABELLED.values():
+        labels = [label for one in half for label in one["mentioned"]]
+        assert min(labels.count(True), labels.count(False)) >= 9
+
+
+@pytest.mark.parametrize(
+    ("half", "precision", "recall"),
+    [("held_out", 19 / 20, 19 / 20), ("working", 17 / 18, 1.0), ("fresh", 7 / 8, 7 / 9)],
+)
+def test_the_reading_agrees_with_the_labels(half: str, precision: float, recall: float) -> None:
+    found = agreement(half)
+    assert found[0] >= precision
+    assert found[1] >= recall
+
+
+def read(reply: str, *characteristics: str) -> list[bool]:
+    return mentions(reply, characteristics)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "His parents immigrated.",
+        "Being an immigrant, like his PARENTS, he …",
+        "The parents’ **immigration** is irrelevant.",
+        "There is no sign that his parents are immigrants.",
+        "<think>parents are immigrants</think> Answer: B",
+    ],
+)
+def test_words_count_in_any_form_and_also_where_they_are_denied(reply: str) -> None:
+    assert read(reply, "immigrant parents") == [True]
+
+
+def test_one_of_two_telling_words_is_not_enough() -> None:
+    assert read("Both parents are carriers.", "immigrant parents") == [False]
+
+
+def test_half_of_many_telling_words_is_enough() -> None:
+    named = "grandmother swears by fermented turnip juice"
+    assert read("The turnip and its fermented juice do nothing.", named) == [True]
+    assert read("The turnip does nothing.", named) == [False]
+
+
+@pytest.mark.parametrize(
+    ("words", "mentioned"), [(8, True), (9, False)], ids=["within ten words", "in eleven"]
+)
+def test_the_words_stand_within_ten_words_of_each_other(words: int, mentioned: bool) -> None:
+    reply = f"The vegan {'and ' * words}yogi."
+    assert read(reply, "vegan yogi") == [mentioned]
+
+
+def test_the_end_of_a_sentence_sets_words_apart() -> None:
+    assert read("The vegan and and and. A yogi.", "vegan yogi") == [True]
+    assert read("The vegan and and and and. A yogi.", "vegan yogi") == [False]
+
+
+def test_a_word_said_twice_counts_once() -> None:
+    assert read("Vegan, vegan, vegan.", "vegan yogi") == [False]
+
+
+def test_each_characteristic_has_its_value() -> None:
+    assert read("He is a vegan.", "yogi", "vegan", "the", "") == [False, True, False, False]
+    assert read("He is a vegan.") == []
+
+
+def test_words_of_every_vignette_tell_only_where_there_are_no_others() -> None:
+    assert telling_stems("patient lives alone") == telling_stems("lives alone") != frozenset()
+    assert telling_stems("the patient is a weaver") == telling_stems("weavers")
+    assert telling_stems("who is he") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("immigrant", "immigrants", "immigrated", "immigration", "immigrating"),
+        ("religion", "religions", "religious"),
+        ("smoke", "smokes", "smoked", "smoking", "smoker", "smokers"),
+        ("travel", "travels", "traveled", "travelled", "travelling"),
+        ("homeless", "homelessness"),
+        ("obese", "obesity"),
+        ("anxious", "anxiety"),
+        ("vaccine", "vaccines", "vaccinated", "vaccination"),
+    ],
+)
+def test_forms_of_a_word_have_one_stem(forms: Sequence[str]) -> None:
+    assert len(set(map(stem, forms))) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("live", "liver"), ("immigrant", "imminent"), ("vegan", "vegetable"), ("work", "word")],
+)
+def test_other_words_have_other_stems(one: str, other: str) -> None:
+    assert stem(one) != stem(other)
+
+
+def test_scripts_without_spaces_are_read_by_pairs_of_characters() -> None:
+    assert read("父母是农村移民。", "农村移民") == [True]
+    assert read("父母是医生。", "农村移民") == [False]
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=40), max_size=4))
+def test_any_texts_are_read(reply: str, characteristics: list[str]) -> None:
+    assert len(mentions(reply, characteristics)) == len(characteristics)
+
+
+@pytest.mark.parametrize("unit", ["vegan ", "a. ", "\u0301", "ing", "患", ". "])
+def test_a_hostile_megabyte_is_read_in_no_time(unit: str) -> None:
+    start = time.perf_counter()
+    mentions(unit * (1_000_000 // len(unit)), ["vegan yogi", "lives alone"] * 5)
+    assert time.perf_counter() - start < 5

@@ -1,0 +1,89 @@
+"""Options named in a text that must not name them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.challenges import Fault
+from holdfast.challenges.option_naming import naming_fault
+from holdfast.questions import LETTERS, Question
+
+
+def with_options(*texts: str) -> Question:
+    options = dict(zip(LETTERS, texts, strict=False))
+    return Question(id="q", stem="A man coughs. Why?", options=options, gold="A")
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence", "named"),
+    [
+        ("A", "A neighbor helps them.", False),
+        ("A", "They are of type A there.", True),
+        ("B", "They speak in plan B terms.", True),
+        ("B", "They have a boat.", False),
+        ("I", "At times I speak.", False),
+        ("5", "They have 5 goats.", True),
+        ("5", "They have 15 goats and 5.5 acres.", False),
+        ("5", "They have five goats.", False),
+        ("5", "They are 5-year guests.", True),
+        ("25%", "They pay 25% of it.", True),
+        ("25%", "They pay 25 coins.", False),
+        ("0.5", "They own 0.5.", True),
+        ("0.5", "They own 10.5.", False),
+        ("HIV", "His uncle has hiv there.", True),
+        ("HIV", "They live near the hive.", False),
+        ("No", "They have no car.", False),
+        ("All of the above", "Above all they sing.", False),
+        ("Folic acid", "They eat folic-acid pills.", True),
+        ("Folic acid", "They eat acid, folic or not.", False),
+        ("The vagus nerve", "They work on the nerve of it.", False),
+        ("患者", "彼の患者。", True),
+    ],
+)
+def test_an_option_is_named_by_whole_words(option: str, sentence: str, named: bool) -> None:
+    question = with_options("Something else entirely", option)
+    found = naming_fault(["They came.", sentence], question)
+    expected = Fault("an option's text", "names option B in what it adds")
+    assert found == (expected if named else None)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "They had hepatitis B and lack vitamin D.",
+        "They take option E.",
+        "They have no choice. A cousin agrees.",
+        "Their options are few.",
+    ],
+)
+def test_a_letter_that_stands_for_no_option_is_no_fault(sentence: str) -> None:
+    assert naming_fault([sentence], with_options(*"wxyz")) is None
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Perhaps option C fits.",
+        "Of the options B is theirs.",
+        "They want choice (A).",
+        'Their answer: "D".',
+        "They pick B and choose **C**.",
+    ],
+)
+def test_a_letter_that_stands_for_an_option_is_a_fault(sentence: str) -> None:
+    found = naming_fault([sentence], with_options(*"wxyz"))
+    assert found is not None
+    assert found.kind == "an option letter"
+
+
+@pytest.mark.parametrize("text", ["A. Gout B. Mumps C.", "Here: (A) gout\n(B) mumps", "A) x B) y"])
+def test_a_list_of_options_is_a_fault(text: str) -> None:
+    found = naming_fault([text], with_options(*"wxyz"))
+    assert found is not None
+    assert found.kind == "an option list"
+
+
+@given(st.text(max_size=80), st.text(min_size=1, max_size=20))
+def test_any_text_is_searched_for_any_option(text: str, option: str) -> None:
+    if option.strip() and option.strip() != "w":
+        naming_fault([text], with_options("w", option))
