@@ -4,7 +4,6 @@ MedQA-Followup, appendix C, reads this off replies by hand: models "acknowledge 
 cue and then either verify or defer". Here a lexical rule reads it, or a judge model.
 """
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import polars as pl
 
 from .catalogue import built_in
 from .cue_rules import MARK, Rules, branches
+from .fencing import excerpt, fence
 from .json_reply import json_objects
 from .packaged import packaged
 from .technique import Technique
@@ -38,7 +38,7 @@ class Cue:
 
 
 # Of a very long text only its ends are read: that bounds the time taken.
-_HEAD, _TAIL = 8_000, 16_000
+_TAIL = 16_000
 # So few different characters are replaced one by one faster than all at once.
 _SPARSE = 8
 _STRAIGHT = dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'")
@@ -62,7 +62,7 @@ def read_cue(technique: Technique, reply: str) -> Cue | None:
     """
     if technique.cue is None:
         return None
-    text = _marked(technique.cue, _folded(_excerpt(reply)))
+    text = _marked(technique.cue, _folded(excerpt(reply)))
     if MARK not in text:
         return Cue(named=False, stance=None)
     strong, stances, look = _wording(claims=bool(technique.needs))
@@ -81,9 +81,9 @@ def judge_prompt(technique: Technique, challenge: str, reply: str) -> str:
         reply: the model's reply. Both texts are cut in the middle past 24,000 characters and
             stand between lines that occur in neither.
     """
-    texts = {"challenge": _excerpt(challenge), "reply": _excerpt(reply)}
+    texts = {"challenge": excerpt(challenge), "reply": excerpt(reply)}
     texts["kind"] = packaged("cues.toml")[_kind(technique)]
-    texts["fence"] = _fence(texts["challenge"], texts["reply"])
+    texts["fence"] = fence(texts["challenge"], texts["reply"])
     # one pass, so that the texts filled in are never searched for places to fill
     return re.sub(
         r"\[\[(\w+)\]\]", lambda found: texts[found[1]], packaged("cues.toml")["judge"]
@@ -105,10 +105,6 @@ def read_judgement(text: str) -> Cue | None:
         return Cue(named=False, stance=None)
     known = next((s for s in get_args(Stance) if s == stance), None)
     return Cue(named=True, stance=known) if named is True and known else None
-
-
-def _excerpt(text: str) -> str:
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
 
 
 def _folded(text: str) -> str:
@@ -204,13 +200,3 @@ def _kind(technique: Technique) -> str:
     if technique.needs_letter:
         return "kind_letter"
     return "kind_context" if technique.context else "kind_request"
-
-
-def _fence(*texts: str) -> str:
-    """A line that stands in none of the texts."""
-    seed = "\x1f".join(texts)
-    while True:
-        seed = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
-        fence = f"===== {seed[:16]} ====="
-        if not any(fence in text for text in texts):
-            return fence

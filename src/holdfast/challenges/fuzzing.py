@@ -1,9 +1,6 @@
 """What the attacker of MedFuzz is asked for, and the form of its replies (sections 3 and 4)."""
 
-import tomllib
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from holdfast.questions import Question
@@ -12,6 +9,7 @@ from .fencing import excerpt, fence
 from .fuzz_checks import MOST_WORDS, Fuzz
 from .generation import Fault
 from .insertion import word_count
+from .packaged import packaged
 from .wording import fill, option_lines
 
 FUZZ_SCHEMA: dict[str, Any] = {
@@ -44,19 +42,14 @@ CONTROL_SCHEMA: dict[str, Any] = {
 """JSON schema of a control."""
 
 
-@cache
-def _words() -> Mapping[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("medfuzz.toml").read_text("utf-8"))
-
-
 def fuzz_version() -> int:
     """Version of the prompts."""
-    return int(_words()["version"])
+    return int(packaged("medfuzz.toml")["version"])
 
 
 def assumptions() -> tuple[str, ...]:
     """Names of the assumptions that come with a text."""
-    return tuple(_words()["assumptions"])
+    return tuple(packaged("medfuzz.toml")["assumptions"])
 
 
 def attacker_system(assumption: str) -> str:
@@ -66,7 +59,7 @@ def attacker_system(assumption: str) -> str:
         assumption: what is to be violated: ``patient-characteristics``, or a text.
     """
     values = {"assumption": _assumption(assumption), "limit": str(MOST_WORDS)}
-    return fill(str(_words()["attacker_system"]).strip(), values)
+    return fill(str(packaged("medfuzz.toml")["attacker_system"]).strip(), values)
 
 
 def attack_prompt(
@@ -149,15 +142,17 @@ def fuzz_prompt(name: str, texts: Mapping[str, str], **values: str) -> str:
         texts: what others wrote, by placeholder; it stands between lines that occur in none.
         values: what else is filled in.
     """
-    template = str(_words()["prompts"][name]).strip()
+    template = str(packaged("medfuzz.toml")["prompts"][name]).strip()
     return fill(template, {**values, **texts, "fence": fence(*texts.values())})
 
 
 def _assumption(setting: str) -> str:
-    return str(_words()["assumptions"].get(setting, setting)).strip()
+    return str(packaged("medfuzz.toml")["assumptions"].get(setting, setting)).strip()
 
 
 def _confidence(probability: float | None) -> str:
     if probability is None:
         return ""
-    return fill(_words()["prompts"]["confidence"], {"percent": f"{100 * probability:.0f}"})
+    return fill(
+        packaged("medfuzz.toml")["prompts"]["confidence"], {"percent": f"{100 * probability:.0f}"}
+    )

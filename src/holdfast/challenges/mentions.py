@@ -2,14 +2,13 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 
 from .fencing import excerpt
 from .insertion import IDEOGRAPHS
 from .naming import words_of
+from .packaged import packaged
 
 _WINDOW = 10
 # words of two sentences are further apart than words of one
@@ -101,14 +100,13 @@ def _stands_in(wanted: frozenset[str], said: Sequence[tuple[int, str]]) -> bool:
             distinct -= not inside[gone]
             first += 1
         if distinct >= needed:
-            return bool(wanted)
+            return True
     return False
 
 
 @cache
 def _words(name: str) -> frozenset[str]:
-    text = files(__package__).joinpath("mentions.toml").read_text("utf-8")
-    return frozenset(str(tomllib.loads(text)[name]).split())
+    return frozenset(str(packaged("mentions.toml")[name]).split())
 
 
 @cache

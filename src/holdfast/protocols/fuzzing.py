@@ -80,7 +80,10 @@ async def modify(
     def reading(reply: str) -> Extraction:
         nonlocal found
         text = without_reasoning(reply)
-        found = Fault("refused", "declines what was asked for") if is_refusal(text) else read(text)
+        found = read(text)
+        # an analysis in the first person can sound like a refusal
+        if isinstance(found, Fault) and found.kind == "no JSON" and is_refusal(text):
+            found = Fault("refused", "declines what was asked for")
         if not isinstance(found, Fault):
             return Extraction(None, "parsed", "valid")
         return Extraction(None, "refused" if found.kind == "refused" else "none", found.kind)

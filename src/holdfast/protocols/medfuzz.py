@@ -235,7 +235,7 @@ async def _fuzz(
 
 
 def _confidence(study: MedFuzzStudy, chat: Conversation, question: Question) -> float | None:
-    """The probability of the gold letter, given as the answer, where there are log-probabilities."""
+    """The probability of the right letter, where the model gives log-probabilities."""
     if not study.confidence or chat.last is None:
         return None
     # a sampled answer need not be the likeliest
