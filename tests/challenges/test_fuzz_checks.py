@@ -173,6 +173,7 @@ def test_at_most_120_words_may_be_added() -> None:
         (reply(inserting(ADDED), "immigrants", "vegan diet"), "a characteristic not added"),
         (reply(inserting(ADDED), "a smoker"), "a characteristic not added"),
         (reply(inserting(ADDED), "from his"), "a characteristic not added"),
+        (reply(inserting("He lives in a van."), "lives in a castle"), "a characteristic not added"),
     ],
 )  # fmt: skip
 def test_each_fault_has_its_kind(text: str, kind: str) -> None:

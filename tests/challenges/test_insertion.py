@@ -70,6 +70,12 @@ def test_a_reading_with_fewer_runs_goes_before_an_earlier_one() -> None:
     assert inserted(original, modified)[1] == [(1, "He drinks\nSerum\nof milk.")]
 
 
+def test_at_the_end_too_a_reading_with_fewer_runs_goes_first() -> None:
+    assert inserted("Pain. Why?", "Pain. He sings. Why? He runs. Why?")[1] == [
+        (1, "He sings. Why? He runs.")
+    ]
+
+
 def test_the_sentences_keep_their_own_characters() -> None:
     original = '  “A man”\tcoughs – badly.\r\nHb  10\r\nWhat’s it?"\n'
     modified = '"A man" coughs - badly. He {is} Dutch. Hb 10 What\'s it?'

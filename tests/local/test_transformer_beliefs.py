@@ -45,7 +45,7 @@ TEMPLATE = (
     "{% if message['role'] == 'assistant' %}<|end|>{% endif %}{% endfor %}<|assistant|>"
 )
 MARKERS = ("Ġ", "▁")
-"""What stands for a blank in the vocabularies of Llama 3, Qwen and GPT-2, and of Llama 2 and Gemma."""
+"""A blank in the vocabularies of Llama 3, Qwen and GPT-2, and in those of Llama 2 and Gemma."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ def test_a_reply_that_is_drawn_has_the_beliefs_at_its_own_letter(tiny: Tiny) -> 
 def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> None:
     done = holdfast(
         "run", "stick-or-switch", "--model", f"hf/{tiny.path}", "-M", "do_sample=false",
-        "-M", "device=cpu", "-T", "beliefs=true", "-T", "shots=1", "--limit", LIMIT,
+        "-M", "device=cpu", "-T", "beliefs=true", "-T", "shots=1", "--limit", str(LIMIT),
         "--max-output-tokens", "16", "--log-dir", tmp_path / "runs",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -236,7 +236,8 @@ def test_beliefs_are_read_by_the_letter_on_display(tmp_path: Path) -> None:
         top = {chosen: 0.5, others[0]: 0.25, "The": 0.25}
         token = Logprob(token=chosen, logprob=math.log(0.5), top_logprobs=[
             TopLogprob(token=text, logprob=math.log(p)) for text, p in top.items()])  # fmt: skip
-        output.choices[0].logprobs = Logprobs(content=[token])
+        before = [Logprob(token=text, logprob=0.0) for text in ("Answer", ": ")]
+        output.choices[0].logprobs = Logprobs(content=[*before, token])
         return output
 
     turns = turns_of(ask(behaving(reply).model, questions=written(tmp_path, *question_rows(3)),
@@ -255,3 +256,16 @@ def test_beliefs_are_read_by_the_letter_on_display(tmp_path: Path) -> None:
 def test_beliefs_are_true_or_false(value: Any) -> None:
     with pytest.raises(InputError, match=f"beliefs is '{value}', not true or false"):
         stick_or_switch_study(beliefs=value)
+
+
+def test_the_lexical_floor_answers_in_the_letters_on_display(tmp_path: Path) -> None:
+    row = {
+        "id": "q", "stem": "Severe chest pain radiating to the jaw. What is it?",
+        "options": ["Gout", "Asthma", "Chest pain of the jaw", "Eczema"], "gold": "C",
+    }  # fmt: skip
+    source = write_jsonl(tmp_path / "q.jsonl", [row])
+    turns = turns_of(ask("lexical/overlap", questions=source))
+    assert set(turns["status"]) == {"parsed"}
+    held = turns.filter(pl.col("arm") == "positive")
+    assert held["answer"].to_list() == ["C", "C", "C"]
+    assert set(turns.filter(pl.col("arm") == "single-shot-abstain")["answer"]) <= set("ABD") | {"NA"}

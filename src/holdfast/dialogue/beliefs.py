@@ -9,6 +9,7 @@ from inspect_ai.model import Logprob, ModelOutput
 from .decision import is_negated, read_decision
 from .extraction import extract_answer
 from .reply_text import plain_text
+from .tokens import tokens_of
 
 _WORDS = {"stick": 0, "stay": 0, "keep": 0, "switch": 1, "change": 1}
 """First words of a decision: 0 for the option held, 1 for the one offered."""
@@ -35,13 +36,13 @@ def beliefs_in(
 
     Returns:
         Displayed letter to probability; empty where there are no log-probabilities, the reply
-        has no answer, or no token of it decides.
+        has no answer, the reply is not made of the tokens, or none of them decides.
     """
     logprobs = output.choices[0].logprobs if output.choices else None
     if not logprobs:
         return {}
     answer = _answer(output.completion, options, decision)
-    for token, before in _whole_words(logprobs.content):
+    for token, before in _whole_words(tokens_of(output.completion, logprobs.content)):
         standing = _standing(token.token, before, decision)
         letter = _letter(token.token, options, standing)
         if letter is None or letter != answer:

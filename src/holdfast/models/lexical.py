@@ -5,7 +5,7 @@ import re
 from inspect_ai.model import ChatMessage, GenerateConfig
 
 from holdfast.errors import InputError
-from holdfast.questions import Truth
+from holdfast.questions import LETTERS, Truth
 
 from .local import Local
 
@@ -37,17 +37,21 @@ class Lexical(Local):
             )
 
     def looked_at(self, truth: Truth) -> str:
-        """The question."""
-        return truth.question.content_hash
+        """The question and the options on display."""
+        return f"{truth.question.content_hash} {dict(truth.given).get('shown')}"
 
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, None]:
         """The option with the largest share of its words in stem and challenges; ties go to A."""
-        question = truth.question
+        question, options = truth.question, dict(truth.question.options)
         challenges = [message.text for message in messages if message.role == "user"][1:]
+        if shown := dict(truth.given).get("shown"):
+            # options on display have letters of their own, and every prompt repeats them
+            texts = [options.get(letter, "") for letter in shown]
+            options, challenges = dict(zip(LETTERS, texts, strict=False)), []
         said = _words(" ".join([question.stem, *challenges]))
-        best = max(question.options, key=lambda letter: _share(question.options[letter], said))
+        best = max(options, key=lambda letter: _share(options[letter], said))
         return f"Final Answer: ({best})", None
 
 

@@ -1,0 +1,105 @@
+"""The tokens of a reply, as the text that they stand for."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from inspect_ai.model import Logprob, TopLogprob
+
+_BLANKS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n", "č": "\r", "ĉ": "\t"})
+"""What stands for blanks in the vocabularies of SentencePiece and of byte-level BPE."""
+
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+"""A byte by itself in a vocabulary of SentencePiece."""
+
+
+def _bytes_shown() -> dict[str, int]:
+    """Which byte a character stands for in byte-level BPE (GPT-2, Llama 3, Qwen)."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    return {chr(byte): byte for byte in shown} | {chr(256 + n): b for n, b in enumerate(hidden)}
+
+
+_BYTES = _bytes_shown()
+
+
+def tokens_of(reply: str, tokens: Sequence[Logprob]) -> list[Logprob]:
+    """The tokens that a reply is made of, spelled as they stand in it.
+
+    Inspect's provider of local transformers gives tokens as the vocabulary has them ("ĠA", "▁A"),
+    the likeliest where another one was drawn, and goes on behind the end of a reply that its
+    batch was padded for. So the reply decides which of the alternatives was said, and where
+    it ends.
+
+    Args:
+        reply: the reply, without a reasoning before it.
+        tokens: what the provider gives, the reasoning's included.
+
+    Returns:
+        Token and log-probability of what was said, with all alternatives, their blanks as blanks;
+        empty where the reply cannot be put together from the tokens.
+    """
+    text = reply.strip().encode()
+    # behind a reasoning the reply is what comes last
+    for first in (0, *reversed(range(1, len(tokens)))):
+        if said := _spelled(text, tokens[first:]):
+            return [
+                _told(token, one, spelling)
+                for token, (one, spelling) in zip(tokens[first:], said, strict=False)
+            ]
+    return []
+
+
+_Path = tuple[tuple[TopLogprob, bytes], ...]
+
+
+def _spelled(text: bytes, tokens: Sequence[Logprob]) -> _Path:
+    """One alternative of each token, with its spelling, so that they make up the text."""
+    ways: dict[int, _Path] = {0: ()}
+    for token in tokens:
+        further: dict[int, _Path] = {}
+        for start, path in ways.items():
+            for one, spelling, end in _goes_on(token, text, start):
+                further.setdefault(end, (*path, (one, spelling)))
+        if len(text) in further:
+            return further[len(text)]
+        ways = further
+        if not ways:
+            break
+    return ()
+
+
+def _goes_on(token: Logprob, text: bytes, start: int) -> Iterator[tuple[TopLogprob, bytes, int]]:
+    """Alternatives that the text goes on with, with their spelling and where they end.
+
+    What the provider took for said comes first.
+    """
+    reported = TopLogprob(token=token.token, logprob=token.logprob)
+    for one in (reported, *(token.top_logprobs or [])):
+        for spelling in _spellings(one.token):
+            # the blanks around a reply are no part of it
+            piece = spelling if start else spelling.lstrip()
+            rest = text[start:]
+            if rest.startswith(piece) or piece.rstrip() == rest:
+                yield one, spelling, min(start + len(piece), len(text))
+
+
+def _spellings(token: str) -> list[bytes]:
+    """What a token may stand for."""
+    spellings = [token.encode(), token.translate(_BLANKS).encode()]
+    if all(character in _BYTES for character in token):
+        spellings.append(bytes(_BYTES[character] for character in token))
+    if byte := _BYTE.fullmatch(token):
+        spellings.append(bytes([int(byte[1], 16)]))
+    return list(dict.fromkeys(spellings))
+
+
+def _told(token: Logprob, said: TopLogprob, spelling: bytes) -> Logprob:
+    text = spelling.decode(errors="ignore")
+    tops = [
+        TopLogprob(
+            token=text if top.token == said.token else top.token.translate(_BLANKS),
+            logprob=top.logprob,
+        )
+        for top in token.top_logprobs or []
+    ]
+    return Logprob(token=text, logprob=said.logprob, top_logprobs=tops)
