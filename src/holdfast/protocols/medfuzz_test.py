@@ -212,6 +212,8 @@ def medfuzz_test(study: MedFuzzTestStudy) -> Task:
         protocol="medfuzz-test",
         version=fuzz_version(),
         config=GenerateConfig(temperature=1.0, seed=study.seed),
+        # more attacks can be tested later, each by itself
+        questions="attacked",
     )
 
 
