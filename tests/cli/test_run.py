@@ -152,8 +152,9 @@ def test_the_summary_names_the_study_says_simulated_and_where_the_turns_are(
     assert "rag-style" in run.stdout
     assert run.stdout.rstrip().splitlines()[-1] == f"Turns: {tmp_path}/demo/turns.parquet"
     table = holdfast("table", tmp_path / "demo" / "turns.parquet", "--format", "csv")
-    # a follow-up study with three averages and chains, and single turns with two averages
-    assert table.stdout.count("\n") == 1 + 2 * (15 + 3 + 14 + 9 + 2 + 4)
+    # a follow-up study with three averages and chains, single turns with two averages, the
+    # choices of stick-or-switch, and what medfuzz attacks
+    assert table.stdout.count("\n") == 1 + 2 * (15 + 3 + 14 + 9 + 2 + 4 + 1)
 
 
 def test_questions_left_out_of_a_technique_are_counted_in_the_summary(

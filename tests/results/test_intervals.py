@@ -10,9 +10,9 @@ from scipy.stats import binom, binomtest, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from holdfast.results.intervals import (
-    bootstrap_shares,
     Bounded,
     Counts,
+    bootstrap_shares,
     detection_bounds,
     difference_bounds,
     effective_n,

@@ -22,8 +22,12 @@ def demo(
     settings.keep_cache_beside(log_dir)
     running = Running(
         studies=settings.planned(
-            ["single-turn", "followup", "stick-or-switch"], ["bank"], {}, ["chains=paper"]
+            ["single-turn", "followup", "stick-or-switch", "medfuzz"],
+            ["bank"],
+            {},
+            ["chains=paper", "attempts=1"],
         ),
+        roles=settings.roles(["attacker=simulated/attacker"], None),
         models=settings.models(MODELS),
         log_dir=log_dir,
     )
