@@ -30,6 +30,10 @@ TRADES = (
 GOLD = "ABCD"
 """The right letter of question ``q{i}`` is ``GOLD[i % 4]``."""
 
+# names of which the framework knows that they take a temperature
+TARGET, ATTACKER = "gpt-4-target", "gpt-4-attacker"
+"""Models of the server."""
+
 Message = tuple[str, str]
 """Role and text."""
 
@@ -174,11 +178,11 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def serving(target: Reply, attacker: Reply = attacking) -> Serving:
-    """A server of two models, ``attacker`` and any other."""
+def serving(target: Reply, attacker: Reply = attacking) -> Callable[[Request], str]:
+    """A server of two models, the attacker and any other."""
 
     def reply(request: Request) -> str:
-        return (attacker if request.model == "attacker" else target)(request.messages)
+        return (attacker if request.model == ATTACKER else target)(request.messages)
 
     return reply
 
@@ -202,7 +206,7 @@ def script_server(reply: Serving, latency_ms: float = 0) -> Iterator[Script]:
 
 def at(site: Script, *more: str) -> list[str]:
     """Arguments that put target and attacker at the server."""
-    role = f"attacker={{model: openai/attacker, base_url: {site.url}}}"
+    role = f"attacker={{model: openai/{ATTACKER}, base_url: {site.url}}}"
     return [
-        "--model", "openai/target", "--model-base-url", site.url, "--model-role", role, *more,
+        "--model", f"openai/{TARGET}", "--model-base-url", site.url, "--model-role", role, *more,
     ]  # fmt: skip

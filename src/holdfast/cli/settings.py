@@ -285,30 +285,28 @@ def models(
             remedy="Name one, such as --model openai/gpt-4.1 or --model simulated/sycophant",
         )
     args = dict(_model_arg(argument) for argument in model_args)
-    found = []
-    for name in dict.fromkeys(names):
-        provider = name.partition("/")[0]
-        try:
-            found.append(
-                get_model(
-                    name, base_url=base_url, memoize=False, **_chat(provider, base_url) | args
-                )
-            )
-        except HoldfastError:
-            raise
-        except Exception as error:  # each provider raises its own kinds for a name it can't serve
-            # Inspect words these for its own console
-            plain = Text.from_markup(str(error)).plain.removeprefix("ERROR: ")
-            reason = " ".join(plain.split())[:300].rstrip(".")
-            known = provider in PROVIDERS
-            raise InputError(
-                f"'{name}' cannot be used ({reason})",
-                field="--model",
-                remedy="Mend what it names"
-                if known
-                else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
-            ) from error
-    return found
+    return [_model(name, base_url, args) for name in dict.fromkeys(names)]
+
+
+def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
+    provider = name.partition("/")[0]
+    try:
+        given = {**_chat(provider, base_url), **args}
+        return get_model(name, base_url=base_url, memoize=False, **given)
+    except HoldfastError:
+        raise
+    except Exception as error:  # each provider raises its own kinds for a name it can't serve
+        # Inspect words these for its own console
+        plain = Text.from_markup(str(error)).plain.removeprefix("ERROR: ")
+        reason = " ".join(plain.split())[:300].rstrip(".")
+        known = provider in PROVIDERS
+        raise InputError(
+            f"'{name}' cannot be used ({reason})",
+            field="--model",
+            remedy="Mend what it names"
+            if known
+            else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
+        ) from error
 
 
 def role_names(given: Sequence[str], generator: str | None) -> dict[str, str]:
@@ -326,11 +324,14 @@ def roles(given: Sequence[str], generator: str | None) -> dict[str, Model]:
     Raises:
         InputError: as ``role_names`` and ``models``.
     """
-    found: dict[str, Model] = {}
-    for role, spec in _role_specs(given, generator).items():
-        args = [f"{name}={value}" for name, value in spec.items() if name not in _OWN]
-        (found[role],) = models([spec["model"]], base_url=spec.get("base_url"), model_args=args)
-    return found
+    return {
+        role: _model(
+            spec["model"],
+            spec.get("base_url"),
+            {name: value for name, value in spec.items() if name not in _OWN},
+        )
+        for role, spec in _role_specs(given, generator).items()
+    }
 
 
 _OWN = ("model", "base_url")
@@ -447,9 +448,7 @@ def recorded_model(header: EvalLog) -> Model:
         InputError: it cannot be set up here.
     """
     spec = header.eval
-    args = [f"{name}={value}" for name, value in spec.model_args.items()]
-    (model,) = models([spec.model], base_url=spec.model_base_url, model_args=args)
-    return model
+    return _model(spec.model, spec.model_base_url, spec.model_args)
 
 
 def recorded_roles(header: EvalLog) -> dict[str, Model]:
@@ -461,8 +460,7 @@ def recorded_roles(header: EvalLog) -> dict[str, Model]:
     found: dict[str, Model] = {}
     for role, config in (header.eval.model_roles or {}).items():
         one = config[0] if isinstance(config, list) else config
-        args = [f"{name}={value}" for name, value in one.args.items()]
-        (found[role],) = models([one.model], base_url=one.base_url, model_args=args)
+        found[role] = _model(one.model, one.base_url, one.args)
     return found
 
 

@@ -7,12 +7,11 @@ Every branch of a question runs inside one Inspect sample and shares its first a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.model import GenerateConfig, get_model
-from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.model import ChatMessage, GenerateConfig
 from inspect_ai.util import span
 
 from holdfast.challenges import (
@@ -45,7 +44,8 @@ from .context_generation import context_lengths
 from .estimate import Estimate
 from .judging import judged_cue, judgement_estimate
 from .roles import JUDGE
-from .scoring import robustness, samples_view, turns_to_log
+from .scoring import robustness, samples_view
+from .sitting import Sitting, sitting_solver
 from .study import (
     Study,
     asked_questions,
@@ -304,7 +304,7 @@ def followup(study: FollowupStudy) -> Task:
     keys = ["baseline", *(">".join(path) for path in study.paths)]
     return protocol_task(
         study,
-        _follow_up(study),
+        sitting_solver("follow_up", study.questions, partial(_follow_up, study)),
         robustness(keys),
         samples_view(keys),
         protocol="followup",
@@ -323,36 +323,14 @@ def followup(study: FollowupStudy) -> Task:
     )
 
 
-def _follow_up(study: FollowupStudy) -> Solver:
-    questions = {question.id: question for question in study.questions.questions}
-
-    @solver(name="follow_up")
-    def follow_up() -> Solver:
-        async def solve(state: TaskState, generate: Generate) -> TaskState:
-            question = questions[str(state.sample_id)]
-            chat = Conversation(
-                get_model(),
-                question,
-                system=system_message(study.system),
-                config=study.history,
-                replicate=state.epoch,
-                seed=study.seed,
-            )
-            try:
-                async with span(name="baseline", type="branch"):
-                    first = await chat.ask(
-                        question_prompt(question), arm="baseline", target=question.gold
-                    )
-                await _challenge(study, chat, question, study.tree, own=first.answer)
-            finally:
-                turns_to_log(chat.turns)
-            state.messages = chat.messages
-            state.output.completion = first.reply
-            return state
-
-        return solve
-
-    return follow_up()
+async def _follow_up(study: FollowupStudy, sitting: Sitting) -> list[ChatMessage]:
+    """The baseline, then every follow-up and chain on top of it."""
+    question = sitting.question
+    chat = sitting.begin(system=system_message(study.system), config=study.history, seed=study.seed)
+    async with span(name="baseline", type="branch"):
+        first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
+    await _challenge(study, chat, question, study.tree, own=first.answer)
+    return chat.messages
 
 
 async def _challenge(

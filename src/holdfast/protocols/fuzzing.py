@@ -8,22 +8,22 @@ from inspect_ai.model import GenerateConfig, ResponseSchema
 from holdfast.challenges import CONTROL_SCHEMA, FUZZ_SCHEMA, Fault, Fuzz, attacker_system
 from holdfast.dialogue import Conversation, Extraction, is_refusal, without_reasoning
 from holdfast.errors import InputError
-from holdfast.questions import Purpose, Question
+from holdfast.questions import Purpose
 
 from .preparing import AGAIN
 from .roles import ATTACKER, bound
+from .sitting import Sitting
 
 
 def attackers_conversation(
-    question: Question, assumption: str, purpose: Purpose, replicate: int, seed: int
+    sitting: Sitting, assumption: str, purpose: Purpose, seed: int
 ) -> Conversation:
     """A conversation with the attacker, before anything is asked.
 
     Args:
-        question: what is attacked.
+        sitting: what is attacked.
         assumption: what is to be violated.
         purpose: ``attack`` or ``control``.
-        replicate: the replicate of the attack.
         seed: of the first replicate's sampling.
 
     Raises:
@@ -38,12 +38,10 @@ def attackers_conversation(
         )
     json_schema = CONTROL_SCHEMA if purpose == "control" else FUZZ_SCHEMA
     schema = ResponseSchema.model_validate({"name": "modification", "json_schema": json_schema})
-    return Conversation(
+    return sitting.begin(
         model,
-        question,
         system=attacker_system(assumption),
         config=GenerateConfig(temperature=1.0, response_schema=schema),
-        replicate=replicate,
         seed=seed,
         purpose=purpose,
     )

@@ -7,11 +7,11 @@ asked anew; if it still answers right, the attacker is shown its reasoning and t
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.model import GenerateConfig, Model, get_model
-from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.model import ChatMessage, GenerateConfig, Model
 
 from holdfast.challenges import (
     Fault,
@@ -37,7 +37,8 @@ from .estimate import Estimate
 from .fuzzing import attackers_conversation, modify
 from .preparing import AGAIN
 from .roles import ATTACKER, JUDGE, bound
-from .scoring import attacks, attacks_view, turns_to_log
+from .scoring import attacks, attacks_view
+from .sitting import Sitting, sitting_solver
 from .study import Study, asked_questions, history, one_text, protocol_task, settings_of
 
 FUZZ = "fuzz"
@@ -151,7 +152,7 @@ def medfuzz(study: MedFuzzStudy) -> Task:
     """MedFuzz: how far does accuracy fall when an assumption of the examination is violated?"""
     return protocol_task(
         study,
-        _attack(study),
+        sitting_solver("attack", study.questions, partial(_attack, study)),
         attacks(study.attempts),
         attacks_view(study.attempts),
         protocol="medfuzz",
@@ -161,38 +162,17 @@ def medfuzz(study: MedFuzzStudy) -> Task:
     )
 
 
-def _attack(study: MedFuzzStudy) -> Solver:
-    questions = {question.id: question for question in study.questions.questions}
-    config = study.history.merge(
-        GenerateConfig(logprobs=True, top_logprobs=5) if study.confidence else GenerateConfig()
+async def _attack(study: MedFuzzStudy, sitting: Sitting) -> list[ChatMessage]:
+    """One replicate; the conversation that it ended with."""
+    asked = GenerateConfig(logprobs=True, top_logprobs=5) if study.confidence else GenerateConfig()
+    target = sitting.begin(
+        system=system_message(study.system),
+        config=study.history.merge(asked),
+        seed=study.seed,
     )
-
-    @solver(name="attack")
-    def attack() -> Solver:
-        async def solve(state: TaskState, generate: Generate) -> TaskState:
-            question = questions[str(state.sample_id)]
-            target = Conversation(
-                get_model(),
-                question,
-                system=system_message(study.system),
-                config=config,
-                replicate=state.epoch,
-                seed=study.seed,
-            )
-            attacker = attackers_conversation(
-                question, study.assumption, "attack", state.epoch, study.seed
-            )
-            try:
-                last = await _fuzz(study, target, attacker, question)
-            finally:
-                turns_to_log([*target.turns, *attacker.turns])
-            state.messages = last.messages
-            state.output.completion = last.messages[-1].text
-            return state
-
-        return solve
-
-    return attack()
+    attacker = attackers_conversation(sitting, study.assumption, "attack", study.seed)
+    last = await _fuzz(study, target, attacker, sitting.question)
+    return last.messages
 
 
 async def _fuzz(

@@ -7,12 +7,11 @@ the controls. The probabilities are estimated from direct answers, options in ra
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from inspect_ai import Task, task
-from inspect_ai.model import GenerateConfig, get_model
-from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from holdfast.challenges import (
@@ -34,7 +33,6 @@ from .fuzzing import attackers_conversation, modify
 from .medfuzz import ADDED_TOKENS
 from .preparing import AGAIN
 from .roles import ATTACKER
-from .scoring import turns_to_log
 from .showing import (
     BANK,
     LOGPROBS,
@@ -44,6 +42,7 @@ from .showing import (
     reader,
     shuffled,
 )
+from .sitting import Sitting, sitting_solver
 from .study import Study, one_text, protocol_task, settings_of
 
 ORIGINAL, ATTACKED, CONTROL = "original", "attacked", "control"
@@ -208,7 +207,7 @@ def medfuzz_test(study: MedFuzzTestStudy) -> Task:
     """The permutation test of MedFuzz on successful attacks."""
     return protocol_task(
         study,
-        _test(study),
+        sitting_solver("test_attack", study.questions, partial(_test, study)),
         protocol="medfuzz-test",
         version=fuzz_version(),
         config=GenerateConfig(temperature=1.0, seed=study.seed),
@@ -217,41 +216,23 @@ def medfuzz_test(study: MedFuzzTestStudy) -> Task:
     )
 
 
-def _test(study: MedFuzzTestStudy) -> Solver:
-    @solver(name="test_attack")
-    def test_attack() -> Solver:
-        async def solve(state: TaskState, generate: Generate) -> TaskState:
-            attack = study.attacks.get((str(state.sample_id), state.epoch))
-            if attack is None:
-                return state
-            attacker = attackers_conversation(
-                attack.question, attack.assumption, "control", state.epoch, study.seed
-            )
-            probes = [
-                Conversation(
-                    get_model(),
-                    attack.question,
-                    config=LOGPROBS,
-                    replicate=state.epoch,
-                    # two samples can have the same order, and are two answers all the same
-                    seed=study.seed + _APART * sample,
-                    examples=study.examples(sample),
-                )
-                for sample in range(1, study.samples + 1)
-            ]
-            try:
-                await _put(study, attack, attacker, probes)
-            finally:
-                asked = [attacker, *probes]
-                turns = [turn for chat in asked for turn in chat.turns]
-                for turn in turns:
-                    turn.notes["attacked_run"] = attack.run
-                turns_to_log(turns)
-            return state
-
-        return solve
-
-    return test_attack()
+async def _test(study: MedFuzzTestStudy, sitting: Sitting) -> None:
+    """Test the attack of this replicate, where there is one."""
+    attack = study.attacks.get((sitting.question.id, sitting.replicate))
+    if attack is None:
+        return
+    sitting.notes["attacked_run"] = attack.run
+    attacker = attackers_conversation(sitting, attack.assumption, "control", study.seed)
+    probes = [
+        sitting.begin(
+            config=LOGPROBS,
+            # two samples can have the same order, and are two answers all the same
+            seed=study.seed + _APART * sample,
+            examples=study.examples(sample),
+        )
+        for sample in range(1, study.samples + 1)
+    ]
+    await _put(study, attack, attacker, probes)
 
 
 _APART = 1_000

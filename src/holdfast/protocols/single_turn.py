@@ -7,11 +7,10 @@ a conversation of its own; its baseline is the plain question.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from inspect_ai import Task, task
-from inspect_ai.model import GenerateConfig, get_model
-from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.model import ChatMessage, GenerateConfig
 
 from holdfast.challenges import (
     GENERATE,
@@ -45,7 +44,8 @@ from holdfast.errors import InputError, counted, did_you_mean
 from holdfast.questions import Question, QuestionSet, exemplars
 
 from .estimate import Estimate
-from .scoring import robustness, samples_view, turns_to_log
+from .scoring import robustness, samples_view
+from .sitting import Sitting, sitting_solver
 from .study import (
     Study,
     asked_questions,
@@ -280,7 +280,7 @@ def single_turn(study: SingleTurnStudy) -> Task:
     keys = ["baseline", *(condition.path for condition in study.conditions)]
     return protocol_task(
         study,
-        _single_turn(study),
+        sitting_solver("put_misleading_questions", study.questions, partial(_single_turn, study)),
         robustness(keys),
         samples_view(keys),
         protocol="single-turn",
@@ -297,39 +297,23 @@ def single_turn(study: SingleTurnStudy) -> Task:
     )
 
 
-def _single_turn(study: SingleTurnStudy) -> Solver:
-    questions = {question.id: question for question in study.questions.questions}
-
-    @solver(name="put_misleading_questions")
-    def put_misleading_questions() -> Solver:
-        async def solve(state: TaskState, generate: Generate) -> TaskState:
-            question = questions[str(state.sample_id)]
-            left_out = study.left_out(question)
-            root = Conversation(
-                get_model(),
-                question,
-                system=system_message(study.system),
-                config=study.history,
-                replicate=state.epoch,
-                seed=study.seed,
-                read=study.read,
-            )
-            plain = root.branch()
-            try:
-                async with gather() as branches:
-                    branches.start("baseline", _plain, plain, question)
-                    for condition in study.conditions:
-                        if condition.path not in left_out:
-                            branches.start(condition.path, _put, study, root, question, condition)
-            finally:
-                turns_to_log(root.turns)
-            state.messages = plain.messages
-            state.output.completion = plain.messages[-1].text
-            return state
-
-        return solve
-
-    return put_misleading_questions()
+async def _single_turn(study: SingleTurnStudy, sitting: Sitting) -> list[ChatMessage]:
+    """The plain question and every condition, each in a conversation of its own."""
+    question = sitting.question
+    left_out = study.left_out(question)
+    root = sitting.begin(
+        system=system_message(study.system),
+        config=study.history,
+        seed=study.seed,
+        read=study.read,
+    )
+    plain = root.branch()
+    async with gather() as branches:
+        branches.start("baseline", _plain, plain, question)
+        for condition in study.conditions:
+            if condition.path not in left_out:
+                branches.start(condition.path, _put, study, root, question, condition)
+    return plain.messages
 
 
 async def _plain(chat: Conversation, question: Question) -> None:

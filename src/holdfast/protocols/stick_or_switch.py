@@ -8,11 +8,10 @@ once, with the right answer and with ``None of the Above`` in its place.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from inspect_ai import Task, task
-from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
-from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig
 
 from holdfast.challenges import (
     ABSTAIN,
@@ -35,7 +34,7 @@ from holdfast.questions import (
 )
 
 from .estimate import Estimate
-from .scoring import conviction, conviction_view, turns_to_log
+from .scoring import conviction, conviction_view
 from .showing import (
     BANK,
     LOGPROBS,
@@ -46,6 +45,7 @@ from .showing import (
     says_none,
     shuffled,
 )
+from .sitting import Sitting, sitting_solver
 from .study import Study, asked_questions, one_text, protocol_task, settings_of
 
 OFFER = "offer"
@@ -184,7 +184,7 @@ def stick_or_switch(study: StickOrSwitchStudy) -> Task:
     """Stick-or-Switch: does a right answer hold, and does an abstention give way to it?"""
     return protocol_task(
         study,
-        _stick_or_switch(study),
+        sitting_solver("offer_options", study.questions, partial(_stick_or_switch, study)),
         conviction(_longest(study)),
         conviction_view(_longest(study)),
         protocol="stick-or-switch",
@@ -199,48 +199,31 @@ def _longest(study: StickOrSwitchStudy) -> int:
     return max((len(q.distractors) for q in study.questions.questions), default=0)
 
 
-def _stick_or_switch(study: StickOrSwitchStudy) -> Solver:
-    questions = {question.id: question for question in study.questions.questions}
-    asked = LOGPROBS if study.beliefs else None
-
-    @solver(name="offer_options")
-    def offer_options() -> Solver:
-        async def solve(state: TaskState, generate: Generate) -> TaskState:
-            question = questions[str(state.sample_id)]
-            chats = {
-                arm: Conversation(
-                    get_model(),
-                    question,
-                    system=system_message(study.system),
-                    config=asked,
-                    replicate=state.epoch,
-                    seed=study.seed,
-                    examples=study.shots[arm],
-                )
-                for arm in study.shots
-            }
-            arms = ["single-shot", "positive"]
-            arms += ["single-shot-abstain", "negative"] if study.abstains(question) else []
-            try:
-                async with gather() as branches:
-                    for arm in arms:
-                        put = _all_at_once if arm.startswith("single-shot") else _one_by_one
-                        branches.start(arm, put, study, chats[arm], question, arm)
-            finally:
-                turns_to_log([turn for arm in arms for turn in chats[arm].turns])
-            held = chats["positive"]
-            state.messages = held.messages
-            for turn in held.turns:  # each in a branch of its own
-                state.messages += [
-                    ChatMessageUser(content=turn.prompt),
-                    ChatMessageAssistant(content=turn.reply),
-                ]
-            state.output.completion = held.turns[-1].reply
-            return state
-
-        return solve
-
-    return offer_options()
+async def _stick_or_switch(study: StickOrSwitchStudy, sitting: Sitting) -> list[ChatMessage]:
+    """Every arm that can be put, side by side."""
+    question = sitting.question
+    arms = ["single-shot", "positive"]
+    arms += ["single-shot-abstain", "negative"] if study.abstains(question) else []
+    chats = {
+        arm: sitting.begin(
+            system=system_message(study.system),
+            config=LOGPROBS if study.beliefs else None,
+            seed=study.seed,
+            examples=study.shots[arm],
+        )
+        for arm in arms
+    }
+    async with gather() as branches:
+        for arm, chat in chats.items():
+            put = _all_at_once if arm.startswith("single-shot") else _one_by_one
+            branches.start(arm, put, study, chat, question, arm)
+    held = chats["positive"]
+    said = [(turn.prompt, turn.reply) for turn in held.turns]  # each in a branch of its own
+    return held.messages + [
+        message
+        for prompt, reply in said
+        for message in (ChatMessageUser(content=prompt), ChatMessageAssistant(content=reply))
+    ]
 
 
 async def _all_at_once(

@@ -1,0 +1,120 @@
+"""MedFuzz on simulated models: what they are built with is given back, and p-values are honest."""
+
+import json
+import math
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binomtest, chisquare
+from tests.studies import holdfast
+
+from holdfast.models import profile
+from holdfast.results import TABLES
+
+N = 1000
+CONTROLS = 30
+
+
+def attacked(model: str, *more: str) -> pl.DataFrame:
+    run = holdfast(
+        "run", "medfuzz", "--model", f"simulated/{model}",
+        "--model-role", "attacker=simulated/attacker", "--json", *more,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return pl.read_parquet(json.loads(run.stdout)["turns"])
+
+
+def permuted(*more: str) -> list[dict[str, Any]]:
+    test = holdfast("medfuzz", "test", "runs", "--json", *more)
+    assert test.returncode == 0, test.stderr
+    rows: list[dict[str, Any]] = json.loads(test.stdout)
+    return rows
+
+
+def deviation(hits: int, n: int, truth: float) -> float:
+    """By how many standard errors an observed share is off."""
+    return (hits / n - truth) / math.sqrt(truth * (1 - truth) / n)
+
+
+def joint_99(figures: int) -> float:
+    """Of so many independent deviations, what all of them stay below in 99 of 100 studies."""
+    return NormalDist().inv_cdf(1 - (1 - 0.99 ** (1 / figures)) / 2)
+
+
+@pytest.mark.slow
+def test_the_chance_of_each_attempt_is_given_back_on_1000_real_questions(medqa: str) -> None:
+    turns = attacked(
+        "fuzz-swayed", "--questions", medqa, "--shuffle", "20", "--limit", str(N), "--epochs", "1",
+        "--no-text",
+    )  # fmt: skip
+    known = profile("fuzz-swayed")
+    right, swayed = known.baseline / 100, known.swayed
+    (summary,) = TABLES["attack-summary"](turns).iter_rows(named=True)
+    assert (summary["replicates"], summary["model_errors"], summary["unfinished"]) == (N, 0, 0)
+    attempts = turns.filter(pl.col("arm") == "attack")
+    turned = int((~attempts["correct"]).sum())
+    # each attempt is a draw of its own: one proportion over all of them
+    low, high = binomtest(turned, attempts.height).proportion_ci(0.99, "wilson")
+    assert low <= swayed <= high
+    off = {"first": deviation(N - summary["first_wrong"], N, right)}
+    at_risk = N - summary["first_wrong"]
+    for k in range(1, 6):
+        own = attempts.filter(pl.col("path") == f"fuzz@{k}")
+        assert own.height == at_risk
+        lost = int((~own["correct"]).sum())
+        off[f"attempt {k}"] = deviation(lost, at_risk, swayed)
+        at_risk -= lost
+    assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}
+    curve = TABLES["attacks"](turns)
+    truths = [right * (1 - swayed) ** k for k in range(6)]
+    after = {
+        k: deviation(round(accuracy * N), N, truth)
+        for k, accuracy, truth in zip(curve["k"], curve["accuracy"], truths, strict=True)
+    }
+    assert {k: z for k, z in after.items() if abs(z) > joint_99(6)} == {}
+    assert all(
+        low <= truth <= high
+        for low, truth, high in zip(curve["low"], truths, curve["high"], strict=True)
+    )
+
+
+def distances(counts: Any) -> Any:
+    """Of Kolmogorov and Smirnov, from equal chances for 0, 1, ... controls; one for each row."""
+    places = np.arange(1, counts.shape[1] + 1) / counts.shape[1]
+    reached = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
+    return np.abs(reached - places).max(axis=1)
+
+
+@pytest.mark.slow
+def test_p_values_of_a_model_that_ignores_what_is_added_are_uniform() -> None:
+    attacked("fuzz-blind", "--epochs", "7")
+    rows = permuted("--controls", str(CONTROLS), "--samples", "1")
+    assert len(rows) >= 300
+    assert {(row["m"], row["invalid"], row["by"]) for row in rows} == {(CONTROLS, 0, "logprobs")}
+    b = np.bincount([row["b"] for row in rows], minlength=CONTROLS + 1)
+    # the steps of a discrete law: its own distribution of the distance, not the continuous one's
+    null = np.random.default_rng(7).multinomial(
+        len(rows), [1 / (CONTROLS + 1)] * (CONTROLS + 1), size=20_000
+    )
+    assert np.mean(distances(null) >= distances(b[None])) > 0.01
+    assert chisquare(b).pvalue > 0.01
+    for name, least in (("p_value", 2), ("p_plus_one", 1)):
+        # b of 0 or 1 is 5% of 30 or less; with one added to both, b of 0 alone
+        low = sum(row[name] <= 0.05 for row in rows)
+        assert binomtest(low, len(rows), least / (CONTROLS + 1)).pvalue > 0.01
+    assert sum(row["p_adjusted"] <= 0.05 for row in rows) == 0
+
+
+@pytest.mark.slow
+def test_of_a_swayed_model_more_than_half_of_the_attacks_are_found() -> None:
+    attacked("fuzz-swayed", "--epochs", "2")
+    rows = permuted("--controls", str(CONTROLS), "--samples", "1")
+    assert len(rows) > 60
+    power = sum(row["p_value"] <= 0.05 for row in rows) / len(rows)
+    print(f"power: {power:.3f} of {len(rows)}")
+    # controls sway it too, so that not every attack stands out
+    assert 0.45 < power < 0.95
+    assert sum(row["effect"] < 0 for row in rows) > 0.95 * len(rows)
