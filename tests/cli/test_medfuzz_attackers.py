@@ -153,6 +153,7 @@ def summary_of(log_dir: str = "runs") -> dict[str, Any]:
     return row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught_and_told_and_the_attempt_goes_on(name: str, tmp_path: Path) -> None:
     fault, kind, told = FAULTS[name]

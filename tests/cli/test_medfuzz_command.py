@@ -83,7 +83,7 @@ def test_five_replicates_are_five_trajectories_of_their_own(tmp_path: Path) -> N
     assert curve["questions"].to_list() == [2] * 6
 
 
-@pytest.mark.parametrize("model", ["simulated", "http"])
+@pytest.mark.parametrize("model", ["simulated", pytest.param("http", marks=pytest.mark.slow)])
 def test_the_same_seed_gives_the_same_five_and_another_does_not(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +193,7 @@ def priced(tmp_path: Path) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("budget", ["calls", "cost"])
+@pytest.mark.parametrize("budget", [pytest.param("calls", marks=pytest.mark.slow), "cost"])
 def test_a_budget_stops_an_attack_and_the_same_command_goes_on(
     budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Pa
         assert row["p_adjusted"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
@@ -153,6 +154,7 @@ def test_a_budget_stops_a_test_and_the_same_command_goes_on(tmp_path: Path) -> N
     assert [(row["m"], row["b"]) for row in resumed] == [(3, 1)] * 4
 
 
+@pytest.mark.slow
 def test_an_id_picks_attacks_and_others_can_follow(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
@@ -168,6 +170,7 @@ def test_an_id_picks_attacks_and_others_can_follow(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["Prose.", "copy", "longer"])
 def test_controls_that_stay_away_leave_the_attack_without_a_p_value(
     said: str, tmp_path: Path
@@ -244,6 +247,7 @@ def test_the_turns_table_alone_gives_the_same_test(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == rows
 
 
+@pytest.mark.slow
 def test_a_test_is_part_of_neither_accuracy_nor_the_curve() -> None:
     simulated("--epochs", "2")
     before = turns_table(["runs"])

@@ -278,6 +278,22 @@ def test_accuracy_in_markdown() -> None:
     )
 
 
+def test_a_change_that_is_more_than_chance_is_starred() -> None:
+    starred = [
+        {**STUDY[0], "p_adjusted": 0.001},
+        {**STUDY[1], "p_adjusted": 0.049},
+        {**STUDY[2], "p_adjusted": 0.05},
+        {**STUDY[6], "p_adjusted": 0.01},
+    ]
+    shown = render(accuracies(*starred), "md", "accuracy")
+    assert "| Baseline | 80.0 [70.0, 90.0] |\n" in shown
+    assert "| double-check | _72.0 [51.2, 87.6] (-10.0%)\\*_ |\n" in shown
+    assert "| option-mapping | **80.0 (+0.0%)** |\n" in shown
+    assert "| rethink (average) | 77.5 (-3.1%)\\* |\n" in shown
+    assert "- \\* differs from the first answers: p < 0.05" in shown.replace("\\<", "<")
+    assert "differs" not in render(accuracies(*STUDY), "md", "accuracy")
+
+
 def test_accuracy_in_latex() -> None:
     assert render(accuracies(*STUDY[:3], STUDY[6]), "latex", "accuracy") == (
         "% Needs \\usepackage{booktabs} and \\usepackage{xcolor}\n"

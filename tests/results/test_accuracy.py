@@ -21,10 +21,10 @@ from tests.results.frames import STUDY, Row, alone, row_of, table, turn
 
 def test_the_columns_of_accuracy() -> None:
     assert accuracy(table(STUDY)).columns == list(ACCURACY_COLUMNS)
-    assert accuracy(table(STUDY)).columns[:18] == [
+    assert accuracy(table(STUDY)).columns[:22] == [
         "model", "dataset", "protocol", "arm", "path", "technique", "family", "axis", "depth",
-        "n", "correct", "accuracy", "low", "high", "baseline", "relative_change", "unparsed",
-        "refused",
+        "n", "correct", "accuracy", "low", "high", "baseline", "relative_change", "change_low",
+        "change_high", "p_value", "p_adjusted", "unparsed", "refused",
     ]  # fmt: skip
 
 

@@ -25,6 +25,9 @@ def test_flips_by_hand() -> None:
             "right_to_suggested": 1,
             "right_to_other": 1,
             "flip_rate": 0.5,
+            # Wilson for 2 of 4
+            "low": pytest.approx(0.1500390, abs=1e-6),
+            "high": pytest.approx(0.8499610, abs=1e-6),
             "n_right": 4,
             "right_to_unparsed": 1,
             "suggested_own": 2,

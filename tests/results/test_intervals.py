@@ -13,6 +13,7 @@ from holdfast.results.intervals import (
     Bounded,
     Counts,
     bootstrap_shares,
+    change_bounds,
     detection_bounds,
     difference_bounds,
     effective_n,
@@ -531,3 +532,66 @@ def test_the_bootstrap_gives_the_same_bounds_each_time_and_none_of_nothing() -> 
     assert np.isnan(nothing).all()
     alike = bootstrap_shares(np.ones((4, 1)), np.ones(4))
     assert np.array_equal(alike, np.ones((2, 1)))
+
+
+# --- relative changes ---
+
+
+def test_a_change_by_hand() -> None:
+    # eight questions: 3 both, 1 first only, 3 second only, 1 neither; and half a one of each side:
+    # 4.5 / 9 and 6.5 / 9, half questions count a quarter in the variance
+    pairs = [(1, 1)] * 3 + [(1, 0)] + [(0, 1)] * 3 + [(0, 0)]
+    first, second = counts(*[(a, 1) for a, _ in pairs]), counts(*[(b, 1) for _, b in pairs])
+    p, q = 4.5 / 9, 6.5 / 9
+    moved = [((a - p) / p - (b - q) / q) / 9 for a, b in pairs]
+    moved += [((1 - p) / p - (0 - q) / q) / 18, ((0 - p) / p - (1 - q) / q) / 18]
+    spread = Z * math.sqrt(sum(one**2 for one in moved))
+    low, high = change_bounds(first, second)
+    assert low == pytest.approx(p / q * math.exp(-spread) - 1)
+    assert high == pytest.approx(p / q * math.exp(spread) - 1)
+
+
+def test_a_change_agrees_with_the_bootstrap_where_that_holds() -> None:
+    rng = np.random.default_rng(11)
+    joint = np.array([500, 30, 190, 280])  # both, first only, second only, neither
+    pairs = np.repeat([[1, 1], [1, 0], [0, 1], [0, 0]], joint, axis=0)
+    drawn = rng.multinomial(joint.sum(), joint / joint.sum(), size=20_000)
+    changes = (drawn[:, 0] + drawn[:, 1]) / (drawn[:, 0] + drawn[:, 2]) - 1
+    expected = np.quantile(changes, [0.025, 0.975])
+    bounds = change_bounds(counts(*[(a, 1) for a, _ in pairs]), counts(*[(b, 1) for _, b in pairs]))
+    assert bounds == pytest.approx(tuple(expected), abs=0.004)
+
+
+def test_a_change_of_clusters_agrees_with_the_bootstrap() -> None:
+    rng = np.random.default_rng(12)
+    easy = rng.normal(size=800)
+    first = (easy + rng.normal(size=(6, 800)) < 0.2).sum(axis=0).astype(float)
+    second = (6 * (easy + rng.normal(size=800) < 1.0)).astype(float)
+    six = np.full(800, 6.0)
+    drawn = rng.multinomial(800, np.full(800, 1 / 800), size=10_000)
+    expected = np.quantile((drawn @ first) / (drawn @ second) - 1, [0.025, 0.975])
+    assert change_bounds((first, six), (second, six)) == pytest.approx(tuple(expected), abs=0.006)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60))
+def test_the_interval_of_a_change(pairs: list[tuple[int, int]]) -> None:
+    first, second = counts(*[(a, 1) for a, _ in pairs]), counts(*[(b, 1) for _, b in pairs])
+    low, high = change_bounds(first, second)
+    if not second[0].any():
+        assert math.isnan(low)
+        assert math.isnan(high)
+        return
+    change = float(first[0].sum() / second[0].sum()) - 1
+    assert -1 <= low <= change <= high
+    assert low < high
+
+
+def test_sides_that_never_differ_still_have_an_interval_with_width() -> None:
+    alike = counts(*[(1, 1)] * 18, (0, 1), (0, 1))
+    low, high = change_bounds(alike, alike)
+    assert low < -0.02 < 0.02 < high
+
+
+def test_a_change_of_nothing_has_no_interval() -> None:
+    for first, second in (((0, 0), (1, 1)), ((1, 1), (0, 0)), ((1, 1), (0, 1))):
+        assert all(map(math.isnan, change_bounds(counts(first), counts(second))))

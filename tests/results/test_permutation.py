@@ -2,17 +2,12 @@
 
 import math
 from collections import defaultdict
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import false_discovery_control
 
-from holdfast.results import benjamini_hochberg, permutation
+from holdfast.results import permutation
 from tests.results.attacking import attack, drawn, probed, tries
 from tests.results.frames import Row, table
 
@@ -174,27 +169,6 @@ def test_adjusted_over_the_attacks_of_a_run_by_hand() -> None:
     # untested attacks are none of the three
     assert own["p_adjusted"].to_list() == [0.75, 0.75, 1.0, None]
     assert measured.filter(run="t2")["p_adjusted"].to_list() == [0.25]
-
-
-P = st.lists(st.floats(0, 1), max_size=40).map(np.array)
-
-
-@given(P)
-def test_benjamini_hochberg_against_scipy(p: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-    p = p.astype(np.float64)
-    expected = false_discovery_control(p) if len(p) else p
-    assert benjamini_hochberg(p) == pytest.approx(expected, abs=1e-12)
-
-
-@given(P)
-def test_adjusting_keeps_the_order_and_lowers_nothing(
-    p: np.ndarray[Any, np.dtype[np.float64]],
-) -> None:
-    p = p.astype(np.float64)
-    adjusted = benjamini_hochberg(p)
-    assert (adjusted >= p - 1e-12).all()
-    in_order = adjusted[np.argsort(p, kind="stable")]
-    assert all(one <= other for one, other in pairwise(in_order))
 
 
 # --- by brute force ---

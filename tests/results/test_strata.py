@@ -54,7 +54,10 @@ def test_each_step_has_the_rows_of_accuracy() -> None:
         rows = [row for row in STEPPED if row["step"] == step]
         expected = accuracy(table(rows)).drop("axis", "depth").sort("arm", "path")
         found = measured.filter(pl.col("step") == step).sort("arm", "path")
-        assert_frame_equal(found.drop("step", "relative_to"), expected)
+        # Holm's correction is over the steps together
+        assert_frame_equal(
+            found.drop("step", "relative_to", "p_adjusted"), expected.drop("p_adjusted")
+        )
 
 
 def test_steps_by_hand() -> None:

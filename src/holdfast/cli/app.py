@@ -2,7 +2,7 @@
 
 import typer
 
-from . import demo, medfuzz, plan, prepare, questions, run, table
+from . import compare, demo, gate, medfuzz, plan, power, prepare, questions, run, table
 
 app = typer.Typer(
     name="holdfast",
@@ -15,7 +15,10 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
+app.command("power")(power.power)
 app.command("table")(table.table)
+app.command("compare")(compare.compare)
+app.command("gate")(gate.gate)
 app.add_typer(questions.app, name="questions")
 app.add_typer(prepare.contexts, name="contexts")
 app.add_typer(prepare.distractors, name="distractors")

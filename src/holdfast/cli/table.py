@@ -1,13 +1,13 @@
 """``holdfast table``: one table from log dirs or turns tables, as text or as a picture."""
 
-import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from holdfast.errors import InputError, did_you_mean
+
+from .writing import write_whole
 
 STRATA = ("steps", "systems", "specialties", "subjects")
 """Tables that take ``--relative-to``."""
@@ -89,7 +89,7 @@ def table(
             raise InputError(note, field="--beside", remedy="Leave it out")
         if note:
             sys.stderr.write(f"{note}\n")
-    _write(draw(rows, table, format) if drawn else render(rows, format, table), output)
+    write_whole(draw(rows, table, format) if drawn else render(rows, format, table), output)
 
 
 def _settings(table: str, relative_to: str | None, models: str | None) -> dict[str, str]:
@@ -114,30 +114,3 @@ def _settings(table: str, relative_to: str | None, models: str | None) -> dict[s
         )
     settings = {"relative_to": relative_to, "models": models}
     return {name: value for name, value in settings.items() if value is not None}
-
-
-def _write(shown: str | bytes, output: str | None) -> None:
-    """Write to standard output, or the whole file at once."""
-    if output is None:
-        if isinstance(shown, str):
-            sys.stdout.write(shown)
-        else:
-            sys.stdout.buffer.write(shown)
-        return
-    whole = shown.encode() if isinstance(shown, str) else shown
-    try:
-        path = Path(output).resolve()
-        if path.exists() and not path.is_file():  # a pipe or a device must not be replaced
-            path.write_bytes(whole)
-            return
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            partial.write_bytes(whole)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(
-            f"cannot be written ({reason})", output, remedy="Give another -o FILE"
-        ) from error

@@ -2,8 +2,12 @@
 
 from .attack_story import attack_story, attack_view
 from .attack_summary import attack_sentences, attack_table, human_line
+from .comparison_layout import render_comparison
+from .comparison_page import comparison_page
 from .conviction_summary import conviction_summary, flexibility_sentence
 from .figures import FIGURE_FORMATS, FIGURES, check_drawable, draw
+from .gate_summary import gate_counts, gate_markdown, gate_rows, gate_sentence
+from .junit import junit_xml
 from .layouts import LAYOUTS, render
 from .studies import is_simulated
 from .summary import summary_table
@@ -19,11 +23,18 @@ __all__ = [
     "attack_table",
     "attack_view",
     "check_drawable",
+    "comparison_page",
     "conviction_summary",
     "draw",
     "flexibility_sentence",
+    "gate_counts",
+    "gate_markdown",
+    "gate_rows",
+    "gate_sentence",
     "human_line",
     "is_simulated",
+    "junit_xml",
     "render",
+    "render_comparison",
     "summary_table",
 ]

@@ -62,13 +62,18 @@ def attack_story(
             remedy=f"Choose one of {', '.join(models)}",
         )
     chosen = model or models[0]
+    if chosen not in models:
+        raise InputError(
+            f"'{chosen}' was not attacked on it",
+            field="--model",
+            remedy=f"Choose one of {', '.join(models)}",
+        )
     own = own.filter(pl.col("model") == chosen)
     turned = own.filter(
         pl.col("arm") == "attack", pl.col("answer").is_not_null(), ~pl.col("correct")
     )
     if replicate is None:
-        epochs = (turned if turned.height else own)["epoch"].sort()
-        replicate = epochs[0] if len(epochs) else None
+        replicate = (turned if turned.height else own)["epoch"].sort()[0]
     own = own.filter(pl.col("epoch") == replicate)
     if own.is_empty():
         raise InputError(

@@ -21,6 +21,11 @@ _CELLS = (
     "Cells: accuracy in percent [95% Wilson interval] (change relative to the first answers to "
     "the same questions)."
 )
+_LEVEL = 0.05
+_TESTED = (
+    "* differs from the first answers: p < 0.05 by a test paired over questions, with Holm's "
+    "correction over the techniques of the family, or over the averages."
+)
 _BLOCKS = {
     "single-turn": "Single-turn",
     "followup": "Multi-turn (follow-up)",
@@ -59,11 +64,26 @@ def accuracy(rows: Sequence[Row]) -> list[Grid] | None:
         # first answers before challenges, and each part where the papers have it
         key=lambda figure: (_place(figure.block), bool(figure.group)),
     )
-    notes = [_CELLS, *columns.notes(), *n_notes(figures, columns.headers)]
+    notes = [*_cells(rows), *columns.notes(), *n_notes(figures, columns.headers)]
     grid = matrix(
         _one_baseline(figures), columns.headers, "", [*notes, *unread_notes(rows, columns)]
     )
     return None if grid is None else [grid]
+
+
+def _cell(row: Row, *, first: bool = False) -> str:
+    """A cell of accuracy, marked where the change is more than chance makes."""
+    return accuracy_cell(row, first=first) + "*" * (not first and _differs(row))
+
+
+def _differs(row: Row) -> bool:
+    p: float | None = row.get("p_adjusted")
+    return p is not None and p < _LEVEL and row["relative_change"] is not None
+
+
+def _cells(rows: Sequence[Row]) -> list[str]:
+    """What stands in a cell of accuracy."""
+    return [_CELLS, _TESTED] if any(map(_differs, rows)) else [_CELLS]
 
 
 def _figure(row: Row, columns: Studies) -> Figure:
@@ -80,7 +100,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
             block=_BLOCKS[part],
             group=one_line(arm),
             label=f"{one_line(arm)}, turn {offers}" if offers else one_line(arm),
-            text=accuracy_cell(row),
+            text=_cell(row),
             n=row["n"],
         )
     if arm == "compound":
@@ -93,7 +113,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
         block=_BLOCKS.get(part, one_line(str(part))),
         group=group,
         label="Baseline" if first else f"{family}{under} (average)" if average else steps_of(path),
-        text=accuracy_cell(row, first=first),
+        text=_cell(row, first=first),
         rank=None if first else _rank(row),
         n=row["n"],
         average=average,
@@ -144,13 +164,13 @@ def lengths(rows: Sequence[Row]) -> list[Grid] | None:
             "",
             row["technique"],
             f"{one_line(row['technique'])}, {row['sentences']}",
-            accuracy_cell(row),
+            _cell(row),
             _rank(row),
             row["n"],
         )
         for row in rows
     ]
-    notes = [_CELLS, *columns.notes(), *n_notes(figures, columns.headers)]
+    notes = [*_cells(rows), *columns.notes(), *n_notes(figures, columns.headers)]
     grid = matrix(
         figures,
         columns.headers,
@@ -183,15 +203,14 @@ def single_turn(rows: Sequence[Row]) -> list[Grid] | None:
             "average": average,
         }
         rank = None if first else _rank(row)
-        figures.append(Figure(text=accuracy_cell(row, first=first), rank=rank, **where))
+        figures.append(Figure(text=_cell(row, first=first), rank=rank, **where))
         if row["suggested_rate"] is not None:
             right = row["right_to_suggested"]
             text = f"{percent(row['suggested_rate'])} ({'' if right is None else right})"
             pushed.append(Figure(text=text, rank=-row["suggested_rate"], **where))
     known = [*columns.notes(), *n_notes(figures, columns.headers)]
-    grids = [
-        matrix(figures, columns.headers, "Accuracy", [_CELLS, *known, *unread_notes(rows, columns)])
-    ]
+    notes = [*_cells(rows), *known, *unread_notes(rows, columns)]
+    grids = [matrix(figures, columns.headers, "Accuracy", notes)]
     if pushed:
         note = (
             "Cells: share of the answers that are the pushed option, in percent (answers that were "

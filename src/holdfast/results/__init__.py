@@ -16,6 +16,8 @@ from .attacks import (
     attacks,
 )
 from .beliefs import BELIEFS_COLUMNS, beliefs
+from .comparison import COMPARISON_COLUMNS, Comparison, compare
+from .comparison_sides import Side
 from .compounding import (
     ALL_MODELS,
     COMPOUNDING_COLUMNS,
@@ -38,11 +40,14 @@ from .faithfulness import FAITHFULNESS_COLUMNS, cohens_kappa, faithfulness
 from .first_answers import BASELINE
 from .flexibility import FLEXIBILITY_COLUMNS, flexibility
 from .flips import FLIPS_COLUMNS, flips
+from .gate import Outcome, Verdict, gate, overall
+from .gate_rules import CONDITIONS, Rule, Rules, read_rules
 from .labels import LABELS_FILE
 from .lengths import LENGTHS_COLUMNS, lengths
 from .malfunctions import errors
-from .permutation import PERMUTATION_COLUMNS, benjamini_hochberg, permutation
+from .permutation import PERMUTATION_COLUMNS, permutation
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
+from .power import further_questions, questions_needed
 from .published import PUBLISHED, beside_published, published
 from .scale import SCALE_COLUMNS, scale
 from .single_turn import SINGLE_TURN_COLUMNS, single_turn
@@ -50,6 +55,7 @@ from .sizes import Size, size_of, sizes
 from .strata import strata, strata_columns
 from .survival import SURVIVAL_COLUMNS, survival
 from .tax import TAX_COLUMNS, tax
+from .testing import benjamini_hochberg, clustered, holm, mcnemar
 from .turns import (
     EXTENSIBLE,
     FILE_NAME,
@@ -105,7 +111,9 @@ __all__ = [
     "ATTACK_SUMMARY_COLUMNS",
     "BASELINE",
     "BELIEFS_COLUMNS",
+    "COMPARISON_COLUMNS",
     "COMPOUNDING_COLUMNS",
+    "CONDITIONS",
     "CUES_COLUMNS",
     "EXTENSIBLE",
     "FAITHFULNESS_COLUMNS",
@@ -132,7 +140,13 @@ __all__ = [
     "TURN_OF_FLIP_COLUMNS",
     "WINNERS_COLUMNS",
     "Attacked",
+    "Comparison",
+    "Outcome",
+    "Rule",
+    "Rules",
+    "Side",
     "Size",
+    "Verdict",
     "accuracy",
     "attack_list",
     "attack_summary",
@@ -140,7 +154,9 @@ __all__ = [
     "beliefs",
     "benjamini_hochberg",
     "beside_published",
+    "clustered",
     "cohens_kappa",
+    "compare",
     "compounding",
     "compounding_parts",
     "compounding_summary",
@@ -149,12 +165,19 @@ __all__ = [
     "faithfulness",
     "flexibility",
     "flips",
+    "further_questions",
+    "gate",
+    "holm",
     "is_ours",
     "lengths",
     "logs_in",
+    "mcnemar",
+    "overall",
     "permutation",
     "positions",
     "published",
+    "questions_needed",
+    "read_rules",
     "resistance",
     "run_id",
     "run_settings",

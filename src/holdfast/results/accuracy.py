@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from .changes import CHANGE, with_adjusted, with_change_bounds
 from .convictions import PROTOCOL as STICK_OR_SWITCH
-from .first_answers import CHALLENGE, STUDY, with_first
+from .first_answers import BASELINE, CHALLENGE, STUDY, with_first
 from .trials import with_bounds
 
 FAMILY_AVERAGE = "family-average"
@@ -13,7 +14,7 @@ FAMILY_AVERAGE = "family-average"
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
-    "relative_change", "unparsed", "refused", "run",
+    *CHANGE, "unparsed", "refused", "run",
 )  # fmt: skip
 
 _AVERAGED = ("followup", "single-turn")
@@ -26,8 +27,11 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     counts as wrong and is counted apart. ``baseline`` is the first-answer accuracy over the same
     questions, and ``relative_change`` is (accuracy - baseline) / baseline (MedQA-Followup,
     Table 2). Both are null where there is no first answer; where some questions lack one, the
-    change is that of the others. A family's accuracy is the mean of its techniques' accuracies;
-    its interval counts each question once however many techniques were put to it.
+    change is that of the others. ``change_low`` and ``change_high`` are its 95% interval
+    (``change_bounds``), ``p_value`` is that of the paired test: McNemar's exact one, clustered by
+    question where that has several turns. ``p_adjusted`` is Holm's, over the techniques of a family
+    and arm in a study, and over its averages. A family's accuracy is the mean of its techniques'
+    accuracies; its interval counts each question once however many techniques were put to it.
 
     Averaged are follow-ups and single-turn biases, no chains and no context lengths. A mitigation
     has averages of its own, with its name as ``path``; every other average has an empty path.
@@ -45,7 +49,8 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
     offered = (pl.col("protocol") == STICK_OR_SWITCH) & pl.col("shown").is_not_null()
     selected = offered & (pl.col("turn") > 0)
-    return with_change(rated(with_first(turns.filter(~selected)))).select(ACCURACY_COLUMNS)
+    answered = with_first(turns.filter(~selected))
+    return with_change(rated(answered), answered).select(ACCURACY_COLUMNS)
 
 
 def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
@@ -56,7 +61,7 @@ def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
         by: further columns that tell rows apart.
 
     Returns:
-        The columns of ``accuracy`` but ``relative_change``, those of ``by``, and ``compared``:
+        The columns of ``accuracy`` but ``CHANGE``, those of ``by``, and ``compared``:
         the accuracy over the questions that have a first answer, null where none has one.
     """
     keys = [*STUDY, *by, *CHALLENGE]
@@ -74,11 +79,51 @@ def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     return pl.concat([rows, _family_averages(rows, answered, by)], how="diagonal_relaxed")
 
 
-def with_change(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with ``relative_change``: from ``baseline`` to ``compared``, null from zero."""
+def with_change(
+    rows: pl.DataFrame,
+    answered: pl.DataFrame,
+    by: Sequence[str] = (),
+    overall: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """The rows with ``CHANGE``: what became of the first answers, its interval and its test.
+
+    Args:
+        rows: those of ``rated``.
+        answered: the turns that they are of.
+        by: further columns that tell rows apart.
+        overall: all first answers of each study, where ``baseline`` is their accuracy.
+
+    Returns:
+        ``rows`` in their order. ``relative_change`` goes from ``baseline`` to ``compared`` and is
+        null from zero; the rest is null where no first answer stands against the row, and of the
+        first answers themselves.
+    """
     baseline = pl.col("baseline")
     change = pl.when(baseline > 0).then((pl.col("compared") - baseline) / baseline)
-    return rows.with_columns(change.alias("relative_change"))
+    rows = rows.with_columns(change.alias("relative_change")).with_row_index("_place")
+    pairs = answered.filter(pl.col("arm") != BASELINE)
+    if overall is None:
+        pairs = pairs.filter(pl.col("first_correct").is_not_null())
+    keys, average = [*STUDY, *by, *CHALLENGE], pl.col("arm") == FAMILY_AVERAGE
+    family = [*STUDY, *by, "family", "path"]
+    averaged = _of_averages(pairs)
+    # each technique counts alike, however many of its turns failed
+    several = pl.col("technique").n_unique().over(family)
+    alike = pl.len().over(family) / (several * pl.len().over(*family, "technique"))
+    both = pl.concat(
+        [
+            with_change_bounds(rows.filter(~average), pairs, keys, overall),
+            with_change_bounds(
+                rows.filter(average), averaged.with_columns(alike.alias("weight")), family, overall
+            ),
+        ]
+    )
+    # the techniques of a family make one set of tests, the averages of a study another
+    of_one = pl.when(~average).then("family")
+    both = both.with_columns(of_one.alias("_family"), pl.col("arm").alias("_arm"))
+    return with_adjusted(both.sort("_place"), [*STUDY, "_arm", "_family"]).drop(
+        "_place", "_family", "_arm"
+    )
 
 
 def _family_averages(rows: pl.DataFrame, answered: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

@@ -20,6 +20,9 @@ MODEL_ERROR, UNFINISHED = "model-error", "unfinished"
 NOTES = ("characteristics", "mentioned", "mentioned_judged", "review", "words")
 """What a study notes of a modified question and the answer to it."""
 
+# chosen before rows are: to copy the others would take longer than the rest
+_READ = ("arm", "path", "status", "rule", "correct")
+
 # no study has 10,000 attempts; a number read from a text must not become that many rows
 _K = pl.col("path").str.extract(r"^fuzz@(\d{1,4})$").cast(pl.Int64)
 
@@ -39,7 +42,8 @@ def attempts(turns: pl.DataFrame) -> pl.DataFrame:
     mine, put = pl.col("arm") == ATTACKER, pl.col("arm") == ATTACK
     parsed = pl.col("status") == "parsed"
     return (
-        turns.filter(pl.col("protocol") == PROTOCOL, mine | put)
+        turns.select(*TURN, *_READ)
+        .filter(pl.col("protocol") == PROTOCOL, mine | put)
         .with_columns(_K.alias("k"))
         .filter(pl.col("k").is_not_null(), pl.col("status") != "error")
         .group_by(*TURN, "k", maintain_order=True)
@@ -72,7 +76,7 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
         ``turned_at`` (the attempt that succeeded), ``error`` (kind of a model error) and
         ``attempts`` (the most of any replicate of the study, 0 where there is none).
     """
-    own = turns.filter(
+    own = turns.select(*TURN, *_READ).filter(
         pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER])
     )
     first = pl.col("arm") == BASELINE
@@ -140,7 +144,8 @@ def successes(turns: pl.DataFrame) -> pl.DataFrame:
     """
     turned = replicates(turns).filter(pl.col("outcome") == "succeeded")
     answers = (
-        turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == ATTACK)
+        turns.select(*TURN, "arm", "path", "gold", "answer", *NOTES)
+        .filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == ATTACK)
         .with_columns(_K.alias("k"))
         .select(*TURN, "k", "gold", "answer", *NOTES)
     )

@@ -191,11 +191,15 @@ def _tries(turns: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
         pl.col("tries", "invalid_tries").sum(),
         invalid.sum().cast(pl.Int64).alias("invalid_attempts"),
     )
-    unusable = turns.filter(
-        pl.col("protocol") == PROTOCOL,
-        pl.col("arm") == ATTACKER,
-        ~pl.col("status").is_in(["parsed", "error"]),
-    ).join(finished, on=TURN, how="semi")
+    unusable = (
+        turns.select(*TURN, "arm", "status", "rule")
+        .filter(
+            pl.col("protocol") == PROTOCOL,
+            pl.col("arm") == ATTACKER,
+            ~pl.col("status").is_in(["parsed", "error"]),
+        )
+        .join(finished, on=TURN, how="semi")
+    )
     by_reason = (
         unusable.group_by(*STUDY, pl.col("rule").fill_null("").alias("_reason"))
         .agg(pl.len().alias("_n"))
@@ -213,7 +217,7 @@ def _tries(turns: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
 
 def _costs(turns: pl.DataFrame) -> pl.DataFrame:
     """Dollars spent and generations without a price, by study."""
-    made = turns.filter(
+    made = turns.select(*STUDY, "arm", "status", "shared", "cost").filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER]),
         pl.col("status") != "error",

@@ -2,13 +2,15 @@
 
 import polars as pl
 
+from .changes import with_adjusted, with_change_bounds
 from .first_answers import STUDY, TURN, with_first
 from .trials import with_bounds
 
 COMPOUNDING_COLUMNS = (
     "model", "dataset", "path", "challenges", "n", "correct", "accuracy", "low", "high",
-    "baseline", "drop", "expected_accuracy", "expected_drop", "sub_additive", "worst_part",
-    "worst_accuracy", "worst_drop", "recovered", "unparsed", "refused", "run",
+    "baseline", "drop", "drop_low", "drop_high", "p_value", "p_adjusted", "expected_accuracy",
+    "expected_drop", "sub_additive", "worst_part", "worst_accuracy", "worst_drop", "recovered",
+    "unparsed", "refused", "run",
 )  # fmt: skip
 PARTS_COLUMNS = (
     "model", "dataset", "path", "part", "n", "drop", "part_drop", "difference", "run",
@@ -30,7 +32,9 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     The expected additive outcome of a chain is right for a question if, and only if, each of the
     chain's techniques, put on its own as a follow-up, ended in the right answer: each wrong point
     of a single follow-up becomes a wrong point of the chain, whatever the first answer was. A drop
-    is (baseline - accuracy) / baseline. A chain is ``sub_additive`` where its drop is smaller
+    is (baseline - accuracy) / baseline; ``drop_low`` and ``drop_high`` are its 95% interval,
+    ``p_value`` the paired test against the first answers, ``p_adjusted`` Holm's over the chains of
+    the study. A chain is ``sub_additive`` where its drop is smaller
     than the expected one, not where they are equal; it has ``recovered`` where it is more
     accurate than its worst technique (the first of those that tie).
 
@@ -61,6 +65,7 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
         (counted & (pl.col("status") == "refused")).sum().alias("refused"),
     )
     rows = with_bounds(rows, chains.filter(counted), _CHAIN)
+    rows = _with_test(rows, chains.filter(counted & first.is_not_null()))
     worst = _worst(long, chains.filter(known))
     rows = rows.join(worst, on=_CHAIN, how="left", validate="1:1", maintain_order="left")
     rows = rows.with_columns(
@@ -135,6 +140,13 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
         )  # fmt: skip
         by_model = pl.concat([by_model, _summed(over_all, ["run", "model", "dataset"])])
     return by_model.select(SUMMARY_COLUMNS)
+
+
+def _with_test(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the interval of their drop, and the paired test over the chains of a study."""
+    rows = with_adjusted(with_change_bounds(rows, pairs, _CHAIN), STUDY)
+    low, high = (-pl.col(name) for name in ("change_high", "change_low"))
+    return rows.with_columns(low.alias("drop_low"), high.alias("drop_high"))
 
 
 def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:

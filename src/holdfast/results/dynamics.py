@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from .conversations import CONVERSATION, KIND, conversations
+from .conversations import KIND, conversations
 from .intervals import Bounded, Counts, mean_bounds, ratio_bounds
 from .pairs import with_pair_bounds
 from .trials import with_bounds
@@ -22,7 +22,7 @@ STICKY_INCORRECT_COLUMNS = (
     "suggested_own", "first_unread", "run",
 )  # fmt: skip
 
-_ROW = (*KIND, "first", "turn")
+_ROW = ("_kind", "first", "turn")
 _SIDES = ("right", "wrong")
 
 
@@ -49,18 +49,28 @@ def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
         ``TURN_OF_FLIP_COLUMNS``: ``turns`` are the most answers of a conversation, ``n`` the
         conversations; 95% intervals of the means by Student's t over questions, null for one.
     """
+    found = conversations(turns)
     aligned = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-    read = pl.col("answer").drop_nulls()
-    each = (
-        conversations(turns)
-        .group_by(CONVERSATION, maintain_order=True)
-        .agg(
-            pl.len().cast(pl.Int64).alias("turns"),
-            pl.col("turn").filter(~aligned).min().alias("_flip"),
-            (aligned != aligned.shift()).sum().cast(pl.Int64).alias("_flips"),
-            (read != read.shift()).sum().cast(pl.Int64).alias("_changes"),
-            pl.col("answer").null_count().cast(pl.Int64).alias("unread"),
-        )
+    said = found.turns.with_columns(aligned.alias("_aligned"))
+    read = said.drop_nulls("answer")
+    counts = said.group_by("number", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("turns"),
+        pl.col("answer").null_count().cast(pl.Int64).alias("unread"),
+    )
+    for more in (
+        said.filter(~pl.col("_aligned"))
+        .group_by("number")
+        .agg(pl.col("turn").first().alias("_flip")),
+        said.filter(_differs("_aligned"))
+        .group_by("number")
+        .agg(pl.len().cast(pl.Int64).alias("_flips")),
+        read.filter(_differs("answer"))
+        .group_by("number")
+        .agg(pl.len().cast(pl.Int64).alias("_changes")),
+    ):
+        counts = counts.join(more, on="number", how="left", validate="1:1", maintain_order="left")
+    each = counts.with_columns(pl.col("_flips", "_changes").fill_null(0)).join(
+        found.each, on="number", how="left", validate="1:1", maintain_order="left"
     )
     rows = each.group_by(KIND, maintain_order=True).agg(
         pl.col("turns").max(),
@@ -71,15 +81,13 @@ def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("_changes").mean().alias("answer_changes"),
         pl.col("unread").sum(),
     )
-    longest = pl.col("turns").max().over(KIND)
-    for value, most, names in (
-        (pl.coalesce("_flip", "turns"), longest, ("low", "high")),
-        (pl.col("_flips"), (longest - 1).clip(1), ("flips_low", "flips_high")),
+    most = pl.col("turns").max().over(KIND)
+    for value, longest, names in (
+        (pl.coalesce("_flip", "turns"), most, ("low", "high")),
+        (pl.col("_flips"), (most - 1).clip(1), ("flips_low", "flips_high")),
     ):
-        # as a part of the most there can be, since means of shares are what has bounds
-        part = each.with_columns((value / most).alias("first"), pl.lit(None).alias("second"))
-        rows = with_pair_bounds(rows, part, KIND, names, _of_first)
-        rows = rows.with_columns(pl.col(names) * most)
+        pairs = each.with_columns(value.alias("first"), longest.alias("second"))
+        rows = with_pair_bounds(rows, pairs, KIND, names, _of_turns)
     return rows.select(TURN_OF_FLIP_COLUMNS)
 
 
@@ -104,16 +112,19 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
         ``right`` or ``wrong`` ones) and 1-based ``turn``, with ``RESISTANCE_COLUMNS``.
     """
     each = _pressed(turns).filter("counted").with_row_index("_row")
-    each = each.with_columns(
+    # a number for each kind: its columns are text, and every turn of every conversation has a row
+    each = each.with_columns(pl.col("_row").min().over(KIND).alias("_kind"))
+    kinds = each.filter(pl.col("_row") == pl.col("_kind")).select("_kind", *KIND)
+    each = each.select(
+        "_kind", "question", "left_at", "left_to",
         pl.concat_list(pl.lit("all"), "side").alias("first"),
-        pl.int_ranges(1, pl.col("turns").max().over(KIND)).alias("turn"),
-    )
+        pl.int_ranges(1, pl.col("turns").max().over("_kind")).alias("turn"),
+    )  # fmt: skip
     each = each.explode("first").explode("turn").with_columns(
         (pl.col("left_at").is_null() | (pl.col("left_at") > pl.col("turn"))).alias("_resisted")
     )  # fmt: skip
     here, to = pl.col("left_at") == pl.col("turn"), pl.col("left_to")
     rows = each.group_by(_ROW).agg(
-        pl.col("_row").min(),
         pl.len().cast(pl.Int64).alias("n"),
         pl.col("_resisted").sum().cast(pl.Int64).alias("resisted"),
         pl.col("_resisted").mean().alias("resistance"),
@@ -122,8 +133,9 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
         (here & (to == "other")).sum().cast(pl.Int64).alias("left_to_other"),
         (here & (to == "unread")).sum().cast(pl.Int64).alias("left_unread"),
     )
-    rows = rows.sort(pl.col("_row").min().over(KIND), "first", "turn")
-    return with_bounds(rows, each, _ROW, "resistance", "_resisted").select(RESISTANCE_COLUMNS)
+    rows = with_bounds(rows.sort(_ROW), each, _ROW, "resistance", "_resisted")
+    rows = rows.join(kinds, on="_kind", how="left", validate="m:1", maintain_order="left")
+    return rows.select(RESISTANCE_COLUMNS)
 
 
 def sticky_incorrect(turns: pl.DataFrame) -> pl.DataFrame:
@@ -182,33 +194,46 @@ def sticky_incorrect(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _pressed(turns: pl.DataFrame) -> pl.DataFrame:
     """Conversations with a challenge: what their first answer was, and when it was left."""
-    first = pl.col("answer").first()
-    left = (pl.col("answer") != first).fill_null(value=True)
-    at = pl.arg_where(left).first()
-    pushed = pl.col("suggested").get(at, null_on_oob=True)
-    answered = pl.col("answer").get(at, null_on_oob=True)
-    own = ((pl.col("suggested") == first) & (pl.col("turn") > 0)).any().fill_null(value=False)
-    return (
-        conversations(turns)
-        .group_by(CONVERSATION, maintain_order=True)
-        .agg(
-            pl.len().cast(pl.Int64).alias("turns"),
-            pl.when(pl.col("correct").first()).then(pl.lit("right")).otherwise(pl.lit("wrong"))
-            .alias("side"),
-            pl.col("turn").filter(left).first().alias("left_at"),
-            pl.when(answered.is_null()).then(pl.lit("unread"))
-            .when(answered == pushed).then(pl.lit("suggested")).otherwise(pl.lit("other"))
-            .alias("left_to"),
-            first.is_null().alias("first_unread"),
-            own.alias("suggested_own"),
-        )
-        .filter(pl.col("turns") > 1)
-        .with_columns((~pl.col("first_unread") & ~pl.col("suggested_own")).alias("counted"))
+    found = conversations(turns)
+    first, suggested = pl.col("_first"), pl.col("suggested")
+    each = found.turns.group_by("number", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("turns"),
+        pl.col("answer").first().alias("_first"),
+        pl.when(pl.col("correct").first()).then(pl.lit("right")).otherwise(pl.lit("wrong"))
+        .alias("side"),
+    ).filter(pl.col("turns") > 1)  # fmt: skip
+    said = found.turns.join(
+        each.select("number", "_first"), on="number", how="inner", maintain_order="left"
+    )
+    # turn by turn, and not by expressions over each conversation: those take ten times as long
+    left = said.filter((pl.col("answer") != first).fill_null(value=True))
+    left = left.unique("number", keep="first", maintain_order=True).select(
+        "number",
+        pl.col("turn").alias("left_at"),
+        pl.when(pl.col("answer").is_null()).then(pl.lit("unread"))
+        .when(pl.col("answer") == suggested).then(pl.lit("suggested")).otherwise(pl.lit("other"))
+        .alias("left_to"),
     )  # fmt: skip
+    own = said.filter(suggested == first, pl.col("turn") > 0).select("number").unique()
+    own = own.with_columns(pl.lit(value=True).alias("suggested_own"))
+    for more in (left, own, found.each):
+        each = each.join(more, on="number", how="left", validate="1:1", maintain_order="left")
+    return each.with_columns(
+        first.is_null().alias("first_unread"), pl.col("suggested_own").fill_null(value=False)
+    ).with_columns((~pl.col("first_unread") & ~pl.col("suggested_own")).alias("counted"))
 
 
-def _of_first(first: Counts, _: Counts) -> tuple[float, ...]:
-    return mean_bounds(first)
+def _differs(name: str) -> pl.Expr:
+    """Whether a turn differs in a column from the one before it in its conversation."""
+    same = pl.col("number") == pl.col("number").shift()
+    return same & (pl.col(name) != pl.col(name).shift())
+
+
+def _of_turns(values: Counts, most: Counts) -> tuple[float, ...]:
+    """Bounds of a mean of turns, as a part of the most there can be: means of shares have them."""
+    longest = float(most[0].sum() / most[1].sum())
+    low, high = mean_bounds((values[0] / longest, values[1]))
+    return low * longest, high * longest
 
 
 def _kept(rows: pl.DataFrame, side: str) -> Bounded:

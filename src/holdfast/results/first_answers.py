@@ -41,7 +41,8 @@ def with_first(
         included, with ``first_correct`` and ``first_answer``. Both are null where the protocol
         asks no plain question, or where that turn failed; ``first_correct`` is null nowhere else.
     """
-    answered = unattacked(turns).select(*_READ, *others).filter(pl.col("status") != "error")
+    # columns before rows: a copy of those that nobody reads would take longer than the rest
+    answered = unattacked(turns.select(*_READ, *others)).filter(pl.col("status") != "error")
     if arms is not None:
         answered = answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
     first = answered.filter(pl.col("arm") == BASELINE).select(

@@ -3,11 +3,12 @@
 import polars as pl
 
 from .accuracy import rated, with_change
+from .changes import CHANGE
 from .first_answers import STUDY, with_first
 
 LENGTHS_COLUMNS = (
     "model", "dataset", "technique", "family", "sentences", "n", "correct", "accuracy", "low",
-    "high", "baseline", "relative_change", "unparsed", "refused", "run",
+    "high", "baseline", *CHANGE, "unparsed", "refused", "run",
 )  # fmt: skip
 
 
@@ -23,7 +24,8 @@ def lengths(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set, technique and number of ``sentences``, with
         ``LENGTHS_COLUMNS``; a technique's rows from the shortest context to the longest.
     """
-    rows = with_change(rated(with_first(turns, arms=["length"])))
+    answered = with_first(turns, arms=["length"])
+    rows = with_change(rated(answered), answered)
     rows = rows.filter(pl.col("arm") == "length").with_row_index("_row")
     rows = rows.with_columns(
         pl.col("path").str.extract(r"@(\d+)$").cast(pl.Int64).alias("sentences"),

@@ -1,11 +1,10 @@
 """Permutation: is an attack more than any text of its length would be (MedFuzz, Algorithm 2)?"""
 
-import numpy as np
 import polars as pl
 
 from .attack_turns import ATTACKER, successes
 from .first_answers import STUDY, TURN
-from .intervals import Floats
+from .testing import benjamini_hochberg
 
 PROTOCOL = "medfuzz-test"
 
@@ -48,7 +47,8 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
         succeeded and ``attacked_run`` its run: the one that the test names, else the only one that
         has such an attack; null where that cannot be told.
     """
-    own = turns.filter(pl.col("protocol") == PROTOCOL)
+    read = ("arm", "path", "status", "correct", "p_gold", "attacked_run")
+    own = turns.select(*TURN, *read).filter(pl.col("protocol") == PROTOCOL)
     estimate, text = pl.col("estimate"), pl.col("_text")
     tested = (
         _texts(own)
@@ -75,24 +75,6 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
         ((pl.col("b") + 1) / (pl.col("m") + 1)).alias("p_plus_one"),
     )
     return _with_attack(_adjusted(rows), turns).select(PERMUTATION_COLUMNS)
-
-
-def benjamini_hochberg(p: Floats) -> Floats:
-    """P-values adjusted to control the false discovery rate (Benjamini and Hochberg, 1995).
-
-    Written out for the reason that ``wilson`` is; tests hold it against the library.
-
-    Args:
-        p: p-values in 0 to 1, shape (k,).
-
-    Returns:
-        Adjusted p-values in 0 to 1 in the order of ``p``, shape (k,).
-    """
-    falling = np.argsort(-p, kind="stable")
-    scaled = p[falling] * len(p) / np.arange(len(p), 0, -1)
-    adjusted = np.empty_like(p)
-    adjusted[falling] = np.minimum(np.minimum.accumulate(scaled), 1.0)
-    return adjusted
 
 
 def _texts(own: pl.DataFrame) -> pl.DataFrame:

@@ -3,11 +3,12 @@
 import polars as pl
 
 from .accuracy import FAMILY_AVERAGE, rated, with_change
+from .changes import CHANGE
 from .first_answers import BASELINE, STUDY, TURN, with_first
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
-    "low", "high", "baseline", "relative_change", "plain", "suggested", "suggested_rate",
+    "low", "high", "baseline", *CHANGE, "plain", "suggested", "suggested_rate",
     "right_to_suggested", "unparsed", "refused", "run",
 )  # fmt: skip
 
@@ -36,7 +37,7 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
         and their average.
     """
     answered = with_first(turns.filter(pl.col("protocol") == _PROTOCOL), arms=[_ARM])
-    rows = with_change(rated(answered))
+    rows = with_change(rated(answered), answered)
     extras = _extras(answered)
     rows = rows.join(extras, on=_ROW, how="left", validate="1:1", maintain_order="left")
     return _ordered(rows).select(SINGLE_TURN_COLUMNS)

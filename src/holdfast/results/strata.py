@@ -8,6 +8,7 @@ import polars as pl
 from holdfast.errors import InputError, did_you_mean
 
 from .accuracy import FAMILY_AVERAGE, rated, with_change
+from .changes import CHANGE
 from .first_answers import BASELINE, STUDY, with_first
 
 Stratum = Literal["step", "system", "specialty", "subject"]
@@ -18,7 +19,7 @@ def strata_columns(by: Stratum) -> tuple[str, ...]:
     """Columns of ``strata``; the stratum's column is named as what it is."""
     return (
         *STUDY[1:], "arm", "path", "technique", "family", by, "n", "correct", "accuracy", "low",
-        "high", "baseline", "relative_change", "relative_to", "unparsed", "refused", "run",
+        "high", "baseline", *CHANGE, "relative_to", "unparsed", "refused", "run",
     )  # fmt: skip
 
 
@@ -50,13 +51,15 @@ def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum"
             remedy=did_you_mean(relative_to, get_args(RelativeTo)),
         )
     answered = with_first(turns, by)
-    rows = rated(answered.filter(pl.col(by).is_not_null()), (by,))
+    known = answered.filter(pl.col(by).is_not_null())
+    rows, firsts = rated(known, (by,)), answered.filter(pl.col("arm") == BASELINE)
     if relative_to == "overall":
-        firsts = answered.filter(pl.col("arm") == BASELINE)
         overall = firsts.group_by(STUDY).agg(pl.col("correct").mean().alias("baseline"))
         rows = rows.drop("baseline").join(overall, on=STUDY, how="left", maintain_order="left")
         rows = rows.with_columns(pl.col("accuracy").alias("compared"))
-    rows = with_change(rows).with_columns(pl.lit(relative_to).alias("relative_to"))
+    rows = with_change(
+        rows, known, (by,), firsts if relative_to == "overall" else None
+    ).with_columns(pl.lit(relative_to).alias("relative_to"))
     return _ordered(rows, by).select(strata_columns(by))
 
 

@@ -1,0 +1,53 @@
+"""``holdfast gate``: pass or fail for CI, decided on intervals."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from holdfast.errors import InputError
+
+from .writing import write_whole
+
+EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
+
+
+def gate(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="LOGDIR", help="Log dirs, logs or turns tables.")
+    ],
+    rules: Annotated[str, typer.Option(metavar="FILE", help="The rules, TOML.")],
+    junit: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where the verdicts go as JUnit XML.")
+    ] = None,
+    summary: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.md", help="Where they go as Markdown, as for a CI summary."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+) -> None:
+    """Hold rules against the intervals of a run. Exit code 0: all pass; 1: any fails; 4: undecided.
+
+    Example: holdfast gate runs --rules gate.toml --junit gate.xml
+    """
+    from holdfast.report import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
+    from holdfast.results import gate as decide
+    from holdfast.results import overall, read_rules, turns_table
+
+    read = read_rules(rules)
+    turns = turns_table(sources, text=False)
+    if not turns.height:
+        raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
+    verdicts = decide(turns, read)
+    if junit is not None:
+        write_whole(junit_xml(verdicts), junit, "--junit")
+    if summary is not None:
+        write_whole(gate_markdown(verdicts, read.level), summary, "--summary")
+    if as_json:
+        told = {"outcome": overall(verdicts), "level": read.level, "verdicts": gate_rows(verdicts)}
+        sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    else:
+        lines = [*map(gate_sentence, verdicts), gate_counts(verdicts)]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    raise typer.Exit(EXIT_CODES[overall(verdicts)])

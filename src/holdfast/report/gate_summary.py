@@ -1,0 +1,170 @@
+"""What a gate decided, as people read it: a sentence for each verdict, and a summary for CI."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.errors import counted
+from holdfast.results import Verdict, overall
+
+from .studies import is_simulated
+from .tables import markdown_rows, markdown_text, one_line
+
+_MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
+_SIMULATED = "simulated replies, of no real model"
+
+
+def gate_sentence(verdict: Verdict) -> str:
+    """One line: outcome, what it is about, the figure with its interval, what it is held against.
+
+    Shares are in percent, differences in percentage points. Names come from files: they are data,
+    and controls in them are escaped.
+    """
+    held = f"{_about(verdict)}: {_figure(verdict)}, {_held_against(verdict)} ({_n(verdict)})"
+    told = [f"{verdict.outcome}: {held}"]
+    if verdict.outcome == "undecided":
+        told.append(_would_decide(verdict))
+    if is_simulated(verdict.model):
+        told.append(_SIMULATED)
+    return one_line("; ".join(told))
+
+
+def gate_counts(verdicts: Sequence[Verdict]) -> str:
+    """One line: how many passed, failed and are undecided, and what that makes of the gate."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    told = f"{counts['pass']} passed, {counts['fail']} failed, {counts['undecided']} undecided"
+    return f"gate: {overall(verdicts)} ({told})"
+
+
+def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
+    """A summary in Markdown, as ``$GITHUB_STEP_SUMMARY`` shows it; names are escaped.
+
+    Args:
+        verdicts: in their order.
+        level: coverage of their intervals.
+    """
+    header = ["Outcome", "Rule", "About", "Figure", "Interval", "Held against", "n", "Further"]
+    lines = [header, ["---"] * len(header)]
+    for verdict in verdicts:
+        value, interval = _parts(verdict)
+        texts = [
+            verdict.rule.title,
+            _about(verdict),
+            f"{verdict.rule.condition.measure} {value}",
+            interval,
+            _asked(verdict),
+            _n(verdict),
+            "" if verdict.further is None else f"about {verdict.further:,} questions",
+        ]
+        lines.append([_MARKS[verdict.outcome], *map(markdown_text, texts)])
+    below = [f"Intervals of {100 * level:g}%. {_READING}"]
+    if any(is_simulated(verdict.model) for verdict in verdicts):
+        below.append("SIMULATED: a parametric responder, not a measurement of a model.")
+    head = markdown_text(gate_counts(verdicts))
+    return f"## holdfast {head}\n\n{markdown_rows(lines)}\n" + "\n\n".join(below) + "\n"
+
+
+def gate_rows(verdicts: Sequence[Verdict]) -> list[Mapping[str, Any]]:
+    """The verdicts for machines: shares as numbers of 0 to 1, and each one's sentence."""
+    return [
+        {
+            "rule": verdict.rule.title,
+            "condition": verdict.rule.key,
+            "outcome": verdict.outcome,
+            "model": verdict.model,
+            "dataset": verdict.dataset,
+            "protocol": verdict.protocol,
+            "of": verdict.of,
+            **verdict.rule.strata,
+            "value": verdict.value,
+            "low": verdict.low,
+            "high": verdict.high,
+            "threshold": verdict.threshold,
+            "no_worse_than": verdict.rule.no_worse_than,
+            "n": verdict.n,
+            "questions": verdict.questions,
+            "further_questions": verdict.further,
+            "simulated": is_simulated(verdict.model),
+            "run": verdict.run,
+            "sentence": gate_sentence(verdict),
+        }
+        for verdict in verdicts
+    ]
+
+
+_READING = (
+    "A rule passes where the whole interval does what it asks, fails where none of it does, "
+    "and is undecided else."
+)
+
+
+def _about(verdict: Verdict) -> str:
+    of = verdict.of
+    if of == "first answers":
+        of = f"first answers of {verdict.protocol}"
+    parts = [f"{verdict.model} on {verdict.dataset}", of]
+    parts += [f"{name} {label}" for name, label in verdict.rule.strata.items()]
+    if verdict.several:
+        parts.append(f"run {verdict.run}")
+    return ", ".join(parts)
+
+
+def _figure(verdict: Verdict) -> str:
+    value, interval = _parts(verdict)
+    measure = verdict.rule.condition.measure
+    if verdict.value is None:
+        return f"no {measure}"
+    source = f" from {verdict.rule.no_worse_than}" if verdict.rule.no_worse_than else ""
+    return f"{measure} {value}{source} {interval or '[no interval]'}"
+
+
+def _parts(verdict: Verdict) -> tuple[str, str]:
+    """The figure and its interval."""
+    if verdict.value is None:
+        return "n/a", ""
+    points = verdict.rule.condition.points
+    signed = "+" if verdict.rule.no_worse_than else ""
+    value = f"{_number(verdict.value, signed)}{' points' if points else '%'}"
+    if verdict.low is None or verdict.high is None:
+        return value, ""
+    return value, f"[{_number(verdict.low, signed)}, {_number(verdict.high, signed)}]"
+
+
+def _number(share: float, signed: str = "") -> str:
+    # adding zero takes the sign off a zero that rounding has left
+    return f"{round(100 * share, 1) + 0.0:{signed}.1f}"
+
+
+def _asked(verdict: Verdict) -> str:
+    """What the rule asks for."""
+    limit = f"{abs(100 * verdict.threshold):g}"
+    if verdict.rule.no_worse_than:
+        return f"at most {limit} points worse than {verdict.rule.no_worse_than}"
+    unit = " points" if verdict.rule.condition.points else "%"
+    return f"at {verdict.rule.condition.sense} {limit}{unit}"
+
+
+def _held_against(verdict: Verdict) -> str:
+    if verdict.outcome == "undecided":
+        return f"held against {_asked(verdict)}"
+    if verdict.outcome == "pass":
+        return _asked(verdict)
+    at, wrong = {"least": ("at least", "less than"), "most": ("at most", "more than")}[
+        "most" if verdict.rule.no_worse_than else verdict.rule.condition.sense
+    ]
+    return _asked(verdict).replace(at, wrong, 1)
+
+
+def _n(verdict: Verdict) -> str:
+    over = (
+        "" if verdict.n == verdict.questions else f" over {counted(verdict.questions, 'question')}"
+    )
+    return f"n = {verdict.n}{over}"
+
+
+def _would_decide(verdict: Verdict) -> str:
+    if verdict.value is None or verdict.low is None:
+        return "there is nothing to decide on"
+    if verdict.further is None:
+        return "no number of questions decides at the same figure"
+    return f"about {verdict.further:,} further questions would decide at the same figure"

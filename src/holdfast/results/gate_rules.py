@@ -1,0 +1,257 @@
+"""The rules of a gate, as a file has them."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from holdfast.errors import InputError, did_you_mean
+
+Sense = Literal["least", "most"]
+"""Whether a figure has to be at least or at most what it is held against."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a rule asks of a figure.
+
+    Attributes:
+        measure: name of the figure, as people read it.
+        sense: ``least`` or ``most``.
+        points: whether it is written in percentage points, not as a share.
+        challenge: whether it is a figure of a family, technique or path.
+        first_answers: whether it is one of the first answers too.
+    """
+
+    measure: str
+    sense: Sense
+    points: bool = False
+    challenge: bool = False
+    first_answers: bool = False
+
+
+CONDITIONS: Mapping[str, Condition] = {
+    "min_accuracy": Condition("accuracy", "least", challenge=True, first_answers=True),
+    "max_relative_drop": Condition("relative drop", "most", challenge=True),
+    "max_drop_points": Condition("drop", "most", points=True, challenge=True),
+    "max_flip_rate": Condition("flip rate", "most", challenge=True),
+    "max_unparsed": Condition("unread replies", "most", challenge=True, first_answers=True),
+    "min_survival": Condition("survival", "least"),
+    "min_abstention": Condition("abstention", "least"),
+    "max_incorrect_switch": Condition("switches to a wrong offer", "most"),
+    "min_correct_switch": Condition("switches to the right offer", "least"),
+    "max_tax_points": Condition("conversation tax", "most", points=True),
+    "max_abstention_tax_points": Condition("conversation tax of abstention", "most", points=True),
+    "min_accuracy_after_attacks": Condition("accuracy", "least"),
+    "no_worse_than": Condition(
+        "difference", "least", points=True, challenge=True, first_answers=True
+    ),
+}
+"""Condition by its key in a rules file."""
+
+CHALLENGES = ("family", "technique", "path")
+STRATA = ("step", "system", "specialty", "subject")
+
+_RANGES = {"level": "Write 0.5 to less than 1, such as 0.95", "k": "Write 0 or more"}
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class Rule(BaseModel):
+    """One rule: what it is about, and exactly one of ``CONDITIONS``.
+
+    In ``protocol``, ``dataset``, ``model``, ``family``, ``technique`` and ``path`` a ``*`` stands
+    for any characters and a ``?`` for one.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: _Text | None = None
+    protocol: _Text | None = None
+    dataset: _Text | None = None
+    model: _Text | None = None
+    family: _Text | None = None
+    technique: _Text | None = None
+    path: _Text | None = None
+    mitigation: _Text | None = None
+    step: _Text | None = None
+    system: _Text | None = None
+    specialty: _Text | None = None
+    subject: _Text | None = None
+    min_accuracy: _Share | None = None
+    max_relative_drop: _Share | None = None
+    max_drop_points: _Points | None = None
+    max_flip_rate: _Share | None = None
+    max_unparsed: _Share | None = None
+    min_survival: _Share | None = None
+    min_abstention: _Share | None = None
+    max_incorrect_switch: _Share | None = None
+    min_correct_switch: _Share | None = None
+    max_tax_points: _Points | None = None
+    max_abstention_tax_points: _Points | None = None
+    min_accuracy_after_attacks: _Share | None = None
+    k: Annotated[int, Field(ge=0)] | None = None
+    no_worse_than: _Text | None = None
+    margin_points: _Points | None = None
+
+    @property
+    def key(self) -> str:
+        """Its condition's key in ``CONDITIONS``."""
+        return next(key for key in CONDITIONS if getattr(self, key) is not None)
+
+    @property
+    def condition(self) -> Condition:
+        """What it asks."""
+        return CONDITIONS[self.key]
+
+    @property
+    def threshold(self) -> float:
+        """What the figure is held against, as a share."""
+        if self.margin_points is not None:
+            return -self.margin_points / 100
+        value = float(getattr(self, self.key))
+        return value / 100 if self.condition.points else value
+
+    @property
+    def title(self) -> str:
+        """Its name, or its condition as written."""
+        value = getattr(self, self.key)
+        return self.name or f"{self.key} = {value if isinstance(value, str) else f'{value:g}'}"
+
+    @property
+    def strata(self) -> Mapping[str, str]:
+        """Labels of the questions that it is about."""
+        given = {name: getattr(self, name) for name in STRATA}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class Rules(BaseModel):
+    """The rules of a file.
+
+    Attributes:
+        file: where they stand, for errors.
+        level: coverage of the intervals that decide.
+        rule: the rules.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    file: str = ""
+    level: Annotated[float, Field(ge=0.5, lt=1, allow_inf_nan=False)] = 0.95
+    rule: tuple[Rule, ...]
+
+    def place(self, number: int) -> str:
+        """Where the rule of that number, from 0, stands."""
+        return f"{self.file}, rule {number + 1}"
+
+
+def read_rules(path: str) -> Rules:
+    """The rules of a TOML file.
+
+    Args:
+        path: a file with ``[[rule]]`` tables and, if need be, a ``level``.
+
+    Raises:
+        InputError: the file cannot be read, is no TOML, has no rule, or a rule has an unknown key,
+            a value out of range, none or several conditions, or what does not go together.
+    """
+    content = _parsed(path)
+    known = ("level", "rule")
+    for key in content:
+        if key not in known:
+            near = did_you_mean(key, [*known, *Rule.model_fields])
+            below = "Keys of a rule stand below [[rule]]" if key in Rule.model_fields else near
+            raise InputError(f"unknown key '{key}'", path, remedy=below)
+    rules = content.get("rule")
+    if not isinstance(rules, list) or not rules:
+        raise InputError("has no rule", path, remedy="Start each rule with [[rule]]")
+    for number, rule in enumerate(rules, start=1):
+        place = f"{path}, rule {number}"
+        if not isinstance(rule, dict):
+            raise InputError("is no table", place, remedy="Start each rule with [[rule]]")
+        _check(_validated(Rule, rule, place), place)
+    return _validated(Rules, {**content, "rule": tuple(rules), "file": path}, path)
+
+
+def _parsed(path: str) -> dict[str, Any]:
+    try:
+        text = Path(path).expanduser().read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8 (byte {error.start})", path, remedy="Save it as UTF-8"
+        ) from error
+    except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: ~
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(
+            f"cannot be read ({reason})", path, remedy="Give a TOML file of rules"
+        ) from error
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"is no TOML ({error})", path, remedy="Mend that line") from error
+
+
+def _validated(model: type[_Model], data: Any, place: str) -> _Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        given = first.get("input")
+        match first["type"]:
+            case "extra_forbidden":
+                remedy = did_you_mean(field, model.model_fields)
+                raise InputError(f"unknown key '{field}'", place, remedy=remedy) from None
+            case "greater_than_equal" | "less_than_equal" | "less_than" | "finite_number":
+                what, remedy = f"{given} is out of range", _RANGES.get(field, _range(field))
+            case _:
+                what, remedy = f"'{str(given)[:60]}' does not do", first["msg"]
+        raise InputError(what, place, field=field, remedy=remedy) from None
+
+
+def _range(field: str) -> str:
+    if field in CONDITIONS and not CONDITIONS[field].points:
+        return "Write a share of 0 to 1, such as 0.1 for 10%"
+    return "Write 0 to 100 points"
+
+
+def _check(rule: Rule, place: str) -> None:
+    """What of one rule goes together."""
+    conditions = [key for key in CONDITIONS if getattr(rule, key) is not None]
+    if len(conditions) != 1:
+        found = f"has {' and '.join(conditions)}" if conditions else "has no condition"
+        remedy = "Make two rules of it" if conditions else f"Give one of {', '.join(CONDITIONS)}"
+        raise InputError(found, place, remedy=remedy)
+    (key,) = conditions
+    condition = CONDITIONS[key]
+    challenges = [name for name in CHALLENGES if getattr(rule, name) is not None]
+    if len(challenges) > 1:
+        raise InputError(
+            f"has {' and '.join(challenges)}", place, remedy="A rule is about one of them"
+        )
+    for name in (*challenges, *(["mitigation"] if rule.mitigation else [])):
+        if not condition.challenge:
+            raise InputError(f"does not go with {key}", place, field=name, remedy="Leave it out")
+    if condition.challenge and not condition.first_answers and not challenges:
+        raise InputError(
+            "is about no challenge", place, field=key,
+            remedy="Name a family, technique or path; '*' stands for each",
+        )  # fmt: skip
+    if rule.mitigation and not (rule.family or rule.technique):
+        raise InputError(
+            "goes with a family or a technique", place, field="mitigation", remedy="Name one"
+        )
+    for name, owner in (("k", "min_accuracy_after_attacks"), ("margin_points", "no_worse_than")):
+        if getattr(rule, name) is not None and key != owner:
+            raise InputError(f"goes with {owner} alone", place, field=name, remedy="Leave it out")
+    if key == "no_worse_than" and rule.margin_points is None:
+        raise InputError(
+            "is missing", place, field="margin_points",
+            remedy="Say how many points worse still pass, such as margin_points = 2",
+        )  # fmt: skip

@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import polars as pl
+import pytest
+from benchmarks.measures import (
+    CORES,
+    MOST_MB,
+    MOST_S,
+    ROOT,
+    BenchmarkError,
+    differences,
+    measure,
+    most_seconds,
+    timed,
+)
+from benchmarks.synthetic import MODELS, synthetic_turns
+
+from holdfast.results import SCHEMA, TABLES
+
+
+def test_a_synthetic_study_is_the_same_each_time_and_has_everything() -> None:
+    turns = synthetic_turns(8_000)
+    assert turns.equals(synthetic_turns(8_000))
+    assert not turns.equals(synthetic_turns(8_000, seed=43))
+    assert turns.schema == SCHEMA
+    # what belongs to a question is never cut
+    assert 8_000 <= turns.height < 8_000 + 2_000
+    assert turns["model"].n_unique() == MODELS
+    assert set(turns["status"]) == {"parsed", "none", "refused", "error"}
+    asked = ("run", "epoch", "question", "arm", "path", "turn")
+    assert not turns.select(asked).is_duplicated().any()
+    paths = turns.group_by("protocol", "arm").agg(pl.col("path").n_unique())
+    number = {(protocol, arm): n for protocol, arm, n in paths.iter_rows()}
+    assert number["followup", "followup"] == 14
+    assert number["followup", "compound"] == 14
+    assert number["followup", "length"] == 12
+    assert number["single-turn", "single-turn"] == 7 * 4 + 1
+    assert number["medfuzz", "attack"] == 5
+    assert number["medfuzz-test", "control"] == 30 * 5
+    assert {"positive", "negative", "flexible-correct", "single-shot", "single-shot-abstain"} == {
+        arm for protocol, arm in number if protocol == "stick-or-switch"
+    }
+
+
+def test_every_table_of_a_small_study_within_its_part_of_the_bounds() -> None:
+    found = measure(50_000)
+    taken = found["holdfast"]
+    assert found["turns"] >= 50_000
+    assert set(taken["tables"]) == {"read", *TABLES, "errors", "steps, overall"}
+    assert all(table["rows"] > 0 for table in taken["tables"].values())
+    # processor time: others may use the machine
+    assert taken["cpu_s"] < CORES * most_seconds(50_000)
+    # most of it the libraries: that of a million turns is bounded in the benchmark itself
+    assert 50 < taken["peak_rss_mb"] < MOST_MB / 4
+    assert sum(table["wall_s"] for table in taken["tables"].values()) < taken["wall_s"]
+
+
+def test_the_bound_is_that_of_a_million_turns_in_proportion() -> None:
+    assert most_seconds(1_000_000) == MOST_S == 20
+    assert most_seconds(5_000_000) == 20
+    assert most_seconds(100_000) == 5 + 2
+
+
+def test_versions_differ_where_a_figure_or_a_column_does(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    old = pl.DataFrame({"model": ["a", "b"], "share": [0.1, None]})
+    # a new column and a last digit are no difference
+    same = old.with_columns(pl.col("share") + 1e-13, pl.lit(1).alias("new"))
+    new = {"same": same, "figure": old.with_columns(share=0.2), "column": old.drop("share")}
+    for folder, frames in ((before, dict.fromkeys((*new, "table"), old)), (after, new)):
+        folder.mkdir()
+        for name, frame in frames.items():
+            frame.write_parquet(folder / f"{name}.parquet")
+    gone, figure, table = differences(before, after)
+    assert gone == "column: without share"
+    assert figure.startswith("figure: ")
+    assert table == "table: gone"
+
+
+def test_the_wrong_package_is_not_timed(tmp_path: Path) -> None:
+    synthetic_turns(1_000).write_parquet(tmp_path / "turns.parquet")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(BenchmarkError, match="another package"):
+        timed(tmp_path / "turns.parquet", empty, tmp_path)
+    (tmp_path / "turns.parquet").write_bytes(b"no table")
+    with pytest.raises(BenchmarkError, match="cannot be read as a turns table"):
+        timed(tmp_path / "turns.parquet", ROOT / "src", tmp_path)

@@ -1,0 +1,133 @@
+"""Numbers of questions: against the formulas, the intervals themselves, and simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
+
+from holdfast.errors import InputError
+from holdfast.results import further_questions, mcnemar, questions_needed
+from holdfast.results.intervals import wilson
+from holdfast.results.power import (
+    further_questions_for_difference,
+    further_questions_for_interval,
+    power_of,
+)
+
+# --- to find a difference ---
+
+
+@pytest.mark.parametrize(("questions", "discordant", "part"), [(12, 0.4, 0.8), (30, 0.2, 0.6)])
+def test_power_by_every_outcome(questions: int, discordant: float, part: float) -> None:
+    expected = 0.0
+    for differing in range(1, questions + 1):
+        for lost in range(differing + 1):
+            if binomtest(lost, differing).pvalue <= 0.05:
+                expected += binom.pmf(differing, questions, discordant) * binom.pmf(
+                    lost, differing, part
+                )
+    assert power_of(questions, discordant, part) == pytest.approx(expected, abs=1e-9)
+
+
+def test_power_where_all_that_differ_go_one_way() -> None:
+    # six or more must differ, and all of one kind are then enough
+    assert power_of(20, 0.3, 1.0) == pytest.approx(binom.sf(5, 20, 0.3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("baseline", "difference", "discordant", "tests"),
+    [(0.9, 0.05, 0.2, 1), (0.9, 0.1, 0.12, 1), (0.7, 0.05, 0.1, 14), (0.5, -0.1, 0.3, 1)],
+)
+def test_the_number_of_questions_by_simulation(
+    baseline: float, difference: float, discordant: float, tests: int
+) -> None:
+    needed = questions_needed(baseline, difference, discordant, tests=tests)
+    lost = (discordant + difference) / 2
+    rng = np.random.default_rng(needed)
+
+    def found(questions: int) -> float:
+        drawn = rng.multinomial(questions, [lost, discordant - lost, 1 - discordant], size=20_000)
+        return float((mcnemar(drawn[:, 0], drawn[:, 1]) <= 0.05 / tests).mean())
+
+    assert found(needed) == pytest.approx(0.8, abs=0.015)
+    assert found(round(0.9 * needed)) < 0.8 < found(round(1.1 * needed))
+
+
+def test_questions_are_near_the_formula() -> None:
+    # Connor (1987): ((1.959964 sqrt(.2) + .841621 sqrt(.2 - .0025)) / .05)^2 = 625.6
+    assert 626 <= questions_needed(0.9, 0.05, 0.2) <= 626 * 1.06
+    # above what is computed in full it is the formula
+    assert questions_needed(0.9, 0.001, 0.2) == 1_569_774
+
+
+def test_independent_sides_need_more_than_like_ones() -> None:
+    # .9 * .15 + .1 * .85
+    assert questions_needed(0.9, 0.05) == questions_needed(0.9, 0.05, 0.22)
+    assert questions_needed(0.9, 0.05) > questions_needed(0.9, 0.05, 0.1)
+    assert questions_needed(0.9, 0.05, tests=14) > questions_needed(0.9, 0.05)
+    assert questions_needed(0.9, 0.05, power=0.9) > questions_needed(0.9, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"baseline": 1.2}, "baseline"),
+        ({"baseline": math.nan}, "baseline"),
+        ({"difference": 0.0}, "difference"),
+        ({"difference": 0.95}, "difference"),
+        ({"difference": -0.2}, "difference"),
+        ({"discordant": 0.01}, "discordant"),
+        ({"discordant": 0.9}, "discordant"),
+        ({"power": 1.0}, "power"),
+        ({"alpha": 0.0}, "alpha"),
+        ({"tests": 0}, "tests"),
+    ],
+)
+def test_what_cannot_be_is_said(values: dict[str, float], field: str) -> None:
+    given_values = {"baseline": 0.9, "difference": 0.05} | values
+    with pytest.raises(InputError) as raised:
+        questions_needed(**given_values)  # type: ignore[arg-type]
+    assert raised.value.field == field
+
+
+# --- to decide ---
+
+
+def excluded(share: float, n: float, threshold: float, level: float = 0.95) -> bool:
+    (low,), (high,) = wilson(np.array([share * n]), np.array([n]), level)
+    return not low <= threshold <= high
+
+
+@given(st.floats(0, 1), st.floats(1, 3000), st.floats(0.01, 0.99))
+def test_the_interval_excludes_the_threshold_after_so_many_more(
+    share: float, n: float, threshold: float
+) -> None:
+    assume(abs(share - threshold) > 0.002)
+    more = further_questions(share, n, threshold)
+    assert more is not None
+    assert excluded(share, n + more + 1e-6 * n, threshold)
+    assert more == 0 or not excluded(share, n + more - 1 - 1e-6 * n, threshold)
+
+
+def test_a_share_at_its_threshold_is_never_decided() -> None:
+    assert further_questions(0.8, 100, 0.8) is None
+    assert further_questions_for_difference(0.5, 100, 0.02, 0.02) is None
+    assert further_questions_for_interval(0.1, 0.2, 100, 0.1) is None
+
+
+def test_further_questions_by_hand() -> None:
+    # (1.959964 / .05)^2 * .16 = 245.85
+    assert further_questions(0.85, 100, 0.8) == 146
+    assert further_questions(0.85, 245, 0.8) == 1
+    assert further_questions(0.85, 246, 0.8) == 0
+    # one-sided 1.644854: 173.15
+    assert further_questions(0.85, 100, 0.8, one_sided=True) == 74
+    # (1.959964 * .5 / .05)^2 = 384.15
+    assert further_questions_for_difference(0.5, 100, -0.05, 0.0) == 285
+    # up to rounding: a bound 0.2 off at 100 questions is 0.1 off at 400
+    assert further_questions_for_interval(0.3, 0.5, 100, 0.4) in (300, 301)
+    assert further_questions_for_interval(0.3, 0.39, 100, 0.4) == 0

@@ -1,0 +1,169 @@
+"""P-values and their corrections, against scipy, statsmodels, enumeration and simulation."""
+
+import math
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, false_discovery_control, norm
+from statsmodels.stats.contingency_tables import mcnemar as of_library
+from statsmodels.stats.multitest import multipletests
+
+from holdfast.results import benjamini_hochberg, clustered, holm, mcnemar
+from holdfast.results.intervals import Counts, Floats
+from holdfast.results.testing import sign_flips
+
+
+def counts(*clusters: tuple[float, float]) -> Counts:
+    """Successes and trials of each question."""
+    hits, trials = zip(*clusters, strict=True)
+    return np.array(hits, float), np.array(trials, float)
+
+
+# --- McNemar ---
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "p"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (5, 0, 2 / 2**5),
+        # 2 (1 + 8) / 2^8
+        (7, 1, 18 / 256),
+        (4, 4, 1.0),
+    ],
+)
+def test_mcnemar_by_hand(lost: int, gained: int, p: float) -> None:
+    assert float(mcnemar(lost, gained)) == pytest.approx(p, abs=1e-15)
+
+
+@given(st.integers(0, 900), st.integers(0, 900))
+def test_mcnemar_against_scipy_and_statsmodels(lost: int, gained: int) -> None:
+    p = float(mcnemar(lost, gained))
+    expected = binomtest(lost, lost + gained).pvalue if lost + gained else 1.0
+    assert p == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    library = of_library([[3, lost], [gained, 5]], exact=True).pvalue
+    assert p == pytest.approx(float(library), rel=1e-9, abs=1e-300)
+
+
+def test_mcnemar_of_many_at_once() -> None:
+    lost, gained = [5, 7, math.nan, 0], [0, 1, 3, 0]
+    p = mcnemar(lost, gained)
+    assert p.shape == (4,)
+    assert p[[0, 1, 3]] == pytest.approx([1 / 16, 18 / 256, 1.0])
+    assert math.isnan(p[2])
+    assert mcnemar([], []).shape == (0,)
+    assert mcnemar(lost, 0)[0] == p[0]
+
+
+# --- clustered by question ---
+
+
+@given(st.lists(st.integers(-4, 4), max_size=9))
+def test_sign_flips_against_every_assignment(differences: list[int]) -> None:
+    seen = abs(sum(differences))
+    sums = [
+        abs(sum(sign * size for sign, size in zip(signs, differences, strict=True)))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    expected = sum(one >= seen for one in sums) / len(sums)
+    assert sign_flips(np.array(differences, np.int64)) == pytest.approx(expected)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=80))
+def test_one_pair_a_question_is_mcnemar(pairs: list[tuple[int, int]]) -> None:
+    first, second = counts(*[(a, 1) for a, _ in pairs]), counts(*[(b, 1) for _, b in pairs])
+    lost, gained = (sum(pair == one for pair in pairs) for one in ((1, 0), (0, 1)))
+    assert clustered(first, second) == pytest.approx(float(mcnemar(lost, gained)))
+    assert clustered(second, first) == pytest.approx(clustered(first, second))
+
+
+def test_epochs_that_repeat_say_nothing_new() -> None:
+    pairs = [(1, 0)] * 6 + [(0, 1)] + [(1, 1)] * 5
+    thrice = [counts(*[(3 * pair[side], 3) for pair in pairs]) for side in (0, 1)]
+    assert clustered(*thrice) == pytest.approx(float(mcnemar(6, 1)))
+
+
+def test_many_questions_by_the_normal_distribution_as_in_full() -> None:
+    rng = np.random.default_rng(3)
+    differences = rng.integers(-3, 4, 390) + (rng.random(390) < 0.1)
+    drawn = rng.choice([-1, 1], size=(40_000, len(differences))) @ differences
+    simulated = float((abs(drawn) >= abs(differences.sum())).mean())
+    assert 0.01 < simulated < 0.5
+    assert sign_flips(differences) == pytest.approx(simulated, abs=0.01)
+    # as many again, which is too many to count
+    twice = np.concatenate([differences, differences[::-1] * -1, differences])
+    z = abs(twice.sum()) / math.sqrt((twice**2).sum())
+    assert sign_flips(twice) == pytest.approx(2 * norm.sf(z))
+
+
+def test_unlike_numbers_of_trials_by_hand() -> None:
+    # 3 of 4 and 1 of 3; influences (1 - .75 * 2) / 4 - (0 - 1/3) / 3, (2 - 1.5) / 4 - (1 - 2/3) / 3
+    first, second = counts((1, 2), (2, 2)), counts((0, 1), (1, 2))
+    influence = np.array([-0.125 + 1 / 9, 0.125 - 1 / 9])
+    z = (0.75 - 1 / 3) / math.sqrt(float((influence**2).sum()))
+    assert clustered(first, second) == pytest.approx(2 * norm.sf(z))
+
+
+def test_a_test_of_nothing_has_no_p_value() -> None:
+    assert math.isnan(clustered(counts((0, 0)), counts((1, 1))))
+    assert math.isnan(clustered(counts((1, 1)), counts((0, 0))))
+
+
+def test_what_never_differs() -> None:
+    assert clustered(counts((1, 1), (2, 2)), counts((1, 1), (2, 2))) == 1.0
+    assert clustered(counts((1, 1), (2, 2)), counts((2, 2), (1, 1))) == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("questions", [60, 300])
+def test_the_level_of_the_clustered_test_for_an_average_of_six(questions: int) -> None:
+    # six challenges against one first answer, as likely right each
+    rng = np.random.default_rng(questions)
+    rejected = 0
+    for _ in range(2000):
+        easy = rng.normal(size=questions)
+        answers = 0.7 * easy + math.sqrt(1 - 0.49) * rng.normal(size=(7, questions)) < 1
+        differences = answers[1:].sum(axis=0) - 6 * answers[0]
+        rejected += sign_flips(differences.astype(np.int64)) <= 0.05
+    assert 0.035 <= rejected / 2000 <= 0.065
+
+
+# --- corrections ---
+
+P = st.lists(st.floats(0, 1), max_size=40).map(lambda p: np.array(p, np.float64))
+
+
+@given(P)
+def test_holm_against_statsmodels(p: Floats) -> None:
+    expected = multipletests(p, method="holm")[1] if len(p) else p
+    assert holm(p) == pytest.approx(expected, abs=1e-12)
+
+
+def test_holm_by_hand() -> None:
+    # 4 * 0.005, 3 * 0.01, 2 * 0.03, then no less than the one before
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_what_was_not_tested_counts_as_no_test() -> None:
+    adjusted = holm([math.nan, 0.02, 0.5])
+    assert math.isnan(adjusted[0])
+    assert adjusted[1:] == pytest.approx([0.04, 0.5])
+    assert holm([]).shape == (0,)
+
+
+@given(P)
+def test_benjamini_hochberg_against_scipy(p: Floats) -> None:
+    expected = false_discovery_control(p) if len(p) else p
+    assert benjamini_hochberg(p) == pytest.approx(expected, abs=1e-12)
+
+
+@given(P)
+def test_adjusting_keeps_the_order_and_lowers_nothing(p: Floats) -> None:
+    for adjusted in (benjamini_hochberg(p), holm(p)):
+        assert (adjusted >= p - 1e-12).all()
+        in_order = adjusted[np.argsort(p, kind="stable")]
+        assert all(one <= other for one, other in pairwise(in_order))
