@@ -12,8 +12,10 @@ from statsmodels.stats.proportion import proportion_confint
 from holdfast.results.intervals import (
     Bounded,
     Counts,
+    PairMoments,
     bootstrap_shares,
     change_bounds,
+    change_bounds_by_moments,
     detection_bounds,
     difference_bounds,
     effective_n,
@@ -595,3 +597,19 @@ def test_sides_that_never_differ_still_have_an_interval_with_width() -> None:
 def test_a_change_of_nothing_has_no_interval() -> None:
     for first, second in (((0, 0), (1, 1)), ((1, 1), (0, 0)), ((1, 1), (0, 1))):
         assert all(map(math.isnan, change_bounds(counts(first), counts(second))))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_changes_by_their_moments_are_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    studies, expected = [], []
+    for questions in (1, 2, 30, 200):
+        n = rng.integers(1, 6, questions).astype(float)
+        first, second = (rng.binomial(n.astype(int), share).astype(float) for share in (0.5, 0.7))
+        expected.append(change_bounds((first, n), (second, n)))
+        sums = [first, second, n, np.ones(questions), first**2, second**2, first * second]
+        studies.append([float(one.sum()) for one in sums])
+    studies.append([0.0] * 7)
+    expected.append((math.nan, math.nan))
+    found = change_bounds_by_moments(PairMoments(*np.array(studies).T))
+    assert np.array(found).T == pytest.approx(np.array(expected), nan_ok=True)

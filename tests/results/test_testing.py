@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control, norm
 from statsmodels.stats.contingency_tables import mcnemar as of_library
@@ -137,6 +137,7 @@ def test_the_level_of_the_clustered_test_for_an_average_of_six(questions: int) -
 P = st.lists(st.floats(0, 1), max_size=40).map(lambda p: np.array(p, np.float64))
 
 
+@settings(max_examples=30)
 @given(P)
 def test_holm_against_statsmodels(p: Floats) -> None:
     expected = multipletests(p, method="holm")[1] if len(p) else p

@@ -106,16 +106,11 @@ def with_change(
         pairs = pairs.filter(pl.col("first_correct").is_not_null())
     keys, average = [*STUDY, *by, *CHALLENGE], pl.col("arm") == FAMILY_AVERAGE
     family = [*STUDY, *by, "family", "path"]
-    averaged = _of_averages(pairs)
-    # each technique counts alike, however many of its turns failed
-    several = pl.col("technique").n_unique().over(family)
-    alike = pl.len().over(family) / (several * pl.len().over(*family, "technique"))
+    averaged = _of_averages(pairs).pipe(_with_weight, family)
     both = pl.concat(
         [
             with_change_bounds(rows.filter(~average), pairs, keys, overall),
-            with_change_bounds(
-                rows.filter(average), averaged.with_columns(alike.alias("weight")), family, overall
-            ),
+            with_change_bounds(rows.filter(average), averaged, family, overall),
         ]
     )
     # the techniques of a family make one set of tests, the averages of a study another
@@ -123,6 +118,21 @@ def with_change(
     both = both.with_columns(of_one.alias("_family"), pl.col("arm").alias("_arm"))
     return with_adjusted(both.sort("_place"), [*STUDY, "_arm", "_family"]).drop(
         "_place", "_family", "_arm"
+    )
+
+
+def _with_weight(turns: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
+    """The turns with ``weight`` where techniques of a family have unlike numbers of them.
+
+    Each technique counts alike in its average, however many of its turns failed.
+    """
+    counts = turns.group_by(*family, "technique").agg(pl.len().alias("_n"))
+    alike = pl.col("_n").sum().over(family) / (pl.len().over(family) * pl.col("_n"))
+    weights = counts.select(*family, "technique", alike.alias("weight"))
+    if (weights["weight"] == 1).all():
+        return turns
+    return turns.join(
+        weights, on=[*family, "technique"], how="left", nulls_equal=True, maintain_order="left"
     )
 
 

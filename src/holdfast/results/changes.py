@@ -7,11 +7,21 @@ import numpy as np
 import polars as pl
 
 from .first_answers import STUDY
-from .intervals import Counts, Floats, change_bounds
-from .testing import clustered, holm, sign_flips
+from .intervals import (
+    Counts,
+    Floats,
+    PairMoments,
+    change_bounds,
+    change_bounds_by_moments,
+)
+from .testing import clustered, holm, mcnemar, sign_flips
+from .trials import coded
 
 CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted")
 """A relative change as tables have it."""
+
+_WHOLE = 2.0**40
+"""What weights are counted in parts of."""
 
 _COMPUTED = ("change_low", "change_high", "p_value")
 
@@ -36,46 +46,112 @@ def with_change_bounds(
         ``rows`` in their order with ``change_low``, ``change_high`` and ``p_value``, null where
         they are not defined.
     """
-    weight = pl.col("weight") if "weight" in pairs.columns else pl.lit(1.0)
-    right = pl.col("correct").cast(pl.Float64)
-    first = pl.lit(0.0) if overall is not None else pl.col("first_correct").cast(pl.Float64)
-    clusters = (
-        pairs.with_columns(weight.alias("_weight"))
-        .group_by(*keys, "question")
-        .agg(
-            # in a fixed order: the last digit of a sum depends on it
-            (right * pl.col("_weight")).sort().sum().alias("_hits"),
-            (first * pl.col("_weight")).sort().sum().alias("_firsts"),
-            pl.col("_weight").sort().sum().alias("_trials"),
-            (right - first).sum().cast(pl.Int64).alias("_difference"),
-        )
-        .sort("question")
-        .group_by(keys, maintain_order=True)
-        .agg("question", "_hits", "_firsts", "_trials", "_difference")
-    )
-    lists = (clusters[name] for name in ("_hits", "_firsts", "_trials", "_difference"))
-    found: list[tuple[float, ...]] = []
-    if overall is None:
-        for hits, firsts, trials, differences in zip(*lists, strict=True):
-            n = trials.to_numpy()
-            bounds = change_bounds((hits.to_numpy(), n), (firsts.to_numpy(), n))
-            found.append((*bounds, sign_flips(differences.to_numpy())))
+    clusters = _clusters(pairs, keys, firsts=overall is None)
+    texts = pl.Schema({name: rows.schema[name] for name in keys})
+    if overall is None and "weight" not in pairs.columns:
+        computed = _of_pairs(clusters, keys)
     else:
-        studies = _studies(overall)
-        each = clusters.select(*STUDY, "question", "_hits", "_trials")
-        for *study, questions, hits, trials in each.iter_rows():
-            first_answers = studies.get(tuple(study))
-            if first_answers is None:
-                found.append((math.nan,) * len(_COMPUTED))
-                continue
-            places, second = first_answers
-            own = _placed(places, second, questions, hits, trials)
-            found.append((*change_bounds(*own), clustered(*own)))
-    computed = pl.DataFrame(found, schema=dict.fromkeys(_COMPUTED, pl.Float64()), orient="row")
-    computed = pl.concat([clusters.select(keys), computed.fill_nan(None)], how="horizontal")
+        lists = (
+            clusters.cast({"question": pl.String()})
+            .sort("question")
+            .group_by(keys, maintain_order=True)
+            .agg("question", "_hits", "_firsts", "_trials", "_difference")
+        )
+        found = _of_weighted(lists) if overall is None else _of_overall(lists.cast(texts), overall)
+        bounds = pl.DataFrame(found, schema=dict.fromkeys(_COMPUTED, pl.Float64()), orient="row")
+        computed = pl.concat([lists.select(keys), bounds], how="horizontal")
+    computed = computed.cast(texts).with_columns(pl.col(_COMPUTED).fill_nan(None))
     return rows.join(
         computed, on=keys, how="left", validate="1:1", nulls_equal=True, maintain_order="left"
     )
+
+
+def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.DataFrame:
+    """Right turns, right first answers and turns of each question, and their difference."""
+    # sums of whole numbers are the same in every order
+    weight = (pl.col("weight") * _WHOLE).round() if "weight" in pairs.columns else pl.lit(1)
+    right = pl.col("correct").cast(pl.Int64)
+    first = pl.col("first_correct").cast(pl.Int64) if firsts else pl.lit(0, pl.Int64)
+    turns = pairs.select(
+        *keys,
+        "question",
+        right.alias("_right"),
+        first.alias("_first"),
+        weight.cast(pl.Int64).alias("_weight"),
+    )
+    clusters = (
+        coded(turns, [*keys, "question"])
+        .group_by(*keys, "question")
+        .agg(
+            (pl.col("_right") * pl.col("_weight")).sum().alias("_hits"),
+            (pl.col("_first") * pl.col("_weight")).sum().alias("_firsts"),
+            pl.col("_weight").sum().alias("_trials"),
+            (pl.col("_right") - pl.col("_first")).sum().alias("_difference"),
+        )
+    )
+    if "weight" not in pairs.columns:
+        return clusters
+    return clusters.with_columns(pl.col("_hits", "_firsts", "_trials") / _WHOLE)
+
+
+def _of_pairs(clusters: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Bounds and p-values where every turn counts alike."""
+    hits, firsts, difference = (pl.col(name) for name in ("_hits", "_firsts", "_difference"))
+    rows = clusters.group_by(keys).agg(
+        hits.sum(),
+        firsts.sum(),
+        pl.col("_trials").sum(),
+        pl.len().alias("_questions"),
+        (hits * hits).sum().alias("_hits_hits"),
+        (firsts * firsts).sum().alias("_firsts_firsts"),
+        (hits * firsts).sum().alias("_hits_firsts"),
+        (difference < 0).sum().alias("_lost"),
+        (difference > 0).sum().alias("_gained"),
+        difference.abs().max().alias("_most"),
+        difference,
+    )
+    numbers = {
+        name: rows[name].to_numpy().astype(np.float64)
+        for name in rows.columns
+        if name not in (*keys, "_difference")
+    }
+    moments = PairMoments(
+        *(numbers[name] for name in ("_hits", "_firsts", "_trials", "_questions")),
+        *(numbers[name] for name in ("_hits_hits", "_firsts_firsts", "_hits_firsts")),
+    )
+    low, high = change_bounds_by_moments(moments)
+    p = mcnemar(numbers["_lost"], numbers["_gained"])
+    for place in np.flatnonzero(numbers["_most"] > 1).tolist():
+        p[place] = sign_flips(rows["_difference"][place].to_numpy())
+    bounds = dict(zip(_COMPUTED, (low, high, p), strict=True))
+    return rows.select(keys).with_columns(
+        pl.Series(name, values, dtype=pl.Float64) for name, values in bounds.items()
+    )
+
+
+def _of_weighted(lists: pl.DataFrame) -> list[tuple[float, ...]]:
+    columns = (lists[name] for name in ("_hits", "_firsts", "_trials", "_difference"))
+    found: list[tuple[float, ...]] = []
+    for hits, firsts, trials, differences in zip(*columns, strict=True):
+        n = trials.to_numpy()
+        bounds = change_bounds((hits.to_numpy(), n), (firsts.to_numpy(), n))
+        found.append((*bounds, sign_flips(differences.to_numpy())))
+    return found
+
+
+def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float, ...]]:
+    studies = _studies(overall)
+    found: list[tuple[float, ...]] = []
+    for *study, questions, hits, trials in lists.select(
+        *STUDY, "question", "_hits", "_trials"
+    ).iter_rows():
+        first_answers = studies.get(tuple(study))
+        if first_answers is None:
+            found.append((math.nan,) * len(_COMPUTED))
+            continue
+        own = _placed(*first_answers, questions, hits, trials)
+        found.append((*change_bounds(*own), clustered(*own)))
+    return found
 
 
 def with_adjusted(rows: pl.DataFrame, within: Sequence[str]) -> pl.DataFrame:

@@ -29,12 +29,14 @@ def with_bounds(
         ``rows`` in their order; the bounds are null where there is no trial.
     """
     clusters = (
-        turns.group_by(*keys, "question")
+        coded(turns.select(*keys, "question", hit), [*keys, "question"])
+        .group_by(*keys, "question")
         .agg(pl.col(hit).sum().cast(pl.Float64).alias("_hits"), pl.len().alias("_trials"))
         # in a fixed order, so that sums of rounded numbers are the same each time
         .sort("question")
         .group_by(keys, maintain_order=True)
         .agg("_hits", pl.col("_trials").cast(pl.Float64))
+        .cast({name: rows.schema[name] for name in keys})
     )
     effective = clusters.select(
         *keys,
@@ -55,6 +57,15 @@ def with_bounds(
         pl.Series("low", low, dtype=pl.Float64).fill_nan(None),
         pl.Series("high", high, dtype=pl.Float64).fill_nan(None),
     ).drop("_effective")
+
+
+def coded(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """The frame with numbered texts, which sort as the texts do and group several times faster."""
+    return frame.with_columns(
+        frame[name].cast(pl.Enum(frame[name].drop_nulls().unique().sort()))
+        for name in columns
+        if frame.schema[name] == pl.String
+    )
 
 
 def _effective(hits: Floats, trials: Floats) -> float:
