@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -302,15 +303,20 @@ def bootstrap_shares(
     """
     if not n.sum():
         return np.full(right.shape[1], math.nan), np.full(right.shape[1], math.nan)
-    clusters = len(n)
-    drawn = np.random.default_rng(seed).multinomial(
-        clusters, np.full(clusters, 1 / clusters), size=resamples
-    )
+    drawn = _resamples(len(n), resamples, seed)
     with np.errstate(invalid="ignore"):
         shares = (drawn @ right) / (drawn @ n)[:, None]
     tail = (1 - level) / 2
     low, high = np.nanquantile(shares, [tail, 1 - tail], axis=0)
     return low, high
+
+
+@lru_cache(maxsize=2)
+def _resamples(clusters: int, resamples: int, seed: int) -> Floats:
+    """How often each cluster is drawn in each sample, shape (resamples, clusters)."""
+    equal = np.full(clusters, 1 / clusters)
+    # as floats, which matrix products are fast with
+    return np.random.default_rng(seed).multinomial(clusters, equal, resamples).astype(float)
 
 
 def student_t(p: float, df: int) -> float:
