@@ -217,7 +217,7 @@ def test_a_budget_stops_an_attack_and_the_same_command_goes_on(
         assert "The same command goes on from here." in stopped.stderr
         spent = len(site.requests)
         assert outcome["calls"] == spent
-        assert spent == 31 if budget == "calls" else 0.2 * total < spent < 0.5 * total
+        assert spent == 31 if budget == "calls" else 0.2 * total < spent < 0.75 * total
         partly = pl.read_parquet(outcome["turns"])
         # a replicate that was cut short has no outcome
         (row,) = TABLES["attack-summary"](partly).iter_rows(named=True)

@@ -62,7 +62,7 @@ def choose_exemplars(
             f"has {counted(len(left), 'exemplar')} that can be shown, {shots} are wanted",
             source,
             field="exemplars",
-            remedy="Give a file of other questions, none with a none of the above; or fewer shots",
+            remedy="Give a file of other questions without a none of the above, or -T shots=0",
         )
     return (
         tuple(left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots)),
