@@ -24,7 +24,6 @@ import platform
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -55,6 +54,7 @@ from holdfast.questions import QuestionSet, load_questions
 ROOT = Path(__file__).resolve().parents[1]
 MEDQA = ROOT.parent / "shared/data/medqa/us_4_options_test.jsonl"
 NAIVE = ROOT / "benchmarks/naive.py"
+LAUNCH = ROOT / "benchmarks/launch.py"
 HOLDFAST = Path(sys.executable).parent / "holdfast"
 SEED = 42
 STUDY_MODEL = "simulated/claude-sonnet-4"
@@ -136,19 +136,16 @@ def measured(command: Sequence[str], output: Path) -> Cost:
     """
     environment = {k: v for k, v in os.environ.items() if not k.startswith("INSPECT_")}
     environment["OPENAI_API_KEY"] = "none"
+    figures = output.with_name(f"{output.name}.json")
+    launch = [sys.executable, "-I", "-S", str(LAUNCH), str(figures), *command]
     with output.open("wb") as sink:
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=environment
+        process = subprocess.run(
+            launch, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=environment, check=False
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         tail = output.read_text("utf-8", errors="replace")[-3000:]
         raise BenchmarkError(f"{' '.join(command)} ended with {process.returncode}:\n{tail}")
-    per_mb = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB elsewhere
-    return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / per_mb)
+    return Cost(*json.loads(figures.read_text("utf-8")))
 
 
 def holdfast_command(questions: str, model: str, log_dir: Path, *more: str) -> list[str]:

@@ -180,7 +180,7 @@ def test_an_unknown_profile_offers_the_nearest(name: str, offered: str) -> None:
 
 
 @pytest.mark.parametrize("dataset", ["MedQA", "JAMA CC", "MedMCQA"])
-@pytest.mark.parametrize(("name", "model"), zip(OFFERED, stick_or_switch().models, strict=True))
+@pytest.mark.parametrize(("name", "model"), [*zip(OFFERED, stick_or_switch().models, strict=True)])
 def test_a_profile_of_stick_or_switch_gives_back_its_cells(
     name: str, model: str, dataset: str
 ) -> None:

@@ -163,6 +163,12 @@ def test_what_is_not_there_is_told_with_what_is(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="2 models were attacked"):
         attack_story(two, "q0")
     assert attack_story(two, "q0", model="mockllm/other")["model"] == "mockllm/other"
+    sets = pl.concat([turns, turns.with_columns(dataset=pl.lit("more"), run=pl.lit("another"))])
+    with pytest.raises(InputError, match=r"2 question sets were attacked .*q, more"):
+        attack_story(sets, "q0")
+    story = attack_story(sets, "q0", dataset="more")
+    assert story["dataset"] == "more"
+    assert len(story["attempts"]) == len(attack_story(turns, "q0")["attempts"])
 
 
 # --- what was added ---

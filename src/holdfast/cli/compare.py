@@ -65,7 +65,7 @@ def compare(
     for note in found.notes:
         sys.stderr.write(f"{printable(note)}\n")
     if page is not None:
-        write_whole(comparison_page(found.rows, found.notes), page, "--page")
+        write_whole(comparison_page(found.rows, found.notes), page, "--page FILE")
     # on a terminal they have just been said
     notes = () if output is None else found.notes
     write_whole(render_comparison(found.rows, format, notes, changed=changed), output)

@@ -41,9 +41,9 @@ def gate(
         raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
     verdicts = decide(turns, read)
     if junit is not None:
-        write_whole(junit_xml(verdicts), junit, "--junit")
+        write_whole(junit_xml(verdicts), junit, "--junit FILE")
     if summary is not None:
-        write_whole(gate_markdown(verdicts, read.level), summary, "--summary")
+        write_whole(gate_markdown(verdicts, read.level), summary, "--summary FILE")
     if as_json:
         told = {"outcome": overall(verdicts), "level": read.level, "verdicts": gate_rows(verdicts)}
         sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from holdfast.errors import IncompleteRunError, InputError, counted
 
 from . import settings
+from .writing import write_whole
 
 medfuzz = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -117,14 +117,9 @@ def _left(rows: list[dict[str, Any]], log_dir: str) -> str:
             "cannot hold the attacks to be tested", log_dir, remedy="Copy the logs to a local dir"
         )
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    path = Path(log_dir) / f"attacks-{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})", str(path), remedy="Mend the permissions"
-        ) from error
-    return str(path)
+    file = f"{log_dir}/attacks-{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
+    write_whole(text, file, "LOGDIR")
+    return file
 
 
 @medfuzz.command("show")
@@ -139,6 +134,9 @@ def show(
     model: Annotated[
         str | None, typer.Option("--model", help="Model, where there are several.")
     ] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Question set, where there are several.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Show one attack: what was added, the reasoning before and after, attempts, p-value.
@@ -150,7 +148,7 @@ def show(
     from holdfast.report import attack_story, attack_view
     from holdfast.results import turns_table
 
-    story = attack_story(turns_table([log_dir]), id, replicate, model)
+    story = attack_story(turns_table([log_dir]), id, replicate, model, dataset)
     if as_json:
         sys.stdout.write(json.dumps(story, indent=2, ensure_ascii=False) + "\n")
         return

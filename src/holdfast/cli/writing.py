@@ -7,7 +7,7 @@ from pathlib import Path
 from holdfast.errors import InputError
 
 
-def write_whole(shown: str | bytes, output: str | None, option: str = "-o") -> None:
+def write_whole(shown: str | bytes, output: str | None, option: str = "-o FILE") -> None:
     """Write to a file at once, or to standard output.
 
     Args:
@@ -39,5 +39,5 @@ def write_whole(shown: str | bytes, output: str | None, option: str = "-o") -> N
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(
-            f"cannot be written ({reason})", output, remedy=f"Give another {option} FILE"
+            f"cannot be written ({reason})", output, remedy=f"Give another {option}"
         ) from error

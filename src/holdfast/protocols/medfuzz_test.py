@@ -314,13 +314,13 @@ async def _probe(
             arm=arm,
             target=question.gold,
             read=reader(put, shown),
+            notes={"shown": ",".join(shown)},
             shown=shown,
             held=None,
             right=question.gold,
             probe=True,
             characteristics=[] if fuzz is None else list(fuzz.characteristics),
         )
-        turn.notes.update(shown=",".join(shown))
         if chat.last is not None:
             turn.notes["p_gold"] = displayed_beliefs(chat.last, put, shown).get(question.gold)
 

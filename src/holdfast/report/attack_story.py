@@ -24,7 +24,11 @@ _LONGEST = 5_000
 
 
 def attack_story(
-    turns: pl.DataFrame, question: str, replicate: int | None = None, model: str | None = None
+    turns: pl.DataFrame,
+    question: str,
+    replicate: int | None = None,
+    model: str | None = None,
+    dataset: str | None = None,
 ) -> dict[str, Any]:
     """One attack as it went.
 
@@ -33,6 +37,7 @@ def attack_story(
         question: the question's id.
         replicate: which replicate; the first whose answer turned, else the first, unless given.
         model: the model under test, where the table has several.
+        dataset: the question set, where several have a question of that id.
 
     Returns:
         ``model``, ``dataset``, ``question``, ``replicate``, ``gold``, ``first`` (prompt, answer,
@@ -54,21 +59,8 @@ def attack_story(
             field="--id",
             remedy=f"Ids are such as {', '.join(known[:3])}" if len(known) else "Run medfuzz first",
         )
-    models = own["model"].unique(maintain_order=True).to_list()
-    if model is None and len(models) > 1:
-        raise InputError(
-            f"{counted(len(models), 'model')} were attacked on it",
-            field="--model",
-            remedy=f"Choose one of {', '.join(models)}",
-        )
-    chosen = model or models[0]
-    if chosen not in models:
-        raise InputError(
-            f"'{chosen}' was not attacked on it",
-            field="--model",
-            remedy=f"Choose one of {', '.join(models)}",
-        )
-    own = own.filter(pl.col("model") == chosen)
+    own = _of_one(own, "model", model)
+    own = _of_one(own, "dataset", dataset)
     turned = own.filter(
         pl.col("arm") == "attack", pl.col("answer").is_not_null(), ~pl.col("correct")
     )
@@ -77,13 +69,13 @@ def attack_story(
     own = own.filter(pl.col("epoch") == replicate)
     if own.is_empty():
         raise InputError(
-            f"no replicate {replicate} of '{chosen}'", field="--replicate", remedy="Leave it out"
+            f"no replicate {replicate} of '{question}'", field="--replicate", remedy="Leave it out"
         )
     if own["prompt"].null_count() == own.height:
         raise InputError(
             "has no texts", field="LOGDIR", remedy="Give the log dir, or run without --no-text"
         )
-    return _story(own, _tested(turns, question, chosen, replicate))
+    return _story(own, _tested(turns, own))
 
 
 def _story(own: pl.DataFrame, test: dict[str, Any] | None) -> dict[str, Any]:
@@ -122,11 +114,28 @@ def _story(own: pl.DataFrame, test: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _tested(
-    turns: pl.DataFrame, question: str, model: str, replicate: Any
-) -> dict[str, Any] | None:
-    tested = permutation(turns).filter(
-        pl.col("question") == question, pl.col("model") == model, pl.col("epoch") == replicate
+_NOUNS = {"model": "model", "dataset": "question set"}
+
+
+def _of_one(own: pl.DataFrame, column: str, chosen: str | None) -> pl.DataFrame:
+    """The rows of one model, or of one question set."""
+    known = own[column].unique(maintain_order=True).to_list()
+    if chosen is None and len(known) == 1:
+        return own
+    if chosen not in known:
+        several = f"{counted(len(known), _NOUNS[column])} were attacked on it"
+        raise InputError(
+            several if chosen is None else f"'{chosen}' was not attacked on it",
+            field=f"--{column}",
+            remedy=f"Choose one of {', '.join(known)}",
+        )
+    return own.filter(pl.col(column) == chosen)
+
+
+def _tested(turns: pl.DataFrame, own: pl.DataFrame) -> dict[str, Any] | None:
+    tested = permutation(turns).join(
+        own.select("question", "epoch", attacked_run="run").unique(),
+        on=["question", "epoch", "attacked_run"],
     )
     return tested.row(0, named=True) if tested.height else None
 

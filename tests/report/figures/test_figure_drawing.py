@@ -109,10 +109,8 @@ def test_simulated_models_are_named_in_title_and_subtitle(name: str) -> None:
     assert "[SIMULATED]" in str(draw(rows, name, "svg"))
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", sorted(set(FIGURES) - {"scale"}))  # it draws no name of a model
 def test_texts_are_never_interpreted(name: str) -> None:
-    if name == "scale":
-        pytest.skip("draws no name of a model")
     rows = frame(name, *(study(text, f"{text} {{.}}[d]") for text in HOSTILE))
     svg = str(draw(rows, name, "svg"))
     minidom.parseString(svg)
