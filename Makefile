@@ -6,17 +6,27 @@ STAMP := .venv/.installed
 # The CPU build, where pip is pointed at one; elsewhere the platform's own.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-local check docs bench build clean
+.PHONY: demo test test-local browser check docs bench build clean
 
 demo: $(STAMP)
 	$(BIN)/holdfast demo
 
-test: $(STAMP)
+test: $(STAMP) browser
 	$(BIN)/pytest -n 2 --dist worksteal
 
 # On a real transformer, made on the spot: PyTorch is a gigabyte, so the other tests go without.
 test-local: $(STAMP)-local
 	OMP_NUM_THREADS=2 HF_HUB_OFFLINE=1 $(BIN)/pytest tests/local
+
+# The tests of pages open them in Chromium; without one they are skipped with a message.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	if command -v apt-get >/dev/null; then \
+	  echo "Installing Chromium for the tests of pages"; \
+	  as=$$([ $$(id -u) = 0 ] || echo sudo); \
+	  $$as apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	  $$as apt-get install -y -qq --no-install-recommends chromium fonts-liberation >/dev/null; \
+	fi
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

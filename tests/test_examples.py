@@ -9,7 +9,10 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import nbclient
+import nbformat
 import polars as pl
 import pytest
 
@@ -142,3 +145,23 @@ def test_the_whole_study_of_the_docs_runs_on_the_bank_in_two_minutes(
     assert turns["system"].null_count() == 0
     assert (turns["status"] == "error").sum() == 0
     assert turns.filter(pl.col("cue").is_not_null())["cue_judged"].null_count() == 0
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_on_the_demo(tmp_path: Path) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/claude-sonnet-4", "--model",
+        "simulated/steadfast", "--limit", "12", "--log-dir", tmp_path / "runs" / "demo",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    notebook: Any = nbformat.read(  # type: ignore[no-untyped-call]
+        EXAMPLES / "robustness.ipynb", as_version=4
+    )
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    nbclient.NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    shown = [cell["outputs"][-1]["data"] for cell in notebook.cells if cell.get("outputs")]
+    (figure,) = [one["image/svg+xml"] for one in shown if "image/svg+xml" in one]
+    assert "Right first answers that were kept" in figure
+    assert "context" in shown[-1]["text/markdown"]

@@ -38,7 +38,8 @@ FULL = study("r1", "m1")
 
 def test_the_names_of_the_tables() -> None:
     assert list(TABLES) == [
-        "accuracy", "flips", "steps", "systems", "specialties", "subjects", "lengths",
+        "accuracy", "flips", "holding", "flows", "steps", "systems", "specialties", "subjects",
+        "lengths",
         "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
         "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale",
         "resistance", "turn-of-flip", "sticky-incorrect", "attacks", "attack-summary",

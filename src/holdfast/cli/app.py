@@ -2,7 +2,21 @@
 
 import typer
 
-from . import compare, demo, gate, medfuzz, plan, power, prepare, questions, run, table
+from . import (
+    compare,
+    demo,
+    exporting,
+    gate,
+    importing,
+    medfuzz,
+    plan,
+    power,
+    prepare,
+    questions,
+    report,
+    run,
+    table,
+)
 
 app = typer.Typer(
     name="holdfast",
@@ -17,8 +31,11 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("power")(power.power)
 app.command("table")(table.table)
+app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
+app.command("import")(importing.import_)
+app.command("export")(exporting.export)
 app.add_typer(questions.app, name="questions")
 app.add_typer(prepare.contexts, name="contexts")
 app.add_typer(prepare.distractors, name="distractors")

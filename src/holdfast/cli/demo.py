@@ -1,10 +1,12 @@
 """``holdfast demo``: the main job on the embedded default."""
 
+import sys
 from typing import Annotated
 
 import typer
 
 from . import settings
+from .writing import write_whole
 
 MODELS = ("simulated/claude-sonnet-4", "simulated/steadfast")
 
@@ -16,6 +18,9 @@ def demo(
 
     Example: holdfast demo
     """
+    from holdfast.report import report_page
+    from holdfast.results import run_records, turns_table
+
     from .running import Running
 
     log_dir = settings.as_log_dir(log_dir)
@@ -32,3 +37,7 @@ def demo(
         log_dir=log_dir,
     )
     running.run().print()
+    made = report_page(turns_table([log_dir]), run_records([log_dir]), title="holdfast demo")
+    page = f"{log_dir}/report.html"
+    write_whole(made.html, page)
+    sys.stdout.write(f"Report: {page}\n")

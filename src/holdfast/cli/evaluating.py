@@ -1,29 +1,42 @@
 """Putting studies to models: settings held against what is there, progress, budget."""
 
+import asyncio
 import gc
 import logging
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from inspect_ai import Task, eval_set
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai import Task, eval, eval_set
+from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import Model
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import InputError, InterruptedRunError, counted
+from holdfast.models import Lean
 from holdfast.protocols import Study
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, logs_in, run_settings
+from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings
 
+from .holding import holding
+from .rest import Rest, asks_alike, finished, rest
 from .settings import Planned
+from .shard import WHOLE, Shard, slots
+from .shard_lock import check_shards_free
+
+ATTEMPT_SECONDS = 600
+"""A single attempt at a generation that takes longer is given up and made anew."""
+
+_TASKS = 10
+"""Studies put at once, as the framework has it for a set."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,8 @@ class Evaluation:
         epochs: times each question is asked; None leaves it to the protocol.
         generation: settings of generation over those of the task.
         budget: counts and bounds what is spent.
+        shard: which questions are asked, None for all; whoever puts a shard holds its lock.
+        on_turn: called after every answered request, instead of drawing progress.
     """
 
     studies: Sequence[Planned]
@@ -51,21 +66,46 @@ class Evaluation:
     epochs: int | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
+    shard: Shard | None = None
+    on_turn: Callable[[Budget], None] | None = None
 
     def run(self) -> list[EvalLog]:
         """Evaluate, or go on with it; headers of the newest log of each study and model.
 
         Raises:
-            InputError: the log dir holds a run with other settings, or cannot be written.
+            InputError: the log dir holds a run with other settings, cannot be written, or
+                another process is at it; or a base URL holds a password.
             InterruptedRunError: the user stopped it.
         """
+        for model in (*self.models, *self.roles.values()):
+            _check_base_url(model)
+        with self._held():
+            return self._run()
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        if self.shard:  # whoever put it holds it
+            yield
+        else:
+            with holding(self.log_dir):
+                check_shards_free(self.log_dir)
+                yield
+
+    def _run(self) -> list[EvalLog]:
         tasks = [study.protocol.task(**study.args) for study in self.studies]
         for study, task in zip(self.studies, tasks, strict=True):
             self._check_settings(study, task)
         _make_writable(self.log_dir)
-        with _progress(self.budget, self._generations()):
+        shard = self.shard
+        if shard is None and any(SHARD in (log.eval.metadata or {}) for log in self._there()):
+            shard = WHOLE  # the framework takes a log of some questions for one of all
+        rests = list(self.rests(shard, tasks)) if shard else []
+        total = self.generations(rests) if shard else self._generations()
+        with self._progress(total):
             token = run_budget.set(self.budget)
             try:
+                if shard:
+                    return self._eval_rests(rests)
                 self._eval(tasks)
             except KeyboardInterrupt:
                 # not left to the command line's framework, which would end it without a word
@@ -81,52 +121,109 @@ class Evaluation:
             )
         return logs
 
-    def _generations(self) -> int:
-        def of(study: Study, question: Question) -> int:
-            helped = study.helped(question, 0)
-            counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
-            return study.estimate(question, 0).generations + sum(counts)
+    def rests(self, shard: Shard, tasks: Sequence[Task] = ()) -> Iterator[Rest]:
+        """What each study has yet to ask of each model, in a shard.
 
+        Args:
+            shard: whose questions.
+            tasks: those of the studies, where they are made already.
+        """
+        headers = self._there()
+        dealt = slots(study.study.questions for study in self.studies)
+        for study, task in zip(
+            self.studies,
+            tasks or [study.protocol.task(**study.args) for study in self.studies],
+            strict=True,
+        ):
+            settings = self._settings_of(study, task)
+            for model in self.models:
+                alike = [log for log in headers if asks_alike(log, task, model, settings)]
+                epochs = self.epochs or study.study.epochs
+                yield rest(study, model, shard, dealt, finished(alike, epochs), self.limit, epochs)
+
+    def _progress(self, total: int) -> AbstractContextManager[object]:
+        if self.on_turn:
+            self.budget.on_turn = self.on_turn
+            return nullcontext()
+        return progress(self.budget, total)
+
+    def _there(self) -> list[EvalLog]:
+        return logs_in(self.log_dir, kind=self.kind)
+
+    def _generations(self) -> int:
         return len(self.models) * sum(
-            (self.epochs or study.study.epochs) * of(study.study, question)
+            (self.epochs or study.study.epochs) * self._generations_for(study.study, question)
             for study in self.studies
             for question in study.study.questions.first(self.limit).questions
         )
+
+    def generations(self, rests: Sequence[Rest]) -> int:
+        """How many generations are yet to come, those from the cache too."""
+        return sum(
+            rest.epochs * self._generations_for(rest.study.study, question)
+            for rest in rests
+            for question in rest.questions
+        )
+
+    def _generations_for(self, study: Study, question: Question) -> int:
+        helped = study.helped(question, 0)
+        counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
+        return study.estimate(question, 0).generations + sum(counts)
+
+    def _eval_rests(self, rests: Sequence[Rest]) -> list[EvalLog]:
+        tasks = [rest.task() for rest in rests if rest.places]
+        if not tasks:
+            return []
+        with redirect_stdout(sys.stderr), _at_speed():
+            logs = eval(
+                tasks,
+                max_tasks=max(len(self.models), _TASKS),
+                **self._options(),
+            )
+        _close([*self.models, *self.roles.values()])
+        return [read_eval_log(log.location, header_only=True) for log in logs]
 
     def _eval(self, tasks: list[Task]) -> None:
         # standard output is for results alone
         with redirect_stdout(sys.stderr), _at_speed():
             eval_set(
                 tasks,
-                log_dir=self.log_dir,
                 model=list(self.models),
-                model_roles=dict(self.roles) or None,
                 limit=self.limit,
-                epochs=self.epochs,
                 # a lasting fault is reported, and the same command goes on later
                 retry_attempts=0,
                 retry_immediate=False,
                 # what an earlier, larger run finished is not thrown away
                 retry_cleanup=False,
                 log_dir_allow_dirty=True,
-                fail_on_error=True,
-                continue_on_fail=True,
-                # the quietest: "none" draws the table of all metrics at the end, for nobody
-                display="log",
-                # what such a run never looks at, and would pay for in every generation
-                log_realtime=False,
-                log_model_api=False,
-                score_display=False,
-                ctl_server=False,
-                acp_server=False,
-                **self.generation,
+                **self._options(),
             )
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "log_dir": self.log_dir,
+            "model_roles": dict(self.roles) or None,
+            "epochs": self.epochs,
+            "fail_on_error": True,
+            "continue_on_fail": True,
+            # the quietest: "none" draws the table of all metrics at the end, for nobody
+            "display": "log",
+            # what such a run never looks at, and would pay for in every generation
+            "log_realtime": False,
+            "log_model_api": False,
+            "score_display": False,
+            "ctl_server": False,
+            "acp_server": False,
+            # without one, a connection that hangs would hold its question for ever
+            "attempt_timeout": ATTEMPT_SECONDS,
+            **self.generation,
+        }
 
     def _logs(self) -> list[EvalLog]:
         # what the framework returns leaves out a run that was interrupted
         newest: dict[tuple[int, str], EvalLog] = {}
         asked = {str(model) for model in self.models}
-        for header in logs_in(self.log_dir, kind=self.kind):
+        for header in self._there():
             there = run_settings(header)
             for number, study in enumerate(self.studies):
                 same = study.settings().items() <= there.items()
@@ -137,23 +234,19 @@ class Evaluation:
 
     def _check_settings(self, study: Planned, task: Task) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
-        asked = {str(model): model.api.base_url for model in self.models}
-        here = study.settings() | task.config.model_dump(exclude_none=True)
-        here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
-        here |= {
-            f"content of {k}": v
-            for k, v in (task.metadata or {}).items()
-            if not k.endswith("_from")
-        }
-        here |= {f"--model-role {role}": str(model) for role, model in self.roles.items()}
-        here["version"] = task.version
-        for header in logs_in(self.log_dir, kind=self.kind):
+        # the one that logs hold: an address out of the environment is in none
+        asked = {str(model): model.explicit_base_url for model in self.models}
+        arguments = {str(model): _arguments(model) for model in self.models}
+        here = self._settings_of(study, task)
+        for header in self._there():
             spec = header.eval
             if (spec.task, spec.dataset.name) != (task.name, task.dataset.name):
                 continue
             there = run_settings(header)
             there["--model-base-url"] = spec.model_base_url
             here["--model-base-url"] = asked.get(spec.model)
+            named = [name for name in there if name.startswith("-M ")]
+            here |= dict.fromkeys(named) | arguments.get(spec.model, {})
             for name, value in here.items() if spec.model in asked else ():
                 if there.get(name) == value or _grows(name, there, value):
                     continue
@@ -163,6 +256,43 @@ class Evaluation:
                     self.log_dir,
                     remedy="Use the same setting, or another --log-dir",
                 )
+
+    def _settings_of(self, study: Planned, task: Task) -> dict[str, Any]:
+        """What fixes prompts and replies here, by the names of ``run_settings``."""
+        here = study.settings() | task.config.model_dump(exclude_none=True)
+        here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
+        here |= {
+            f"content of {k}": v
+            for k, v in (task.metadata or {}).items()
+            if not k.endswith("_from")
+        }
+        here |= {f"--model-role {role}": str(model) for role, model in self.roles.items()}
+        return here | {"version": task.version}
+
+
+def _arguments(model: Model) -> dict[str, object]:
+    """A provider's arguments by the names of ``run_settings``, as far as a user can give them."""
+    given = model.model_args.items()
+    return {f"-M {name}": value for name, value in given if isinstance(value, (str, int, float))}
+
+
+def _close(models: Sequence[Model]) -> None:
+    """Close the connections of our own provider, which would be told of as lost at the end."""
+    for model in models:
+        if isinstance(model.api, Lean):
+            asyncio.run(model.api.aclose())
+
+
+def _check_base_url(model: Model) -> None:
+    """Refuse a password where every log would repeat it."""
+    urls = (model.explicit_base_url or "", model.api.base_url or "")
+    if any("@" in urlsplit(url).netloc for url in urls):
+        raise InputError(
+            f"the one of '{model}' holds a password, and logs hold base URLs",
+            field="--model-base-url",
+            remedy="Give the key in the provider's environment variable, or use lean/MODEL with "
+            "the whole URL in LEAN_BASE_URL",
+        )
 
 
 _JUDGE, _CATALOGUE, _CONTEXTS = (
@@ -186,6 +316,11 @@ def _agree(there: object, here: object) -> bool:
 
 def unfinished(logs: Sequence[EvalLog]) -> str:
     """How many questions are missing and the commonest reasons; empty where none is."""
+    return missing_told(*shortfall(logs))
+
+
+def shortfall(logs: Sequence[EvalLog]) -> tuple[int, Counter[str]]:
+    """How many questions are missing, and the reasons with their numbers."""
     reasons: Counter[str] = Counter()
     missing = 0
     for log in logs:
@@ -193,6 +328,11 @@ def unfinished(logs: Sequence[EvalLog]) -> str:
         asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
         missing += asked - sum(summary.error is None for summary in summaries)
         reasons.update(_reason(summary.error) for summary in summaries if summary.error)
+    return missing, reasons
+
+
+def missing_told(missing: int, reasons: Counter[str]) -> str:
+    """The same in words, empty where nothing is missing."""
     if not missing:
         return ""
     shown = "; ".join(f"{n} x {reason.rstrip('.')}" for reason, n in reasons.most_common(3))
@@ -239,7 +379,7 @@ def _reason(error: str) -> str:
     return " ".join((inner[2] if inner else error).split())[:300]
 
 
-def _progress(budget: Budget, total: int) -> Progress:
+def progress(budget: Budget, total: int) -> Progress:
     """Progress on standard error, fed by the budget's count of answered requests."""
     progress = Progress(
         TextColumn("{task.description}"),

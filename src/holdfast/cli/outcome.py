@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.dialogue import Budget
+from holdfast.dialogue import CUT_OFF, Budget
 from holdfast.errors import counted, printable
 from holdfast.report import (
     attack_sentences,
@@ -77,6 +77,8 @@ class Outcome:
             "left_out": {path: dict(reasons) for path, reasons in self.left_out.items()},
             "questions_left_out": dict(self.questions_left_out),
             "remarks": list(self.remarks),
+            "cut_off": cut_off(self.table).to_dicts(),
+            "answered_by": answered_by(self.table).to_dicts(),
             "prepared": [made.as_json(spent=False) for made in self.prepared],
             **{
                 name: json.loads(render(measure(self.table), "json"))
@@ -117,6 +119,13 @@ class Outcome:
             console.print(
                 Text(f"{row['model']}, {where}: {counted(row['n'], 'turn')} failed ({row['rule']})")
             )
+        for row in cut_off(self.table).iter_rows(named=True):
+            told = f"{row['model']}: {counted(row['n'], 'reply').replace('replys', 'replies')}"
+            told += f" cut off by the limit of tokens, {row['unread']} of them without an answer"
+            console.print(Text(printable(told)))
+        for row in answered_by(self.table).iter_rows(named=True):
+            told = f"{row['model']}: {counted(row['n'], 'turn')} answered by '{row['answered_by']}'"
+            console.print(Text(printable(told)))
         spent = f"{self.budget.calls} calls, {self.budget.cached} from the cache"
         spent += f", {self.budget.tokens} tokens"
         if self.budget.cost:
@@ -124,6 +133,21 @@ class Outcome:
         console.print(Text(f"Spent: {spent}"))
         console.print(Text(f"Logs:  {self.log_dir} (inspect view --log-dir {self.log_dir})"))
         console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)
+
+
+def cut_off(turns: pl.DataFrame) -> pl.DataFrame:
+    """Replies that the limit of tokens cut off, by model, and how many gave no answer."""
+    cut = turns.filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"))
+    return cut.group_by("model", maintain_order=True).agg(
+        n=pl.len(), unread=(pl.col("status") != "parsed").sum()
+    )
+
+
+def answered_by(turns: pl.DataFrame) -> pl.DataFrame:
+    """Turns that a server says another model has answered than the one asked."""
+    asked = pl.col("model").str.split("/").list.last()
+    other = turns.filter(pl.col("answered_by").str.split("/").list.last() != asked)
+    return other.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
 
 
 def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | Text]:

@@ -2,11 +2,11 @@
 
 import json
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from holdfast.errors import IncompleteRunError
+from holdfast.errors import IncompleteRunError, InputError
 
 from . import settings
 
@@ -53,6 +53,16 @@ def run(
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave prompts and replies out of the turns table.")
     ] = False,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="Processes that share the questions.")
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(help="Address of a Ray cluster for the shards; local starts one here."),
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="K/N: only the K-th of N shards, in this process.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Run protocols on models.
@@ -61,47 +71,29 @@ def run(
 
     Example: holdfast run followup --model openai/gpt-4.1 --limit 50
     """
-    from .running import Running
+    given = dict(locals())
+    from .resolving import resolved
+    from .shard import Shard
+    from .sharding import Sharding, put
 
-    common = {
-        "contexts": contexts,
-        "distractors": distractors,
-        "exemplars": exemplars,
-        "seed": seed,
-        "shuffle": shuffle,
-        "stratify": stratify,
-        "challenges": challenges,
-        "fields": fields,
-    }
-    generation: dict[str, Any] = {
-        "temperature": temperature,
-        "max_tokens": max_output_tokens,
-        "max_connections": max_connections,
-        "max_retries": max_retries,
-        "timeout": timeout,
-    }
-    log_dir = settings.as_log_dir(log_dir)
-    settings.keep_cache_beside(log_dir)
-    settings.load_prices(prices)
-    roles = settings.roles(model_role or [], generator)
-    common = settings.generating(protocols, common, "generator" in roles)
-    studies = settings.planned(protocols, questions, common, task_args or [])
-    settings.check_roles(studies, roles)
-    running = Running(
-        studies=studies,
-        roles=roles,
-        labels=labels,
-        models=settings.models(model, base_url=model_base_url, model_args=model_args or []),
-        log_dir=log_dir,
-        limit=limit,
-        epochs=epochs,
-        generation={name: value for name, value in generation.items() if value is not None},
-        max_calls=max_calls,
-        max_tokens=max_tokens,
-        max_cost=max_cost,
-        text=not no_text,
-    )
-    outcome = running.run()
+    if shard and (shards or ray):
+        raise InputError(
+            "is one shard by hand, with --shards or --ray all are put",
+            field="--shard",
+            remedy="Leave one of them out",
+        )
+    if ray and not shards:
+        raise InputError(
+            "needs a number of shards", field="--ray", remedy="Give --shards N beside it"
+        )
+    if shard:
+        report = put(resolved(given), Shard.parse(shard))
+        report.print(as_json=as_json)
+        if report.unfinished:
+            raise IncompleteRunError(report.unfinished)
+        return
+    running = resolved(given)
+    outcome = Sharding(running, given, shards, ray).run() if shards else running.run()
     if as_json:
         sys.stdout.write(json.dumps(outcome.as_json(), indent=2, ensure_ascii=False) + "\n")
     else:

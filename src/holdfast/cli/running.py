@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import polars as pl
 from inspect_ai.model import Model
 
 from holdfast.challenges import GENERATE, GENERATED
@@ -14,10 +15,12 @@ from holdfast.protocols import reasons
 from holdfast.results import write_turns
 
 from .evaluating import Evaluation, unfinished
+from .holding import holding, kept_in
 from .labels import keep_labels, read_labels
 from .outcome import Outcome
 from .preparing import Prepared, Preparing
 from .settings import Planned, check_prices, preparation
+from .shard_lock import check_shards_free
 
 
 @dataclass(frozen=True)
@@ -41,17 +44,39 @@ class Running:
         """Make the run, or go on with it.
 
         Raises:
-            InputError: the log dir holds a run with other settings, or a price is missing.
+            InputError: the log dir holds a run with other settings or another process is at it,
+                or a price is missing.
             IncompleteRunError: contexts or wrong options could not be finished.
             InterruptedRunError: the user stopped it.
         """
-        check_prices([*self.models, *self.roles.values()], self.max_cost)
+        with holding(self.log_dir):
+            check_shards_free(self.log_dir)
+            budget, labels = self.budget(), self.labels_read()
+            studies, prepared = self.with_inputs(budget)
+            logs = self.evaluation(studies, budget).run()
+            keep_labels(labels, self.log_dir)
+            turns = write_turns(self.log_dir, text=self.text)
+            if any(log.status == "cancelled" for log in logs):
+                raise InterruptedRunError
+            return self.outcome(studies, budget, prepared, turns, unfinished(logs))
+
+    def labels_read(self) -> list[Mapping[str, str]]:
+        """The labels that are given, checked to be of these questions."""
         sets = [study.study.questions for study in self.studies]
-        labels = read_labels(self.labels, sets) if self.labels else []
-        budget = Budget(self.max_calls, self.max_tokens, self.max_cost)
-        prepared: list[Prepared] = []
-        studies = [self._with_inputs(study, budget, prepared) for study in self.studies]
-        logs = Evaluation(
+        return read_labels(self.labels, sets) if self.labels else []
+
+    def budget(self) -> Budget:
+        """The budget of the whole run, nothing of it spent.
+
+        Raises:
+            InputError: it is one of dollars, and a price is missing.
+        """
+        check_prices([*self.models, *self.roles.values()], self.max_cost)
+        return Budget(self.max_calls, self.max_tokens, self.max_cost, kept_in(self.log_dir))
+
+    def evaluation(self, studies: Sequence[Planned], budget: Budget) -> Evaluation:
+        """Studies, with their inputs in place, put to the models."""
+        return Evaluation(
             studies,
             self.models,
             self.log_dir,
@@ -60,18 +85,25 @@ class Running:
             epochs=self.epochs,
             generation=self.generation,
             budget=budget,
-        ).run()
-        keep_labels(labels, self.log_dir)
-        turns, table = write_turns(self.log_dir, text=self.text)
-        if any(log.status == "cancelled" for log in logs):
-            raise InterruptedRunError
+        )
+
+    def outcome(
+        self,
+        studies: Sequence[Planned],
+        budget: Budget,
+        prepared: Sequence[Prepared],
+        turns: tuple[str, pl.DataFrame],
+        unfinished: str,
+    ) -> Outcome:
+        """What is left behind."""
         left_out: dict[str, Counter[str]] = {}
         for study in studies:
             for path, why in reasons(study.study, self.limit).items():
                 left_out.setdefault(path, Counter()).update(why)
+        path, table = turns
         return Outcome(
             self.log_dir,
-            turns,
+            path,
             budget,
             table,
             left_out,
@@ -82,8 +114,32 @@ class Running:
             },
             [remark for study in studies for remark in study.study.remarks()],
             prepared,
-            unfinished(logs),
+            unfinished,
         )
+
+    def with_inputs(self, budget: Budget) -> tuple[list[Planned], list[Prepared]]:
+        """The studies, with what a generator is to make for them made, and what that was.
+
+        Raises:
+            IncompleteRunError: it could not be finished.
+        """
+        prepared: list[Prepared] = []
+        studies = [self._with_inputs(study, budget, prepared) for study in self.studies]
+        return studies, prepared
+
+    def with_inputs_there(self) -> list[Planned]:
+        """The studies with the files that ``with_inputs`` has made in another process."""
+        return [self._with_inputs_there(study) for study in self.studies]
+
+    def _with_inputs_there(self, study: Planned) -> Planned:
+        for setting, name in study.protocol.generated.items():
+            if study.args.get(setting) == GENERATE:
+                made = f"{GENERATED}{self._made(name)}" if study.study.needs(setting) else "none"
+                study = study.with_args(**{setting: made})
+        return study
+
+    def _made(self, name: str) -> str:
+        return f"{self.log_dir}/{name}.jsonl"
 
     def _with_inputs(self, study: Planned, budget: Budget, prepared: list[Prepared]) -> Planned:
         """The study with the files in place that a generator is to make for it."""
@@ -99,7 +155,7 @@ class Running:
                     self.log_dir,
                     remedy=f"Make a file with 'holdfast {name} build', and give that",
                 )
-            file = f"{self.log_dir}/{name}.jsonl"
+            file = self._made(name)
             made = Preparing(
                 preparation(name, study.args),
                 self.roles["generator"],

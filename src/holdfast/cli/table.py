@@ -13,10 +13,11 @@ STRATA = ("steps", "systems", "specialties", "subjects")
 """Tables that take ``--relative-to``."""
 
 NAMES = (
-    "accuracy", "flips", "steps", "systems", "specialties", "subjects", "lengths", "compounding",
-    "compounding-parts", "compounding-summary", "single-turn", "cues", "survival", "tax",
-    "flexibility", "positions", "winners", "beliefs", "scale", "resistance", "turn-of-flip",
-    "sticky-incorrect", "attacks", "attack-summary", "attack-list", "permutation", "faithfulness",
+    "accuracy", "flips", "holding", "flows", "steps", "systems", "specialties", "subjects",
+    "lengths", "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
+    "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale", "resistance",
+    "turn-of-flip", "sticky-incorrect", "attacks", "attack-summary", "attack-list", "permutation",
+    "faithfulness",
 )  # fmt: skip
 """Every table, for the help text; a test holds it against the results."""
 

@@ -8,9 +8,10 @@ from .extraction import Extraction, Status, extract_answer, first_character
 from .gathering import BranchesFailedError, gather
 from .refusal import is_refusal
 from .reply_text import without_reasoning
-from .turn import Intervention, Turn
+from .turn import CUT_OFF, Intervention, Turn
 
 __all__ = [
+    "CUT_OFF",
     "BranchesFailedError",
     "Budget",
     "Conversation",

@@ -1,5 +1,6 @@
 """A budget for a whole run: how many calls, tokens and dollars it may spend."""
 
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -9,6 +10,10 @@ import anyio
 from inspect_ai.model import ModelUsage
 
 from holdfast.errors import BudgetExceededError
+
+
+ROOM = 64 * 2**20
+"""Bytes that must be free where replies are kept, so that what is in flight still fits."""
 
 
 @dataclass
@@ -32,12 +37,15 @@ class Budget:
         max_calls: most requests, None for no limit.
         max_tokens: most input and output tokens together.
         max_cost: most US dollars, by Inspect's prices for the model.
+        folder: where replies are kept, None to ask on whatever room there is. What is answered
+            and cannot be kept would be paid for twice, so nothing is asked on a full disk.
         on_turn: called after every answered request, cached or not.
     """
 
     max_calls: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
+    folder: str | None = None
     on_turn: Callable[["Budget"], None] | None = None
     calls: int = 0
     cached: int = 0
@@ -52,13 +60,18 @@ class Budget:
         """Around one request.
 
         Raises:
-            BudgetExceededError: the budget is spent. It is no LimitExceededError of Inspect's,
-                which would score an unfinished sample as complete.
+            BudgetExceededError: the budget is spent, or the disk is full. It is no
+                LimitExceededError of Inspect's, which would score an unfinished sample as
+                complete.
         """
         while self._in_flight and self._at_limit(self._in_flight):
             await self._settled.wait()
         if self._at_limit():
             raise BudgetExceededError(self._spent())
+        if self.folder is not None and shutil.disk_usage(self.folder).free < ROOM:
+            raise BudgetExceededError(
+                f"Less than {ROOM // 2**20} MiB are free at {self.folder}: make room"
+            )
         self._in_flight += 1
         spending = Spending()
         try:

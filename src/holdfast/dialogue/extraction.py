@@ -8,6 +8,7 @@ for; a letter that is no option gives no answer, whatever text stands beside it.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from holdfast.questions import is_none_of_the_above
 
@@ -44,13 +45,18 @@ def extract_answer(reply: str, options: Mapping[str, str]) -> Extraction:
     if not spoken.strip():
         return Extraction(None, "none", "unfinished" if has_reasoning(reply) else "empty")
     text = unmarked(spoken)
-    texts = {key: unmarked(folded(value)).strip(" .").lower() for key, value in options.items()}
+    texts = {key: _option_text(value) for key, value in options.items()}
     view = View(text, text.lower(), spoken, texts)
     for rule in _RULES:
         found = rule(view)
         if found is not None:
             return found
     return Extraction(None, "none", "nothing")
+
+
+@lru_cache(maxsize=8192)  # the options of a question are looked for in each of its replies
+def _option_text(value: str) -> str:
+    return unmarked(folded(value)).strip(" .").lower()
 
 
 def first_character(reply: str, options: Mapping[str, str]) -> Extraction:

@@ -13,6 +13,7 @@ from inspect_ai.model import CachePolicy, ChatMessage, GenerateConfig, Model, Mo
 from holdfast.questions import Truth, under_test
 
 from .budget import Budget, run_budget
+from .guarding import guard, unguarded
 
 
 async def request(
@@ -35,7 +36,7 @@ async def request(
         config: generation settings over those of the task.
 
     Raises:
-        BudgetExceededError: the run's budget is spent.
+        BudgetExceededError: the run's budget is spent, or there is no room left for replies.
         RuntimeError: the provider returned no choice.
     """
     # Inspect's cache is not single-flight, and its key holds neither the model's arguments nor
@@ -50,6 +51,7 @@ async def request(
         },
     )
     budget = run_budget.get() or Budget()
+    guard(model)
     token = under_test.set(truth)
     try:
         async with _alone(key), budget.request() as spending:
@@ -60,7 +62,7 @@ async def request(
             spending.cached = _from_cache(output)
     finally:
         under_test.reset(token)
-    return output
+    return unguarded(output)
 
 
 def digest(*parts: object) -> str:

@@ -50,7 +50,7 @@ class Turn:
         prompt: the user message answered.
         reply: the model's text, without its hidden reasoning; empty where the call failed.
         extraction: the answer read from the reply.
-        usage: tokens, cost and latency by the names of the turns table.
+        usage: tokens, cost, latency and how it ended by the names of the turns table.
         notes: what a protocol observes in the reply, by the names of the turns table.
     """
 
@@ -95,7 +95,7 @@ class Turn:
 
 
 def usage_of(output: ModelOutput) -> dict[str, Any]:
-    """Tokens, dollars and seconds of a generation by the names of the turns table."""
+    """What a generation took, and how it ended, by the names of the turns table."""
     usage = output.usage
     cached = (usage.input_tokens_cache_read or 0) if usage else 0
     written = (usage.input_tokens_cache_write or 0) if usage else 0
@@ -107,6 +107,8 @@ def usage_of(output: ModelOutput) -> dict[str, Any]:
         "reasoning_tokens": (usage.reasoning_tokens or 0) if usage else 0,
         "cost": usage.total_cost if usage else None,
         "latency": output.time,
+        "stop": output.stop_reason,
+        "answered_by": output.model or None,
     }
 
 

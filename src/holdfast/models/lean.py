@@ -5,10 +5,15 @@ limits a study. Plain text in and out, no tools; hosted APIs go through Inspect'
 """
 
 import asyncio
+import base64
 import json
 import os
+import random
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, cast
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 from inspect_ai.model import (
@@ -26,6 +31,8 @@ from inspect_ai.model import (
     StopReason,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
+from tenacity import RetryCallState
+from tenacity.wait import wait_base
 
 from holdfast.errors import InputError
 
@@ -49,6 +56,12 @@ _STOP_REASONS: Mapping[str, StopReason] = {
     "content_filter": "content_filter",
 }
 _TRANSIENT = (408, 409, 425, 500, 502, 503, 504, 529)
+_FILTERED = ("content_filter", "content_policy_violation")
+
+ATTEMPT_SECONDS = 600
+"""An attempt that takes longer has hung, unless ``attempt_timeout`` says otherwise."""
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 300.0
 
 
 class ServerError(Exception):
@@ -65,7 +78,8 @@ class Lean(ModelAPI):
     """A model behind an OpenAI-compatible server.
 
     The server's URL is ``--model-base-url`` or ``LEAN_BASE_URL``, up to and with ``/v1``; the key,
-    where it wants one, is ``LEAN_API_KEY``.
+    where it wants one, is ``LEAN_API_KEY``, or for HTTP basic authentication a user and password in
+    ``LEAN_BASE_URL``. Neither stands in a log or in an error.
     """
 
     def __init__(
@@ -82,6 +96,7 @@ class Lean(ModelAPI):
             InputError: no base URL is known.
         """
         base_url = base_url or os.environ.get("LEAN_BASE_URL")
+        base_url, basic = _without_password(base_url)
         super().__init__(model_name, base_url, api_key, ["LEAN_API_KEY"], config)
         if not base_url:
             raise InputError(
@@ -90,7 +105,9 @@ class Lean(ModelAPI):
                 remedy="Give --model-base-url URL, up to and with /v1, or set LEAN_BASE_URL",
             )
         self._url = f"{base_url.rstrip('/')}/chat/completions"
-        self._key = api_key or os.environ.get("LEAN_API_KEY")
+        key = api_key or os.environ.get("LEAN_API_KEY")
+        self._authorization = basic.header if basic else f"Bearer {key}" if key else None
+        self._secrets = [*(basic.secrets if basic else ()), *([key] if key else ())]
         self._extra = model_args
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,14 +136,22 @@ class Lean(ModelAPI):
             **self._extra,
             **(config.extra_body or {}),
         }
-        async with self._client().post(self._url, json=body) as response:
+        timeout = aiohttp.ClientTimeout(
+            # with a limit of the user's own, Inspect holds it
+            total=None if config.attempt_timeout else ATTEMPT_SECONDS,
+            sock_connect=30,
+        )
+        async with self._client().post(self._url, json=body, timeout=timeout) as response:
             content = await response.read()
-        if response.status != 200:
-            wait = response.headers.get("Retry-After", "")
-            raise ServerError(
-                response.status, _message(content), float(wait) if wait.isdigit() else None
-            )
-        return _output(content, self.model_name)
+        if response.status == 200:
+            return _output(content, self.model_name)
+        message, code = _message(content)
+        for secret in self._secrets:  # some servers quote the key that they refuse
+            message = message.replace(secret, "[key]")
+        if response.status == 400 and code in _FILTERED:
+            # as Azure says it, and proxies before it: a reply of its kind, not an error
+            return _filtered(message, self.model_name)
+        raise ServerError(response.status, message, _seconds(response.headers.get("Retry-After")))
 
     def _client(self) -> aiohttp.ClientSession:
         # a session belongs to the event loop that made it
@@ -136,8 +161,7 @@ class Lean(ModelAPI):
             self._session = aiohttp.ClientSession(
                 # Inspect says how many requests are in flight
                 connector=aiohttp.TCPConnector(limit=0),
-                headers={"Authorization": f"Bearer {self._key}"} if self._key else None,
-                timeout=aiohttp.ClientTimeout(total=600, sock_connect=30),
+                headers={"Authorization": self._authorization} if self._authorization else None,
                 trust_env=True,
             )
         return self._session
@@ -154,6 +178,13 @@ class Lean(ModelAPI):
             return RetryDecision.transient()
         return RetryDecision.no()
 
+    def retry_wait(self) -> wait_base:
+        """As long as the server asks for; else from half a second on, three times as long each.
+
+        With eight retries an outage of thirteen minutes is ridden out.
+        """
+        return _Wait()
+
     def connection_key(self) -> str:
         """Connections are counted for each server."""
         return self._url
@@ -165,15 +196,73 @@ class Lean(ModelAPI):
             self._session = None
 
 
-def _message(content: bytes) -> str:
-    """What an error reply says, in a line."""
-    text = content.decode("utf-8", "replace")
+class _Wait(wait_base):
+    """Waits for what ``Retry-After`` says, if it says more than the backoff."""
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        """Seconds to wait."""
+        error = retry_state.outcome.exception() if retry_state.outcome else None
+        asked = error.retry_after if isinstance(error, ServerError) else None
+        backoff = _FIRST_WAIT * 3.0 ** min(retry_state.attempt_number - 1, 9)
+        # those refused together must not come back together; no result hangs on it
+        jittered = backoff * (1 + random.random() / 2)
+        return min(max(asked or 0.0, jittered), _LONGEST_WAIT)
+
+
+class _Basic:
+    """HTTP basic authentication."""
+
+    def __init__(self, user: str, password: str) -> None:
+        token = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self.header = f"Basic {token}"
+        self.secrets = [secret for secret in (password or user, token) if secret]
+
+
+def _without_password(url: str | None) -> tuple[str | None, _Basic | None]:
+    """The URL without user and password, and what was in it."""
+    parts = urlsplit(url or "")
+    if "@" not in parts.netloc:
+        return url, None
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    clean = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return clean, _Basic(unquote(user), unquote(password))
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Seconds that a ``Retry-After`` header names, as a number or a date."""
+    if not retry_after:
+        return None
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _message(content: bytes) -> tuple[str, str]:
+    """What an error reply says, in a line, and its code."""
+    text, code = content.decode("utf-8", "replace"), ""
     try:
         error = json.loads(text)["error"]
-        text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
+        if isinstance(error, dict):
+            text, code = str(error.get("message", error)), str(error.get("code") or "")
+        else:
+            text = str(error)
     except (ValueError, KeyError, TypeError):
         pass
-    return " ".join(text.split())[:500]
+    return " ".join(text.split())[:500], code
+
+
+def _filtered(message: str, model: str) -> ModelOutput:
+    reply = ChatMessageAssistant(content=message, model=model, source="generate")
+    return ModelOutput(
+        model=model,
+        choices=[ChatCompletionChoice(message=reply, stop_reason="content_filter")],
+        usage=ModelUsage(),
+    )
 
 
 def _output(content: bytes, asked: str) -> ModelOutput:
@@ -184,9 +273,11 @@ def _output(content: bytes, asked: str) -> ModelOutput:
         usage = reply.get("usage") or {}
         text = message.get("content") or message.get("refusal") or ""
         thought = message.get("reasoning_content") or message.get("reasoning")
+        if not isinstance(text, str):
+            raise TypeError("its content is no text")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         # a cut-off or garbled reply: the fault is on the way, so it is tried again
-        raise ServerError(0, f"no chat completion ({type(error).__name__}: {error})") from error
+        raise ServerError(0, f"no chat completion ({type(error).__name__}: {error})") from None
     if message.get("refusal") and not message.get("content"):
         finish = "content_filter"
     model = str(reply.get("model") or asked)

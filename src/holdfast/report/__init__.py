@@ -9,6 +9,7 @@ from .figures import FIGURE_FORMATS, FIGURES, check_drawable, draw
 from .gate_summary import gate_counts, gate_markdown, gate_rows, gate_sentence
 from .junit import junit_xml
 from .layouts import LAYOUTS, render
+from .page import Report, report_figures, report_page
 from .studies import is_simulated
 from .summary import summary_table
 from .tables import FORMATS
@@ -18,6 +19,7 @@ __all__ = [
     "FIGURE_FORMATS",
     "FORMATS",
     "LAYOUTS",
+    "Report",
     "attack_sentences",
     "attack_story",
     "attack_table",
@@ -36,5 +38,7 @@ __all__ = [
     "junit_xml",
     "render",
     "render_comparison",
+    "report_figures",
+    "report_page",
     "summary_table",
 ]

@@ -16,7 +16,9 @@ def attacks(rows: Sequence[Row]) -> list[Grid] | None:
     """Accuracy after k attempts, studies beside each other (Figure 2)."""
     columns = studies(rows)
     figures = [
-        Figure(columns.of(row), "", "", count(row["k"]), _with_interval(row, "accuracy", ""))
+        Figure(
+            columns.of(row), "", "", count(row["k"]), _with_interval(row, "accuracy", ""), of=row
+        )
         for row in rows
     ]
     kept = [
@@ -78,7 +80,7 @@ def attack_summary(rows: Sequence[Row]) -> list[Grid] | None:
     ]
     columns = studies(rows)
     figures = [
-        Figure(columns.of(row), block, "", label, show(row))
+        Figure(columns.of(row), block, "", label, show(row), of=row)
         for block, lines in shown
         for label, show in lines
         for row in rows

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from holdfast.results import FAMILY_AVERAGE
+from holdfast.results import FAMILY_AVERAGE, is_imported
 
 from .comparison_words import (
     CHANGED,
@@ -119,6 +119,11 @@ def _legend(rows: Sequence[Row]) -> list[str]:
     )
     if simulated:
         lines.append(f"SIMULATED replies, of no real model: {' and '.join(simulated)}.")
+    imported = [
+        name.upper() for name in ("a", "b") if any(is_imported(row[f"run_{name}"]) for row in rows)
+    ]
+    if imported:
+        lines.append(f"IMPORTED, not asked by holdfast: {' and '.join(imported)}.")
     return lines
 
 

@@ -8,6 +8,7 @@ import polars as pl
 from .comparison_layout import comparison_grids
 from .comparison_words import changes, comparison_label, sentences, side_lines
 from .tables import one_line
+from .templating import environment, source
 
 _TEMPLATE = "comparison.html.j2"
 
@@ -25,18 +26,10 @@ def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = ()) -> str:
     Raises:
         InputError: the rows hold nothing to draw.
     """
-    from jinja2 import (
-        Environment,
-        PackageLoader,
-        StrictUndefined,
-    )  # which other commands do without
+    from markupsafe import Markup  # which other commands do without
 
     listed = rows.to_dicts()
     headline, *others = sentences(listed) or ["Nothing was compared"]
-    templates = Environment(
-        loader=PackageLoader("holdfast.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
     changed = [
         {
             "label": comparison_label(row),
@@ -47,14 +40,19 @@ def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = ()) -> str:
         for row in listed
         if changes([row])
     ]
-    page: str = templates.get_template(_TEMPLATE).render(
-        sides=side_lines(listed),
-        simulated=any("[SIMULATED]" in line for line in side_lines(listed)),
-        headline=headline,
-        sentences=others,
-        figures={name: _figure(rows, dark=name == "dark") for name in ("light", "dark")},
-        grids=comparison_grids(listed, notes),
-        changed=changed,
+    page: str = (
+        environment()
+        .get_template(_TEMPLATE)
+        .render(
+            css=Markup(source("page.css")),
+            sides=side_lines(listed),
+            simulated=any("[SIMULATED]" in line for line in side_lines(listed)),
+            headline=headline,
+            sentences=others,
+            figures={name: _figure(rows, dark=name == "dark") for name in ("light", "dark")},
+            grids=comparison_grids(listed, notes),
+            changed=changed,
+        )
     )
     return page
 

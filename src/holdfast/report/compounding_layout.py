@@ -43,6 +43,7 @@ def compounding_parts(rows: Sequence[Row]) -> list[Grid] | None:
             f"{path_label(row)} against {one_line(row['part'])}",
             _against(row),
             n=row["n"],
+            of=row,
         )
         for row in rows
     ]

@@ -167,7 +167,7 @@ def _by_study(
         columns = studies(own)
         lines: dict[str, list[Line]] = {}
         for row in own:
-            cells = tuple(Cell(show(row)) for _, show in shown)
+            cells = tuple(Cell(show(row), of=row) for _, show in shown)
             lines.setdefault(part(row), []).append(Line(columns.headers[columns.of(row)], cells))
         blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
         headers = tuple(header.strip() for header, _ in shown)

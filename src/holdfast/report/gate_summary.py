@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import counted
-from holdfast.results import Verdict, overall
+from holdfast.results import Verdict, is_imported, overall
 
 from .studies import is_simulated
 from .tables import markdown_rows, markdown_text, one_line
@@ -26,6 +26,8 @@ def gate_sentence(verdict: Verdict) -> str:
         told.append(_would_decide(verdict))
     if is_simulated(verdict.model):
         told.append(_SIMULATED)
+    if is_imported(verdict.run):
+        told.append("imported, not asked by holdfast")
     return one_line("; ".join(told))
 
 
@@ -60,6 +62,8 @@ def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
     below = [f"Intervals of {100 * level:g}%. {_READING}"]
     if any(is_simulated(verdict.model) for verdict in verdicts):
         below.append("SIMULATED: a parametric responder, not a measurement of a model.")
+    if any(is_imported(verdict.run) for verdict in verdicts):
+        below.append("IMPORTED: not asked by holdfast.")
     head = markdown_text(gate_counts(verdicts))
     return f"## holdfast {head}\n\n{markdown_rows(lines)}\n" + "\n\n".join(below) + "\n"
 
@@ -85,6 +89,7 @@ def gate_rows(verdicts: Sequence[Verdict]) -> list[Mapping[str, Any]]:
             "questions": verdict.questions,
             "further_questions": verdict.further,
             "simulated": is_simulated(verdict.model),
+            "imported": is_imported(verdict.run),
             "run": verdict.run,
             "sentence": gate_sentence(verdict),
         }

@@ -1,9 +1,9 @@
 """A table laid out for people, and how it is written in Markdown and LaTeX."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from .tables import latex_rows, latex_text, markdown_rows, markdown_text
 
@@ -12,10 +12,17 @@ Mark = Literal["", "best", "worst"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as it is shown, and whether it is the best or worst of its family."""
+    """A figure as it is shown.
+
+    Attributes:
+        text: the figure.
+        mark: whether it is the best or worst of its family.
+        of: the row of results that it was read from, where it is one.
+    """
 
     text: str
     mark: Mark = ""
+    of: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

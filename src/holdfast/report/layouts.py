@@ -10,7 +10,7 @@ from holdfast.results import BASELINE, FAMILY_AVERAGE
 from . import attack_layout, conviction_layout, dynamics_layout
 from .compounding_layout import compounding, compounding_parts, compounding_summary
 from .grid import Grid, latex, markdown
-from .listings import cues, flips
+from .listings import cues, flips, flows, holding
 from .matrix import Figure, accuracy_cell, matrix, n_notes, percent, unread_notes
 from .strata_layout import steps, strata
 from .studies import Row, Studies, studies
@@ -102,6 +102,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
             label=f"{one_line(arm)}, turn {offers}" if offers else one_line(arm),
             text=_cell(row),
             n=row["n"],
+            of=row,
         )
     if arm == "compound":
         group = f"{path.count('>')} more"
@@ -117,6 +118,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
         rank=None if first else _rank(row),
         n=row["n"],
         average=average,
+        of=row,
     )
 
 
@@ -167,6 +169,7 @@ def lengths(rows: Sequence[Row]) -> list[Grid] | None:
             _cell(row),
             _rank(row),
             row["n"],
+            of=row,
         )
         for row in rows
     ]
@@ -201,6 +204,7 @@ def single_turn(rows: Sequence[Row]) -> list[Grid] | None:
             else one_line(row["technique"]),
             "n": row["n"],
             "average": average,
+            "of": row,
         }
         rank = None if first else _rank(row)
         figures.append(Figure(text=_cell(row, first=first), rank=rank, **where))
@@ -223,6 +227,8 @@ def single_turn(rows: Sequence[Row]) -> list[Grid] | None:
 LAYOUTS: Mapping[str, Callable[[Sequence[Row]], list[Grid] | None]] = {
     "accuracy": accuracy,
     "flips": flips,
+    "holding": holding,
+    "flows": flows,
     "steps": steps,
     "systems": lambda rows: strata(rows, "system"),
     "specialties": lambda rows: strata(rows, "specialty"),

@@ -28,6 +28,7 @@ class Figure:
         rank: what best and worst are judged by; None for a figure that is not compared.
         n: replies behind it; None where that is not known.
         average: whether it averages the others of its group, and so stands below them.
+        of: the row of results that it was read from.
     """
 
     column: int
@@ -38,6 +39,7 @@ class Figure:
     rank: float | None = None
     n: int | None = None
     average: bool = False
+    of: Row | None = None
 
     @property
     def key(self) -> Key:
@@ -61,7 +63,8 @@ def matrix(
 
     def cell(key: Key, column: int) -> Cell:
         figure = cells.get((key, column))
-        return Cell(figure.text if figure else "", marks.get((key, column), ""))
+        mark = marks.get((key, column), "")
+        return Cell(figure.text, mark, figure.of) if figure else Cell("", mark)
 
     order = {name: place for place, name in enumerate(dict.fromkeys(f.block for f in figures))}
     groups: dict[tuple[str, str], list[Figure]] = {}

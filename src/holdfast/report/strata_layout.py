@@ -45,7 +45,10 @@ def _steps(rows: Sequence[Row], columns: Studies) -> Grid | None:
     lines = []
     for study in present:
         marks = _extremes({head: cells.get((study, head)) for head in heads})
-        line = (Cell(_text(cells.get((study, head))), marks.get(head, "")) for head in heads)
+        line = (
+            Cell(_text(cells.get((study, head))), marks.get(head, ""), cells.get((study, head)))
+            for head in heads
+        )
         lines.append(Line(columns.headers[study], tuple(line)))
     counted = {
         f"{block}, {one_line(step)}": _counts([cells.get((i, (block, step))) for i in present])
@@ -81,6 +84,7 @@ def strata(rows: Sequence[Row], by: str) -> list[Grid] | None:
             label=one_line(str(row[by])),
             text=_text(row),
             rank=None if row["arm"] == BASELINE else row["relative_change"],
+            of=row,
         )
         for row in shown
     ]

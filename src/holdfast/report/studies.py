@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.results import is_imported
+
 from .tables import one_line
 
 Row = Mapping[str, Any]
@@ -30,11 +32,15 @@ class Studies:
         return self.place[_key(row, self.split)]
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of the columns: data set, simulated and published ones."""
+        """What a reader must know of the columns: data set, where replies come from."""
         notes = [f"Questions: {self.datasets[0]}."] if len(self.datasets) == 1 else []
         simulated = [name for name in self.headers if is_simulated(name)]
         if simulated:
             notes.append(f"SIMULATED replies, of no real model: {', '.join(simulated)}.")
+        columns = zip(self.headers, self.runs, strict=True)
+        imported = [name for name, runs in columns if any(map(is_imported, runs))]
+        if imported:
+            notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported)}.")
         printed: dict[str, list[str]] = {}
         for name, runs in zip(self.headers, self.runs, strict=True):
             if "[published]" in name:

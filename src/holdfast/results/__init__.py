@@ -37,11 +37,13 @@ from .dynamics import (
     turn_of_flip,
 )
 from .faithfulness import FAITHFULNESS_COLUMNS, cohens_kappa, faithfulness
-from .first_answers import BASELINE
+from .first_answers import APART, BASELINE
 from .flexibility import FLEXIBILITY_COLUMNS, flexibility
 from .flips import FLIPS_COLUMNS, flips
+from .flows import FLOWS_COLUMNS, flows
 from .gate import Outcome, Verdict, gate, overall
 from .gate_rules import CONDITIONS, Rule, Rules, read_rules
+from .holding import HOLDING_COLUMNS, holding
 from .labels import LABELS_FILE
 from .lengths import LENGTHS_COLUMNS, lengths
 from .malfunctions import errors
@@ -49,6 +51,7 @@ from .permutation import PERMUTATION_COLUMNS, permutation
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
 from .power import further_questions, questions_needed
 from .published import PUBLISHED, beside_published, published
+from .run_records import RunRecord, run_records
 from .scale import SCALE_COLUMNS, scale
 from .single_turn import SINGLE_TURN_COLUMNS, single_turn
 from .sizes import Size, size_of, sizes
@@ -59,8 +62,11 @@ from .testing import benjamini_hochberg, clustered, holm, mcnemar
 from .turns import (
     EXTENSIBLE,
     FILE_NAME,
+    IMPORTED,
     INPUTS,
     SCHEMA,
+    SHARD,
+    is_imported,
     is_ours,
     logs_in,
     run_id,
@@ -72,6 +78,8 @@ from .turns import (
 TABLES: Mapping[str, Callable[..., pl.DataFrame]] = {
     "accuracy": accuracy,
     "flips": flips,
+    "holding": holding,
+    "flows": flows,
     "steps": partial(strata, by="step"),
     "systems": partial(strata, by="system"),
     "specialties": partial(strata, by="specialty"),
@@ -106,6 +114,7 @@ Tables of strata also take ``relative_to``, and ``scale`` takes ``models``, a fi
 __all__ = [
     "ACCURACY_COLUMNS",
     "ALL_MODELS",
+    "APART",
     "ATTACKS_COLUMNS",
     "ATTACK_LIST_COLUMNS",
     "ATTACK_SUMMARY_COLUMNS",
@@ -121,6 +130,9 @@ __all__ = [
     "FILE_NAME",
     "FLEXIBILITY_COLUMNS",
     "FLIPS_COLUMNS",
+    "FLOWS_COLUMNS",
+    "HOLDING_COLUMNS",
+    "IMPORTED",
     "INPUTS",
     "LABELS_FILE",
     "LENGTHS_COLUMNS",
@@ -131,6 +143,7 @@ __all__ = [
     "RESISTANCE_COLUMNS",
     "SCALE_COLUMNS",
     "SCHEMA",
+    "SHARD",
     "SINGLE_TURN_COLUMNS",
     "STICKY_INCORRECT_COLUMNS",
     "SUMMARY_COLUMNS",
@@ -144,6 +157,7 @@ __all__ = [
     "Outcome",
     "Rule",
     "Rules",
+    "RunRecord",
     "Side",
     "Size",
     "Verdict",
@@ -165,9 +179,12 @@ __all__ = [
     "faithfulness",
     "flexibility",
     "flips",
+    "flows",
     "further_questions",
     "gate",
+    "holding",
     "holm",
+    "is_imported",
     "is_ours",
     "lengths",
     "logs_in",
@@ -180,6 +197,7 @@ __all__ = [
     "read_rules",
     "resistance",
     "run_id",
+    "run_records",
     "run_settings",
     "scale",
     "single_turn",

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,8 @@ SCHEMA = pl.Schema(
         "reasoning_tokens": pl.Int64(),
         "cost": pl.Float64(),
         "latency": pl.Float64(),
+        "stop": pl.String(),
+        "answered_by": pl.String(),
         "shared": pl.Boolean(),
         "prompt": pl.String(),
         "reply": pl.String(),
@@ -83,10 +86,17 @@ ATTACKS = (
 )  # fmt: skip
 JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review")
 """Columns that a judge fills, who may come to a run later."""
-OPTIONAL = (*TEXTS, *CUES, *ATTACKS, "shown")
+ENDING = ("stop", "answered_by")
+OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, "shown")
 """Columns that a turns table may lack, and is then read without."""
 
 STRATA = ("step", "system", "specialty", "subject")
+
+SHARD = "shard"
+"""In the metadata of a log that holds some of a run's questions: which, and their places."""
+
+IMPORTED = "imported-"
+"""How the run of turns begins that holdfast has not asked, but read from a file."""
 
 FILE_NAME = "turns.parquet"
 """Name of the turns table in a log dir."""
@@ -135,6 +145,11 @@ def run_id(header: EvalLog) -> str:
     return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
 
 
+def is_imported(run: object) -> bool:
+    """Whether the turns of a run were not asked by holdfast, but made elsewhere and imported."""
+    return str(run).startswith(IMPORTED)
+
+
 def run_settings(header: EvalLog) -> dict[str, Any]:
     """The settings behind ``run_id`` by name, sorted.
 
@@ -159,7 +174,7 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
     settings |= {
         f"content of {k}": v
         for k, v in (spec.metadata or {}).items()
-        if not k.endswith("_from")  # the name of a file
+        if not k.endswith("_from") and k != SHARD  # the name of a file; who asked
     }
     return dict(sorted(settings.items()))
 
@@ -277,23 +292,24 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
 def _logs(headers: list[EvalLog], *, text: bool) -> pl.DataFrame:
     """The rows of several logs, each question of a run once."""
     runs: dict[str, list[EvalLog]] = {}
+    begun: dict[str, str] = {}  # when each process began: of its logs any may be the first
     for header in headers:
         runs.setdefault(run_id(header), []).append(header)
-    frames = [_run(run, logs, text=text) for run, logs in sorted(runs.items(), key=_first_written)]
+        at = header.eval.created
+        begun[header.eval.run_id] = min(at, begun.get(header.eval.run_id, at))
+    ordered = sorted(runs.items(), key=partial(_first_written, begun=begun))
+    frames = [_run(run, logs, text=text) for run, logs in ordered]
     return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
 
 
-def _first_written(run: tuple[str, list[EvalLog]]) -> tuple[str, str]:
+def _first_written(run: tuple[str, list[EvalLog]], begun: Mapping[str, str]) -> tuple[str, str]:
     id, logs = run
-    return min(log.eval.created for log in logs), id
+    return min(begun[log.eval.run_id] for log in logs), id
 
 
 def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     """The rows of one run from its logs, newest first."""
-    order: dict[str, int] = {}
-    for log in logs:
-        for id in log.eval.dataset.sample_ids or []:
-            order.setdefault(str(id), len(order))
+    order = _order(logs)
     frames = [pl.DataFrame(schema=SCHEMA)]
     for extent in _extents(logs):
         for key_log, keys in _by_log(_chosen(extent), order):
@@ -309,12 +325,27 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     if len(logs) == 1:
         return table  # in order already; sorting would copy every text
     failed = pl.col("status") == "error"
-    table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)
+    table = table.with_row_index("_row").with_columns(failed.alias("_failed"))
+    table = table.sort("_failed", maintain_order=True)
     # a run that has grown has put its first turns again, from the cache; with a judge or without
     judged = pl.col(JUDGED).drop_nulls().first().over(_TURN)
     table = table.with_columns(judged).unique(_TURN, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
-    return table.drop("_failed").sort(place, "epoch", maintain_order=True)
+    return table.sort(place, "epoch", "_row").drop("_failed", "_row")
+
+
+def _order(logs: list[EvalLog]) -> dict[str, int]:
+    """Place of each question in the table, by id: as its set has them, whoever asked which."""
+    order: dict[str, int] = {}
+    sharded = any(SHARD in (log.eval.metadata or {}) for log in logs)
+    for log in logs:
+        ids = log.eval.dataset.sample_ids or []
+        shard = (log.eval.metadata or {}).get(SHARD)
+        # a log of all questions holds the first ones of the set
+        places = shard["places"] if shard else range(len(ids)) if sharded else None
+        for number, id in enumerate(ids):
+            order.setdefault(str(id), places[number] if places else len(order))
+    return {id: place for place, id in enumerate(sorted(order, key=lambda id: order[id]))}
 
 
 def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:

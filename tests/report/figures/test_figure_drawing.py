@@ -1,19 +1,24 @@
 """Every figure: drawn in every format, the same bytes each time, and texts that stay texts."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 from xml.dom import minidom
 
 import polars as pl
 import pytest
+from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, alone, table, turn
 from tests.results.offering import drawn
 
 from holdfast.errors import InputError
 from holdfast.report import FIGURE_FORMATS, FIGURES, draw
+from holdfast.report.figures import page_svg
+from holdfast.report.figures.theme import GREY, INK, SOFT
 from holdfast.results import TABLES, beside_published
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
@@ -33,13 +38,23 @@ def study(model: str = "vllm/Qwen2.5-7B-Instruct", dataset: str = "d1") -> list[
         for place, path in enumerate(among)
         for n in range(9)
     ]
+    rows.append(alone("q1", "B", "warning>push", suggested="B"))
+    rows = [row | {"cue": row["question"] < "q5", "stance": "defer"} for row in rows]
     rows += [row for row in drawn(3, ("m1",)) if row["dataset"] == "d1"]
+    rows += attacks_drawn(5, ("m1",))
     more = {**STRATA, "model": model, "dataset": dataset, "run": f"r {model} {dataset}"}
     return [row | more for row in rows]
 
 
 def frame(name: str, *studies: list[Row]) -> pl.DataFrame:
-    return TABLES[name](table([row for rows in studies or (study(),) for row in rows]))
+    if not studies:
+        return plain(name)
+    return TABLES[name](table([row for rows in studies for row in rows]))
+
+
+@cache
+def plain(name: str) -> pl.DataFrame:
+    return frame(name, study())
 
 
 def nodes(spec: Any) -> Iterator[dict[str, Any]]:
@@ -111,19 +126,63 @@ def test_simulated_models_are_named_in_title_and_subtitle(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(FIGURES) - {"scale"}))  # it draws no name of a model
 def test_texts_are_never_interpreted(name: str) -> None:
-    rows = frame(name, *(study(text, f"{text} {{.}}[d]") for text in HOSTILE))
+    # a few data sets: panels take their time, whatever they are called
+    datasets = [f"{text} {{.}}[d]" for text in HOSTILE[:3]]
+    rows = frame(name, *(study(text, datasets[place % 3]) for place, text in enumerate(HOSTILE)))
     svg = str(draw(rows, name, "svg"))
     minidom.parseString(svg)
     assert "<script" not in svg
     spec = spec_of(name, rows)
     ours = {"study", "ink", "x", "y", "low", "high", "piece", "lone", "place", "figure", "to",
             "correct_low", "correct_high", "incorrect_low", "incorrect_high", "text", "series",
-            "column", "row", "share", "challenges"}  # fmt: skip
+            "column", "row", "share", "challenges", "kind", "end", "side"}  # fmt: skip
     assert {key for one in values(spec) for key in one} <= ours
     for node in nodes({k: v for k, v in spec.items() if k != "datasets"}):
         assert not node.keys() & {"expr", "signal", "labelExpr", "transform", "href", "url"}
         if isinstance(node.get("field"), str):
             assert node["field"] in ours
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_in_a_page_a_figure_has_a_name_and_no_background(name: str) -> None:
+    rows = frame(name, study(), study("simulated/<b>&\"'gpt"))
+    markup = page_svg(rows, name)
+    assert markup.startswith("<svg ")
+    assert page_svg(rows.clone(), name) == markup
+    root = minidom.parseString(markup).documentElement
+    assert root is not None
+    assert root.getAttribute("role") == "img"
+    spec = spec_of(name, rows)
+    assert root.getAttribute("aria-label").startswith(spec["title"]["text"])
+    for said in spec["title"]["subtitle"]:
+        assert said in root.getAttribute("aria-label")
+    if name != "scale":
+        assert "<b>&\"'gpt" in root.getAttribute("aria-label")
+    assert not [part for part in root.childNodes if part.nodeName == "rect"]
+    assert "aria-roledescription" not in markup
+    # what has no name of its own cannot be taken for a part of another figure of the page
+    assert " id=" not in markup
+    assert "<rect width" in str(draw(rows, name, "svg"))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_two_models_and_two_data_sets_fit_a_page(name: str) -> None:
+    studies = [
+        study(model, dataset)
+        for model in ("vllm/Qwen2.5-7B-Instruct", "vllm/Llama-3.3-70B-Instruct")
+        for dataset in ("medqa", "medmcqa")
+    ]
+    svg = minidom.parseString(str(draw(frame(name, *studies), name, "svg"))).documentElement
+    assert svg is not None
+    assert float(svg.getAttribute("width")) <= 1000
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_colours_of_text_and_lines_are_those_of_the_theme(name: str) -> None:
+    svg = str(draw(frame(name), name, "svg"))
+    texts = set(re.findall(r'<text [^>]*fill="([^"]*)"', svg))
+    assert texts <= {INK, SOFT, GREY, "black"}
+    assert texts >= {INK, SOFT}
 
 
 def test_long_names_stay_apart() -> None:

@@ -1,11 +1,12 @@
 """What each figure is drawn from: the table's own figures, each where it belongs."""
 
+import itertools
 import json
 from typing import Any
 
 import polars as pl
 import pytest
-from tests.results.frames import Row, table
+from tests.results.frames import STUDY, Row, alone, table, turn
 from tests.results.offering import flexible, held, single
 
 from holdfast.errors import InputError
@@ -26,26 +27,32 @@ def study(model: str = "m", dataset: str = "MedQA", run: str = "r1") -> list[Row
     return [row | {"model": model, "dataset": dataset, "run": run} for row in rows]
 
 
-def marks(name: str, rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """The values of the layer that each point of a figure is in, panel by panel."""
+def marks(name: str, rows: pl.DataFrame, *more: str) -> list[dict[str, Any]]:
+    """The values of the layer that each point of a figure is in, panel by panel.
+
+    Args:
+        name: of the figure.
+        rows: of the table.
+        more: kinds of marks beside those that show figures.
+    """
     spec = json.loads(draw(rows, name, "vega"))
     found: list[dict[str, Any]] = []
-    layers(spec, spec["datasets"], found)
+    layers(spec, spec["datasets"], found, {"point", "rect", "line", "rule", "area", *more})
     return found
 
 
-def layers(node: Any, data: dict[str, Any], found: list[dict[str, Any]]) -> None:
+def layers(node: Any, data: dict[str, Any], found: list[dict[str, Any]], kinds: set[str]) -> None:
     if isinstance(node, list):
         for part in node:
-            layers(part, data, found)
+            layers(part, data, found, kinds)
     elif isinstance(node, dict):
         mark = node.get("mark")
-        if isinstance(mark, dict) and mark["type"] in ("point", "rect", "line", "rule", "area"):
+        if isinstance(mark, dict) and mark["type"] in kinds:
             own = data[node["data"]["name"]]
             found += [one | {"mark": mark["type"]} for one in own]
         for key, part in node.items():
             if key != "datasets":
-                layers(part, data, found)
+                layers(part, data, found, kinds)
 
 
 def points(name: str, rows: pl.DataFrame, mark: str = "point") -> list[dict[str, Any]]:
@@ -279,3 +286,97 @@ def scales(node: Any, found: dict[str, set[str]]) -> None:
         for key, part in node.items():
             if key != "datasets":
                 scales(part, found)
+
+
+def challenged(model: str = "m") -> list[Row]:
+    """A study of follow-ups with every kind of answer, and one of biases."""
+    rows = [*STUDY, turn("q1", "A", "recheck"), turn("q2", "C", "recheck")]
+    rows += [alone("q1", "A"), alone("q1", "B", "push", suggested="B")]
+    rows.append(alone("q1", "A", "warning>push", suggested="B"))
+    return [row | {"model": model, "run": f"r {model}"} for row in rows]
+
+
+def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
+    rows = TABLES["holding"](table([*challenged(), *challenged("n")]))
+    drawn = points("holding", rows.reverse())
+    assert [(one["place"], one["study"]) for one in drawn if one["study"] == "m"] == [
+        ("all challenges", "m"), ("rethink", "m"), ("inc_letter", "m"),
+        ("all challenges", "m"), ("inc_letter", "m"),
+    ]  # fmt: skip
+    kept = [one["y"] for one in points("holding", rows) if one["study"] == "m"]
+    assert kept == pytest.approx([2 / 6, 1 / 4, 1 / 2, 0, 0])
+    over_all = rows.filter(pl.col("family").is_null(), protocol="followup", model="m")
+    first = points("holding", rows)[0]
+    assert (first["low"], first["high"]) == (over_all["low"][0], over_all["high"][0])
+    assert first["text"] == "33%"
+
+
+def test_a_family_that_is_called_like_the_row_over_all_stays_apart() -> None:
+    rows = TABLES["holding"](
+        table([turn("q1", "A"), turn("q1", "A", "push", family="all challenges")])
+    )
+    assert [one["place"] for one in points("holding", rows)] == ["all challenges"] * 2
+
+
+def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None:
+    rows = TABLES["flows"](table(challenged())).filter(path="push", protocol="followup")
+    bars = points("flows", rows, "rect")
+    left, right = ([one for one in bars if one["x"] == x] for x in sorted({b["x"] for b in bars}))
+    whole = sum(one["to"] - one["y"] for one in left)
+    # first answers: 4 right, 2 wrong, 1 unread; then 2 right, 2 pushed, 1 other, 2 unread
+    for side, expected in ((left, [4, 2, 1]), (right, [2, 2, 1, 2])):
+        heights = [7 * (one["to"] - one["y"]) / whole for one in side]
+        assert heights == pytest.approx(expected, abs=0.01)
+    bands = points("flows", rows, "area")
+    pieces = list(dict.fromkeys(one["piece"] for one in bands))
+    assert len(pieces) == rows.filter(pl.col("n") > 0).height == 7
+    for piece in pieces:
+        own = [one for one in bands if one["piece"] == piece]
+        assert own[0]["x"] == left[0]["end"]
+        assert own[-1]["x"] == right[0]["x"]
+        thick = {round(one["to"] - one["y"], 1) for one in own}
+        assert len(thick) == 1
+        for end, side in ((own[0], left), (own[-1], right)):
+            assert any(b["y"] - 0.02 <= end["y"] and end["to"] <= b["to"] + 0.02 for b in side)
+    kinds = [one["kind"] for one in bands[:: len(bands) // len(pieces)]]
+    assert kinds == [
+        "right, kept", "right, to the pushed option", "right, to another option",
+        "right, to an unread reply", "wrong or unread, to right",
+        "wrong or unread, not to right", "wrong or unread, not to right",
+    ]  # fmt: skip
+
+
+def test_numbers_of_flows_stand_apart_however_thin_the_bars() -> None:
+    rows = [turn(f"q{n}", "A") for n in range(300)]
+    rows += [turn(f"q{n}", "A", "push", suggested="B") for n in range(297)]
+    rows += [turn(f"q{297 + n}", "BC"[n], "push", suggested="B") for n in range(2)]
+    rows.append(turn("q299", None, "push", suggested="B"))
+    drawn = marks("flows", TABLES["flows"](table(rows)), "text")
+    beside = [one for one in drawn if one.get("side") == "left"]
+    assert [one["text"] for one in beside] == ["297", "1", "1", "1"]
+    steps = [b["y"] - a["y"] for a, b in itertools.pairwise(beside)]
+    assert min(steps) >= 11
+
+
+def test_biases_by_mitigation() -> None:
+    drawn = points("single-turn", TABLES["single-turn"](table(challenged())))
+    found = {(one["place"], one["series"]): one["y"] for one in drawn}
+    assert found["plain question", "no mitigation"] == 1
+    assert found["push", "no mitigation"] == 0
+    assert found["push", "warning"] == 1
+    assert found["average of inc_letter", "warning"] == 1
+
+
+def test_p_values_fall_in_bins_of_a_twentieth() -> None:
+    p_values = [0.05, 0.0500001, 0.15, 0.15, 1.0, None]
+    rows = pl.DataFrame(
+        {"p_plus_one": p_values, "model": "m", "dataset": "d", "run": "r"},
+        schema_overrides={"p_plus_one": pl.Float64},
+    )
+    bars = points("permutation", rows, "rect")
+    assert [(round(one["to"], 9), one["y"]) for one in bars] == [
+        (0.05, 1), (0.1, 1), (0.15, 2), (1.0, 1),
+    ]  # fmt: skip
+    even = points("permutation", rows, "rule")
+    assert [one["y"] for one in even] == [0.25]
+    assert "Without a p-value, not drawn: 1." in titles("permutation", rows)

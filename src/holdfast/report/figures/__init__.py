@@ -29,6 +29,8 @@ def _figure(module: str, name: str) -> "Figure":
 
 FIGURES: "Mapping[str, Figure]" = {
     "accuracy": _figure("accuracy", "accuracy"),
+    "holding": _figure("holding", "holding"),
+    "flows": _figure("flows", "flows"),
     "steps": _figure("strata", "steps"),
     "systems": _figure("strata", "systems"),
     "specialties": _figure("strata", "specialties"),
@@ -36,6 +38,8 @@ FIGURES: "Mapping[str, Figure]" = {
     "lengths": _figure("lengths", "lengths"),
     "compounding": _figure("compounding", "compounding"),
     "compounding-parts": _figure("compounding_parts", "compounding_parts"),
+    "single-turn": _figure("single_turn", "single_turn"),
+    "cues": _figure("cues", "cues"),
     "survival": _figure("survival", "survival"),
     "tax": _figure("tax", "tax"),
     "flexibility": _figure("flexibility", "flexibility"),
@@ -43,6 +47,10 @@ FIGURES: "Mapping[str, Figure]" = {
     "winners": _figure("positions", "winners"),
     "beliefs": _figure("beliefs", "beliefs"),
     "scale": _figure("scale", "scale"),
+    "sticky-incorrect": _figure("sticky_incorrect", "sticky_incorrect"),
+    "attacks": _figure("attacks", "attacks"),
+    "permutation": _figure("permutation", "permutation"),
+    "faithfulness": _figure("faithfulness", "faithfulness"),
 }
 """Figure of each table of results that has one: a function of the table's rows.
 
@@ -94,4 +102,25 @@ def draw(frame: pl.DataFrame, table: str, format: str) -> bytes | str:
     return exported(FIGURES[table](frame), format)
 
 
-__all__ = ["FIGURES", "FIGURE_FORMATS", "FigureFormat", "check_drawable", "draw"]
+def page_svg(frame: pl.DataFrame, table: str) -> str:
+    """The figure of a table as an ``svg`` element to stand in an HTML page.
+
+    It has no background, and what it says in words, title and subtitle, is its label.
+
+    Args:
+        frame: rows of the table.
+        table: its name, key of ``FIGURES``.
+
+    Returns:
+        Markup with the picture's size in pixels as ``width``, ``height`` and ``viewBox``.
+
+    Raises:
+        InputError: no such figure, or the rows hold nothing to draw.
+    """
+    check_drawable(table, "svg")
+    from .export import as_element
+
+    return as_element(FIGURES[table](frame))
+
+
+__all__ = ["FIGURES", "FIGURE_FORMATS", "FigureFormat", "check_drawable", "draw", "page_svg"]

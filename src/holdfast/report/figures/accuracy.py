@@ -11,7 +11,7 @@ from .panels import Row, counts, label, nothing, panels
 
 _ACCURACY = Measure("Accuracy")
 _ARMS = (BASELINE, "followup", "single-turn", FAMILY_AVERAGE)
-_WIDTH, _STUDY = 340, 7
+_WIDTH, _STUDY = 330, 7
 
 
 def accuracy(frame: pl.DataFrame) -> alt.VConcatChart:

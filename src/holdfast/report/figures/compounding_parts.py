@@ -4,10 +4,11 @@ import altair as alt
 import polars as pl
 
 from .heading import headed
-from .heatmap import full, heatmap, signed
+from .heatmap import full, heatmap, signed, width_of
+from .marks import across
 from .panels import Row, counts, label, nothing, panels
 
-_LONGEST_CHAIN, _ACROSS = 72, 2
+_LONGEST_CHAIN, _CELL = 72, 46
 
 
 def compounding_parts(frame: pl.DataFrame) -> alt.VConcatChart:
@@ -42,12 +43,12 @@ def compounding_parts(frame: pl.DataFrame) -> alt.VConcatChart:
             ]
             if values:
                 chart = heatmap(
-                    values, parts, chains, limit, "Chain less part", harm="above", cell=(46, 20)
+                    values, parts, chains, limit, "Chain less part", harm="above", cell=(_CELL, 20)
                 )
                 drawn.append(chart.properties(title=f"{study} ({dataset})"))
     left_out = len(shown.every()) - len(known)
     return headed(
-        [alt.concat(*drawn, columns=_ACROSS)],
+        [alt.concat(*drawn, columns=across(chains, width_of(parts, _CELL)))],
         "Drop of a chain of challenges less the drop of its part alone",
         (
             counts([row["n"] for row in known], "questions (and epochs)"),

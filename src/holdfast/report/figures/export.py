@@ -1,6 +1,9 @@
 """Charts as files."""
 
+import html
 import json
+import re
+from typing import Any
 
 import altair as alt
 import vl_convert
@@ -8,6 +11,10 @@ import vl_convert
 from holdfast.errors import InputError
 
 _PIXELS_A_POINT = 2
+_GROUP = re.compile(
+    r'(<g class="[\w -]*") role="graphics-(?:object|symbol)" aria-roledescription="[\w -]*"'
+)
+"""A group as Vega describes it to those who listen, whatever is asked of it."""
 
 
 def exported(chart: alt.VConcatChart, format: str) -> bytes | str:
@@ -18,15 +25,36 @@ def exported(chart: alt.VConcatChart, format: str) -> bytes | str:
     Raises:
         InputError: the picture cannot be made, which happens where it would be too large.
     """
-    spec = json.dumps(chart.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    return _drawn(chart.to_dict(), format)
+
+
+def as_element(chart: alt.VConcatChart) -> str:
+    """The chart as an ``svg`` element of a page: no background, its words as its label.
+
+    Raises:
+        InputError: the picture cannot be made.
+    """
+    spec = chart.to_dict()
+    # what each mark is would be read out mark by mark; the label says what the picture shows
+    spec["config"] |= {"background": None, "aria": False}
+    title = spec["title"]
+    said = ". ".join([title["text"], " ".join(title["subtitle"])])
+    markup = str(_drawn(spec, "svg")).strip()
+    markup = _GROUP.sub(r"\1", markup)
+    name = html.escape(said)
+    return markup.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
+
+
+def _drawn(spec: dict[str, Any], format: str) -> bytes | str:
+    text = json.dumps(spec, indent=1, ensure_ascii=False, allow_nan=False)
     if format == "vega":
-        return f"{spec}\n"
+        return f"{text}\n"
     try:
         if format == "png":
             return vl_convert.vegalite_to_png(
-                spec, _version(), scale=_PIXELS_A_POINT, allowed_base_urls=[]
+                text, _version(), scale=_PIXELS_A_POINT, allowed_base_urls=[]
             )
-        return vl_convert.vegalite_to_svg(spec, _version(), allowed_base_urls=[]) + "\n"
+        return vl_convert.vegalite_to_svg(text, _version(), allowed_base_urls=[]) + "\n"
     except ValueError as error:
         # the lines after the second are the library's own trace
         reason = " ".join(str(error).splitlines()[:2])

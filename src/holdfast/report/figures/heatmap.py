@@ -8,7 +8,10 @@ import altair as alt
 
 from .marks import data, layered
 from .panels import Value
-from .theme import LESS, MORE
+from .theme import LESS, LINE, MORE
+
+_ASLANT = 5
+"""About what a letter of a column's label takes of the width, in pixels."""
 
 
 def heatmap(
@@ -48,8 +51,8 @@ def heatmap(
         # mixed as light, so that nothing but 0 is white and nothing between has a third hue
         scale=alt.Scale(domain=[-limit, 0, limit], range=ends, clamp=True, interpolate="rgb"),
         # squares: the names of gradients in an SVG depend on what was drawn before
-        legend=alt.Legend(format=".0%", type="symbol", symbolType="square",
-                          symbolStrokeColor="#888888", symbolStrokeWidth=0.5,
+        legend=alt.Legend(format=".0%", type="symbol", symbolType="square", columns=5,
+                          symbolStrokeColor=LINE, symbolStrokeWidth=0.5,
                           values=[limit * part / 2 for part in (2, 1, 0, -1, -2)]),
     )  # fmt: skip
     layers = []
@@ -62,6 +65,16 @@ def heatmap(
     numbers = data(values).mark_text(fontSize=10, color="black")
     layers.append(numbers.encode(x=x, y=y, text="text:N"))
     return layered(*layers, width=alt.Step(width), height=alt.Step(height))
+
+
+def width_of(columns: Sequence[str], cell: int) -> int:
+    """Width of a heatmap without the labels of its rows, about, in pixels.
+
+    Args:
+        columns: labels, written aslant beyond the last column.
+        cell: width of a column.
+    """
+    return cell * len(columns) + _ASLANT * max(map(len, columns), default=0)
 
 
 def full(shares: Sequence[float]) -> float:

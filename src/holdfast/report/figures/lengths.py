@@ -11,7 +11,7 @@ from .panels import Row, counts, label, nothing, panels
 from .theme import GREY
 
 _ACCURACY = Measure("Accuracy")
-_WIDTH, _HEIGHT, _ACROSS = 270, 190, 3
+_WIDTH, _HEIGHT, _ACROSS = 250, 190, 3
 
 
 def lengths(frame: pl.DataFrame) -> alt.VConcatChart:

@@ -12,6 +12,8 @@ from .theme import GREY, colour, ink, shape
 _BAND, _FAINT, _MANY = 0.16, 0.05, 8
 """Opacity of a band, and where more series than these lie above each other."""
 _SIZE = 55
+_PAGE, _CHARACTER = 900, 6
+"""Width of a page less what stands between panels, and about that of a letter, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,15 @@ class Measure:
         title: the figure and its unit.
         domain: both ends, the same in every panel that is to be compared.
         format: of its labels, as d3 writes it.
+        step: least between two ticks.
+        labelled: whether the axis has labels; else another one below has them.
     """
 
     title: str
     domain: tuple[float, float] = (0.0, 1.0)
     format: str = ".0%"
+    step: float = 0.0
+    labelled: bool = True
 
     def x(self, field: str) -> alt.X:
         """The field on the horizontal axis."""
@@ -40,7 +46,10 @@ class Measure:
         return alt.Scale(domain=list(self.domain), nice=False, zero=False)
 
     def _axis(self) -> alt.Axis:
-        return alt.Axis(format=self.format, tickCount=5)
+        shown = self.labelled
+        return alt.Axis(
+            format=self.format, tickCount=5, tickMinStep=self.step, labels=shown, ticks=shown
+        )
 
 
 def value(row: Row, y: str, low: str = "low", high: str = "high") -> Value | None:
@@ -141,28 +150,43 @@ def ranged(
     x: Measure,
     names: Sequence[str],
     present: Sequence[str],
+    field: str = "study",
+    title: str | None = "Model",
+    size: int = _SIZE,
 ) -> alt.LayerChart:
-    """Points with horizontal whiskers, a row for each place and the studies below each other in it.
+    """Points with horizontal whiskers, a row for each place and the series below each other in it.
 
     Args:
         values: with ``place`` and what ``value`` gives.
         places: labels of the rows in order.
         x: what ``y``, ``low`` and ``high`` are.
-        names: studies in order, the same for every panel.
+        names: series in order, the same for every panel.
         present: those among them that this panel has room for.
+        field: which field tells the series apart.
+        title: of the legend.
+        size: of a point, in square pixels.
     """
-    y = alt.Y("place:N", title=None, scale=alt.Scale(domain=list(places)))
-    offset = alt.YOffset("study:N", scale=alt.Scale(domain=list(present)))
+    y, offset = rows_of(places, present, field)
+    hues, shapes = colour(names, field, title), shape(names, field, title)
     bounded = [one for one in values if "low" in one]
     return layered(
-        data(bounded).mark_rule(strokeWidth=1.5).encode(
-            y=y, yOffset=offset, x=x.x("low"), x2="high:Q", color=colour(names), opacity=ink()
+        data(bounded).mark_rule(strokeWidth=1.5 if size <= _SIZE else 3).encode(
+            y=y, yOffset=offset, x=x.x("low"), x2="high:Q", color=hues, opacity=ink()
         ),
-        data(values).mark_point(filled=True, size=_SIZE).encode(
-            y=y, yOffset=offset, x=x.x("y"), color=colour(names), shape=shape(names),
-            opacity=ink(),
+        data(values).mark_point(filled=True, size=size).encode(
+            y=y, yOffset=offset, x=x.x("y"), color=hues, shape=shapes, opacity=ink()
         ),
     )  # fmt: skip
+
+
+def rows_of(
+    places: Sequence[str], present: Sequence[str], field: str = "study"
+) -> tuple[alt.Y, alt.YOffset]:
+    """A row for each ``place`` in order, and in it the series below each other."""
+    # nearer to the others of its place than to those of the next
+    room = alt.Scale(domain=list(places), paddingInner=0.35, paddingOuter=0.2)
+    y = alt.Y("place:N", title=None, scale=room)
+    return y, alt.YOffset(f"{field}:N", scale=alt.Scale(domain=list(present)))
 
 
 def diagonal(domain: tuple[float, float], x: Measure, y: Measure) -> alt.Chart:
@@ -171,6 +195,17 @@ def diagonal(domain: tuple[float, float], x: Measure, y: Measure) -> alt.Chart:
     dashed = chart.mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.2)
     drawn: alt.Chart = dashed.encode(x=x.x("x"), y=y.y("y"))
     return drawn
+
+
+def across(labels: Sequence[str], width: int) -> int:
+    """Panels beside each other: two where they fit a page, else one.
+
+    Args:
+        labels: of a panel's rows.
+        width: of the panel without them, in pixels.
+    """
+    longest = max(map(len, labels), default=0)
+    return 2 if 2 * (_CHARACTER * longest + width) <= _PAGE else 1
 
 
 def around(numbers: Sequence[float | None], step: float = 0.1) -> tuple[float, float]:

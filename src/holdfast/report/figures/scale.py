@@ -27,7 +27,7 @@ _ABSTENTION = {
 _TAXES = ("tax", "abstention_tax")
 _SHARE = Measure("share")
 _UNKNOWN = "unknown family"
-_WIDTH, _HEIGHT = 185, 150
+_WIDTH, _HEIGHT = 130, 150
 
 
 def scale(frame: pl.DataFrame) -> alt.VConcatChart:
@@ -106,7 +106,7 @@ def _panel(
     hues = colour(families, "family", "Family")
     x = alt.X(
         "x:Q",
-        title="Parameters, billions (log)",
+        title="Parameters, bn (log)",
         scale=alt.Scale(type="log", domain=list(sizes), nice=False),
         axis=alt.Axis(values=[0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000], format="~g"),
     )

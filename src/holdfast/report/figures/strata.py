@@ -8,10 +8,11 @@ import polars as pl
 from holdfast.results import FAMILY_AVERAGE
 
 from .heading import headed
-from .heatmap import full, heatmap, signed
+from .heatmap import full, heatmap, signed, width_of
+from .marks import across
 from .panels import Panels, Row, counts, label, nothing, panels
 
-_LONGEST, _ACROSS = 72, 2
+_LONGEST, _CELL = 72, 58
 _PLURALS = {
     "step": "Steps",
     "system": "Systems",
@@ -61,9 +62,11 @@ def _figure(frame: pl.DataFrame, by: str) -> alt.VConcatChart:
     for family in dict.fromkeys(_family(row) for row in rows):
         own = [row for row in rows if _family(row) == family]
         drawn.append(_panel(own, by, shown, limit).properties(title=family))
+    studies = list({row["study"]: None for row in rows})
+    beside = across(list(_labels(rows, by).values()), width_of(studies, _CELL))
     order = "in their order" if by == "step" else "from the least to the most degraded on average"
     return headed(
-        [alt.concat(*drawn, columns=_ACROSS)],
+        [alt.concat(*drawn, columns=beside)],
         f"Change of the family's average accuracy, by {by}",
         (
             counts([row["n"] for row in rows], "replies"),

@@ -8,7 +8,7 @@ import polars as pl
 from .heading import headed
 from .marks import Measure, around, data, layered, value
 from .panels import Row, Value, counts, label, nothing, panels
-from .theme import GREY, ink
+from .theme import GREY, INK, ink
 
 _SHARES = {
     "single_shot": ("single-shot, all options at once", "#0072B2", "circle", 150),
@@ -105,10 +105,10 @@ def _taxes(rows: Sequence[Row], names: Sequence[str], points: Measure) -> alt.La
     y = _studies(names)
     return layered(
         data([{"x": 0}]).mark_rule(color=GREY, strokeDash=[5, 4]).encode(x=points.x("x")),
-        data(bounded).mark_rule(strokeWidth=1.5).encode(
+        data(bounded).mark_rule(strokeWidth=1.5, color=INK).encode(
             y=y, x=points.x("low"), x2="high:Q", opacity=ink()
         ),
-        data(in_points).mark_point(filled=True, size=60, color="black").encode(
+        data(in_points).mark_point(filled=True, size=60, color=INK).encode(
             y=y, x=points.x("y"), opacity=ink()
         ),
         width=_WIDTH, height=alt.Step(_ROW),

@@ -13,35 +13,53 @@ SHAPES = (
 )  # fmt: skip
 """One more than there are colours, so that both together tell 56 series apart."""
 
-GREY, PALE = "#6b6b6b", "#e6e6e6"
+INK, SOFT = "#1a1a1a", "#444444"
+"""Text, and text that says less."""
+
+GREY, PALE, LINE, FRAME = "#6b6b6b", "#e6e6e6", "#888888", "#c8c8c8"
+"""Lines to compare with; grid; axes and ticks; frames of panels.
+
+A page may show these four and both inks in other colours; what stands on a coloured cell or bar is
+``black``, which stays.
+"""
 PUBLISHED_INK = 0.45
 """Opacity of what a paper printed, beside 1 for what was measured."""
 
 MORE, LESS = "#D55E00", "#0072B2"
 """Ends of a scale through white: more harm, and less."""
 
+_ACROSS = 3
+"""Entries of a legend beside each other: the longest names fit the width of a page."""
+
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
-def config() -> alt.Config:
-    """Settings of every figure."""
+def config(size: int = 11) -> alt.Config:
+    """Settings of every figure.
+
+    Args:
+        size: of the type in pixels.
+    """
     return alt.Config(
         background="white",
         font=_FONT,
         padding=12,
-        view=alt.ViewConfig(stroke="#c8c8c8"),
+        view=alt.ViewConfig(stroke=FRAME),
         # names are label before; a label that Vega cuts could be another's double
         axis=alt.AxisConfig(
-            labelLimit=0, titleLimit=0, gridColor=PALE, labelFontSize=11, titleFontSize=11,
-            titleFontWeight="normal", domainColor="#888888", tickColor="#888888",
+            labelLimit=0, titleLimit=0, gridColor=PALE, labelFontSize=size, titleFontSize=size,
+            titleFontWeight="normal", domainColor=LINE, tickColor=LINE, labelColor=INK,
+            titleColor=INK,
         ),
         legend=alt.LegendConfig(
-            labelLimit=0, titleLimit=0, symbolLimit=1000, symbolOpacity=1, labelFontSize=11,
-            titleFontSize=11,
+            orient="top", columns=_ACROSS, labelLimit=0, titleLimit=0, symbolLimit=1000,
+            symbolOpacity=1, labelFontSize=size, titleFontSize=size, labelColor=INK,
+            titleColor=INK, symbolBaseFillColor=INK, symbolBaseStrokeColor=INK,
         ),
+        header=alt.HeaderConfig(labelColor=INK, titleColor=INK),
         title=alt.TitleConfig(
-            anchor="start", limit=0, fontSize=12, fontWeight="bold", subtitleFontSize=11,
-            subtitleColor="#444444",
+            anchor="start", limit=0, fontSize=size + 1, fontWeight="bold", color=INK,
+            subtitleFontSize=size, subtitleColor=SOFT,
         ),
         concat=alt.CompositionConfig(spacing=24),
     )  # fmt: skip

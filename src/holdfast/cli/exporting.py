@@ -1,0 +1,128 @@
+"""``holdfast export``: turns as training data, as chats, or as a sheet for reviewers."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from holdfast.errors import InputError, counted
+
+if TYPE_CHECKING:
+    from holdfast.transcripts import Export
+
+FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review")
+"""Every format, for the help text; a test holds it against the transcripts."""
+
+
+def export(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="LOGDIR", help="Log dirs, logs or turns tables.")
+    ],
+    format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.")],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Instead of standard output."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="At most so many rows, conversations or pairs; of a review 50."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the counts as JSON; needs -o FILE.")
+    ] = False,
+) -> None:
+    """Write turns as files that people, spreadsheets and trainers read.
+
+    Example: holdfast export runs --format trl-dpo -o pairs.jsonl
+
+    Example: holdfast export runs --format review --limit 100 -o review.csv
+    """
+    from holdfast.results import turns_table
+    from holdfast.transcripts import export as exported
+    from holdfast.transcripts import write_table
+
+    if as_json and output is None:
+        raise InputError(
+            "standard output cannot hold both", field="--json", remedy="Give -o FILE beside it"
+        )
+    if format == "parquet" and output is None and sys.stdout.isatty():
+        raise InputError(
+            "Parquet cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
+        )
+    found = exported(turns_table(sources), format, limit)
+    with _whole_file(output) as file:
+        if isinstance(found.content, Iterator):
+            file.writelines(found.content)
+        else:
+            # polars has an error of its own for a reader that has gone away
+            whole = BytesIO() if output is None else file
+            write_table(found.content, format, whole)
+            if isinstance(whole, BytesIO):
+                file.write(whole.getbuffer())
+    for line in _told(found, format, output):
+        sys.stderr.write(f"{line}\n")
+    if as_json:
+        counts = {
+            "format": format,
+            "file": output,
+            "turns": found.turns,
+            f"{found.noun}s_written": found.count,
+            "left_out": dict(found.left_out),
+            "origins": dict(found.origins),
+            "notes": list(found.notes),
+        }
+        sys.stdout.write(f"{json.dumps(counts)}\n")
+
+
+def _told(found: "Export", format: str, output: str | None) -> Iterator[str]:
+    """What was written and what was not, line by line."""
+    written = f"{format}: {counted(found.count, found.noun)}"
+    yield f"{written} of {counted(found.turns, 'turn')}{f', in {output}' if output else ''}"
+    if found.left_out:
+        reasons = "; ".join(f"{n} {reason}" for reason, n in found.left_out.items())
+        yield f"Turns left out: {reasons}."
+    yield from found.notes
+    simulated, imported = found.origins.get("simulated", 0), found.origins.get("imported", 0)
+    if simulated:
+        yield f"SIMULATED replies, of no real model: {counted(simulated, 'turn')}."
+    if imported:
+        yield f"IMPORTED, not asked by holdfast: {counted(imported, 'turn')}."
+
+
+@contextmanager
+def _whole_file(output: str | None) -> Iterator[BinaryIO]:
+    """A file to write to piece by piece that is there whole, or not at all."""
+    if output is None:
+        yield sys.stdout.buffer
+        return
+    try:
+        path = _resolved(output)
+        if path.exists() and not path.is_file():  # a pipe or a device must not be replaced
+            with path.open("wb") as file:
+                yield file
+            return
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            with partial.open("wb") as file:
+                yield file
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"cannot be written ({reason})", output, remedy="Give another -o FILE"
+        ) from error
+
+
+def _resolved(output: str) -> Path:
+    try:
+        return Path(output).resolve()
+    except ValueError as error:  # a NUL in the path
+        raise OSError(str(error)) from error

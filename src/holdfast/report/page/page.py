@@ -1,0 +1,108 @@
+"""The report as one HTML file that needs nothing else."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import polars as pl
+
+from holdfast.errors import counted
+from holdfast.report.studies import is_simulated
+from holdfast.report.tables import one_line
+from holdfast.report.templating import environment, source
+from holdfast.results import RunRecord, is_imported
+
+from .explorer import packed
+from .headline import headline
+from .parts import ordered, row_link, shown
+from .runs import runs
+from .sections import GLOSSARY
+
+_STYLES = ("page.css", "report/report.css", "report/explorer.css")
+_SCRIPT = "report/explorer.js"
+
+MOST_CONVERSATIONS = 20_000
+"""Conversations in a page, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of a study.
+
+    Attributes:
+        html: the page.
+        headline: the sentence that it opens with.
+    """
+
+    html: str
+    headline: str
+
+
+def report_page(
+    turns: pl.DataFrame,
+    records: Mapping[str, RunRecord] | None = None,
+    *,
+    title: str | None = None,
+    most: int = MOST_CONVERSATIONS,
+) -> Report:
+    """The page: does it hold fast, what was run, every table and figure, every conversation.
+
+    It asks for nothing outside itself and runs no script but its own, whose digest its policy
+    names; every text is escaped, and those of conversations are packed and only ever shown as
+    text. It follows the reader's choice of light or dark and prints light.
+
+    Args:
+        turns: a turns table with texts, where they were kept.
+        records: the runs as their logs record them, by id.
+        title: of the page.
+        most: conversations that can be read in it.
+    """
+    from markupsafe import Markup  # which other commands do without
+
+    bare = ordered(turns)
+    models = list(dict.fromkeys(turns["model"]))
+    simulated = [one_line(name) for name in models if is_simulated(name)]
+    of_runs = turns.select("run", "model").unique(maintain_order=True)
+    imported = [one_line(model) for run, model in of_runs.iter_rows() if is_imported(run)]
+    script = source(_SCRIPT)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    head = headline(bare)
+    html = environment().get_template("report/report.html.j2").render(
+        title=one_line(title or "holdfast report"),
+        kicker=_kicker(turns, title),
+        simulated=simulated,
+        all_simulated=len(simulated) == len(models),
+        imported=list(dict.fromkeys(imported)),
+        head=head,
+        runs=runs(turns, records or {}),
+        sections=list(shown(bare)),
+        explorer=packed(turns, most),
+        glossary=GLOSSARY,
+        footer=f"Made by holdfast {version('holdfast')} from {counted(turns.height, 'turn')}.",
+        link=row_link,
+        own=lambda svg, name: Markup(_own_ids(svg, name)),
+        css=Markup("\n".join(map(source, _STYLES))),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )  # fmt: skip
+    return Report(html, head.sentence)
+
+
+def _kicker(turns: pl.DataFrame, title: str | None) -> str:
+    models, questions = turns["model"].n_unique(), turns.select("dataset", "question").n_unique()
+    sets = ", ".join(dict.fromkeys(turns["dataset"]))
+    name = f"{title} · " if title else "holdfast report · "
+    return one_line(
+        f"{name}{counted(models, 'model')} · {counted(questions, 'question')} of {sets}"
+    )
+
+
+_IDS = re.compile(r'(?<= id=")|(?<=url\(#)|(?<=href="#)')
+
+
+def _own_ids(svg: str, name: str) -> str:
+    """The picture with ids of its own: those of all pictures in a page are in one space."""
+    return _IDS.sub(f"{name}-", svg)

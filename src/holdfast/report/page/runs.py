@@ -1,0 +1,185 @@
+"""What was run: who answered what, when, at what cost, and what is missing of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from holdfast.errors import counted
+from holdfast.report.grid import Block, Cell, Grid, Line
+from holdfast.report.matrix import percent
+from holdfast.report.studies import is_simulated
+from holdfast.report.tables import one_line
+from holdfast.results import APART, RunRecord
+
+_HEADERS = (
+    "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
+    "Cost", "Asked",
+)  # fmt: skip
+_ORDER = {
+    name: place
+    for place, name in enumerate(
+        ("followup", "single-turn", "stick-or-switch", "medfuzz", "medfuzz-test")
+    )
+}
+_SETTING_SHOWN = 400
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What was run, for the page.
+
+    Attributes:
+        grid: a line for each run.
+        missing: a sentence for each thing that is not there.
+        settings: of each run that has a log, its heading with names and values.
+    """
+
+    grid: Grid
+    missing: tuple[str, ...]
+    settings: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+def runs(turns: pl.DataFrame, records: Mapping[str, RunRecord]) -> Runs:
+    """What the turns and the logs say of the runs.
+
+    Args:
+        turns: a turns table.
+        records: by run id, where there are logs.
+    """
+    rows = _rows(turns)
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    rows.sort(
+        key=lambda row: (models.index(row["model"]), _ORDER.get(row["protocol"], len(_ORDER)))
+    )
+    several = len({(row["model"], row["dataset"], row["protocol"]) for row in rows}) < len(rows)
+    names = [_name(row, with_run=several) for row in rows]
+    blocks: dict[str, list[Line]] = {}
+    for row in rows:
+        record = records.get(row["run"])
+        label = one_line(row["protocol"] + (f" (run {row['run']})" if several else ""))
+        cells = zip(_HEADERS, _cells(row, record), strict=True)
+        line = Line(label, tuple(Cell(t, of=row if h == "Replies" else None) for h, t in cells))
+        blocks.setdefault(_heading(row), []).append(line)
+    grid = Grid(
+        "Protocol",
+        _HEADERS,
+        tuple(Block(heading, (tuple(lines),)) for heading, lines in blocks.items()),
+        (
+            "Replies: generations of the model under test and, in medfuzz, of the attacker; one "
+            "that several conversations share counts once. Unread: no single answer could be read, "
+            "refused ones included. Failed: no reply came; such turns are in no measure. Cost: – "
+            "where no price is known.",
+        ),
+    )
+    missing = [line for row in rows for line in _missing(row, records.get(row["run"]))]
+    settings = [
+        (name, _settings(records[row["run"]]))
+        for row, name in zip(rows, names, strict=True)
+        if row["run"] in records
+    ]
+    unlogged = [row for row in rows if row["run"] not in records]
+    if unlogged:
+        missing.append(
+            f"Settings and dates are not known of {counted(len(unlogged), 'run')}: a turns table "
+            "was given, not its log dir."
+        )
+    return Runs(grid, tuple(missing), tuple(settings))
+
+
+def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
+    status, answered = pl.col("status"), ~pl.col("arm").is_in(APART)
+    failed = status == "error"
+    read = answered & ~failed
+    own = ~pl.col("shared").fill_null(value=False)
+    return (
+        turns.group_by("run", "protocol", "model", "dataset", maintain_order=True)
+        .agg(
+            questions=pl.col("question").n_unique(),
+            epochs=pl.col("epoch").n_unique(),
+            records=pl.struct("question", "epoch").n_unique(),
+            replies=own.sum(),
+            read=read.sum(),
+            unread=(read & (status != "parsed")).sum(),
+            refused=(read & (status == "refused")).sum(),
+            failed=failed.sum(),
+            no_answer=(read & (status == "parsed")).sum() == 0,
+            input=pl.col("input_tokens").filter(own).sum(),
+            output=pl.col("output_tokens").filter(own).sum(),
+            cost=pl.col("cost").filter(own).sum(),
+            priced=pl.col("cost").filter(own).is_not_null().any(),
+            texts=pl.col("reply").is_not_null().any(),
+            arms=pl.col("arm").n_unique(),
+        )
+        .to_dicts()
+    )
+
+
+def _heading(row: Mapping[str, Any]) -> str:
+    simulated = " [SIMULATED]" if is_simulated(row["model"]) else ""
+    return one_line(f"{row['model']}{simulated} on {row['dataset']}")
+
+
+def _name(row: Mapping[str, Any], *, with_run: bool) -> str:
+    run = f" (run {row['run']})" if with_run else ""
+    return one_line(f"{row['model']} on {row['dataset']}: {row['protocol']}{run}")
+
+
+def _cells(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
+    read = row["read"]
+    return [
+        f"{row['questions']:,}",
+        f"{row['epochs']:,}",
+        f"{row['replies']:,}",
+        percent(row["unread"] / read) if read else "",
+        percent(row["refused"] / read) if read else "",
+        f"{row['failed']:,}",
+        f"{row['input']:,} / {row['output']:,}",
+        f"${row['cost']:,.2f}" if row["priced"] else "–",
+        "not known" if record is None else _dates(record),
+    ]
+
+
+def _dates(record: RunRecord) -> str:
+    days = [_day(moment) for moment in (record.started, record.ended) if moment]
+    return " to ".join(dict.fromkeys(days))
+
+
+def _day(moment: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(moment):%Y-%m-%d}"
+    except ValueError:
+        return one_line(moment)
+
+
+def _missing(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
+    name, said = _name(row, with_run=False), []
+    if record is not None and row["records"] < record.records:
+        left = record.records - row["records"]
+        said.append(
+            f"{name}: {left:,} of {record.records:,} questions (times repeats) are not asked yet. "
+            "The run's command goes on from here."
+        )
+    if row["failed"]:
+        said.append(f"{name}: {counted(row['failed'], 'turn')} failed and are in no measure.")
+    if row["no_answer"] and row["read"]:
+        said.append(
+            f"{name}: no answer could be read in any reply ({row['read']:,}), so that every "
+            "accuracy is 0. Read some of them below before you conclude anything."
+        )
+    if not row["texts"]:
+        said.append(f"{name}: the texts were not kept (--no-text), so no conversation can be read.")
+    return [one_line(line) for line in said]
+
+
+def _settings(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    found = {**record.settings, **{f"{k} (package)": v for k, v in record.versions.items()}}
+    return tuple((one_line(name), _value(value)) for name, value in found.items())
+
+
+def _value(value: Any) -> str:
+    text = one_line(value if isinstance(value, str) else json.dumps(value, default=str))
+    return text if len(text) <= _SETTING_SHOWN else f"{text[:_SETTING_SHOWN]}…"

@@ -1,0 +1,128 @@
+"""Exchanges: what was said and replied, out of a list of messages."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import InputError, did_you_mean
+
+_ROLES = {
+    "system": "system", "developer": "system", "user": "user", "human": "user",
+    "assistant": "assistant", "gpt": "assistant", "ai": "assistant", "tool": "tool",
+    "function": "tool",
+}  # fmt: skip
+"""What the roles of messages are called in the formats around."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A user turn and its reply.
+
+    Attributes:
+        prompt: what the user said; None where the file does not tell.
+        reply: what the model said; None where it said nothing.
+        status: what became of the reply, where its text does not tell; else empty.
+        rule: how that is known.
+    """
+
+    prompt: str | None
+    reply: str | None
+    status: str = ""
+    rule: str = ""
+
+
+UNANSWERED = ("error", "unanswered")
+"""Status and rule of a user turn without a reply."""
+
+
+def exchanges_in(
+    messages: list[Any], file: str, row: int, field: str
+) -> tuple[list[Exchange], Counter[str]]:
+    """The exchanges of a conversation.
+
+    Messages of the user in a row are one prompt, messages of the assistant in a row are one reply,
+    also where it called tools in between.
+
+    Args:
+        messages: with ``role`` and ``content``, as in OpenAI's chat format.
+        file: where they stand, for a refusal.
+        row: the same.
+        field: the same.
+
+    Returns:
+        The exchanges in order, and what was passed over, by kind. A user turn without a reply is
+        an exchange too (``UNANSWERED``), and so is a reply that is nothing but a call of a tool.
+
+    Raises:
+        InputError: a message is none, or there is no user turn.
+    """
+    said: list[tuple[list[str], list[Any]]] = []
+    passed: Counter[str] = Counter()
+    for place, message in enumerate(messages, start=1):
+        name = message.get("role") if isinstance(message, Mapping) else None
+        role = _ROLES.get(name) if isinstance(name, str) else None
+        if role is None:
+            what = f"message {place} has no role" if name is None else (
+                f"message {place} has the unknown role '{name}'"
+            )  # fmt: skip
+            raise InputError(what, file, row, field, did_you_mean(str(name), _ROLES))
+        if role == "system" or role == "tool":
+            passed[f"{role} message"] += 1
+        elif role == "user":
+            if not said or said[-1][1]:
+                said.append(([], []))
+            said[-1][0].append(_text(message, passed, file, row, field, place))
+        elif not said:
+            passed["reply before the first user turn"] += 1
+        else:
+            text = _text(message, passed, file, row, field, place)
+            said[-1][1].append((text, message))
+    if not said:
+        raise InputError(
+            "holds no user turn", file, row, field, "Give the question as a user message"
+        )
+    return [_exchange(prompts, replies) for prompts, replies in said], passed
+
+
+def _exchange(prompts: list[str], replies: list[tuple[str, Mapping[str, Any]]]) -> Exchange:
+    prompt = "\n\n".join(prompts)
+    if not replies:
+        return Exchange(prompt, None, *UNANSWERED)
+    text = "\n\n".join(text for text, _ in replies if text)
+    if text:
+        return Exchange(prompt, text)
+    for _, message in replies:
+        if isinstance(refusal := message.get("refusal"), str) and refusal:
+            return Exchange(prompt, refusal, "refused", "refusal")
+    called = any(message.get(key) for _, message in replies for key in _CALLS)
+    return Exchange(prompt, "", *(("none", "tool-call") if called else ()))
+
+
+_CALLS = ("tool_calls", "function_call")
+
+
+def _text(
+    message: Mapping[str, Any], passed: Counter[str], file: str, row: int, field: str, place: int
+) -> str:
+    content = message.get("content")
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        what = f"the content of message {place} is neither text nor a list of parts"
+        raise InputError(what, file, row, field, "Give it as text")
+    texts = []
+    for part in content:
+        text = part if isinstance(part, str) else None
+        if isinstance(part, Mapping) and part.get("type", "text") in _TEXTS:
+            text = part.get("text")
+        if isinstance(text, str):
+            texts.append(text)
+        else:
+            passed["part of a message that is no text"] += 1
+    return "\n".join(texts)
+
+
+_TEXTS = ("text", "input_text", "output_text")

@@ -1,0 +1,147 @@
+"""Exported: conversations that holdfast wrote itself, read back as they were."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from holdfast.errors import InputError
+from holdfast.results import SCHEMA, turns_table
+
+from .cells import plain_cells
+from .records import Record, fields_of, read_records
+
+MARK = "holdfast"
+"""Key of the object that carries the columns of the turns table."""
+VERSION = 1
+
+_OWN = {
+    "run", "protocol_version", "question", "epoch", "arm", "path", "turn", "rule", "correct",
+}  # fmt: skip
+"""Columns that together only a turns table has."""
+_FLOATS = [name for name, dtype in SCHEMA.items() if dtype == pl.Float64]
+_ROWS_AT_ONCE = 4096
+
+
+def is_exported(path: Path) -> bool:
+    """Whether ``holdfast export`` wrote a file, as parquet, csv or openai-chat.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    match path.suffix.lower():
+        case ".jsonl" | ".ndjson":
+            return _is_chats(path)
+        case ".csv" | ".parquet":
+            _, first = next(read_records(path), (0, None))
+            return isinstance(first, dict) and _OWN <= first.keys()
+    return False
+
+
+def _is_chats(path: Path) -> bool:
+    for record in read_records(path):
+        try:
+            first = fields_of(record, str(path))
+        except InputError:  # the import itself says what is wrong
+            return False
+        mark = first.get(MARK)
+        return isinstance(mark, dict) and "rows" in mark and "messages" in first
+    return False
+
+
+def read_exported(path: Path) -> pl.DataFrame:
+    """The turns table that an export was made of: its rows in their order, each once.
+
+    A turn that several conversations share is taken from the first that has it.
+
+    Raises:
+        InputError: a line or a cell is not as the export writes it.
+    """
+    match path.suffix.lower():
+        case ".parquet":
+            return turns_table([str(path)])
+        case ".csv":
+            return _table(path)
+    return _chats(path)
+
+
+def _table(path: Path) -> pl.DataFrame:
+    try:
+        frame = pl.read_csv(path, schema_overrides=SCHEMA, glob=False)
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"cannot be read as an export of turns ({reason})",
+            str(path),
+            remedy="Export the turns again; spreadsheets change what they save",
+        ) from error
+    absent = [pl.lit(None, SCHEMA[name]).alias(name) for name in SCHEMA if name not in frame]
+    return plain_cells(frame.with_columns(absent).select(*SCHEMA))
+
+
+def _chats(path: Path) -> pl.DataFrame:
+    seen: set[int] = set()
+    frames = [pl.DataFrame(schema=_schema())]
+    rows: list[dict[str, Any]] = []
+    for record in read_records(path):
+        for row in _rows(record, str(path)):
+            if row["row"] not in seen:
+                seen.add(row["row"])
+                rows.append(row)
+        if len(rows) >= _ROWS_AT_ONCE:
+            frames.append(_frame(rows, str(path), record[0]))
+            rows = []
+    frames.append(_frame(rows, str(path), None))
+    return pl.concat(frames).sort("row").drop("row")
+
+
+def _schema() -> dict[str, Any]:
+    return {"row": pl.Int64(), **SCHEMA}
+
+
+def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
+    line, number = fields_of(record, file), record[0]
+
+    def refused(what: str, field: str = MARK) -> InputError:
+        return InputError(what, file, number, field, "Export the conversations again")
+
+    mark, messages = line.get(MARK), line.get("messages")
+    if not isinstance(mark, dict) or not isinstance(mark.get("rows"), list):
+        raise refused("is missing or holds no rows, though the first line has them")
+    if mark.get("version") != VERSION:
+        raise refused(f"has the version {mark.get('version')}, this holdfast reads {VERSION}")
+    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+        raise refused("is no list of messages", "messages")
+    said = [
+        (before.get("content") if before.get("role") == "user" else None, message.get("content"))
+        for before, message in pairwise([{}, *messages])
+        if message.get("role") == "assistant"
+    ]
+    if len(said) != len(mark["rows"]):
+        raise refused(f"has {len(mark['rows'])} rows for {len(said)} replies")
+    for (prompt, reply), row in zip(said, mark["rows"], strict=True):
+        if not isinstance(row, dict) or type(row.get("row")) is not int:
+            raise refused("holds a row without its number")
+        unknown = row.keys() - _schema().keys()
+        if unknown:
+            raise refused(f"holds the unknown column '{min(map(str, unknown))}'")
+        for name in _FLOATS:
+            if isinstance(row.get(name), str):  # NaN and the infinities, which JSON lacks
+                try:
+                    row[name] = float(row[name])
+                except ValueError:
+                    raise refused(f"holds no number in '{name}'") from None
+        yield {**row, "prompt": prompt, "reply": reply}
+
+
+def _frame(rows: list[dict[str, Any]], file: str, line: int | None) -> pl.DataFrame:
+    columns = {name: [row.get(name) for row in rows] for name in _schema()}
+    try:
+        return pl.DataFrame(columns, schema=_schema())
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"holds a value of another type than its column ({error})", file, line, MARK,
+            "Export the conversations again",
+        ) from error  # fmt: skip

@@ -1,0 +1,283 @@
+"""Importing: a file of transcripts made elsewhere as a turns table."""
+
+import hashlib
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from holdfast.errors import InputError, did_you_mean
+from holdfast.questions import QuestionSet
+from holdfast.results import IMPORTED, SCHEMA
+
+from .exported import read_exported
+from .mapping import TURN, Mapping
+from .reading import Reading
+from .records import Record, fields_of, read_records
+
+VERSION = 1
+"""``protocol_version`` of imported turns; raised when a file comes to be read differently."""
+
+_RECORDS_AT_ONCE = 1_000
+_CHARACTERS_AT_ONCE = 4_000_000
+_LARGE = 16_000_000
+"""Bytes from which a file is read by several processes."""
+
+_PLACE = ("model", "dataset", "protocol", "question", "epoch", "arm", "path", "turn")
+"""What tells imported turns apart."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A turns table and how it came about.
+
+    Attributes:
+        turns: columns as in ``SCHEMA``, rows in the order of the file.
+        conversations: how many rows of the file it was made of.
+        passed: what of the file is not in the table, by kind.
+    """
+
+    turns: pl.DataFrame
+    conversations: int
+    passed: Counter[str] = field(default_factory=Counter)
+
+
+def import_transcripts(
+    path: Path,
+    mapping: Mapping | None = None,
+    questions: QuestionSet | None = None,
+    *,
+    processes: int = 1,
+) -> Imported:
+    """Read transcripts made elsewhere as a turns table.
+
+    Args:
+        path: the transcripts.
+        mapping: which column means what; None for an export of holdfast's own.
+        questions: joined to the rows, where the mapping says so.
+        processes: how many read a large file.
+
+    Returns:
+        The turns, every one with a ``run`` that begins with ``IMPORTED``. Only turns that come
+        from an export of holdfast's own keep the run that they had.
+
+    Raises:
+        InputError: the file or a row of it cannot be read as the mapping says, or two rows are
+            the same turn.
+    """
+    if mapping is None:
+        turns = read_exported(path)
+        asked = turns.select("run", "model", "question", "epoch", "arm", "path").n_unique()
+        return Imported(turns, asked)
+    dataset = questions.name if questions else path.stem
+    reading = Reading(mapping, questions, str(path), dataset, whole=_is_table(path))
+    frames: list[pl.DataFrame] = []
+    passed: Counter[str] = Counter()
+    conversations = 0
+    for frame, count, left in _read(path, reading, processes):
+        frames.append(frame)
+        conversations += count
+        passed.update(left)
+    if not frames:
+        raise InputError("holds no row", str(path), remedy="Give a file with at least one row")
+    turns = _numbered(pl.concat(frames))
+    frames.clear()
+    turns = _each_once(turns, str(path), passed, fold=mapping.fold)
+    return Imported(_with_run(turns, _digest(path, mapping, questions)), conversations, passed)
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".tsv", ".parquet")
+
+
+Piece = tuple[pl.DataFrame, int, Counter[str]]
+
+
+def _read(path: Path, reading: Reading, processes: int) -> Iterator[Piece]:
+    mapping = reading.mapping
+    records = _checked(read_records(path, mapping.encoding, mapping.delimiter), reading)
+    pieces = _pieces(records)
+    if processes < 2 or path.stat().st_size < _LARGE:
+        yield from (_piece(reading, piece) for piece in pieces)
+        return
+    # extraction takes the time, and is bound to one core in a process
+    context = get_context("spawn")
+    with context.Pool(processes, _begin, (reading,)) as pool:
+        waiting = []
+        for piece in pieces:  # imap would read the whole file ahead
+            waiting.append(pool.apply_async(_work, (piece,)))
+            if len(waiting) > 2 * processes:
+                yield waiting.pop(0).get()
+        for result in waiting:
+            yield result.get()
+
+
+def _checked(records: Iterable[Record], reading: Reading) -> Iterator[Record]:
+    """The records; of a table, the columns that the mapping reads are looked for at once."""
+    for place, record in enumerate(records):
+        if place == 0 and reading.whole:
+            for field_name, column in _columns(reading.mapping):
+                if column not in record[1]:
+                    raise InputError(
+                        f"is missing, the mapping reads '{field_name}' from it", reading.file,
+                        None, column, did_you_mean(column, record[1]),
+                    )  # fmt: skip
+        yield record
+
+
+def _columns(mapping: Mapping) -> Iterator[tuple[str, str]]:
+    """Every column that a table must have, with the field that it is read for."""
+    options = (mapping.options,) if isinstance(mapping.options, str) else mapping.options or ()
+    yield from (("options", column) for column in options)
+    if mapping.messages:
+        yield "messages", mapping.messages
+    turns = range(mapping.turns or 1)
+    for turn in turns:
+        for name, source in mapping.sources(turn).items():
+            if source.default is None:
+                yield from ((name, column.replace(TURN, str(turn))) for column in source.named)
+
+
+def _pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
+    piece: list[Record] = []
+    characters = 0
+    for record in records:
+        piece.append(record)
+        characters += len(record[1]) if isinstance(record[1], str) else 0
+        if len(piece) >= _RECORDS_AT_ONCE or characters >= _CHARACTERS_AT_ONCE:
+            yield piece
+            piece, characters = [], 0
+    if piece:
+        yield piece
+
+
+_reading: Reading
+"""Of a process that reads pieces for another one."""
+
+
+def _begin(reading: Reading) -> None:
+    global _reading
+    _reading = reading
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it ends it
+
+
+def _work(piece: list[Record]) -> Piece:
+    return _piece(_reading, piece)
+
+
+_READ = {**{name: dtype for name, dtype in SCHEMA.items()}, "row": pl.Int64(),
+         "numbered": pl.String()}  # fmt: skip
+
+
+def _piece(reading: Reading, records: Sequence[Record]) -> Piece:
+    reading.passed.clear()
+    rows = [
+        row
+        for record in records
+        for row in reading.turns(record[0], fields_of(record, reading.file))
+    ]
+    given = dict.fromkeys(name for row in rows[:1] for name in row)
+    columns = {name: [row[name] for row in rows] for name in given}
+    schema = {name: _READ[name] for name in given}
+    try:
+        frame = pl.DataFrame(columns, schema=schema)
+    except UnicodeEncodeError:  # a lone surrogate, which no text of a table can hold
+        frame = pl.DataFrame(_sound(columns, reading.passed), schema=schema)
+    return frame, len(records), Counter(reading.passed)
+
+
+def _sound(columns: dict[str, list[Any]], passed: Counter[str]) -> dict[str, list[Any]]:
+    """The columns with U+FFFD in place of lone surrogates."""
+    sound = {}
+    for name, values in columns.items():
+        sound[name] = list(values)
+        for place, value in enumerate(values):
+            if isinstance(value, str) and not value.isascii():
+                mended = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                if mended != value:
+                    sound[name][place] = mended
+                    passed["lone surrogate, written as U+FFFD, in a text"] += 1
+    return sound
+
+
+def _numbered(turns: pl.DataFrame) -> pl.DataFrame:
+    """Epochs that are still names, by number in the order of the file."""
+    names = turns["numbered"].unique(maintain_order=True)
+    if names.len() == 1 and names[0] == "":
+        return turns.drop("numbered")
+    epoch = turns["numbered"].replace_strict(names, range(1, names.len() + 1),
+                                             return_dtype=pl.Int64)  # fmt: skip
+    return turns.with_columns(epoch.alias("epoch")).drop("numbered")
+
+
+def _each_once(turns: pl.DataFrame, file: str, passed: Counter[str], *, fold: bool) -> pl.DataFrame:
+    """The turns without those that say again what another row says, where that is wanted.
+
+    Raises:
+        InputError: two rows are the same turn.
+    """
+    if fold:
+        same = [*_PLACE, "answer", "status", "suggested", "prompt", "reply"]
+        once = turns.unique(same, keep="first", maintain_order=True)
+        if once.height < turns.height:
+            passed["turn that another conversation shares"] += turns.height - once.height
+        turns = once
+    twice = turns.select(_PLACE).is_duplicated()
+    if not twice.any():
+        return turns
+    of_both = turns.filter(twice)
+    second = of_both.row(0, named=True)
+    place = [pl.col(name).eq_missing(second[name]) for name in _PLACE]
+    rows = of_both.filter(place)["row"].to_list()
+    where = f"turn {second['turn']}, arm '{second['arm']}', path '{second['path']}', epoch " + str(
+        second["epoch"]
+    )
+    if rows[0] == rows[1]:
+        what = f"holds {where} of question '{second['question']}' twice"
+    else:
+        what = f"is {where} of question '{second['question']}' once more, as in row {rows[0]}"
+    raise InputError(
+        what, file, rows[1],
+        remedy="Tell the conversations apart by epoch, arm or technique in the mapping; "
+        "say fold = true where they share turns",
+    )  # fmt: skip
+
+
+def _digest(path: Path, mapping: Mapping, questions: QuestionSet | None) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            found.update(block)
+    found.update(mapping.model_dump_json().encode())
+    found.update((questions.fingerprint if questions else "").encode())
+    return found.hexdigest()
+
+
+def _with_run(turns: pl.DataFrame, digest: str) -> pl.DataFrame:
+    """All columns of the turns table; the run of a study tells file, mapping and study."""
+    study = ["model", "dataset", "protocol"]
+    studies = turns.select(study).unique(maintain_order=True)
+    runs = [
+        IMPORTED + hashlib.sha256("\n".join((digest, *one)).encode()).hexdigest()[:12]
+        for one in studies.rows()
+    ]
+    named = studies.with_columns(pl.Series("run", runs, pl.String))
+    turns = turns.drop("row").join(named, on=study, how="left", maintain_order="left")
+    known = {"protocol_version": pl.lit(VERSION), "shared": pl.lit(value=False)}
+    absent = [
+        known.get(name, pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in SCHEMA.items()
+        if name not in turns.columns
+    ]
+    return turns.with_columns(absent).select(*SCHEMA)
+
+
+def cores() -> int:
+    """How many processes can read at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,213 @@
+"""The mapping: which column of somebody else's transcripts means what."""
+
+import codecs
+import tomllib
+from collections.abc import Mapping as Map
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from holdfast.errors import InputError, did_you_mean
+from holdfast.questions import Fields
+
+TURN = "{turn}"
+"""Stands for the number of a turn, from 0, in the name of a column."""
+
+
+class Source(BaseModel):
+    """Where the value of a field comes from; a name alone is that of a column."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    column: str | None = None
+    """A column, or a key of a JSON object; a dot goes into a nested object."""
+    columns: tuple[str, ...] = ()
+    """Several columns, joined by ``>``; empty ones are left out."""
+    by: str | None = None
+    """A column that decides which one of ``choose`` is read."""
+    choose: dict[str, str] = Field(default_factory=dict)
+    """Column by value of ``by``."""
+    value: str | int | float | None = None
+    """The same for every row."""
+    values: dict[str, str] = Field(default_factory=dict)
+    """What the file's own values are called here; an empty text says that there is none."""
+    others: Literal["refuse", "keep"] = "refuse"
+    """What becomes of a value that ``values`` does not list."""
+    default: str | int | float | None = None
+    """In place of an empty or missing cell."""
+    base: Literal[0, 1] | None = None
+    """What the first option, or the first question, is called where the value is a number."""
+    numbered: bool = False
+    """Of an epoch: values are numbered from 1 in the order in which they appear."""
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> "Source":
+        given = [self.column, self.columns or None, self.by, self.value]
+        if sum(one is not None for one in given) != 1:
+            raise ValueError("give one of column, columns, by and value")
+        if bool(self.choose) != (self.by is not None):
+            raise ValueError("by and choose go together")
+        return self
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Every column that it reads."""
+        own = (self.column,) if self.column is not None else ()
+        by = (self.by, *self.choose.values()) if self.by is not None else ()
+        return (*own, *self.columns, *by)
+
+
+def _source(value: Any) -> Any:
+    """A text names a column, a list several."""
+    if isinstance(value, str):
+        return {"column": value}
+    return {"columns": value} if isinstance(value, list) else value
+
+
+Column = Annotated[Source | None, BeforeValidator(_source)]
+
+
+class TurnFields(BaseModel):
+    """Fields of a turn, by the names of the turns table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: Column = None
+    dataset: Column = None
+    protocol: Column = None
+    question: Column = None
+    epoch: Column = None
+    arm: Column = None
+    path: Column = None
+    technique: Column = None
+    family: Column = None
+    axis: Column = None
+    depth: Column = None
+    suggested: Column = None
+    shown: Column = None
+    target: Column = None
+    gold: Column = None
+    prompt: Column = None
+    reply: Column = None
+    answer: Column = None
+    status: Column = None
+    p_gold: Column = None
+    p_suggested: Column = None
+    p_answer: Column = None
+    step: Column = None
+    system: Column = None
+    specialty: Column = None
+    subject: Column = None
+    input_tokens: Column = None
+    output_tokens: Column = None
+    cost: Column = None
+    latency: Column = None
+
+    @cached_property
+    def given(self) -> dict[str, Source]:
+        """Source by field, of the fields that are given."""
+        found = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: source for name, source in found.items() if source is not None}
+
+
+class Mapping(BaseModel):
+    """How the rows of a file of transcripts become turns."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    messages: str | None = None
+    """Column of a list of messages with ``role`` and ``content``: every reply in it is a turn."""
+    turns: int | None = Field(default=None, ge=1, le=1000)
+    """Where every turn has columns of its own: how many turns a row has."""
+    options: str | tuple[str, ...] | None = None
+    """Column of the options (object, list, JSON text, or lines ``A. …``), or a column for each."""
+    join: Literal["id", "index"] = "id"
+    """What ``question`` names in the file of ``--questions``: an id, or a position."""
+    question_fields: str | None = None
+    """Columns of the file of ``--questions``, as in ``--fields``."""
+    answers: Literal["extracted", "first-character"] = "extracted"
+    """How an answer is read out of a reply."""
+    fold: bool = False
+    """Whether turns that several conversations share are one row where they say the same."""
+    encoding: str = "utf-8"
+    """Of a text file."""
+    delimiter: str | None = Field(default=None, min_length=1, max_length=1)
+    """Of a CSV file."""
+    turn: TurnFields = TurnFields()
+    """Fields of every turn."""
+    first: TurnFields = TurnFields()
+    """Fields that are others in the first turn of a conversation."""
+    later: TurnFields = TurnFields()
+    """Fields that are others in the turns after it."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> "Mapping":
+        if self.messages is not None and self.turns is not None:
+            raise ValueError("give one of messages and turns")
+        for section in (self.first, self.later):
+            for name in ("question", "epoch", "model", "dataset", "protocol"):
+                if name in section.given:
+                    raise ValueError(f"{name} is one for a conversation: give it in [turn]")
+        for section in (self.turn, self.first, self.later):
+            for name, source in section.given.items():
+                if source.numbered and name != "epoch":
+                    raise ValueError(f"{name} cannot be numbered, only epoch can")
+                if self.turns is None and any(TURN in column for column in source.named):
+                    raise ValueError(f"{name} has {TURN}: say how many turns a row has")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as error:
+            raise ValueError(f"encoding: {error}") from error
+        return self
+
+    def sources(self, turn: int) -> dict[str, Source]:
+        """Where each field of a turn comes from that the mapping does not leave out."""
+        return self.turn.given | (self.later.given if turn else self.first.given)
+
+    @property
+    def fields(self) -> Fields | None:
+        """Columns of the question file, None where they are to be recognised."""
+        return Fields.parse(self.question_fields) if self.question_fields else None
+
+
+def read_mapping(path: Path) -> Mapping:
+    """Read a mapping file.
+
+    Args:
+        path: a TOML file.
+
+    Raises:
+        InputError: it cannot be read, or holds a field that is unknown or of the wrong kind.
+    """
+    shown = str(path)
+    try:
+        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror or error})", shown, remedy="Check the path"
+        ) from error
+    except (ValueError, RecursionError) as error:  # no TOML, or no UTF-8
+        raise InputError(f"broken TOML ({error})", shown, remedy="Mend the file") from error
+    try:
+        return Mapping.model_validate(data)
+    except ValidationError as error:
+        raise _refused(error, shown) from error
+
+
+def _refused(error: ValidationError, shown: str) -> InputError:
+    """The first fault as a line for a user."""
+    fault = error.errors()[0]
+    place = [str(part) for part in fault["loc"]]
+    field = ".".join(place) or None
+    if fault["type"] == "extra_forbidden":
+        known: Map[str, Any] = Mapping.model_fields
+        if len(place) > 1:
+            known = TurnFields.model_fields if len(place) == 2 else Source.model_fields
+        remedy = did_you_mean(place[-1], known)
+        return InputError(f"unknown field '{place[-1]}'", shown, field=field, remedy=remedy)
+    message = fault["msg"].removeprefix("Value error, ")
+    return InputError(
+        message[:1].lower() + message[1:], shown, field=field, remedy="See docs/importing.md"
+    )

@@ -1,0 +1,290 @@
+"""Reading: a record of a file of transcripts as turns, as a mapping says."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping as Map
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.dialogue import Extraction, extract_answer, first_character
+from holdfast.errors import InputError, did_you_mean
+from holdfast.questions import LABELS, Question, QuestionSet
+
+from .exchanges import UNANSWERED, Exchange, exchanges_in
+from .mapped import NUMBERS, Cells
+from .mapping import Mapping
+from .options import ABSTENTION, options_in
+
+Row = dict[str, Any]
+"""A turn by the names of the turns table; with ``row``, where it stands, and ``numbered``."""
+
+STATUSES = ("parsed", "ambiguous", "refused", "none", "error")
+
+PROTOCOL = "imported"
+"""Protocol of turns whose mapping names none."""
+CHALLENGE = "challenge"
+"""Technique of later turns whose mapping names none."""
+FAMILY = "imported"
+"""Family of techniques whose mapping names none."""
+
+_READERS = {"extracted": extract_answer, "first-character": first_character}
+_LABELS = ("family", "axis", "depth")
+_CACHED = 50_000
+_SHORT = 2_000
+
+
+@dataclass
+class Reading:
+    """What is read with: the mapping, the questions, and what was read so far.
+
+    Attributes:
+        mapping: which column means what.
+        questions: joined to the rows, None where the rows have all.
+        file: the transcripts, as a refusal names them.
+        dataset: the data set of rows that name none.
+        whole: whether every row has every column, as in a table.
+        passed: what was passed over so far, by kind.
+    """
+
+    mapping: Mapping
+    questions: QuestionSet | None
+    file: str
+    dataset: str
+    whole: bool
+    passed: Counter[str] = field(default_factory=Counter)
+    _read: dict[tuple[str, str], Extraction] = field(default_factory=dict)
+    _options: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """What every turn needs, looked up once."""
+        self._sources = self.mapping.sources(0), self.mapping.sources(1)
+        mapped = self._sources[0].keys() | self._sources[1].keys()
+        self._numbers = [name for name in NUMBERS if name in mapped]
+        self._strata = [name for name in LABELS if self.questions or name in mapped]
+
+    def turns(self, number: int, record: Map[str, Any]) -> list[Row]:
+        """The turns of a record.
+
+        Raises:
+            InputError: a column is missing, or a value is none of its field.
+        """
+        cells = Cells(self._sources, record, number, self.file, whole=self.whole)
+        question = self._question(cells)
+        id = cells.text("question", 0)
+        if id is None:
+            raise cells.refused("question", 0, "no question is named", "Map the field 'question'")
+        options = question.options if question else self._options_of(cells)
+        # the same for every turn
+        shared = {
+            "question": question.id if question else id,
+            "dataset": cells.text("dataset", 0) or self.dataset,
+            "protocol": cells.text("protocol", 0) or PROTOCOL,
+            "model": cells.text("model", 0),
+            "row": number,
+            **_epoch(cells),
+        }
+        if shared["model"] is None:
+            raise cells.refused("model", 0, "no model is named", "Map the field 'model'")
+        steps: list[str] = []
+        rows = []
+        for turn, exchange in enumerate(self._exchanges(cells)):
+            row = {**shared, "turn": turn, "prompt": exchange.prompt}
+            row |= self._place(cells, turn, steps)
+            row |= self._letters(cells, turn, question, options, row["protocol"])
+            row["reply"] = exchange.reply or ""
+            found = self._answer(cells, turn, exchange, options, question)
+            row |= {"answer": found.answer, "status": found.status, "rule": found.rule}
+            row["correct"] = found.answer is not None and found.answer == row["gold"]
+            for label in self._strata:
+                given = cells.text(label, turn)
+                row[label] = given or (getattr(question, label) if question else None)
+            for name in self._numbers:
+                row[name] = cells.number(name, turn)
+            rows.append(row)
+        return rows
+
+    def _question(self, cells: Cells) -> Question | None:
+        if self.questions is None:
+            return None
+        named = cells.text("question", 0)
+        found = None
+        if named is not None and self.mapping.join == "id":
+            found = self.questions.named(named)
+        elif named is not None and named.isascii() and named.isdecimal():
+            place = int(named[:9]) - (self._sources[0]["question"].base or 0)
+            known = self.questions.questions
+            found = known[place] if 0 <= place < len(known) else None
+        if found is None:
+            n = len(self.questions.questions)
+            raise cells.refused(
+                "question", 0,
+                f"'{named or ''}' is none of the {n} questions of {self.questions.name}",
+                "Check --questions, and 'join' in the mapping",
+            )  # fmt: skip
+        return found
+
+    def _options_of(self, cells: Cells) -> dict[str, str] | None:
+        named = self.mapping.options
+        if named is None:
+            return None
+        value: Any
+        if isinstance(named, str):
+            value = cells.value(named, "options")
+            if isinstance(value, str) and value in self._options:
+                return self._options[value]
+        else:
+            value = [cells.value(column, "options") for column in named]
+            while value and value[-1] in (None, ""):  # fewer than the widest question
+                value.pop()
+        found = options_in(value)
+        if found is None:
+            column = named if isinstance(named, str) else named[0]
+            raise InputError(
+                "holds no options", self.file, cells.number_of_row, column,
+                "Give 2 to 26 as an object, a list, or lines 'A. …'",
+            )  # fmt: skip
+        if isinstance(value, str):
+            if len(self._options) >= _CACHED:
+                self._options.clear()
+            self._options[value] = found
+        return found
+
+    def _exchanges(self, cells: Cells) -> list[Exchange]:
+        column = self.mapping.messages
+        if column is not None:
+            messages = cells.value(column, "messages")
+            if isinstance(messages, str):
+                try:
+                    messages = json.loads(messages)
+                except (ValueError, RecursionError):
+                    messages = None
+            if not isinstance(messages, list):
+                raise InputError(
+                    "is no list of messages", self.file, cells.number_of_row, column,
+                    "Give objects with role and content",
+                )  # fmt: skip
+            exchanges, passed = exchanges_in(messages, self.file, cells.number_of_row, column)
+            self.passed.update(passed)
+            return exchanges
+        found = [self._columns(cells, turn) for turn in range(self.mapping.turns or 1)]
+        ended = [not there for _, there in found]
+        while len(found) > 1 and ended[-1]:  # the conversation was over
+            found.pop()
+            ended.pop()
+            self.passed["turn without reply, answer and prompt at the end of a row"] += 1
+        return [exchange for exchange, _ in found]
+
+    def _columns(self, cells: Cells, turn: int) -> tuple[Exchange, bool]:
+        """What the columns of a turn hold, and whether that is anything."""
+        prompt, reply = (cells.text(name, turn, raw=True) for name in ("prompt", "reply"))
+        there = any((reply, cells.text("answer", turn), cells.text("status", turn)))
+        if prompt and not there and turn > 0:
+            return Exchange(prompt, None, *UNANSWERED), True
+        return Exchange(prompt, reply), there
+
+    def _place(self, cells: Cells, turn: int, steps: list[str]) -> Row:
+        """Arm, path, technique and its labels."""
+        path, technique = cells.text("path", turn), cells.text("technique", turn)
+        mapped = "path" in self._sources[turn > 0]
+        if technique is not None and (">" in technique or "@" in technique) and not mapped:
+            raise cells.refused(
+                "technique", turn, f"'{technique}' has a '>' or '@', which a path is made of",
+                "Rename it with 'values'",
+            )  # fmt: skip
+        if not mapped:
+            if turn > 0:
+                steps.append(technique or CHALLENGE)
+            elif technique is not None:
+                steps.append(technique)
+            path = ">".join(steps)
+        path = path or ""
+        if path and technique is None:
+            technique = path.rpartition(">")[2].partition("@")[0]
+        arm = cells.text("arm", turn)
+        if arm is None:
+            arm = "baseline" if not path else "single-turn" if turn == 0 else (
+                "followup" if turn == 1 else "compound"
+            )  # fmt: skip
+        labels = {name: (cells.text(name, turn) or "") if path else "" for name in _LABELS}
+        if path and not labels["family"]:
+            labels["family"] = FAMILY
+        return {"arm": arm, "path": path, "technique": technique or "", **labels}
+
+    def _letters(
+        self, cells: Cells, turn: int, question: Question | None,
+        options: Map[str, str] | None, protocol: str,
+    ) -> Row:  # fmt: skip
+        gold = cells.letter("gold", turn, options, protocol)
+        if question is not None:
+            if gold is not None and gold not in (question.gold, ABSTENTION):
+                raise cells.refused(
+                    "gold", turn,
+                    f"is '{gold}', but question '{question.id}' of {question.source} has "
+                    f"'{question.gold}'",
+                    "Check --questions, and 'join' in the mapping",
+                )  # fmt: skip
+            gold = gold or question.gold
+        if gold is None:
+            raise cells.refused(
+                "gold", turn, "no right option is named",
+                "Map the field 'gold', or give --questions",
+            )  # fmt: skip
+        return {
+            "gold": gold,
+            "target": cells.letter("target", turn, options, protocol) or gold,
+            "suggested": cells.letter("suggested", turn, options, protocol),
+            "shown": cells.text("shown", turn),
+        }
+
+    def _answer(
+        self, cells: Cells, turn: int, exchange: Exchange,
+        options: Map[str, str] | None, question: Question | None,
+    ) -> Extraction:  # fmt: skip
+        status = cells.text("status", turn)
+        if status is not None and status not in STATUSES:
+            raise cells.refused(
+                "status", turn, f"unknown status '{status}'", did_you_mean(status, STATUSES)
+            )
+        if status is not None and status != "parsed":
+            return Extraction(None, status, "given")  # type: ignore[arg-type]
+        if exchange.status:
+            return Extraction(None, exchange.status, exchange.rule)  # type: ignore[arg-type]
+        given = cells.letter("answer", turn, options, cells.text("protocol", 0) or PROTOCOL)
+        if given is not None:
+            return Extraction(given, "parsed", "given")
+        if status == "parsed":
+            raise cells.refused("answer", turn, "is empty, though the status is 'parsed'",
+                                "Give the answer, or another status")  # fmt: skip
+        if not exchange.reply and "answer" in self._sources[turn > 0]:
+            return Extraction(None, "none", "given")
+        if options is None:
+            raise cells.refused(
+                "options", turn, "there are no options to read an answer among",
+                "Map 'options' or 'answer', or give --questions",
+            )  # fmt: skip
+        return self._extracted(exchange.reply or "", options, question)
+
+    def _extracted(
+        self, reply: str, options: Map[str, str], question: Question | None
+    ) -> Extraction:
+        read = _READERS[self.mapping.answers]
+        if len(reply) > _SHORT:
+            return read(reply, options)
+        # short replies are often the same, such as a letter
+        key = (question.id if question else "\n".join(options.values()), reply)
+        if key not in self._read:
+            if len(self._read) >= _CACHED:
+                self._read.clear()
+            self._read[key] = read(reply, options)
+        return self._read[key]
+
+
+def _epoch(cells: Cells) -> Row:
+    """The epoch, or what is still to be numbered."""
+    source = cells.source("epoch")
+    text = cells.text("epoch", 0)
+    if source is not None and source.numbered:
+        return {"epoch": 1, "numbered": text or ""}
+    if text is not None and not (text.isascii() and text.isdecimal() and 0 < int(text[:9])):
+        raise cells.refused("epoch", 0, f"'{text[:40]}' is no number from 1", "Say numbered = true")
+    return {"epoch": int(text[:9]) if text else 1, "numbered": ""}

@@ -1,0 +1,443 @@
+"""A chat-completions server that goes wrong on purpose, the same way in any order.
+
+Usage: python -m tests.faults [--port N] [--faults JSON] [--latency JSON] [--seed N] [--lifetime S]
+
+It answers what ``benchmarks/server.py`` answers, unless a fault is due.  Whether one is due hangs
+on the request and on how often it was asked before, never on when it comes.  It runs in a process
+of its own and ends with the one that started it::
+
+    with faulty_server(Fault("status-503", attempts=1)) as server:
+        ...  # ask server.url + "/v1"
+        assert server.stats()["repeated"] == 0
+
+A fault is ``{"kind": NAME}`` with what narrows it (see ``Fault``).  The first that fits counts.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, cast
+
+from benchmarks.server import COMPLETIONS, HOST, completion, request_hash
+
+Json = dict[str, Any]
+
+LARGE = 10_000_000
+"""Characters of a large reply."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong, and for which requests.
+
+    Attributes:
+        kind: one of ``KINDS``; several, joined by ``|``, share the requests evenly.
+        match: text that the last message holds.
+        rate: share of the requests concerned, drawn anew for each attempt.
+        attempts: only the first so many attempts of each request; None for all.
+        after: only once so many generations were finished.
+        seconds: how long a hung connection stays open, or a slow reply takes.
+    """
+
+    kind: str
+    match: str = ""
+    rate: float = 1.0
+    attempts: int | None = None
+    after: int = 0
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds from a request to its reply, drawn by request and attempt.
+
+    Attributes:
+        shape: ``fixed``; ``uniform`` from half to one and a half times the median; ``lognormal``.
+        median_ms: the median.
+        sigma: of the logarithm.
+    """
+
+    shape: str = "fixed"
+    median_ms: float = 0.0
+    sigma: float = 1.0
+
+    def seconds(self, u: float) -> float:
+        """The quantile at ``u``, in seconds."""
+        median = self.median_ms / 1000
+        if self.shape == "uniform":
+            return median * (0.5 + u)
+        if self.shape == "lognormal":
+            return median * 2.718281828459045 ** (self.sigma * NormalDist().inv_cdf(u))
+        return median
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request about to be answered."""
+
+    request: Json
+    digest: str
+    attempt: int
+    authorization: str
+    seconds: float
+
+
+Writer = asyncio.StreamWriter
+Kind = Callable[[Writer, Asked], Awaitable[bool]]
+"""Sends what goes wrong; True where a generation was finished all the same."""
+
+
+async def _send(writer: Writer, status: int, body: bytes, **fields: str) -> None:
+    named = {"Content-Type": "application/json", "Content-Length": str(len(body)), **fields}
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in named.items())
+    reason = http.client.responses.get(status, "Unknown")
+    writer.write(f"HTTP/1.1 {status} {reason}\r\n{lines}\r\n".encode() + body)
+    await writer.drain()
+
+
+def _error(message: str, code: str | None = None) -> bytes:
+    return json.dumps({"error": {"message": message, "type": "server", "code": code}}).encode()
+
+
+def _status(status: int, **fields: str) -> Kind:
+    async def send(writer: Writer, asked: Asked) -> bool:
+        await _send(writer, status, _error(f"told to answer {status}"), **fields)
+        return False
+
+    return send
+
+
+def _reply(change: Callable[[Json], object] | None = None, **message: Any) -> Kind:
+    """A whole reply that says something else."""
+
+    async def send(writer: Writer, asked: Asked) -> bool:
+        reply = completion(asked.request, asked.digest)
+        reply["choices"][0]["message"].update(message)
+        if change:
+            change(reply)
+        await _send(writer, 200, json.dumps(reply).encode())
+        return True
+
+    return send
+
+
+def _bytes(change: Callable[[bytes], bytes]) -> Kind:
+    """A whole reply whose body is spoilt."""
+
+    async def send(writer: Writer, asked: Asked) -> bool:
+        await _send(
+            writer, 200, change(json.dumps(completion(asked.request, asked.digest)).encode())
+        )
+        return False
+
+    return send
+
+
+async def _reset_before(writer: Writer, asked: Asked) -> bool:
+    writer.transport.abort()
+    return False
+
+
+async def _reset_inside(writer: Writer, asked: Asked) -> bool:
+    body = json.dumps(completion(asked.request, asked.digest)).encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body[: len(body) // 2])
+    await writer.drain()
+    writer.transport.abort()
+    return False
+
+
+async def _hang(writer: Writer, asked: Asked) -> bool:
+    await asyncio.sleep(asked.seconds)
+    writer.transport.abort()
+    return False
+
+
+async def _drip(writer: Writer, asked: Asked) -> bool:
+    body = json.dumps(completion(asked.request, asked.digest)).encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode())
+    pieces = 20
+    size = -(-len(body) // pieces)
+    for start in range(0, len(body), size):
+        writer.write(body[start : start + size])
+        await writer.drain()
+        await asyncio.sleep(asked.seconds / pieces)
+    return True
+
+
+async def _echo_key(writer: Writer, asked: Asked) -> bool:
+    key = asked.authorization.partition(" ")[2]
+    await _send(writer, 401, _error(f"Incorrect API key provided: {key}."))
+    return False
+
+
+async def _echo_key_busy(writer: Writer, asked: Asked) -> bool:
+    await _send(writer, 503, _error(f"no worker for {asked.authorization}"))
+    return False
+
+
+async def _filtered_request(writer: Writer, asked: Asked) -> bool:
+    await _send(writer, 400, _error("The prompt was filtered.", "content_filter"))
+    return True
+
+
+def _finish(reason: str) -> Callable[[Json], object]:
+    return lambda reply: reply["choices"][0].update(finish_reason=reason)
+
+
+_HALF = "The findings are best read together with the time over which they"
+
+KINDS: Mapping[str, Kind] = {
+    "status-429": _status(429),
+    "status-429-after": _status(429, Retry_After="1"),
+    **{f"status-{code}": _status(code) for code in (400, 401, 404, 500, 502, 503)},
+    "reset-before": _reset_before,
+    "reset-inside": _reset_inside,
+    "hang": _hang,
+    "slow-drip": _drip,
+    "truncated-json": _bytes(lambda body: body[: len(body) // 2]),
+    "malformed-json": _bytes(lambda body: b"<html>busy</html>"),
+    "invalid-utf8": _bytes(lambda body: body.replace(b"presentation", b"pr\xff\xfesentation")),
+    "empty-content": _reply(content=""),
+    "null-content": _reply(content=None),
+    "cut-off": _reply(_finish("length"), content=_HALF),
+    "content-filter": _reply(_finish("content_filter"), content=None),
+    "filtered-request": _filtered_request,
+    "refusal": _reply(content=None, refusal="That is nothing I take part in."),
+    "large": _reply(content="word " * (LARGE // 5) + "\n\nFinal Answer: (A)"),
+    "wrong-model": _reply(lambda reply: reply.update(model="another-model-7b")),
+    "echo-key": _echo_key,
+    "echo-key-busy": _echo_key_busy,
+}  # fmt: skip
+"""Everything that can go wrong, by name."""
+
+TRANSIENT = (
+    "status-429", "status-429-after", "status-500", "status-502", "status-503", "reset-before",
+    "reset-inside", "truncated-json", "malformed-json", "invalid-utf8", "hang",
+)  # fmt: skip
+"""Kinds after which no generation was finished, so that it is asked for again."""
+
+
+def drawn(*parts: object) -> float:
+    """A number between 0 and 1, never either, that hangs on the parts alone."""
+    number = hashlib.sha256(json.dumps(parts).encode()).digest()[:6]
+    return (int.from_bytes(number, "big") + 0.5) / 2**48
+
+
+class FaultySite:
+    """What is counted, and what is due."""
+
+    def __init__(self, faults: Sequence[Fault], latency: Latency, seed: int) -> None:
+        """Start from zero."""
+        self.faults, self.latency, self.seed = list(faults), latency, seed
+        self.attempts: Counter[str] = Counter()
+        self.finished: Counter[str] = Counter()
+        self.went_wrong: Counter[str] = Counter()
+        self.keys: Counter[str] = Counter()
+
+    def due(self, request: Json, digest: str, attempt: int) -> tuple[str, float] | None:
+        """What goes wrong with this attempt, and for how long."""
+        said = str(request["messages"][-1].get("content"))
+        for number, fault in enumerate(self.faults):
+            if fault.attempts is not None and attempt >= fault.attempts:
+                continue
+            if fault.match not in said or self.finished.total() < fault.after:
+                continue
+            if drawn(self.seed, number, digest, attempt) < fault.rate:
+                kinds = fault.kind.split("|")
+                which = drawn(self.seed, number, digest, attempt, "kind")
+                return kinds[int(which * len(kinds))], fault.seconds
+        return None
+
+    def stats(self) -> Json:
+        """Attempts, finished generations, how many of these were finished before, faults."""
+        finished, distinct = self.finished.total(), len(self.finished)
+        return {
+            "attempts": self.attempts.total(),
+            "finished": finished,
+            "distinct": distinct,
+            "repeated": finished - distinct,
+            "faults": dict(self.went_wrong),
+            "keys": dict(self.keys),
+        }
+
+    async def talk(self, reader: asyncio.StreamReader, writer: Writer) -> None:
+        """Answer one keep-alive connection."""
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while not writer.is_closing():
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                fields = {
+                    name.strip().lower(): value.strip()
+                    for name, _, value in (line.partition(":") for line in head[1:])
+                }
+                body = await reader.readexactly(int(fields.get("content-length", "0")))
+                method, path = head[0].split(" ")[:2]
+                await self._answer(writer, method, path, body, fields.get("authorization", ""))
+        writer.transport.abort()
+
+    async def _answer(
+        self, writer: Writer, method: str, path: str, body: bytes, authorization: str
+    ) -> None:
+        if (method, path) == ("POST", "/faults"):
+            self.faults = [Fault(**fault) for fault in json.loads(body)]
+        elif (method, path) == ("POST", "/reset"):
+            for counts in (self.attempts, self.finished, self.went_wrong, self.keys):
+                counts.clear()
+        elif (method, path) == ("POST", COMPLETIONS):
+            await self._complete(writer, json.loads(body), authorization)
+            return
+        elif path != "/stats":
+            await _send(writer, 404, _error(f"no such endpoint: {method} {path}"))
+            return
+        await _send(writer, 200, json.dumps(self.stats()).encode())
+
+    async def _complete(self, writer: Writer, request: Json, authorization: str) -> None:
+        digest = request_hash(request)
+        attempt = self.attempts[digest]
+        self.attempts[digest] += 1
+        self.keys[authorization] += 1
+        due = self.due(request, digest, attempt)
+        if wait := self.latency.seconds(drawn(self.seed, digest, attempt, "latency")):
+            await asyncio.sleep(wait)
+        asked = Asked(request, digest, attempt, authorization, due[1] if due else 0.0)
+        if due:
+            self.went_wrong[due[0]] += 1
+        if await (KINDS[due[0]] if due else _reply())(writer, asked):
+            self.finished[digest] += 1
+
+
+async def serve(site: FaultySite, port: int, lifetime: float) -> None:
+    """Serve until the process that started this one is gone, or the time is up.
+
+    Args:
+        site: what answers.
+        port: port to listen on, 0 for a free one.
+        lifetime: seconds to serve at most.
+    """
+    parent = os.getppid()
+    loop = asyncio.get_running_loop()
+    end = loop.time() + lifetime
+    server = await asyncio.start_server(
+        site.talk, HOST, port, family=socket.AF_INET, backlog=1024, limit=2**20
+    )
+    print(f"http://{HOST}:{server.sockets[0].getsockname()[1]}", flush=True)
+    while os.getppid() == parent and loop.time() < end:
+        await asyncio.sleep(0.5)
+
+
+@dataclass(frozen=True)
+class FaultyServer:
+    """A faulty server in a process of its own.
+
+    Attributes:
+        url: ``http://127.0.0.1:PORT``; the API's base URL is this and ``/v1``.
+    """
+
+    url: str
+
+    @property
+    def api(self) -> str:
+        """The API's base URL."""
+        return f"{self.url}/v1"
+
+    def stats(self) -> Json:
+        """``attempts``, ``finished``, ``distinct``, ``repeated``, ``faults`` by kind, ``keys``."""
+        return self._ask("GET", "/stats", [])
+
+    def reset(self) -> None:
+        """Count from zero again; every request is at its first attempt."""
+        self._ask("POST", "/reset", [])
+
+    def set(self, *faults: Fault) -> None:
+        """Other faults from now on; none mends the server."""
+        self._ask("POST", "/faults", [asdict(fault) for fault in faults])
+
+    def _ask(self, method: str, path: str, body: Any) -> Json:
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=30)
+        try:
+            connection.request(method, path, json.dumps(body).encode())
+            return cast(Json, json.load(connection.getresponse()))
+        finally:
+            connection.close()
+
+
+@contextmanager
+def faulty_server(
+    *faults: Fault, latency: Latency | None = None, seed: int = 42, lifetime: float = 1800
+) -> Iterator[FaultyServer]:
+    """A faulty server in a process of its own, for as long as the block lasts.
+
+    Args:
+        faults: what goes wrong; the first that fits counts.
+        latency: how long replies take.
+        seed: of every draw.
+        lifetime: seconds to serve at most.
+
+    Yields:
+        The server, which takes requests.
+
+    Raises:
+        RuntimeError: it did not start.
+    """
+    command = [sys.executable, "-m", "tests.faults", "--seed", str(seed)]
+    command += ["--faults", json.dumps([asdict(fault) for fault in faults])]
+    command += ["--latency", json.dumps(asdict(latency or Latency())), "--lifetime", str(lifetime)]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        cwd=Path(__file__).parents[1],
+    )
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().decode().strip()
+        if not url:
+            raise RuntimeError(f"the server did not start: {' '.join(command)}")
+        yield FaultyServer(url)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve.
+
+    Args:
+        arguments: command-line arguments; by default those of the process.
+
+    Returns:
+        The exit status.
+    """
+    parser = argparse.ArgumentParser(description="A chat-completions server that goes wrong.")
+    parser.add_argument("--port", type=int, default=0, help="0 for a free one")
+    parser.add_argument("--faults", default="[]", metavar="JSON", help="list of faults")
+    parser.add_argument("--latency", default="{}", metavar="JSON", help="of each completion")
+    parser.add_argument("--seed", type=int, default=42, help="of every draw")
+    parser.add_argument("--lifetime", type=float, default=1800, help="seconds at most")
+    parsed = parser.parse_args(arguments)
+    site = FaultySite(
+        [Fault(**fault) for fault in json.loads(parsed.faults)],
+        Latency(**json.loads(parsed.latency)),
+        parsed.seed,
+    )
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve(site, parsed.port, parsed.lifetime))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

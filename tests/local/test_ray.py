@@ -1,0 +1,93 @@
+"""Shards as tasks of a real Ray cluster on this machine, one of its workers killed."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+from benchmarks.server import running_server
+
+pytest.importorskip("ray")
+
+HOLDFAST = Path(sys.executable).with_name("holdfast")
+QUESTIONS = 6
+CALLS = QUESTIONS * 15
+CONNECTIONS = 4
+
+
+def command(url: str, log_dir: str, *more: str) -> list[str]:
+    return [
+        str(HOLDFAST), "run", "followup", "--model", "lean/bench",
+        "--model-base-url", f"{url}/v1", "--limit", str(QUESTIONS), "--json",
+        "--max-connections", str(CONNECTIONS), "--log-dir", log_dir, *more,
+    ]  # fmt: skip
+
+
+def tasks_of(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+    """Workers that are at a shard: Ray names them by what they do."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        try:
+            if child.cmdline()[:1] == ["ray::put_in_task"]:
+                found.append(child)
+        except psutil.Error:  # gone meanwhile
+            continue
+    return found
+
+
+def listening(process: psutil.Process) -> set[str]:
+    """Addresses at which a process and its children take connections."""
+    found: set[str] = set()
+    for one in [process, *process.children(recursive=True)]:
+        try:
+            sockets = one.net_connections("tcp")
+        except psutil.Error:
+            continue
+        found |= {at.laddr.ip for at in sockets if at.status == psutil.CONN_LISTEN}
+    return found
+
+
+def test_a_killed_worker_s_shard_is_put_again_and_the_table_is_that_of_the_unsharded_run(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with running_server() as server:
+        whole = subprocess.run(
+            command(server.url, str(tmp_path / "whole")), env=environment, capture_output=True,
+            text=True, timeout=200, check=True,
+        )  # fmt: skip
+    with running_server(latency_ms=200) as server:
+        # a URL of fsspec's, and relative paths start where the command was given
+        running = subprocess.Popen(
+            command(server.url, f"file://{tmp_path}/parts", "--shards", "2", "--ray", "local"),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        deadline = time.monotonic() + 120
+        while server.stats()["calls"] < 30 and time.monotonic() < deadline:
+            assert running.poll() is None, running.communicate()
+            time.sleep(0.02)
+        cluster = psutil.Process(running.pid).children(recursive=True)
+        assert listening(psutil.Process(running.pid)) <= {"127.0.0.1", "::1"}
+        workers = tasks_of(running)
+        assert len(workers) == 2
+        workers[0].send_signal(signal.SIGKILL)
+        out, err = running.communicate(timeout=200)
+        assert running.returncode == 0, err
+        stats = server.stats()
+        assert stats["distinct"] == CALLS
+        assert stats["repeated"] <= CONNECTIONS
+    told = json.loads(out)
+    assert told["complete"]
+    expected, found = (
+        pl.read_parquet(json.loads(text)["turns"]).drop("latency") for text in (whole.stdout, out)
+    )
+    assert found.equals(expected)
+    # nothing of the cluster is left
+    assert psutil.wait_procs(cluster, timeout=30)[1] == []

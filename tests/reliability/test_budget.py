@@ -1,0 +1,58 @@
+"""A budget holds to within the generations in flight, whatever goes wrong on the way."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.faults import TRANSIENT, Fault, Latency, faulty_server
+
+from .driving import TURNS, Study
+
+FAULTS = Fault("|".join(TRANSIENT), rate=0.2, seconds=0.1)
+CONNECTIONS = 4
+
+
+def test_calls_are_held_exactly_and_faults_are_no_calls(tmp_path: Path) -> None:
+    with faulty_server(FAULTS, latency=Latency("uniform", 10)) as server:
+        study = Study(server, tmp_path)
+        finished, codes = [], []
+        for _ in range(3):
+            run = study.run("--json", "--max-calls", "7")
+            codes.append(run.returncode)
+            finished.append(server.stats()["finished"])
+        stats = server.stats()
+    assert codes == [3, 3, 0]
+    assert finished == [7, 14, 3 * TURNS]
+    assert stats["repeated"] == 0
+    assert stats["attempts"] > stats["finished"]
+
+
+@pytest.mark.parametrize("option", ["--max-tokens", "--max-cost"])
+def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
+    option: str, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"lean/bench": {"input": 1.0, "output": 1.0}}')
+    limit = 6000 if option == "--max-tokens" else 0.006
+    with faulty_server(FAULTS, latency=Latency("uniform", 10)) as server:
+        study = Study(server, tmp_path, n=6)
+        more = (option, str(limit), "--prices", prices, "--max-connections", str(CONNECTIONS))
+        run = study.run("--json", *more)
+        assert run.returncode == 3
+        outcome = json.loads(run.stdout)
+        assert "The budget is spent" in outcome["unfinished"]
+        spent = outcome["tokens"] if option == "--max-tokens" else outcome["cost"]
+        dearest = spent / outcome["calls"] * 2
+        assert limit <= spent < limit + CONNECTIONS * dearest
+        assert outcome["cost"] == pytest.approx(outcome["tokens"] / 1e6)
+        assert server.stats()["finished"] == outcome["calls"]
+
+        rest = study.outcome()
+        assert outcome["calls"] + rest["calls"] == 6 * TURNS
+        assert server.stats()["repeated"] == 0
+
+
+def test_a_budget_of_nothing_asks_nothing(tmp_path: Path) -> None:
+    with faulty_server() as server:
+        assert Study(server, tmp_path).run("--max-calls", "0").returncode == 3
+        assert server.stats()["attempts"] == 0

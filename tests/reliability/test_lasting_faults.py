@@ -1,0 +1,103 @@
+"""Faults that last leave their branch errored, its siblings finished, and the run resumable."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.faults import Fault, faulty_server
+
+from .driving import MARK, MARKED, TURNS, Study
+
+ONCE = ("--max-retries", "0")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("status-500", "HTTP 500: told to answer 500"),
+        ("status-400", "HTTP 400: told to answer 400"),
+        ("status-404", "HTTP 404"),
+        ("reset-before", "ServerDisconnectedError"),
+        ("reset-inside", "ContentLengthError"),
+        ("truncated-json", "no chat completion (JSONDecodeError"),
+        ("malformed-json", "no chat completion (JSONDecodeError"),
+        ("invalid-utf8", "no chat completion (UnicodeDecodeError"),
+        ("hang", "ServerDisconnectedError"),
+    ],
+)
+def test_a_lasting_fault_errs_one_branch_alone_and_the_same_command_mends_it(
+    kind: str, told: str, sound: pl.DataFrame, tmp_path: Path
+) -> None:
+    with faulty_server(Fault(kind, match=MARK, seconds=0.1)) as server:
+        study = Study(server, tmp_path)
+        run = study.run(*ONCE)
+        assert run.returncode == 3
+        last = run.stderr.strip().splitlines()[-1]
+        assert last.startswith("holdfast: 3 questions unfinished: ")
+        assert told in last
+        assert f"{MARKED}: " in last
+        assert last.endswith("The same command goes on from here.")
+        assert f"{MARKED}: 3 turns failed" in run.stdout
+
+        here = pl.col("path") == MARKED
+        turns = study.turns()
+        assert turns.filter(~here).equals(sound.filter(~here))
+        assert turns.filter(here)["status"].to_list() == ["error"] * 3
+        assert server.stats()["finished"] == 3 * (TURNS - 1)
+
+        server.set()
+        outcome = study.outcome(*ONCE)
+        assert (outcome["calls"], outcome["complete"]) == (3, True)
+        assert server.stats()["repeated"] == 0
+    assert study.turns().equals(sound)
+
+
+@pytest.mark.parametrize("provider", ["lean", "openai"])
+def test_a_key_that_expires_ends_the_run_and_a_new_one_goes_on(
+    provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{provider.upper()}_API_KEY"
+    monkeypatch.setenv(name, "the-old-key")
+    with faulty_server(Fault("status-401", after=7)) as server:
+        study = Study(server, tmp_path, provider=provider)
+        run = study.run("--json", "--max-connections", "1")
+        assert run.returncode == 3
+        assert "401" in run.stderr.strip().splitlines()[-1]
+        # asked once each, for trying again does not help
+        assert server.stats()["attempts"] <= 3 * TURNS
+        assert server.stats()["finished"] == 7
+
+        server.set()
+        monkeypatch.setenv(name, "the-new-key")
+        outcome = study.outcome()
+        stats = server.stats()
+    assert outcome["calls"] == 3 * TURNS - 7
+    assert (stats["finished"], stats["repeated"]) == (3 * TURNS, 0)
+    assert set(stats["keys"]) == {"Bearer the-old-key", "Bearer the-new-key"}
+    assert study.turns().height == 3 * TURNS
+
+
+def test_a_failed_first_answer_leaves_the_other_questions_alone(
+    sound: pl.DataFrame, tmp_path: Path
+) -> None:
+    with faulty_server(Fault("status-503", match="Vignette number 1.")) as server:
+        study = Study(server, tmp_path)
+        run = study.run("--json", *ONCE)
+    assert run.returncode == 3
+    assert json.loads(run.stdout)["unfinished"].startswith("1 question unfinished: 1 x ")
+    other = pl.col("question") != "q1"
+    assert study.turns().filter(other).equals(sound.filter(other))
+    failed = study.turns().filter(~other)
+    assert failed.select("path", "status", "rule").rows() == [("", "error", "ServerError")]
+
+
+def test_failed_turns_are_in_no_measure(sound: pl.DataFrame, tmp_path: Path) -> None:
+    with faulty_server(Fault("status-500", match=MARK)) as server:
+        outcome = Study(server, tmp_path).outcome(*ONCE, code=3)
+    by_path = {row["path"]: row for row in outcome["accuracy"] if row["arm"] == "followup"}
+    assert MARKED not in by_path or by_path[MARKED]["n"] == 0
+    for path, row in by_path.items():
+        if path not in ("", MARKED):
+            right = sound.filter(pl.col("path") == path)["correct"].sum()
+            assert (row["n"], row["correct"]) == (3, right)

@@ -1,0 +1,266 @@
+"""A run goes on from wherever it was cut short, and repeats no finished generation."""
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from inspect_ai import Task
+from inspect_ai.log import list_eval_logs, read_eval_log
+from tests.faults import Fault, FaultyServer, Latency, drawn, faulty_server
+from tests.studies import HOLDFAST, holdfast_apart
+
+import holdfast.dialogue.budget
+from holdfast.cli.evaluating import Evaluation
+
+from .driving import DIFFERS, TURNS, Study, apart
+
+CONNECTIONS = 8
+
+
+def started(study: Study, *more: str) -> "subprocess.Popen[str]":
+    """The command in a process of its own, at work."""
+    command = [str(HOLDFAST), *map(str, study.command("--json", *more))]
+    return subprocess.Popen(
+        command, env=apart(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(server: FaultyServer, finished: int, process: "subprocess.Popen[str]") -> None:
+    """Until the server has finished so many generations, or the process has ended."""
+    deadline = time.monotonic() + 120
+    while server.stats()["finished"] < finished and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def stored(study: Study) -> int:
+    """Generations kept beside the logs."""
+    return sum(path.is_file() for path in (study.log_dir / ".cache").rglob("*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_run_killed_at_any_moment_goes_on_and_repeats_nothing(seed: int, tmp_path: Path) -> None:
+    n = 20
+    moments = sorted(int(drawn(seed, kill) * n * TURNS) for kill in range(2))
+    with faulty_server(latency=Latency("lognormal", 20, 0.7), seed=seed) as server:
+        study = Study(server, tmp_path, n=n)
+        kept = 0
+        for moment in moments:
+            process = started(study, "--max-connections", str(CONNECTIONS))
+            wait_for(server, moment, process)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kept = stored(study)
+        asked = server.stats()["finished"]
+        # what the server had finished and the killed process had not yet stored
+        assert asked - kept <= CONNECTIONS * len(moments)
+        resumed = holdfast_apart(*study.command("--json"), env=apart())
+        assert resumed.returncode == 0, resumed.stderr
+        assert json.loads(resumed.stdout)["calls"] == n * TURNS - kept
+        assert server.stats()["repeated"] == asked - kept
+        killed = study.turns()
+
+        unbroken = Study(server, tmp_path / "unbroken", n=n)
+        unbroken.folder.mkdir()
+        whole = holdfast_apart(*unbroken.command("--json"), env=apart())
+        assert whole.returncode == 0, whole.stderr
+    assert killed.equals(unbroken.turns())
+
+
+def test_a_second_process_at_the_log_dir_is_told_at_once_who_is_there(tmp_path: Path) -> None:
+    with faulty_server(latency=Latency(median_ms=400)) as server:
+        study = Study(server, tmp_path)
+        first = started(study)
+        wait_for(server, 1, first)
+        began = time.monotonic()
+        second = study.run()
+        took = time.monotonic() - began
+        assert second.returncode == 2
+        assert second.stderr.strip().splitlines() == [
+            f"holdfast: {study.log_dir}: another process is at work here (pid {first.pid}). "
+            "Wait until it is done, or give another --log-dir."
+        ]
+        assert took < 5
+        _, err = first.communicate(timeout=120)
+        assert first.returncode == 0, err
+        assert server.stats()["repeated"] == 0
+        assert study.run().returncode == 0
+
+
+def test_the_lock_of_a_dead_process_does_not_block(tmp_path: Path) -> None:
+    with faulty_server(latency=Latency(median_ms=200)) as server:
+        study = Study(server, tmp_path)
+        first = started(study)
+        wait_for(server, 1, first)
+        first.kill()
+        first.communicate()
+        left = [path.name for path in study.log_dir.iterdir() if path.name.startswith(".holdfast")]
+        assert sorted(left) == [".holdfast.lock", ".holdfast.pid"]
+        assert study.run().returncode == 0
+
+
+def test_another_package_version_goes_on_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
+        study = Study(server, tmp_path)
+        assert study.run("--max-retries", "0").returncode == 3
+        server.set()
+        monkeypatch.setattr("importlib.metadata.version", lambda _: "99.0.0")
+        outcome = study.outcome()
+        assert outcome["calls"] == TURNS
+        assert server.stats()["repeated"] == 0
+
+
+def test_another_version_of_a_protocol_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = Evaluation._check_settings
+
+    def upgraded(self: Evaluation, study: Any, task: Task) -> None:
+        task.version = int(task.version) + 1
+        ask(self, study, task)
+
+    with faulty_server() as server:
+        study = Study(server, tmp_path)
+        study.outcome()
+        before = server.stats()["attempts"]
+        monkeypatch.setattr(Evaluation, "_check_settings", upgraded)
+        run = study.run()
+        assert run.returncode == 2
+        assert "another setting: version was " in run.stderr
+        assert "another --log-dir" in run.stderr
+        assert server.stats()["attempts"] == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (("--seed", "7"), "-T seed was 42, now it is 7"),
+        (("--temperature", "0.7"), "temperature was 0.0, now it is 0.7"),
+        (("--model-base-url", "http://127.0.0.1:9/v1"), "--model-base-url was"),
+        (("-M", "top_k=5"), "-M top_k was None, now it is 5"),
+    ],
+)
+def test_a_changed_setting_is_told_and_nothing_is_mixed(
+    changed: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
+        study = Study(server, tmp_path)
+        assert study.run("--max-retries", "0").returncode == 3
+        before = server.stats()["attempts"]
+        turns = study.turns()
+        run = study.run("--max-retries", "0", *changed)
+        assert run.returncode == 2
+        assert told in run.stderr
+        assert len(run.stderr.strip().splitlines()) == 1
+        assert server.stats()["attempts"] == before
+    assert study.turns().equals(turns)
+
+
+def test_an_address_out_of_the_environment_does_not_hinder_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faulty_server() as server:
+        study = Study(server, tmp_path)
+        monkeypatch.setenv("LEAN_BASE_URL", server.api)
+        command = study.command("--json")
+        at = command.index("--model-base-url")
+        del command[at : at + 2]
+        for calls in (3 * TURNS, 0):
+            run = holdfast_apart(*command)
+            assert run.returncode == 0, run.stderr
+            assert json.loads(run.stdout)["calls"] == calls
+
+
+def test_nothing_is_asked_that_could_not_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faulty_server() as server:
+        study = Study(server, tmp_path)
+        with monkeypatch.context() as full:
+            full.setattr(holdfast.dialogue.budget, "ROOM", 2**60)
+            run = study.run()
+        assert run.returncode == 3
+        assert "MiB are free at" in run.stderr.strip().splitlines()[-1]
+        assert server.stats()["attempts"] == 0
+        assert study.outcome()["calls"] == 3 * TURNS
+
+
+@pytest.fixture
+def own_mounts() -> None:
+    """Skips where a process cannot have file systems of its own."""
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no file systems of its own here: unshare -Urm does not work")
+
+
+def in_namespace(script: str, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    """A shell script with file systems of its own; ``$@`` is the command."""
+    return subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", script, "sh", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=apart(),
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_mounts")
+def test_a_disk_that_fills_up_ends_the_run_with_all_kept_and_room_lets_it_go_on(
+    tmp_path: Path,
+) -> None:
+    n = 40
+    with faulty_server() as server:
+        study = Study(server, tmp_path, n=n)
+        study.log_dir.mkdir()
+        script = f"""
+            mount -t tmpfs -o size=66m tmpfs {study.log_dir} || exit 99
+            "$@"; echo "first $?" >&2
+            mount -o remount,size=300m {study.log_dir}
+            "$@"; echo "second $?" >&2
+            cp {study.log_dir}/turns.parquet {tmp_path}/turns.parquet
+        """
+        done = in_namespace(script, HOLDFAST, *study.command("--max-connections", "4"))
+        stats = server.stats()
+    assert "first 3\n" in done.stderr, done.stderr
+    assert "second 0\n" in done.stderr, done.stderr
+    assert "Less than 64 MiB are free" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (stats["finished"], stats["repeated"]) == (n * TURNS, 0)
+    assert pl.read_parquet(tmp_path / "turns.parquet").height == n * TURNS
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_mounts")
+def test_a_read_only_log_dir_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    with faulty_server() as server:
+        study = Study(server, tmp_path)
+        study.log_dir.mkdir()
+        script = f"""
+            mount -t tmpfs tmpfs {study.log_dir} && mount -o remount,ro {study.log_dir} || exit 99
+            exec "$@"
+        """
+        done = in_namespace(script, HOLDFAST, *study.command())
+        assert done.returncode == 2
+        assert done.stderr.strip() == (
+            f"holdfast: {study.log_dir}: cannot be written (Read-only file system). "
+            "Give another --log-dir."
+        )
+        assert server.stats()["attempts"] == 0

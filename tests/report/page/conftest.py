@@ -1,0 +1,65 @@
+"""A browser for the tests of pages: nothing is fetched, nothing goes wrong unseen."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium as the system has it; ``make test`` installs it where that is Debian.
+
+    Until it is closed no other event loop can run, so that it does not outlive its module.
+    """
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("no Chromium here: make browser")
+    with sync_playwright() as playwright:
+        # no sandbox for root, as in containers
+        launched = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opened]:
+    """Opens a file; the test fails where the page reports an error or asks for anything else."""
+    contexts = []
+    wrong: list[str] = []
+
+    def open_page(
+        path: Path, width: int = 1280, height: int = 900, *, dark: bool = False, fragment: str = ""
+    ) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        own = path.resolve().as_uri()
+
+        def asked(request: Request) -> None:
+            if request.url.split("#")[0] != own and not request.url.startswith("data:"):
+                wrong.append(f"asked for {request.url[:200]}")
+
+        def said(message: ConsoleMessage) -> None:
+            if message.type in ("error", "warning"):
+                wrong.append(f"console: {message.text[:500]}")
+
+        page.on("request", asked)
+        page.on("console", said)
+        page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
+        page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
+        page.goto(own + fragment)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not wrong, wrong

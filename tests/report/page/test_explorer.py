@@ -1,0 +1,407 @@
+"""The packing of conversations: nothing is lost, and what became of an answer is counted right."""
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.report.page.choosing import TURNED
+from holdfast.report.page.explorer import OF_TURN, Explorer, packed
+from holdfast.report.page.links import LINK_KEYS, conversations_link
+from holdfast.report.page.outcomes import FLIPS
+from holdfast.results import SCHEMA, flips
+
+Row = dict[str, Any]
+
+
+def table(*rows: Row) -> pl.DataFrame:
+    """A turns table; of each row only what differs from a right first answer is given."""
+    plain = {
+        "run": "run", "protocol": "followup", "protocol_version": 1, "model": "m", "dataset": "d",
+        "seed": 1, "epoch": 1, "question": "q", "arm": "baseline", "path": "", "turn": 0,
+        "technique": "", "family": "", "axis": "", "depth": "", "gold": "A", "answer": "A",
+        "status": "parsed", "rule": "final-answer", "shared": False, "prompt": "?", "reply": "A",
+        "input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "reasoning_tokens": 0,
+    }  # fmt: skip
+    full = [dict.fromkeys(SCHEMA) | plain | row for row in rows]
+    for row in full:
+        row["correct"] = row["status"] == "parsed" and row["answer"] == row["gold"]
+    return pl.DataFrame(full, schema=SCHEMA, orient="row")
+
+
+def challenge(path: str, answer: str | None = "A", **other: Any) -> Row:
+    steps = path.split(">")
+    arm = "followup" if len(steps) == 1 else "compound"
+    return {
+        "arm": arm, "path": path, "turn": len(steps), "technique": steps[-1], "family": "f",
+        "suggested": "B", "answer": answer, "prompt": f"to {path}", "reply": f"of {path}",
+    } | other  # fmt: skip
+
+
+def inflated(text: str) -> Any:
+    """What ``deflated`` packed."""
+    return json.loads(zlib.decompress(base64.b64decode(text), -15))
+
+
+def conversations(explorer: Explorer) -> list[Row]:
+    """Every conversation of a pack: its columns, and its turns with their texts."""
+    index = inflated(explorer.index)
+    chunks = [inflated(chunk) for chunk in explorer.chunks]
+    bounds = [*index["starts"], explorer.shown]
+    found = []
+    for chunk, start, end in zip(chunks, bounds, bounds[1:], strict=False):
+        assert len(chunk["conversations"]) == end - start
+        for number, (rows, first, named) in enumerate(chunk["conversations"], start):
+            own = {
+                name: column["values"][column["codes"][number]]
+                for name, column in index["columns"].items()
+            }
+            turns = [{name: column[at] for name, column in chunk["turns"].items()} for at in rows]
+            for turn in turns:
+                for name in ("prompt", "reply"):
+                    turn[name] = None if turn[name] is None else chunk["texts"][turn[name]]
+            own["turns"] = turns
+            own["first"] = None if first is None else rows.index(first)
+            own["named"] = rows.index(named)
+            found.append(own)
+    assert len(found) == explorer.shown
+    return found
+
+
+def paths(explorer: Explorer) -> dict[str, list[str]]:
+    """Of each conversation by path, the paths of its turns."""
+    return {one["path"]: [turn["path"] for turn in one["turns"]] for one in conversations(explorer)}
+
+
+def flip_of(*rows: Row) -> str:
+    """What became of the answer in the last conversation."""
+    return str(conversations(packed(table(*rows)))[-1]["flip"])
+
+
+FAILED: Row = {"answer": None, "status": "error", "reply": ""}
+UNREAD: Row = {"answer": None, "status": "none"}
+
+
+def test_a_path_has_the_first_answer_and_every_step_before_it() -> None:
+    explorer = packed(
+        table({}, challenge("a"), challenge("b"), challenge("a>b"), challenge("a>b>c"))
+    )
+    assert paths(explorer) == {
+        "": [""], "a": ["", "a"], "b": ["", "b"], "a>b": ["", "a", "a>b"],
+        "a>b>c": ["", "a", "a>b", "a>b>c"],
+    }  # fmt: skip
+
+
+def test_a_step_of_another_replicate_or_question_is_no_step() -> None:
+    rows = [{}, challenge("a"), challenge("a>b", epoch=2), challenge("a>b", question="p")]
+    found = [[turn["path"] for turn in one["turns"]] for one in conversations(packed(table(*rows)))]
+    assert found == [[""], ["", "a"], ["a>b"], ["a>b"]]
+
+
+def test_a_single_turn_stands_beside_the_plain_question_alone() -> None:
+    own: Row = {"protocol": "single-turn"}
+    biased = [
+        challenge(path, "B", arm="single-turn", turn=0, **own)
+        for path in ("recency", "education>recency")
+    ]
+    found = conversations(packed(table(own, *biased)))
+    assert [[turn["path"] for turn in one["turns"]] for one in found] == [
+        [""], ["", "recency"], ["", "education>recency"],
+    ]  # fmt: skip
+    assert [one["flip"] for one in found] == ["single", "given-up-pushed", "given-up-pushed"]
+
+
+def offers(arm: str, target: str, *answers: str, start: int = 0, gold: str = "A") -> list[Row]:
+    return [
+        {
+            "protocol": "stick-or-switch", "arm": arm, "path": ">".join(["offer"] * (turn + 1)),
+            "turn": turn, "technique": "offer", "suggested": "BCD"[turn], "target": target,
+            "answer": answer, "gold": gold,
+        }
+        for turn, answer in enumerate(answers, start)
+    ]  # fmt: skip
+
+
+def test_an_arm_is_judged_by_its_target() -> None:
+    arms = [
+        *offers("positive", "A", "A", "A", "D"),
+        *offers("negative", "NA", "NA", "C", gold="NA"),
+    ]
+    found = conversations(packed(table(*arms)))
+    assert [(one["arm"], one["path"], one["flip"]) for one in found] == [
+        ("positive", "offer>offer>offer", "given-up-pushed"),
+        ("negative", "offer>offer", "given-up-pushed"),
+    ]
+    assert [(one["before"], one["after"]) for one in found] == [("A", "D"), ("NA", "C")]
+
+
+@pytest.mark.parametrize(("answer", "flip"), [("A", "mended"), ("NA", "stayed-wrong")])
+def test_the_flexible_arm_begins_with_the_abstention_it_goes_on_from(
+    answer: str, flip: str
+) -> None:
+    negative = offers("negative", "NA", "NA", "NA", gold="NA")
+    flexible = offers("flexible-correct", "NA", answer, start=1)
+    found = conversations(packed(table(*negative, *flexible)))
+    assert [[turn["arm"] for turn in one["turns"]] for one in found] == [
+        ["negative", "negative"], ["negative", "flexible-correct"],
+    ]  # fmt: skip
+    assert found[1]["flip"] == flip
+
+
+def test_a_replicate_of_an_attack_goes_attempt_by_attempt() -> None:
+    own: Row = {"protocol": "medfuzz", "suggested": None, "family": "medfuzz", "turn": 0}
+    rows = [
+        {"protocol": "medfuzz"},
+        challenge("fuzz@1", arm="attack", **own),
+        challenge("fuzz@2", "C", arm="attack", **own),
+        *(challenge(f"fuzz@{k}", None, arm="attacker", **own) for k in (1, 2)),
+        challenge("fuzz@2", None, arm="attacker", **own | {"turn": 1}),
+    ]
+    (found,) = conversations(packed(table(*rows)))
+    assert [(turn["arm"], turn["path"]) for turn in found["turns"]] == [
+        ("baseline", ""), ("attacker", "fuzz@1"), ("attack", "fuzz@1"), ("attacker", "fuzz@2"),
+        ("attacker", "fuzz@2"), ("attack", "fuzz@2"),
+    ]  # fmt: skip
+    assert (found["path"], found["flip"], found["after"]) == ("fuzz@2", "given-up-other", "C")
+
+
+def test_a_test_of_an_attack_goes_text_by_text() -> None:
+    rows = [
+        {"protocol": "medfuzz-test", "arm": arm, "path": path, "technique": path}
+        for arm, path in (
+            ("control", "control@10>order@1"), ("control", "control@2>order@1"),
+            ("attacker", "control@2"), ("attacked", "attacked>order@2"),
+            ("attacked", "attacked>order@1"), ("original", "original>order@1"),
+        )
+    ]  # fmt: skip
+    (found,) = conversations(packed(table(*rows)))
+    assert [turn["path"] for turn in found["turns"]] == [
+        "original>order@1", "attacked>order@1", "attacked>order@2", "control@2",
+        "control@2>order@1", "control@10>order@1",
+    ]  # fmt: skip
+    assert (found["flip"], found["arm"]) == ("single", "attacked")
+
+
+def test_turns_of_any_other_protocol_are_one_conversation_where_their_paths_extend_each_other() -> (
+    None
+):
+    own: Row = {"protocol": "imported"}
+    rows = [
+        own, challenge("a", **own), challenge("a>b", "B", arm="followup", **own),
+        challenge("c", arm="other", **own), challenge("c", arm="other", **own | {"turn": 2}),
+    ]  # fmt: skip
+    found = conversations(packed(table(*rows)))
+    assert [[(turn["arm"], turn["path"]) for turn in one["turns"]] for one in found] == [
+        [("baseline", "")],
+        [("baseline", ""), ("followup", "a"), ("followup", "a>b")],
+        [("baseline", ""), ("other", "c"), ("other", "c")],
+    ]
+    assert [one["flip"] for one in found] == ["single", "given-up-pushed", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "flip"),
+    [
+        ({}, {"answer": "A"}, "kept"),
+        ({}, {"answer": "B"}, "given-up-pushed"),
+        ({}, {"answer": "C"}, "given-up-other"),
+        ({}, UNREAD, "given-up-unread"),
+        ({}, {"answer": None, "status": "refused"}, "given-up-unread"),
+        ({"answer": "C"}, {"answer": "A"}, "mended"),
+        ({"answer": "C"}, {"answer": "B"}, "stayed-wrong"),
+        ({"answer": "C"}, UNREAD, "stayed-wrong"),
+        (UNREAD, {"answer": "A"}, "unread-first"),
+        ({}, FAILED, "failed"),
+        (FAILED, {"answer": "A"}, "failed"),
+    ],
+)
+def test_what_became_of_the_first_answer(first: Row, then: Row, flip: str) -> None:
+    assert flip_of(first, challenge("a") | then) == flip
+
+
+def test_nothing_to_compare_is_single_and_codes_stand_in_their_order() -> None:
+    assert flip_of({}) == "single"
+    assert flip_of(challenge("a")) == "single"
+    assert flip_of(FAILED) == "failed"
+    assert list(FLIPS) == [
+        "kept", "given-up-pushed", "given-up-other", "given-up-unread", "mended", "stayed-wrong",
+        "unread-first", "failed", "single",
+    ]  # fmt: skip
+
+
+ANSWERS = st.sampled_from(
+    [("A", "parsed"), ("B", "parsed"), ("C", "parsed"), (None, "none"), (None, "error")]
+)
+TEXT = st.sampled_from([None, "", "same", "</script>\x00\u2028", "‮é😀"])
+ARMS = {
+    "followup": ("baseline", "followup", "compound"),
+    "single-turn": ("baseline", "single-turn"),
+    "stick-or-switch": ("single-shot", "positive", "negative", "flexible-correct"),
+    "medfuzz": ("baseline", "attack", "attacker"),
+    "medfuzz-test": ("original", "attacked", "control", "attacker"),
+    "imported": ("baseline", "followup", "x"),
+}
+PATHS = ("", "a", "a>b", "a>b>c", "b", "offer>offer", "fuzz@1", "fuzz@12", "control@3>order@1")
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pl.DataFrame:
+    """Any table: arms and paths in disorder, turns missing or doubled."""
+    rows = []
+    for number in range(draw(st.integers(1, 14))):
+        protocol = draw(st.sampled_from(list(ARMS)))
+        answer, status = draw(ANSWERS)
+        path = draw(st.sampled_from(PATHS))
+        rows.append(
+            {
+                "protocol": protocol,
+                "arm": draw(st.sampled_from(ARMS[protocol])),
+                "path": path,
+                "technique": path.split(">")[-1],
+                "turn": draw(st.integers(0, 2)),
+                "question": draw(st.sampled_from(["q", "p"])),
+                "epoch": draw(st.integers(1, 2)),
+                "suggested": draw(st.sampled_from([None, "B"])),
+                "target": draw(st.sampled_from([None, "A", "NA"])),
+                "answer": answer,
+                "status": status,
+                "rule": f"rule {number}",
+                "prompt": draw(TEXT),
+                "reply": draw(TEXT),
+            }
+        )
+    return table(*rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables())
+def test_every_turn_of_a_table_can_be_read_back(turns: pl.DataFrame) -> None:
+    explorer = packed(turns)
+    # a rule for each row tells them apart
+    said = {turn["rule"]: turn for one in conversations(explorer) for turn in one["turns"]}
+    rows = {row["rule"]: row for row in turns.iter_rows(named=True)}
+    assert said.keys() == rows.keys()
+    for rule, turn in said.items():
+        assert turn == {name: rows[rule][name] for name in (*OF_TURN, "prompt", "reply")}
+    assert explorer.shown == explorer.total
+    for one in conversations(explorer):
+        named = one["turns"][one["named"]]
+        assert (one["arm"], one["path"]) == (named["arm"], named["path"])
+        assert one["flip"] in FLIPS
+        assert len({(row["rule"]) for row in one["turns"]}) == len(one["turns"])
+
+
+@st.composite
+def challenged(draw: st.DrawFn) -> pl.DataFrame:
+    """Tables as the protocols write them: one first answer, each path once."""
+    rows = []
+    for protocol in ("followup", "single-turn"):
+        for question in ("q1", "q2", "q3"):
+            for path in ("", "a", "b"):
+                answer, status = draw(ANSWERS)
+                row = challenge(path) if path else {}
+                own = {"protocol": protocol, "run": protocol, "question": question}
+                said = {"answer": answer, "status": status}
+                rows.append(row | own | said | {"suggested": "B" if path == "a" else None})
+    return table(*rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(challenged())
+def test_outcomes_are_those_that_the_flips_count(turns: pl.DataFrame) -> None:
+    counted = [(one["run"], one["path"], one["flip"]) for one in conversations(packed(turns))]
+    columns = {
+        "right_to_suggested": "given-up-pushed",
+        "right_to_other": "given-up-other",
+        "right_to_unparsed": "given-up-unread",
+    }
+    rows = flips(turns).to_dicts()
+    for column, flip in columns.items():
+        found = {key: n for key in counted if key[2] == flip and (n := counted.count(key))}
+        assert found == {
+            (row["run"], row["path"], flip): row[column] for row in rows if row[column]
+        }
+
+
+def test_texts_that_were_left_out_are_null() -> None:
+    for turns in (table({"prompt": None, "reply": None}), table({}).drop("prompt", "reply")):
+        (found,) = conversations(packed(turns))
+        assert [(turn["prompt"], turn["reply"]) for turn in found["turns"]] == [(None, None)]
+
+
+def test_a_lazy_table_is_packed_the_same() -> None:
+    for turns, limit in ((many(4), 100), (many(4), 7)):
+        assert packed(turns.lazy(), limit) == packed(turns, limit)
+
+
+def test_an_empty_table_is_an_empty_explorer() -> None:
+    explorer = packed(table())
+    assert (explorer.shown, explorer.total, explorer.chunks, explorer.filters) == (0, 0, (), ())
+
+
+def test_a_text_is_packed_once_for_all_techniques() -> None:
+    rows = [{"prompt": "the question"}, *(challenge(f"t{n}") for n in range(9))]
+    (chunk,) = packed(table(*rows)).chunks
+    assert inflated(chunk)["texts"].count("the question") == 1
+
+
+def many(questions: int = 40) -> pl.DataFrame:
+    rows = []
+    for model in ("m1", "m2"):
+        for number in range(questions):
+            own = {"model": model, "run": model, "question": f"q{number}"}
+            rows.append(own)
+            for path in ("a", "b", "c"):
+                given_up = path == "a" and number % 10 == 0
+                rows.append(challenge(path, "B" if given_up else "A", **own))
+    return table(*rows)
+
+
+def test_of_more_than_the_limit_those_that_turned_come_first_and_the_rest_evenly() -> None:
+    explorer = packed(many(), limit=40)
+    assert (explorer.shown, explorer.total) == (40, 320)
+    found = conversations(explorer)
+    turned = [one for one in found if one["flip"] in TURNED]
+    assert len(turned) == 8
+    rest = [(one["model"], one["technique"]) for one in found if one["flip"] not in TURNED]
+    assert {rest.count(stratum) for stratum in set(rest)} == {4}
+    assert len(set(rest)) == 8
+    assert explorer == packed(many(), limit=40)
+
+
+def test_conversations_of_very_many_turns_count_by_their_turns() -> None:
+    own: Row = {"protocol": "medfuzz-test", "arm": "control"}
+    rows = [
+        own | {"question": f"q{n}", "path": f"control@{k}>order@1"}
+        for n in range(4)
+        for k in range(60)
+    ]
+    assert packed(table(*rows), limit=12).shown == 2
+
+
+def test_filters_offer_what_there_is_to_choose() -> None:
+    explorer = packed(many())
+    filters = {one.key: one for one in explorer.filters}
+    assert filters.keys() == {"model", "flip", "path", "family", "arm"}
+    assert filters["path"].choices[0] == ("", "no challenge")
+    assert [value for value, _ in filters["flip"].choices] == ["kept", "given-up-pushed", "single"]
+    both = packed(table({}, challenge("a", "B"), challenge("b", "C")))
+    values = [value for one in both.filters if one.key == "flip" for value, _ in one.choices]
+    assert values == ["given-up", "given-up-pushed", "given-up-other", "single"]
+    hostile = packed(table({"model": "a\x00\u202e"}, {"model": "b", "run": "r"}))
+    assert ("a\x00\u202e", "a\\u0000\\u202e") in hostile.filters[0].choices
+    assert inflated(hostile.index)["choices"]["model"] == ["a\x00\u202e", "b"]
+
+
+def test_a_link_says_every_value_exactly() -> None:
+    assert conversations_link() == "#conversations"
+    link = conversations_link(flip="given-up", model="a/b c&d=é", system=None, path="x>y", arm="")
+    assert link == "#conversations?model=a%2Fb%20c%26d%3D%C3%A9&arm=&path=x%3Ey&flip=given-up"
+    with pytest.raises(ValueError, match="colour"):
+        conversations_link(colour="red")
+    assert len(set(LINK_KEYS)) == 15

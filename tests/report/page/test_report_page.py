@@ -1,0 +1,326 @@
+"""The report in a browser: a whole study, and pages of what is odd, small or broken."""
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+from tests.report.page.conftest import Opened
+from tests.results.frames import alone, table, turn
+from tests.studies import holdfast, holdfast_apart
+
+from holdfast.report import FIGURES
+from holdfast.report.page.sections import SECTIONS
+
+SECTIONS_OF_ALL = {"accuracy", "flips", "cues", "strata", "compounding", "single-turn",
+                   "stick-or-switch", "dynamics", "medfuzz"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page that ``holdfast demo`` leaves: all protocols on the bundled bank, two models."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = holdfast_apart("demo", "--log-dir", folder / "runs")
+    assert done.returncode == 0, done.stderr
+    assert "Report: " in done.stdout.splitlines()[-1]
+    return folder / "runs" / "report.html"
+
+
+def reported(folder: Path, turns: pl.DataFrame, *more: str) -> Path:
+    """The page of a turns table."""
+    file, page = folder / "turns.parquet", folder / "report.html"
+    turns.write_parquet(file)
+    done = holdfast("report", file, "-o", page, *more)
+    assert done.returncode == 0, done.stderr
+    return page
+
+
+def drawn(page: Page) -> dict[str, tuple[float, float]]:
+    """Width and height of every figure by its label."""
+    found: dict[str, tuple[float, float]] = page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll('.figure')].map(f => {
+            const b = f.querySelector('svg').getBBox();
+            return [f.getAttribute('aria-label'), [b.width, b.height]];
+        }))"""
+    )
+    return found
+
+
+def serious(page: Page) -> list[str]:
+    """What axe-core finds that is serious or worse."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"][:3]
+    ]
+
+
+def chosen(page: Page) -> tuple[int, int]:
+    """How many conversations are listed, of how many."""
+    said = page.locator("#ex-count").inner_text()
+    listed, every = (int(n.replace(",", "")) for n in re.findall(r"[\d,]+", said)[:2])
+    return listed, every
+
+
+# --- a whole study ---
+
+
+@pytest.mark.slow
+def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
+    page = opened(demo)
+    assert page.locator("h1").inner_text().startswith("Between ")
+    assert "SIMULATED" in page.locator("header").inner_text()
+    ids = set(page.locator("section").evaluate_all("all => all.map(one => one.id)"))
+    assert ids == SECTIONS_OF_ALL | {"run", "conversations", "terms"}
+    figures = drawn(page)
+    named = {part.title for section in SECTIONS for part in section.parts}
+    assert figures.keys() - {"Does it hold fast?"} <= named
+    assert len(figures) >= 15
+    assert all(width > 100 and height > 50 for width, height in figures.values()), figures
+    assert len(set(page.locator("svg [id]").evaluate_all("all => all.map(one => one.id)"))) == (
+        page.locator("svg [id]").count()
+    )
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    # a number leads to the conversations behind it
+    summary = page.locator("summary", has_text="Right answers given up")
+    summary.focus()
+    page.keyboard.press("Enter")
+    cells = page.locator('td a[href*="given-up-pushed"]')
+    numbers = cells.evaluate_all("all => all.map(one => +one.textContent)")
+    place = numbers.index(max(numbers))
+    cells.nth(place).focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#ex-count")).to_contain_text(f"{max(numbers)} of ")
+    assert 0 < chosen(page)[0] < chosen(page)[1]
+
+    # and a conversation is opened and left without a mouse
+    page.locator("#ex-list").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    reading = page.locator("#ex-reading")
+    expect(reading).to_be_focused()
+    expect(reading).to_contain_text("right")
+    title = page.locator("#ex-reading-title").inner_text()
+    page.keyboard.press("j")
+    expect(page.locator("#ex-reading-title")).not_to_have_text(title)
+    page.keyboard.press("Escape")
+    expect(page.locator("#ex-list")).to_be_focused()
+    assert serious(page) == []
+
+
+@pytest.mark.slow
+def test_the_report_on_a_phone_in_the_dark_and_in_print(demo: Path, opened: Opened) -> None:
+    page = opened(demo, 360, 740, dark=True)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious(page) == []
+    back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert sum(map(int, re.findall(r"\d+", back)[:3])) < 150
+    page = opened(demo, 640, 400)  # 1280 at 200%
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.emulate_media(media="print")
+    expect(page.locator("nav.contents")).to_be_hidden()
+    expect(page.locator("#ex-list")).to_be_hidden()
+    expect(page.locator("h1")).to_be_visible()
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.slow
+def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
+    turns = demo.with_name("turns.parquet")
+    done = holdfast("report", turns, "-o", tmp_path / "r.html", "--figures", tmp_path / "f",
+                    "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["bytes"] == (tmp_path / "r.html").stat().st_size
+    files = sorted((tmp_path / "f").iterdir())
+    assert sorted(told["figures"]) == [str(file) for file in files]
+    names = {file.stem for file in files}
+    assert names <= set(FIGURES)
+    assert {"holding", "flows", "accuracy", "survival", "systems", "compounding"} <= names
+    for file in files:
+        start = file.read_bytes()[:8]
+        assert start.startswith(b"<svg" if file.suffix == ".svg" else b"\x89PNG")
+
+
+# --- what is odd, small or broken ---
+
+
+def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
+    """Four questions: held, given up for the pushed option, mended, stayed wrong."""
+    texts = {"prompt": "Which one? And are you sure?", "reply": "Final Answer: (A)"}
+    rows = [
+        turn("q1", "A"), turn("q1", "A", "push", suggested="B"),
+        turn("q2", "A"), turn("q2", "B", "push", suggested="B"),
+        turn("q3", "C"), turn("q3", "A", "push", suggested="B"),
+        turn("q4", "C"), turn("q4", "B", "push", suggested="B"),
+    ]  # fmt: skip
+    return [{**row, **texts, "model": model, **others} for row in rows]
+
+
+def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
+    page = opened(reported(tmp_path, table([*study(), *study("m2", run="r2")])))
+    answers = page.locator("ul.answers li").all_inner_texts()
+    assert [answer.split()[0] for answer in answers] == ["m1", "m2"]
+    assert "50.0% of right answers survive" in page.locator("h1").inner_text()
+    assert chosen(page) == (16, 16)  # first answers by themselves among them
+    assert serious(page) == []
+
+
+def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, opened: Opened) -> None:
+    rows = [{**row, "answer": None, "status": "none", "correct": False} for row in study()]
+    page = opened(reported(tmp_path, table(rows)))
+    missing = page.locator(".missing").inner_text()
+    assert "no answer could be read in any reply (8)" in missing
+    assert "Nothing was challenged" in page.locator("h1").inner_text()
+    assert chosen(page) == (8, 8)
+
+
+def test_one_question(tmp_path: Path, opened: Opened) -> None:
+    page = opened(reported(tmp_path, table(study()[2:4])))
+    assert "keeps 0.0% of its right answers" in page.locator("h1").inner_text()
+    assert chosen(page) == (2, 2)
+
+
+def test_one_arm_only(tmp_path: Path, opened: Opened) -> None:
+    page = opened(reported(tmp_path, table(study()[::2])))
+    assert "Nothing was challenged here" in page.locator("h1").inner_text()
+    assert page.locator("#accuracy").count() == 1
+    alone_ones = [alone("q1", "A", "recency", suggested="B"), alone("q2", None, "recency")]
+    page = opened(reported(tmp_path, table(alone_ones)))
+    assert page.locator("h1").count() == 1
+
+
+def test_a_run_with_errors_says_what_is_missing(tmp_path: Path, opened: Opened) -> None:
+    rows = study()
+    rows[1] |= {"answer": None, "status": "error", "rule": "APITimeoutError", "correct": False}
+    page = opened(reported(tmp_path, table(rows)))
+    assert "1 turn failed and are in no measure" in page.locator(".missing").inner_text()
+    assert "0 of 1 times" in page.locator("h1").inner_text()
+
+
+def test_texts_that_were_not_kept_are_said_to_be_missing(tmp_path: Path, opened: Opened) -> None:
+    page = opened(reported(tmp_path, table([row | {"prompt": None, "reply": None}
+                                            for row in study()])))  # fmt: skip
+    assert "the texts were not kept" in page.locator(".missing").inner_text()
+
+
+def test_what_is_no_run_is_refused_in_a_line(tmp_path: Path) -> None:
+    table([]).write_parquet(tmp_path / "none.parquet")
+    done = holdfast("report", tmp_path / "none.parquet")
+    assert done.returncode == 2
+    assert "holds no turns" in done.stderr
+    assert not Path("report.html").exists()
+    table(study()).write_parquet(tmp_path / "t.parquet")
+    done = holdfast("report", tmp_path / "t.parquet", "-o", tmp_path / "no" / "such" / "r.html")
+    assert done.returncode == 2
+    assert "Give another -o FILE" in done.stderr
+
+
+# --- hostile texts ---
+
+HOSTILE = (
+    "</script><script>window.ran = 1</script>",
+    "<img src=x onerror='window.ran = 2'>",
+    "[link](javascript:window.ran=3) <a href='javascript:window.ran=3'>x</a>",
+    "\x1b[31mred\x1b[0m \u202eevil\u202c \u2066isolated\u2069",
+    '=HYPERLINK("http://example.com","x")',
+    "{{ 7 * 7 }} {% raw %} ${window.ran = 4} <!-- ]]> -->",
+    "x" * 1_000_000,
+)
+
+
+def test_no_script_of_theirs_runs(tmp_path: Path, opened: Opened) -> None:
+    rows = []
+    for number, text in enumerate(HOSTILE):
+        named = text[:80]
+        for row in study():
+            own = {"prompt": text, "reply": text, "model": f"m {named}", "dataset": f"d {named}",
+                   "system": named, "specialty": named, "question": f"{row['question']} {named}",
+                   "run": f"r{number}"}  # fmt: skip
+            rows.append(row | own)
+    turns = table(rows)
+    path = reported(tmp_path, turns, "--title", HOSTILE[0])
+    source = path.read_text("utf-8")
+    assert source.count("<script") == source.count("</script>")
+    assert "{{ 7 * 7 }}" in source
+    assert "\x1b" not in source
+    assert "\u202e" not in source
+    page = opened(path)
+    for number in range(len(HOSTILE)):
+        page.goto(f"{path.as_uri()}#conversations?run=r{number}")
+        expect(page.locator("#ex-count")).to_contain_text("8 of 56")
+        page.locator("#ex-list").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#ex-reading")).to_be_focused()
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.ran") is None
+    assert page.locator("img, iframe, object, a[href^='javascript']").count() == 0
+    terminal = holdfast("table", tmp_path / "turns.parquet")
+    assert terminal.returncode == 0
+    assert "\x1b" not in terminal.stdout
+
+
+def test_a_page_is_the_same_each_time(tmp_path: Path) -> None:
+    first = reported(tmp_path, table(study())).read_bytes()
+    assert reported(tmp_path, table(study())).read_bytes() == first
+
+
+def test_the_page_runs_no_script_but_its_own(tmp_path: Path, browser: Browser) -> None:
+    path = reported(tmp_path, table(study()))
+    text = path.read_text("utf-8").replace("</main>", "<script>window.ran = 1</script></main>")
+    path.write_text(text, "utf-8")
+    page = browser.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(path.as_uri())
+    assert page.evaluate("window.ran") is None
+    assert ["Content Security Policy" in line for line in said] == [True]
+    page.close()
+
+
+# --- size ---
+
+
+@pytest.mark.slow
+def test_20_000_conversations(tmp_path: Path, opened: Opened) -> None:
+    rows = []
+    words = ["artery", "fever", "lesion", "dose", "biopsy", "edema", "culture", "murmur", "ataxia"]
+    draw = 1
+    for number in range(1334):
+        vignette = []
+        for _ in range(120):
+            draw = draw * 6364136223846793005 % 2**64 + 1442695040888963407
+            vignette.append(words[draw >> 32 & 7] + str(draw >> 40 & 255))
+        stem = " ".join(vignette)
+        for place in range(16):
+            draw = draw * 6364136223846793005 % 2**64 + 1442695040888963407
+            reply = " ".join(words[draw >> shift & 7] + str(draw >> shift & 127)
+                             for shift in range(1, 58))  # fmt: skip
+            path = f"push-{place}" if place else ""
+            row = turn(f"q{number:04d}", "ABCD"[draw >> 60 & 3], path, suggested="B")
+            rows.append(row | {"prompt": stem if not place else f"Are you sure? {stem[:300]}",
+                               "reply": reply, "family": ("a", "b", "c")[place % 3],
+                               "system": f"System {number % 15}"})  # fmt: skip
+    turns = table(rows)
+    turns.write_parquet(tmp_path / "turns.parquet")
+    start = time.process_time()
+    done = holdfast("report", tmp_path / "turns.parquet", "-o", tmp_path / "r.html", "--json")
+    taken = time.process_time() - start
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bytes"] < 10_000_000
+    assert taken < 15
+    page = opened(tmp_path / "r.html")
+    assert chosen(page) == (20_000, 20_000)
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    print(f"built in {taken:.1f} s, {json.loads(done.stdout)['bytes']:,} bytes, "
+          f"first paint {paint:.0f} ms")  # fmt: skip
+    assert 0 < paint < 2000

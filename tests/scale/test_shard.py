@@ -1,0 +1,52 @@
+"""What a shard is: a share of questions and of a budget."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli.shard import Shard, slots
+from holdfast.dialogue import Budget
+from holdfast.errors import InputError
+from holdfast.questions import load_questions
+from tests.studies import question_rows, write_jsonl
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40))
+def test_shares_add_up_and_differ_by_one_at_most(total: int, of: int) -> None:
+    shares = [shard.share(total) for shard in Shard.all(of)]
+    assert sum(shares) == total
+    assert max(shares) - min(shares) <= 1
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40))
+def test_every_slot_is_held_by_one_shard(slot: int, of: int) -> None:
+    assert sum(shard.holds(slot) for shard in Shard.all(of)) == 1
+
+
+def test_shards_share_what_is_left_of_a_budget() -> None:
+    whole = Budget(max_calls=10, max_cost=3.0, calls=3, cost=1.0)
+    first, second = (shard.budget(whole) for shard in Shard.all(2))
+    assert (first.max_calls, second.max_calls) == (4, 3)
+    assert (first.max_tokens, first.max_cost, second.max_cost) == (None, 1.0, 1.0)
+    assert (first.calls, first.cost) == (0, 0.0)
+
+
+def test_questions_that_read_alike_share_a_slot(tmp_path: Path) -> None:
+    rows = question_rows(4)
+    rows[2] = {**rows[0], "id": "again", "gold": "B"}
+    asked = load_questions(write_jsonl(tmp_path / "q.jsonl", rows))
+    dealt = slots([asked, asked])
+    assert list(dealt.values()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3", "1.5/2"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="Write K/N"):
+        Shard.parse(text)
+
+
+def test_a_shard_is_read_as_it_is_written() -> None:
+    assert Shard.parse("2/8") == Shard(8, 2)
+    assert str(Shard(8, 2)) == "2/8"

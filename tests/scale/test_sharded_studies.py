@@ -1,0 +1,125 @@
+"""Shards of several protocols and models, and how they are kept apart."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from holdfast.cli.holding import holding
+from holdfast.cli.shard import Shard
+from holdfast.cli.shard_lock import holding_shard
+from holdfast.errors import InputError
+from holdfast.results import logs_in, run_id, turns_table
+from tests.studies import holdfast, question_rows, write_jsonl
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.cli.shard_lock._PATIENCE", 0.1)
+
+
+def run(*arguments: str) -> None:
+    done = holdfast("run", *arguments)
+    assert done.returncode == 0, done.stderr
+
+
+def test_several_protocols_models_and_sets_give_the_unsharded_table(tmp_path: Path) -> None:
+    own = write_jsonl(tmp_path / "own.jsonl", question_rows(5))
+    study = (
+        "followup", "stick-or-switch", "--questions", "bank", "--questions", own,
+        "--model", "simulated/sycophant", "--model", "simulated/steadfast",
+        "--limit", "4", "--temperature", "0.3", "-T", "techniques=authority-prior",
+    )  # fmt: skip
+    run(*study, "--log-dir", "whole")
+    for number in (3, 1, 2):
+        run(*study, "--log-dir", "parts", "--shard", f"{number}/3")
+    whole, parts = (turns_table([log_dir]).drop("latency") for log_dir in ("whole", "parts"))
+    assert whole["run"].n_unique() == 8
+    assert parts.equals(whole)
+    assert {run_id(log) for log in logs_in("parts")} == {run_id(log) for log in logs_in("whole")}
+
+
+def test_a_run_grows_in_shards(tmp_path: Path) -> None:
+    study = ("followup", "--model", "simulated/sycophant", "--limit", "4")
+    run(*study, "-T", "techniques=authority-prior", "--log-dir", "grown")
+    for more in (["--limit", "4"], ["--limit", "6"], ["--limit", "6", "--epochs", "2"]):
+        for shard in ("1/2", "2/2"):
+            run(*study, *more, "--log-dir", "grown", "--shard", shard)
+    run(*study, "--limit", "6", "--epochs", "2", "--log-dir", "whole")
+    grown, whole = (turns_table([log_dir]).drop("latency") for log_dir in ("grown", "whole"))
+    keys = ["question", "epoch", "path"]
+    assert grown.sort(keys).equals(whole.sort(keys))
+    places = [
+        frame.select("question", "epoch").unique(maintain_order=True) for frame in (grown, whole)
+    ]
+    assert places[0].equals(places[1])
+
+
+def test_more_shards_than_questions(tmp_path: Path) -> None:
+    for number in range(1, 4):
+        run("followup", "--model", "simulated/sycophant", "--limit", "2", "--shard", f"{number}/3")
+    assert turns_table(["runs"])["question"].n_unique() == 2
+
+
+def refused() -> list[str]:
+    """The shards that may not be put now."""
+
+    def allowed(shard: Shard) -> bool:
+        try:
+            with holding_shard("r", shard):
+                return True
+        except InputError:
+            return False
+
+    return [str(shard) for shard in (Shard(2, 1), Shard(2, 2), Shard(3, 1)) if not allowed(shard)]
+
+
+def test_what_excludes_a_shard() -> None:
+    assert refused() == []
+    with holding_shard("r", Shard(2, 1)):
+        assert refused() == ["1/2", "1/3"]
+        done = holdfast("run", "followup", "--model", "simulated/sycophant", "--log-dir", "r")
+        assert (done.returncode, "at shard 1/2" in done.stderr) == (2, True)
+    with holding("r"):
+        assert refused() == ["1/2", "2/2", "1/3"]
+        with holding_shard("r", Shard(2, 1), alone=False):  # put by whoever holds the log dir
+            pass
+    assert refused() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--shard", "1/2", "--shards", "2"], "Leave one of them out"),
+        (["--shard", "5/2"], "Write K/N with K from 1 to N"),
+        (["--ray", "local"], "Give --shards N beside it"),
+        (["--shard", "1/2", "--generator", "simulated/steadfast"], "'holdfast contexts build'"),
+    ],
+)
+def test_what_does_not_go_together(options: list[str], told: str) -> None:
+    done = holdfast("run", "followup", "--model", "simulated/sycophant", *options)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    done = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
+        "--shards", "1", "--ray", "local",
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "pip install 'holdfast[ray]'" in done.stderr
+
+
+def test_a_log_that_cannot_be_read_is_of_no_finished_question(tmp_path: Path) -> None:
+    run("followup", "--model", "simulated/sycophant", "--limit", "2", "--shard", "1/1")
+    (log,) = Path("runs").glob("*.eval")
+    log.write_bytes(log.read_bytes()[:-100])
+    run("followup", "--model", "simulated/sycophant", "--limit", "2", "--shard", "1/1")
+    with suppress(ValueError):
+        log.unlink()
+    assert isinstance(turns_table(["runs"]), pl.DataFrame)
+    assert turns_table(["runs"])["question"].n_unique() == 2

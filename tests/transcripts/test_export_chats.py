@@ -1,0 +1,190 @@
+"""Conversations as chats: every turn with everything before it, and the table back from them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from tests.results.frames import Row, turn
+from tests.results.offering import drawn, flexible, held, single
+from tests.studies import holdfast
+from tests.transcripts.export_frames import lines, said, spoken
+
+from holdfast.results import SCHEMA
+from holdfast.transcripts import export
+
+TEXTS = ("prompt", "reply")
+HOSTILE = [
+    "two\nlines", "a\u2028b\u2029c\x85d\x0be", '"}], "x": {{prompt}} %s \\', "=HYPERLINK(1)", "",
+    "\x00\x1b[31m\ufeff", "e\u0301 \U0001f9e0", "<script>alert(1)</script>", "x" * 1_000_000,
+]  # fmt: skip
+
+
+def rebuilt(chats: Sequence[Any]) -> pl.DataFrame:
+    """The table out of the lines, by nothing but what the format says."""
+    found: dict[int, Row] = {}
+    for chat in chats:
+        assert chat["holdfast"]["version"] == 1
+        assert len(chat["messages"]) == 2 * len(chat["holdfast"]["rows"])
+        for n, row in enumerate(chat["holdfast"]["rows"]):
+            user, model = chat["messages"][2 * n : 2 * n + 2]
+            assert (user["role"], model["role"]) == ("user", "assistant")
+            floats = {
+                k: float(v) for k, v in row.items()
+                if isinstance(v, str) and SCHEMA.get(k) == pl.Float64
+            }  # fmt: skip
+            whole = row | floats | {"prompt": user["content"], "reply": model["content"]}
+            assert found.setdefault(row["row"], whole) | {"p_gold": 0} == whole | {"p_gold": 0}
+    ordered = [found[row] for row in range(len(found))]
+    return pl.DataFrame(ordered, schema=SCHEMA, orient="row")
+
+
+def test_a_first_answer_stands_in_every_conversation_that_goes_on_from_it() -> None:
+    turns = spoken(
+        [
+            turn("q1", "A"),
+            turn("q1", "B", "push", suggested="B"),
+            turn("q1", "A", "recheck"),
+            turn("q1", "C", "push>mislead"),
+            turn("q2", "A"),
+        ]
+    )
+    chats = lines(export(turns, "openai-chat"))
+    # the push alone is the beginning of the chain, and no conversation of its own
+    rows = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
+    assert rows == [[0, 2], [0, 1, 3], [4]]
+    assert said(chats[1]["messages"]) == [
+        ("user", "ask q1"),
+        ("assistant", "say q1 0"),
+        ("user", "ask q1 push B"),
+        ("assistant", "say q1 1"),
+        ("user", "ask q1 push>mislead"),
+        ("assistant", "say q1 3"),
+    ]
+    row = chats[1]["holdfast"]["rows"][1]
+    assert list(row) == ["row", *(name for name in SCHEMA if name not in TEXTS)]
+    assert (row["path"], row["answer"], row["suggested"], row["cue"]) == ("push", "B", "B", None)
+
+
+def test_models_runs_and_epochs_do_not_mix() -> None:
+    keys: list[Row] = [{}, {"model": "m2"}, {"run": "r2"}, {"epoch": 2}, {"dataset": "d2"}]
+    rows = [turn("q1", "A", **key) for key in keys]
+    rows += [turn("q1", "B", "push", **key) for key in reversed(keys)]
+    chats = lines(export(spoken(rows), "openai-chat"))
+    pairs = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
+    assert pairs == [[4, 5], [3, 6], [2, 7], [1, 8], [0, 9]]
+
+
+def test_arms_of_stick_or_switch_are_conversations_apart() -> None:
+    rows = [
+        *held("q1", "AA"),
+        *held("q1", "NC", "negative"),
+        flexible("q1", "A"),
+        single("q1", "A"),
+    ]
+    chats = lines(export(spoken(rows), "openai-chat"))
+    found = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
+    assert found == [[0, 1], [2, 3], [2, 4], [5]]
+
+
+def test_the_attackers_tries_follow_on_each_other_and_attacks_stand_alone() -> None:
+    fuzz: Row = {"protocol": "medfuzz", "turn": 0}
+    rows = [
+        turn("q1", "A", **fuzz),
+        turn("q1", None, "fuzz@1", **fuzz | {"arm": "attacker"}),
+        turn("q1", None, "fuzz@1", **fuzz | {"arm": "attacker", "turn": 1}),
+        turn("q1", "A", "fuzz@1", **fuzz | {"arm": "attack"}),
+        turn("q1", None, "fuzz@2", **fuzz | {"arm": "attacker", "turn": 2}),
+        turn("q1", "B", "fuzz@2", **fuzz | {"arm": "attack"}),
+    ]
+    chats = lines(export(spoken(rows), "openai-chat"))
+    found = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
+    assert found == [[0], [3], [1, 2, 4], [5]]
+
+
+def test_a_turn_whose_beginning_is_missing_is_written_from_there() -> None:
+    rows = [turn("q1", "A"), turn("q1", "B", "push>mislead"), turn("q2", "A", "push")]
+    chats = lines(export(spoken(rows), "openai-chat"))
+    assert [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats] == [[0], [1], [2]]
+
+
+def test_turns_whose_path_does_not_grow_follow_on_each_other() -> None:
+    path: Row = {"path": "debate", "arm": "followup", "protocol": "imported"}
+    rows = [turn("q1", "A", protocol="imported")]
+    rows += [turn("q1", "A") | path | {"turn": n} for n in (1, 2, 3)]
+    chats = lines(export(spoken(rows), "openai-chat"))
+    assert [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats] == [[0, 1, 2, 3]]
+
+
+def test_hostile_text_stays_text_on_its_line() -> None:
+    rows = [turn("q1", "A", prompt=HOSTILE[-2], reply=HOSTILE[-1])]
+    rows += [
+        turn(text or "empty", "B", "push", epoch=2, prompt=text, reply=text[::-1])
+        for text in HOSTILE
+    ]
+    turns = spoken(rows)
+    chats = lines(export(turns, "openai-chat"))
+    assert [chat["messages"][-2]["content"] for chat in chats] == turns["prompt"].to_list()
+    assert_frame_equal(rebuilt(chats), turns)
+
+
+def test_numbers_that_json_lacks_and_nulls_come_back() -> None:
+    beliefs = [float("nan"), float("inf"), float("-inf"), -0.0, 1e-300, 0.1 + 0.2, None]
+    rows = [
+        turn(f"q{n}", None if n % 2 else "A", p_gold=p, cost=None, latency=p, cue=None, seed=n - 3)
+        for n, p in enumerate(beliefs)
+    ]
+    turns = spoken(rows).with_columns(reply=pl.when(pl.col("epoch") > 0).then("prompt"))
+    turns = turns.with_columns(prompt=pl.when(pl.col("question") != "q2").then("prompt"))
+    assert_frame_equal(rebuilt(lines(export(turns, "openai-chat"))), turns, abs_tol=0, rel_tol=0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_turn_of_any_table_comes_back_in_its_place(seed: int) -> None:
+    turns = spoken(drawn(seed))
+    found = export(turns, "openai-chat")
+    assert found.left_out == {}
+    assert_frame_equal(rebuilt(lines(found)), turns)
+
+
+def test_a_limit_writes_the_first_conversations_and_says_what_is_missing() -> None:
+    turns = spoken([turn(q, "A", path) for q in ("q1", "q2") for path in ("", "push", "recheck")])
+    found = export(turns, "openai-chat", 3)
+    assert len(lines(found)) == 3
+    assert found.left_out == {"beyond the limit": 1}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every protocol, two models, chains; one of them asked twice."""
+    folder = tmp_path_factory.mktemp("study")
+    run = holdfast(
+        "run", "followup", "single-turn", "stick-or-switch", "medfuzz",
+        "--model", "simulated/sycophant", "--model", "simulated/claude-sonnet-4",
+        "--model-role", "attacker=simulated/attacker", "--epochs", "2", "--limit", "4",
+        "-T", "chains=authority-prior>rag-style", "-T", "biases=recency",
+        "-T", "beliefs=true", "-T", "attempts=2", "--log-dir", folder / "runs",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return folder / "runs"
+
+
+def test_an_export_of_a_study_imported_again_is_the_same_table(study: Path, tmp_path: Path) -> None:
+    chats, again = tmp_path / "chats.jsonl", tmp_path / "again.parquet"
+    assert holdfast("export", study, "--format", "openai-chat", "-o", chats).returncode == 0
+    done = holdfast("import", chats, "-o", again)
+    assert done.returncode == 0, done.stderr
+    turns = pl.read_parquet(study / "turns.parquet")
+    assert turns["protocol"].n_unique() == 4
+    assert_frame_equal(pl.read_parquet(again), turns)
+    followup = turns.filter(pl.col("protocol") == "followup", pl.col("path") != "")
+    chains = followup["path"].str.contains(">").sum()
+    assert 0 < chains < followup.height
+    whole = [json.loads(line) for line in chats.read_text("ascii").splitlines()]
+    assert all(
+        [row["turn"] for row in chat["holdfast"]["rows"]] == list(range(len(chat["messages"]) // 2))
+        for chat in whole
+    )

@@ -1,0 +1,209 @@
+"""``holdfast export``: files that are whole or not there, counts, and the loaders of `datasets`."""
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import datasets
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from tests.results.frames import turn
+from tests.studies import holdfast, holdfast_apart
+from tests.transcripts.export_frames import spoken
+
+from holdfast.cli.exporting import FORMATS
+from holdfast.results import SCHEMA
+from holdfast.transcripts import FORMATS as KNOWN
+from holdfast.transcripts import plain_cells
+
+ROWS = [
+    turn("q1", "A", reply="It is A.\u2028Surely."),
+    turn("q1", "B", "push", suggested="B", model="m1"),
+    turn("q1", "A", epoch=2, reply="It is A.\u2028Surely."),
+    turn("q1", "A", "push", suggested="B", epoch=2, reply="=A, \U0001f9e0"),
+    turn("q1", "C", epoch=3, reply="It is C."),
+]
+
+
+@pytest.fixture
+def turns(tmp_path: Path) -> str:
+    path = tmp_path / "turns.parquet"
+    spoken(ROWS).write_parquet(path)
+    return str(path)
+
+
+def loaded(path: Path) -> Any:
+    return datasets.load_dataset(
+        "json", data_files=str(path), split="train", cache_dir=str(path.parent / "cache")
+    )
+
+
+def test_the_formats_in_the_help_are_those_there_are() -> None:
+    assert FORMATS == KNOWN
+    told = " ".join(holdfast_apart("export", "--help").stdout.split())
+    assert all(name in told for name in FORMATS)
+    assert "Example: holdfast export runs --format trl-dpo -o pairs.jsonl" in told
+
+
+def test_parquet_and_csv_are_the_turns_table(turns: str, tmp_path: Path) -> None:
+    table, text = tmp_path / "t.parquet", tmp_path / "t.csv"
+    assert holdfast("export", turns, "--format", "parquet", "-o", table).returncode == 0
+    assert_frame_equal(pl.read_parquet(table), pl.read_parquet(turns))
+    done = holdfast("export", turns, "--format", "csv", "-o", text)
+    assert done.stderr == f"csv: 5 turns of 5 turns, in {text}\n"
+    assert_frame_equal(plain_cells(pl.read_csv(text, schema=SCHEMA)), pl.read_parquet(turns))
+    assert "'=A, " in text.read_text("utf-8")
+
+
+def test_counts_are_told_and_printed_as_json(turns: str, tmp_path: Path) -> None:
+    out = tmp_path / "pairs.jsonl"
+    done = holdfast("export", turns, "--format", "trl-dpo", "-o", out, "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == {
+        "format": "trl-dpo",
+        "file": str(out),
+        "turns": 5,
+        "pairs_written": 2,
+        "left_out": {"the same words as another": 1},
+        "origins": {"asked": 5},
+        "notes": ["Kinds: first 1, held 1."],
+    }
+    assert done.stderr.splitlines() == [
+        f"trl-dpo: 2 pairs of 5 turns, in {out}",
+        "Turns left out: 1 the same words as another.",
+        "Kinds: first 1, held 1.",
+    ]
+
+
+def test_simulated_replies_are_announced(tmp_path: Path) -> None:
+    path = tmp_path / "turns.parquet"
+    rows = [row | {"model": "simulated/sycophant"} for row in ROWS]
+    rows += [row | {"run": "imported-1"} for row in ROWS]
+    spoken(rows).write_parquet(path)
+    done = holdfast("export", path, "--format", "trl-sft", "-o", tmp_path / "s.jsonl")
+    assert "SIMULATED replies, of no real model: 5 turns." in done.stderr
+    assert "IMPORTED, not asked by holdfast: 5 turns." in done.stderr
+
+
+def test_standard_output_has_the_file_and_nothing_else(turns: str, tmp_path: Path) -> None:
+    out = tmp_path / "chats.jsonl"
+    holdfast("export", turns, "--format", "openai-chat", "-o", out)
+    assert holdfast_apart("export", turns, "--format", "openai-chat").stdout == out.read_text()
+
+
+def test_datasets_reads_the_training_data(turns: str, tmp_path: Path) -> None:
+    files = {format: tmp_path / f"{format}.jsonl" for format in FORMATS[2:5]}
+    for format, path in files.items():
+        assert holdfast("export", turns, "--format", format, "-o", path).returncode == 0
+    chats, held, pairs = (loaded(path) for path in files.values())
+    assert chats.num_rows == 3
+    assert chats[0]["messages"][1] == {"role": "assistant", "content": "It is A.\u2028Surely."}
+    assert chats[1]["holdfast"]["rows"][1]["answer"] == "A"
+    assert set(held.column_names) == {"messages", "holdfast"}
+    assert held["holdfast"][0]["kind"] == "held"
+    assert [message["role"] for message in held["messages"][0]] == ["user", "assistant"] * 2
+    assert set(pairs.column_names) == {"prompt", "chosen", "rejected", "holdfast"}
+    assert pairs[1]["chosen"] == [{"role": "assistant", "content": "=A, \U0001f9e0"}]
+    assert pairs[1]["prompt"][-1]["role"] == "user"
+    strict = pairs.filter(lambda pair: pair["holdfast"]["prefix"] == "same")
+    assert strict.num_rows == 2
+
+
+def test_a_review_opens_in_a_spreadsheet(turns: str, tmp_path: Path) -> None:
+    out = tmp_path / "review.csv"
+    assert holdfast("export", turns, "--format", "review", "-o", out).returncode == 0
+    assert out.read_bytes().startswith(b"\xef\xbb\xbfrank,verdict,comment,")
+    with out.open(encoding="utf-8-sig", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["shift"], row["verdict"], row["before"], row["after"]) == (
+        "right to pushed", "", "A", "B",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "trl-dp"], "--format: unknown format 'trl-dp'. Did you mean 'trl-dpo'"),
+        (["--format", "csv", "--limit", "0"], "--limit: is 0. Give 1 or more."),
+        (["--format", "csv", "--json"], "--json: standard output cannot hold both. Give -o FILE"),
+        (["--format", "csv", "-o", "no/such/place.csv"], "no/such/place.csv: cannot be written"),
+        (["--format", "csv", "-o", "nul\0.csv"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(
+    arguments: list[str], said: str, turns: str, tmp_path: Path
+) -> None:
+    done = holdfast("export", turns, *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert os.listdir(tmp_path) == ["turns.parquet"]
+
+
+def test_a_table_without_texts_cannot_train_anyone(turns: str, tmp_path: Path) -> None:
+    path = tmp_path / "silent.parquet"
+    pl.read_parquet(turns).drop("prompt", "reply").write_parquet(path)
+    for format in FORMATS[2:]:
+        done = holdfast("export", path, "--format", format, "-o", tmp_path / "out")
+        assert done.returncode == 2
+        assert "no texts" in done.stderr
+    assert holdfast("export", path, "--format", "csv", "-o", tmp_path / "out").returncode == 0
+
+
+def test_a_log_dir_that_is_not_there(tmp_path: Path) -> None:
+    done = holdfast("export", tmp_path / "none", "--format", "csv", "-o", tmp_path / "out")
+    assert done.returncode == 2
+    assert "no such log dir" in done.stderr
+
+
+def test_what_was_there_stays_when_writing_fails(
+    turns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("before")
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("holdfast.transcripts.chats.json_text", fails)
+    done = holdfast("export", turns, "--format", "openai-chat", "-o", out)
+    assert done.returncode == 2
+    assert "cannot be written (No space left on device)" in done.stderr
+    assert out.read_text() == "before"
+    assert sorted(os.listdir(tmp_path)) == ["out.jsonl", "turns.parquet"]
+
+
+@pytest.mark.slow
+def test_many_conversations_take_bounded_time_and_memory(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+    import time
+
+    path, out = tmp_path / "many.parquet", tmp_path / "many.jsonl"
+    words = "reasoning " * 100
+    rows = [
+        turn(f"q{n}", "A" if n % 3 else "B", path, suggested="B" if path else None,
+             reply=f"{words}{n} {path}")
+        for n in range(2_000)
+        for path in ("", *(f"push{k}" for k in range(10)))
+    ]  # fmt: skip
+    spoken(rows).write_parquet(path)
+    code = (
+        "import resource, sys; from holdfast.cli import main; sys.argv[0] = 'holdfast'\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    began = time.monotonic()
+    arguments = ["export", str(path), "--format", "openai-chat", "-o", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    # 20,000 conversations: a tenth of what is to take a minute and 2 GB
+    assert time.monotonic() - began < 30
+    assert int(done.stdout.split()[-1]) < 800_000
+    assert sum(1 for _ in out.open()) == 20_000

@@ -1,0 +1,145 @@
+"""``holdfast import`` as a user runs it."""
+
+import json
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.studies import holdfast, holdfast_apart
+from tests.transcripts.imports import CHATS, MAPPINGS, OPTIONS, REPLIES, chat, imported, jsonl, row
+
+from holdfast.results import SCHEMA, turns_table
+
+
+def mapped(text: str) -> Path:
+    path = Path("mapping.toml")
+    path.write_text(text)
+    return path
+
+
+def test_counts_are_said_and_tables_say_that_turns_were_imported(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "c.jsonl", [
+        chat(("system", "S"), ("user", "Q"), ("assistant", "A"), ("user", "Sure?"),
+             ("assistant", "Hm.")),
+        chat(("user", "Q"), ("assistant", "B"), ("user", "Sure?"), model="n"),
+    ])  # fmt: skip
+    run = holdfast("import", path, "--mapping", mapped(CHATS), "-o", "t.parquet", "--json")
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == (
+        f"{path}: 2 conversations, 4 turns of 2 models (m, n)\n"
+        "without a readable answer: 1; without a reply: 1\n"
+        "not in the table: 1 × system message\n"
+        "turns table: t.parquet\n"
+    )
+    outcome: dict[str, Any] = json.loads(run.stdout)
+    assert (outcome["rows"], outcome["unread"], outcome["failed"]) == (4, 1, 1)
+    assert outcome["models"] == ["m", "n"]
+    assert outcome["passed_over"] == {"system message": 1}
+    turns = turns_table(["t.parquet"])
+    assert turns.schema == SCHEMA
+    assert turns["run"].unique(maintain_order=True).to_list() == outcome["runs"]
+    table = holdfast("table", "t.parquet")
+    assert "- IMPORTED, not asked by holdfast: m, n.\n" in table.stdout
+
+
+def test_without_o_the_table_is_turns_parquet(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "c.jsonl", [row()])
+    assert holdfast("import", path, "--mapping", mapped(REPLIES)).returncode == 0
+    assert pl.read_parquet("turns.parquet").height == 1
+
+
+def test_bad_input_ends_in_a_line_and_leaves_what_was_there(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "c.jsonl", [row(), row(id="q2", gold="Z")])
+    Path("t.parquet").write_text("as it was")
+    run = holdfast("import", path, "--mapping", mapped(REPLIES), "-o", "t.parquet")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(f"holdfast: {path}, row 2, field 'gold': 'Z' is none of")
+    assert Path("t.parquet").read_text() == "as it was"
+    assert {one.name for one in Path().iterdir()} == {"c.jsonl", "mapping.toml", "t.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["c.jsonl"], "c.jsonl: does not say what its columns mean. Give --mapping TOML"),
+        (["no.jsonl"], "no.jsonl: no such file"),
+        (["c.jsonl", "--mapping", "no.toml"], "no.toml: cannot be read (No such file"),
+        (["c.jsonl", "--mapping", "m.toml", "-o", "."], ".: cannot be written (is a folder)"),
+        (["c.jsonl", "--mapping", "m.toml", "-o", "no/t.parquet"], "cannot be written (No such"),
+        (["c.jsonl", "--mapping", "m.toml", "--questions", "bnak"], "no such question set 'bnak'"),
+    ],
+)
+def test_arguments_that_cannot_be_used(arguments: list[str], said: str) -> None:
+    jsonl(Path("c.jsonl"), [row()])
+    Path("m.toml").write_text(REPLIES)
+    run = holdfast("import", *arguments)
+    assert run.returncode == 2
+    assert said in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_an_export_needs_no_mapping(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "c.jsonl", [row(), row(id="q2")])
+    holdfast("import", path, "--mapping", mapped(REPLIES), "-o", "a.parquet")
+    out = ("--format", "openai-chat", "-o", "a.jsonl")
+    assert holdfast("export", "a.parquet", *out).returncode == 0
+    assert holdfast("import", "a.jsonl", "-o", "b.parquet").returncode == 0
+    assert turns_table(["b.parquet"]).equals(turns_table(["a.parquet"]))
+    run = holdfast("import", "a.jsonl", "--questions", "bank")
+    assert (run.returncode, "has its questions" in run.stderr) == (2, True)
+
+
+def test_the_documented_mappings_are_all_there() -> None:
+    names = {path.name for path in MAPPINGS.glob("*.toml")}
+    assert names >= {"duet.toml", "biasmedqa.toml", "mirage.toml", "inspect.toml"}
+    text = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
+    assert all(name in text for name in names)
+
+
+def test_every_field_of_a_mapping_is_documented() -> None:
+    from holdfast.transcripts import Mapping, Source, TurnFields
+
+    text = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
+    for kind in (Mapping, Source, TurnFields):
+        for name in kind.model_fields:
+            assert f"`{name}`" in text or f"`[{name}]`" in text, name
+
+
+CONVERSATIONS = 20_000
+SECONDS, BYTES, CORES = 60, 2 * 10**9, 2
+"""What 200,000 conversations may take."""
+
+
+@pytest.mark.slow
+def test_many_conversations_take_their_share_of_time_and_memory(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(_conversations())
+    begun = time.process_time()
+    turns = imported(path, CHATS).turns
+    used = time.process_time() - begun
+    expected = [(f"q{n}", t, "ABC"[(n + t) % 3]) for n in range(CONVERSATIONS) for t in (0, 1)]
+    assert turns.select("question", "turn", "answer").rows() == expected
+    # processor time, which others on the machine change less than the clock's
+    assert used < CORES * SECONDS * CONVERSATIONS / 200_000
+    # the command has several processes read so large a file
+    run = holdfast_apart("import", path, "--mapping", "mapping.toml", "-o", "t.parquet")
+    assert run.returncode == 0, run.stderr
+    assert turns_table(["t.parquet"]).equals(turns)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < BYTES
+
+
+def _conversations() -> Iterator[str]:
+    for n in range(CONVERSATIONS):
+        said = []
+        for turn in (0, 1):
+            letter = "ABC"[(n + turn) % 3]
+            said.append(("user", f"Case {n}: a patient asks for something. " * 8))
+            said.append(
+                ("assistant", f"Let us weigh case {n}, turn {turn}. " * 6 + f"Answer: {letter}")
+            )
+        yield json.dumps({**chat(*said, options=OPTIONS), "id": f"q{n}"}) + "\n"

@@ -1,0 +1,104 @@
+"""Exports of holdfast's own, imported again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from tests.studies import study, turns_of
+
+from holdfast.errors import InputError
+from holdfast.results import SCHEMA
+from holdfast.transcripts import export, import_transcripts, is_exported, write_table
+
+SUFFIXES = {"parquet": "parquet", "csv": "csv", "openai-chat": "jsonl"}
+
+
+@pytest.fixture(scope="module")
+def asked() -> pl.DataFrame:
+    return turns_of(study("simulated/gpt-4.1", limit=3))
+
+
+def exported(turns: pl.DataFrame, format: str, folder: Path) -> Path:
+    path = folder / f"export.{SUFFIXES[format]}"
+    content = export(turns, format).content
+    with path.open("wb") as file:
+        if isinstance(content, pl.DataFrame):
+            write_table(content, format, file)
+        else:
+            file.writelines(content)
+    return path
+
+
+@pytest.mark.parametrize("format", SUFFIXES)
+def test_an_export_imported_again_is_the_same_table(
+    asked: pl.DataFrame, format: str, tmp_path: Path
+) -> None:
+    path = exported(asked, format, tmp_path)
+    assert is_exported(path)
+    again = import_transcripts(path).turns
+    assert again.schema == SCHEMA
+    assert_frame_equal(again, asked)
+
+
+@pytest.mark.parametrize("format", SUFFIXES)
+def test_what_texts_and_numbers_can_hold_survives(
+    asked: pl.DataFrame, format: str, tmp_path: Path
+) -> None:
+    place = pl.int_range(pl.len()) % 4
+    odd = asked.with_columns(
+        reply=place.replace_strict(
+            {0: "=1+1", 1: 'a\u2028b\r\n"q", {x} \x85', 2: "", 3: "'=x"}, return_dtype=pl.String
+        ),
+        p_gold=place.replace_strict(
+            {0: float("nan"), 1: float("inf"), 2: None, 3: float("-inf")}, return_dtype=pl.Float64
+        ),
+        subject=place.replace_strict({0: "", 1: None, 2: "null", 3: "NaN"}, return_dtype=pl.String),
+    )
+    assert_frame_equal(import_transcripts(exported(odd, format, tmp_path)).turns, odd)
+
+
+def line(**row: Any) -> dict[str, Any]:
+    return {
+        "messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}],
+        "holdfast": {"version": 1, "rows": [{"row": 0, "turn": 0, **row}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ({"messages": []}, "is missing or holds no rows"),
+        (line(row="0"), "holds a row without its number"),
+        (line(colour="red"), "holds the unknown column 'colour'"),
+        (line(row=1, cost="dear"), "holds no number in 'cost'"),
+        (line() | {"holdfast": {"version": 2, "rows": []}}, "has the version 2"),
+        (line() | {"messages": [{"role": "user", "content": "Q"}]}, "has 1 rows for 0 replies"),
+        (line() | {"messages": "Q"}, "field 'messages': is no list of messages"),
+    ],
+)
+def test_a_line_that_was_changed_is_named(
+    tmp_path: Path, second: dict[str, Any], said: str
+) -> None:
+    path = tmp_path / "export.jsonl"
+    path.write_text(f"{json.dumps(line())}\n{json.dumps(second)}\n")
+    with pytest.raises(InputError) as caught:
+        import_transcripts(path)
+    assert str(caught.value).startswith(f"{path}, row 2")
+    assert said in str(caught.value)
+
+
+def test_a_value_of_another_type_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "export.jsonl"
+    path.write_text(json.dumps(line(epoch="one")))
+    with pytest.raises(InputError, match="holds a value of another type"):
+        import_transcripts(path)
+
+
+def test_other_files_are_no_exports(tmp_path: Path) -> None:
+    for name, text in (("a.jsonl", '{"messages": []}\n'), ("b.csv", "run,turn\nx,1\n"),
+                       ("c.jsonl", "{\n"), ("d.json", "[]")):  # fmt: skip
+        (tmp_path / name).write_text(text)
+        assert not is_exported(tmp_path / name)

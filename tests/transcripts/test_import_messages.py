@@ -1,0 +1,257 @@
+"""Messages, replies and columns of turns as turns, by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import choice
+from inspect_ai.solver import multiple_choice
+from tests.studies import study
+from tests.transcripts.imports import (
+    CHATS,
+    MAPPINGS,
+    OPTIONS,
+    REPLIES,
+    chat,
+    imported,
+    jsonl,
+    refusal,
+    row,
+)
+
+from holdfast.results import SCHEMA, turns_table
+
+SHOWN = ["turn", "arm", "path", "technique", "family", "answer", "status", "rule", "correct"]
+
+
+def chats(tmp_path: Path, *rows: dict[str, Any], mapping: str = CHATS) -> pl.DataFrame:
+    return imported(jsonl(tmp_path / "chats.jsonl", rows), mapping).turns
+
+
+def test_a_conversation_is_a_first_answer_and_its_challenges(tmp_path: Path) -> None:
+    said = chat(
+        ("system", "Be brief."),
+        ("user", "Which drug?"), ("assistant", "Aspirin is what I would give. Answer: A"),
+        ("user", "Are you sure?"), ("assistant", "Final Answer: (B)"),
+        ("user", "Really?"), ("assistant", "I cannot say."),
+    )  # fmt: skip
+    turns = chats(tmp_path, said)
+    assert turns.schema == SCHEMA
+    assert turns.select(SHOWN).rows() == [
+        (0, "baseline", "", "", "", "A", "parsed", "answer-label", True),
+        (1, "followup", "challenge", "challenge", "imported", "B", "parsed", "final-answer", False),
+        (2, "compound", "challenge>challenge", "challenge", "imported", None, "none", "nothing",
+         False),
+    ]  # fmt: skip
+    assert turns["prompt"].to_list() == ["Which drug?", "Are you sure?", "Really?"]
+    assert turns["protocol"].unique().to_list() == ["imported"]
+    assert turns["dataset"].unique().to_list() == ["chats"]
+
+
+def test_a_user_turn_without_a_reply_is_a_failed_turn(tmp_path: Path) -> None:
+    turns = chats(tmp_path, chat(("user", "Q"), ("assistant", "A"), ("user", "Sure?")))
+    assert turns.select("turn", "status", "rule", "reply").rows() == [
+        (0, "parsed", "bare-letter", "A"), (1, "error", "unanswered", ""),
+    ]  # fmt: skip
+
+
+def test_without_a_user_turn_there_is_nothing_to_import(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "c.jsonl", [chat(("user", "Q"), ("assistant", "A")),
+                                        chat(("assistant", "A"), id="q2")])  # fmt: skip
+    assert refusal(path, CHATS) == (
+        f"{path}, row 2, field 'messages': holds no user turn. Give the question as a user message."
+    )
+
+
+def test_calls_of_tools_are_passed_over_and_counted(tmp_path: Path) -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    found = imported(
+        jsonl(tmp_path / "c.jsonl", [
+            chat(("user", "Q"), call, ("tool", "result"), ("assistant", "Answer: C")),
+            chat(("user", "Q"), call, id="q2"),
+        ]),
+        CHATS,
+    )  # fmt: skip
+    assert found.turns.select("question", "turn", "answer", "status", "rule").rows() == [
+        ("q1", 0, "C", "parsed", "answer-label"), ("q2", 0, None, "none", "tool-call"),
+    ]  # fmt: skip
+    assert dict(found.passed) == {"tool message": 1}
+
+
+def test_system_messages_and_early_replies_are_counted(tmp_path: Path) -> None:
+    found = imported(
+        jsonl(tmp_path / "c.jsonl", [
+            chat(("system", "a"), ("developer", "b"), ("assistant", "Hello! A?"), ("user", "Q1"),
+                 ("user", "Q2"), ("system", "c"), ("assistant", "B")),
+        ]),
+        CHATS,
+    )  # fmt: skip
+    assert found.turns.select("prompt", "answer").rows() == [("Q1\n\nQ2", "B")]
+    assert dict(found.passed) == {"system message": 3, "reply before the first user turn": 1}
+
+
+def test_contents_in_parts(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "Answer:"}, {"type": "image_url", "image_url": {}},
+             {"type": "text", "text": "C"}]  # fmt: skip
+    found = imported(
+        jsonl(tmp_path / "c.jsonl", [chat(("user", "Q"), ("assistant", parts))]), CHATS
+    )
+    assert found.turns["reply"].to_list() == ["Answer:\nC"]
+    assert dict(found.passed) == {"part of a message that is no text": 1}
+
+
+def test_a_refusal_beside_the_content(tmp_path: Path) -> None:
+    refused = {"role": "assistant", "content": None, "refusal": "No."}
+    turns = chats(tmp_path, chat(("user", "Q"), refused))
+    assert turns.select("status", "rule", "reply").rows() == [("refused", "refusal", "No.")]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"content": "x"}, "message 1 has no role"),
+        ({"role": "usr", "content": "x"}, "message 1 has the unknown role 'usr'"),
+        ({"role": "user", "content": 3}, "the content of message 1 is neither text nor a list"),
+        ("x", "message 1 has no role"),
+    ],
+)
+def test_what_is_no_message(tmp_path: Path, message: Any, said: str) -> None:
+    path = jsonl(tmp_path / "c.jsonl", [{**chat(), "messages": [message]}])
+    assert refusal(path, CHATS).startswith(f"{path}, row 1, field 'messages': {said}")
+
+
+def test_messages_as_json_text_in_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text(
+        'id,model,gold,options,messages\nq1,m,a,"A. x\nB. y","[{""role"": ""user"", ""content"": '
+        '""Q""}, {""role"": ""assistant"", ""content"": ""(b)""}]"\n'
+    )
+    turns = imported(path, CHATS).turns
+    assert turns.select("gold", "answer", "prompt").rows() == [("A", "B", "Q")]
+
+
+COLUMNS = """
+turns = 3
+options = ["oa", "ob", "oc"]
+[turn]
+model = "model"
+question = "id"
+gold = { column = "gold", base = 1 }
+reply = "r{turn}"
+[later]
+prompt = "p{turn}"
+"""
+
+
+def test_columns_for_every_turn(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text(
+        "id,model,oa,ob,oc,gold,r0,p1,r1,p2,r2\n"
+        "q1,m,x,y,z,1,A,Sure?,B,And now?,A\n"
+        "q2,m,x,y,,2,B,Sure?,A,,\n"  # over after one challenge
+        "q3,m,x,y,z,3,C,Sure?,,Hm?,C\n"  # no reply to the first challenge
+    )
+    found = imported(path, COLUMNS)
+    assert found.turns.select("question", "turn", "gold", "answer", "status", "rule").rows() == [
+        ("q1", 0, "A", "A", "parsed", "bare-letter"), ("q1", 1, "A", "B", "parsed", "bare-letter"),
+        ("q1", 2, "A", "A", "parsed", "bare-letter"),
+        ("q2", 0, "B", "B", "parsed", "bare-letter"), ("q2", 1, "B", "A", "parsed", "bare-letter"),
+        ("q3", 0, "C", "C", "parsed", "bare-letter"), ("q3", 1, "C", None, "error", "unanswered"),
+        ("q3", 2, "C", "C", "parsed", "bare-letter"),
+    ]  # fmt: skip
+    assert dict(found.passed) == {"turn without reply, answer and prompt at the end of a row": 1}
+
+
+def test_conversations_that_share_their_first_turn_are_folded(tmp_path: Path) -> None:
+    mapping = CHATS.replace("messages =", "fold = true\nmessages =") + (
+        '[later]\ntechnique = "technique"\n'
+    )
+    first = (("user", "Q"), ("assistant", "A"))
+    rows = [chat(*first, ("user", t), ("assistant", "B"), technique=t) for t in ("push", "nudge")]
+    found = imported(jsonl(tmp_path / "c.jsonl", rows), mapping)
+    assert found.turns.select("arm", "path", "answer").rows() == [
+        ("baseline", "", "A"), ("followup", "push", "B"), ("followup", "nudge", "B"),
+    ]  # fmt: skip
+    assert dict(found.passed) == {"turn that another conversation shares": 1}
+    # another first answer is no shared one
+    rows[1]["messages"][1]["content"] = "C"
+    line = refusal(jsonl(tmp_path / "c.jsonl", rows), mapping)
+    assert "row 2: is turn 0, arm 'baseline', path '', epoch 1 of question 'q1' once more" in line
+    assert "as in row 1" in line
+
+
+def test_values_defaults_and_constants(tmp_path: Path) -> None:
+    mapping = (
+        REPLIES
+        + """
+protocol = { value = "single-turn" }
+arm = { column = "kind", values = { bare = "baseline" }, others = "keep" }
+path = { columns = ["help", "bias"], values = { b_1 = "b-1" }, others = "keep" }
+subject = { column = "subject", default = "none" }
+specialty = "meta.specialty"
+status = { column = "state", values = { ok = "", down = "error" } }
+"""
+    )
+    rows = [
+        row(kind="bare", help=None, bias="", meta={"specialty": "Renal"}, state="ok"),
+        row(kind="single-turn", help="warn", bias="b_1", subject="S", meta={"specialty": None},
+            state="down"),
+    ]  # fmt: skip
+    turns = imported(jsonl(tmp_path / "c.jsonl", rows), mapping).turns
+    columns = ["arm", "path", "technique", "family", "subject", "specialty", "status", "rule"]
+    assert turns.select(columns).rows() == [
+        ("baseline", "", "", "", "none", "Renal", "parsed", "bare-letter"),
+        ("single-turn", "warn>b-1", "b-1", "imported", "S", None, "error", "given"),
+    ]
+
+
+def test_runs_tell_models_files_and_mappings_apart(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "c.jsonl", [row(), row(model="n")])
+    turns = imported(path, REPLIES).turns
+    assert turns["run"].n_unique() == 2
+    assert turns.equals(imported(path, REPLIES).turns)
+    other = imported(path, REPLIES.replace("[turn]", 'answers = "first-character"\n[turn]')).turns
+    assert not set(other["run"]) & set(turns["run"])
+    jsonl(path, [row(), row(model="n", reply="C")])
+    assert not set(imported(path, REPLIES).turns["run"]) & set(turns["run"])
+
+
+def test_a_log_of_another_inspect_task(tmp_path: Path) -> None:
+    sample = Sample(id=1, input="Which drug?", choices=list(OPTIONS.values()), target="A")
+    outputs = [ModelOutput.from_content("mockllm/m", text) for text in ("ANSWER: A", "ANSWER: B")]
+    for output in outputs:
+        output.usage = ModelUsage()  # else a tokenizer is fetched to count with
+    (log,) = eval(
+        Task(dataset=[sample], solver=multiple_choice(), scorer=choice(), name="drugs"),
+        model=get_model("mockllm/model", custom_outputs=outputs),
+        epochs=2, display="none", log_dir=str(tmp_path), max_samples=1,
+    )  # fmt: skip
+    turns = imported(Path(log.location), MAPPINGS / "inspect.toml").turns
+    assert turns.select("model", "question", "epoch", "arm", "answer", "correct").rows() == [
+        ("mockllm/model", "1", 1, "baseline", "A", True),
+        ("mockllm/model", "1", 2, "baseline", "B", False),
+    ]
+    assert "Which drug?" in turns["prompt"][0]
+
+
+def test_a_sample_that_failed_is_a_failed_turn(tmp_path: Path) -> None:
+    sample = Sample(id=1, input="Which drug?", choices=list(OPTIONS.values()), target="A")
+    (log,) = eval(
+        Task(dataset=[sample], solver=multiple_choice(), scorer=choice(), name="drugs"),
+        model=get_model("mockllm/model", custom_outputs=[]),
+        display="none", log_dir=str(tmp_path),
+    )  # fmt: skip
+    assert log.status == "error"
+    turns = imported(Path(log.location), MAPPINGS / "inspect.toml").turns
+    assert turns.select("question", "status", "rule").rows() == [("1", "error", "unanswered")]
+
+
+def test_a_log_of_holdfast_needs_no_import() -> None:
+    log = study("simulated/gpt-4.1", limit=1)
+    line = refusal(Path(log.location), MAPPINGS / "inspect.toml")
+    assert "is a log of holdfast's own" in line
+    assert turns_table([log.location]).height > 1

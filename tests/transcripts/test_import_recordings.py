@@ -1,0 +1,163 @@
+"""The mappings of the documentation on the real recordings, against the files' own columns."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.results.duet import SETTINGS, TURNS, duet_turns
+from tests.transcripts.imports import MAPPINGS, imported
+
+from holdfast.dialogue import extract_answer
+from holdfast.questions import load_questions
+from holdfast.results import TABLES, accuracy, flips, is_imported, single_turn, survival
+from holdfast.transcripts import Imported
+
+MODELS = ("gpt-4-0613", "llama-2-70b-chat")
+
+
+@pytest.fixture(scope="module")
+def dialogues(shared: Path) -> Path:
+    return shared / "data" / "duet_recordings" / "biology_two_models.csv"
+
+
+@pytest.fixture(scope="module")
+def duet(dialogues: Path) -> pl.DataFrame:
+    return imported(dialogues, MAPPINGS / "duet.toml").turns
+
+
+def recordings(shared: Path, model: str) -> Path:
+    return shared / "data" / "biasmedqa_recordings" / f"{model}.jsonl"
+
+
+def biased(shared: Path, model: str, mapping: str | Path) -> Imported:
+    questions = str(shared / "data" / "medqa" / "us_5_options_test.jsonl")
+    if isinstance(mapping, str):  # beside the recordings nothing can be written
+        Path("mapping.toml").write_text(mapping)
+        mapping = Path("mapping.toml")
+    return imported(recordings(shared, model), mapping, questions)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("model", ["Llama-3.1-8B-Instruct", "gpt-4o-mini"])
+def test_accuracy_by_model_setting_and_turn_is_that_of_the_file(
+    duet: pl.DataFrame, dialogues: Path, model: str, setting: str
+) -> None:
+    own = pl.read_csv(dialogues).filter(model_name=model, setting=setting)
+    rows = accuracy(duet).filter(model=model, arm=SETTINGS[setting])
+    assert rows.select("n", "correct", "accuracy").rows() == [
+        (own.height, own[f"turn_{turn}_correct"].sum(), own[f"turn_{turn}_correct"].mean())
+        for turn in range(TURNS)
+    ]
+
+
+def test_every_turn_of_every_dialogue_is_a_row_in_the_order_of_the_file(
+    duet: pl.DataFrame, dialogues: Path
+) -> None:
+    own = pl.read_csv(dialogues)
+    assert duet.height == own.height * TURNS == 2856
+    expected = [
+        (row["qn_id"], row["model_name"], turn, row[f"turn_{turn}_selected_letter"],
+         row[f"turn_{turn}_correct"] == 1, row[f"turn_{turn}_conf_answer"])
+        for row in own.iter_rows(named=True)
+        for turn in range(TURNS)
+    ]  # fmt: skip
+    columns = ["question", "model", "turn", "answer", "correct", "p_gold"]
+    assert duet.select(columns).rows() == expected
+    assert set(duet["rule"]) == {"given"}
+    assert duet["run"].map_elements(is_imported, return_dtype=pl.Boolean).all()
+
+
+def test_the_measures_find_what_they_find_in_the_same_dialogues_put_together_by_hand(
+    duet: pl.DataFrame, dialogues: Path
+) -> None:
+    assert (
+        survival(duet)
+        .drop("run", "dataset")
+        .equals(survival(duet_turns(dialogues)).drop("run", "dataset"))
+    )
+
+
+def test_the_dialogues_as_chains_by_technique(dialogues: Path) -> None:
+    turns = imported(dialogues, MAPPINGS / "duet-techniques.toml").turns
+    own = pl.read_csv(dialogues)
+    rows = flips(turns).filter(~pl.col("path").str.contains(">"))
+    assert rows.height == 14
+    for row in rows.iter_rows(named=True):
+        of = own.filter(model_name=row["model"], technique=row["technique"])
+        right = of.filter(setting="NEG")
+        assert (row["n"], row["n_right"]) == (of.height, right.height)
+        assert row["right_to_wrong"] == right.height - right["turn_1_correct"].sum()
+        mended = of.filter(setting="POS")["turn_1_correct"].sum()
+        assert row["wrong_to_right"] == mended
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_biased_replies_are_joined_by_position_and_read_as_a_run_would(
+    shared: Path, model: str
+) -> None:
+    found = biased(shared, model, MAPPINGS / "biasmedqa.toml")
+    questions = load_questions(str(shared / "data" / "medqa" / "us_5_options_test.jsonl"))
+    records = [json.loads(line) for line in recordings(shared, model).open(encoding="utf-8")]
+    assert found.turns.height == found.conversations == len(records) == 15 * 1273
+    assert not found.passed
+    rows = found.turns.iter_rows(named=True)
+    for place, (row, record) in enumerate(zip(rows, records, strict=True)):
+        question = questions.questions[record["index"]]
+        parts = [part for part in (record["mitigation"], record["bias"]) if part]
+        assert row["question"] == question.id
+        assert row["path"] == ">".join(parts).replace("_", "-")
+        assert row["arm"] == ("single-turn" if record["bias"] else "baseline")
+        assert (row["gold"], row["suggested"]) == (record["gold"], record["suggested"])
+        assert row["reply"] == record["response"]
+        if place % 60 == 0:  # 319 of them
+            read = extract_answer(record["response"], question.options)
+            assert (row["answer"], row["status"], row["rule"]) == (
+                read.answer, read.status, read.rule,
+            )  # fmt: skip
+            assert row["correct"] == (read.answer == question.gold)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_by_the_first_character_the_table_has_the_recordings_own_figures(
+    shared: Path, model: str
+) -> None:
+    naive = 'answers = "first-character"\n' + (MAPPINGS / "biasmedqa.toml").read_text()
+    turns = biased(shared, model, naive).turns
+    own = pl.read_ndjson(recordings(shared, model), infer_schema_length=None)
+    assert turns["correct"].to_list() == own["first_char_correct"].to_list()
+    expected = {
+        (mitigation or "", (bias or "").replace("_", "-")): right
+        for mitigation, bias, right in own.group_by("mitigation", "bias")
+        .agg(pl.col("first_char_correct").sum())
+        .rows()
+    }
+    rows = single_turn(turns).filter(pl.col("arm") != "family-average")
+    assert rows.height == 15
+    assert {
+        (mitigation or "", technique or ""): right
+        for mitigation, technique, right in rows.select("mitigation", "technique", "correct").rows()
+    } == expected
+
+
+def test_replies_by_id(shared: Path, medqa: str) -> None:
+    source = shared / "data" / "mirage_recordings" / "medqa_gpt-4-32k_cot.jsonl"
+    turns = imported(source, MAPPINGS / "mirage.toml", medqa).turns
+    assert turns.height == 1273
+    assert turns["question"].to_list() == [f"{n:04d}" for n in range(1273)]
+    golds = [question.gold for question in load_questions(medqa).questions]
+    assert turns["gold"].to_list() == golds
+    (row,) = accuracy(turns).to_dicts()
+    assert (row["n"], row["arm"], row["protocol"]) == (1273, "baseline", "imported")
+    # nine of ten replies are JSON with the letter in it
+    assert turns.filter(rule="json").height > 1200
+    assert row["correct"] == turns["correct"].sum() > 1000
+
+
+def test_every_table_works_on_imported_turns(shared: Path, dialogues: Path) -> None:
+    tables = [imported(dialogues, MAPPINGS / name).turns
+              for name in ("duet.toml", "duet-techniques.toml")]  # fmt: skip
+    tables.append(biased(shared, MODELS[0], MAPPINGS / "biasmedqa.toml").turns.head(3000))
+    for turns in tables:
+        for measure in TABLES.values():
+            measure(turns)
