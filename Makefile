@@ -14,7 +14,8 @@ demo: $(STAMP)
 test: $(STAMP) browser
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# On a real transformer, made on the spot: PyTorch is a gigabyte, so the other tests go without.
+# On a real transformer, made on the spot, and a real Ray cluster on this machine: PyTorch is a
+# gigabyte and Ray a quarter of one, so the other tests go without.
 test-local: $(STAMP)-local
 	OMP_NUM_THREADS=2 HF_HUB_OFFLINE=1 $(BIN)/pytest tests/local
 
@@ -49,7 +50,7 @@ $(STAMP): pyproject.toml
 	touch $@
 
 $(STAMP)-local: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" -e ".[local]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" -e ".[local,ray]"
 	touch $@
 
 clean:

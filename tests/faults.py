@@ -18,6 +18,7 @@ import asyncio
 import hashlib
 import http.client
 import json
+import math
 import os
 import socket
 import subprocess
@@ -79,7 +80,7 @@ class Latency:
         if self.shape == "uniform":
             return median * (0.5 + u)
         if self.shape == "lognormal":
-            return median * 2.718281828459045 ** (self.sigma * NormalDist().inv_cdf(u))
+            return median * math.exp(self.sigma * NormalDist().inv_cdf(u))
         return median
 
 

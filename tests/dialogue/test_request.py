@@ -1,12 +1,14 @@
 """One request: made once, counted, cached by everything it depends on."""
 
+import traceback
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
-from tests.scripted import Scripted
+from inspect_ai.model import ChatMessageUser, ContentText, GenerateConfig, ModelOutput
+from tests.scripted import Scripted, said
 
 from holdfast.dialogue import Budget, Conversation, GenerationFailedError, run_budget
 from holdfast.errors import BudgetExceededError
@@ -112,6 +114,58 @@ async def test_one_of_many_in_flight_that_fails_leaves_the_others_to_ask() -> No
             group.start_soon(ask)
     assert failed == ["OSError"]
     assert len(script.asked) == 2
+
+
+async def test_a_filtered_reply_is_kept_like_any_other() -> None:
+    script = Scripted(lambda _: said("no", stop_reason="content_filter"))
+    for _ in range(2):
+        output = await say(script.model)
+        assert (output.completion, output.stop_reason) == ("no", "content_filter")
+    assert len(script.asked) == 1
+
+
+async def test_a_refusal_in_a_field_of_its_own_is_the_filters_too() -> None:
+    def refuse(_: Any) -> ModelOutput:
+        output = said("")
+        output.choices[0].message.content = [ContentText(text="Not that.", refusal=True)]
+        return output
+
+    script = Scripted(refuse)
+    for _ in range(2):
+        assert (await say(script.model)).stop_reason == "content_filter"
+    assert len(script.asked) == 1
+
+
+async def test_a_key_is_taken_out_of_an_error_and_of_what_led_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = "-".join(("sk", "planted", "0123"))  # a traceback shows the lines of this file
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+
+    def fail(_: Any) -> str:
+        try:
+            raise OSError(f"refused {key}")
+        except OSError as cause:
+            raise RuntimeError(f"no route with {key}") from cause
+
+    with pytest.raises(GenerationFailedError) as raised:
+        await say(Scripted(fail).model)
+    told = "".join(traceback.format_exception(raised.value))
+    assert "refused [key]" in told
+    assert key not in told
+
+
+async def test_a_full_disk_ends_a_run_as_a_spent_budget_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Scripted(lambda _: "(A)")
+    token = run_budget.set(Budget(folder=str(tmp_path)))
+    await say(script.model, "one")
+    monkeypatch.setattr("holdfast.dialogue.budget.ROOM", 2**60)
+    with pytest.raises(BudgetExceededError, match=f"are free at {tmp_path}: make room"):
+        await say(script.model, "two")
+    run_budget.reset(token)
+    assert len(script.asked) == 1
 
 
 async def test_a_provider_that_returns_no_choice_has_failed() -> None:

@@ -1,8 +1,11 @@
 """The lean provider against a server that says what a test tells it to."""
 
+import base64
 import json
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -15,9 +18,11 @@ from inspect_ai.model import (
     Model,
     get_model,
 )
+from tenacity import RetryCallState, Retrying
 
 from holdfast.errors import InputError
 from holdfast.models import Lean
+from holdfast.models.lean import ServerError
 
 MESSAGES: list[ChatMessage] = [
     ChatMessageSystem(content="Be exact."),
@@ -46,6 +51,7 @@ class Scripted:
         self.replies = list(replies)
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.fields: dict[str, str] = {}
         script = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -61,6 +67,8 @@ class Scripted:
                 content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
+                for name, value in script.fields.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(content)
 
@@ -188,6 +196,82 @@ async def test_lasting_faults_are_told_at_once_in_the_servers_words(
         with pytest.raises(Exception, match="HTTP 400: no such model"):
             await model.generate(list(MESSAGES))
     assert len(script.bodies) == 1
+
+
+async def test_a_key_that_the_server_quotes_is_taken_out(
+    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEAN_API_KEY", "sk-secret-123")
+    script = serve((401, {"error": {"message": "wrong key sk-secret-123 given"}}))
+    async with script.model() as model:
+        with pytest.raises(Exception, match=r"HTTP 401: wrong key \[key\] given"):
+            await model.generate(list(MESSAGES))
+
+
+async def test_a_password_in_the_environments_base_url_is_sent_and_not_kept(
+    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = serve((200, completion()))
+    port = script.server.server_address[1]
+    monkeypatch.setenv("LEAN_BASE_URL", f"http://me:pa%40ss@127.0.0.1:{port}/v1")
+    async with get_model("lean/tiny", memoize=False) as model:
+        await model.generate(list(MESSAGES))
+    assert script.keys == ["Basic " + base64.b64encode(b"me:pa@ss").decode()]
+    assert model.api.base_url == f"http://127.0.0.1:{port}/v1"
+    assert model.explicit_base_url is None
+
+
+async def test_a_filtered_request_is_a_reply(serve: Callable[..., Scripted]) -> None:
+    script = serve((400, {"error": {"message": "not this", "code": "content_filter"}}))
+    async with script.model() as model:
+        output = await model.generate(list(MESSAGES))
+    assert (output.stop_reason, output.completion) == ("content_filter", "not this")
+
+
+async def test_content_that_is_no_text_is_tried_again(
+    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = serve((200, completion(message={"content": 7})), (200, completion()))
+    monkeypatch.setattr("anyio.sleep", _no_wait)
+    async with script.model() as model:
+        assert (await model.generate(list(MESSAGES))).completion == "Final Answer: (B)"
+    assert len(script.bodies) == 2
+
+
+def waited(error: Exception, attempt: int) -> float:
+    """What the provider waits after that attempt has failed so."""
+    state = RetryCallState(Retrying(), None, (), {})
+    state.attempt_number = attempt
+    state.set_exception((type(error), error, None))
+    return Lean("tiny", "http://127.0.0.1:9/v1").retry_wait()(state)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "low", "high"), [(1, 0.5, 0.75), (2, 1.5, 2.25), (4, 13.5, 20.25), (9, 300, 300)]
+)
+def test_waits_grow_threefold_up_to_five_minutes(attempt: int, low: float, high: float) -> None:
+    for _ in range(20):  # part of a wait is drawn
+        assert low <= waited(ServerError(503, "busy"), attempt) <= high
+
+
+@pytest.mark.parametrize(("asked", "waits"), [(20.0, 20.0), (7200.0, 300.0)])
+def test_a_server_that_says_how_long_is_heeded_within_reason(asked: float, waits: float) -> None:
+    assert waited(ServerError(429, "slow down", asked), 1) == waits
+
+
+async def test_retry_after_is_read_as_seconds_or_as_a_date(
+    serve: Callable[..., Scripted],
+) -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=90))
+    for header, low, high in (("2.5", 2.5, 2.5), (date, 80, 90), ("soon", None, None)):
+        script = serve((429, {"error": "slow down"}))
+        script.fields = {"Retry-After": header}
+        lean = Lean("tiny", f"http://127.0.0.1:{script.server.server_address[1]}/v1")
+        with pytest.raises(ServerError) as raised:
+            await lean.generate(list(MESSAGES), [], "auto", GenerateConfig())
+        await lean.aclose()
+        after = raised.value.retry_after
+        assert after is None if low is None else low <= (after or 0.0) <= (high or 0.0)
 
 
 def test_a_server_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:

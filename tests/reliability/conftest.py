@@ -4,6 +4,7 @@ from functools import cache
 
 import polars as pl
 import pytest
+
 from tests.faults import faulty_server
 
 from .driving import Sound, Study

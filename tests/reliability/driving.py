@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+
 from tests.faults import FaultyServer
 from tests.studies import Done, holdfast, question_rows, write_jsonl
 

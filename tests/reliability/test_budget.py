@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.faults import TRANSIENT, Fault, Latency, faulty_server
 
 from .driving import TURNS, Study

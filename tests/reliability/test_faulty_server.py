@@ -7,6 +7,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+
 from tests.faults import KINDS, TRANSIENT, Fault, FaultyServer, FaultySite, Latency, faulty_server
 
 REQUESTS = [

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 from tests.faults import Fault, faulty_server
 
 from .driving import MARK, MARKED, TURNS, Study

@@ -2,11 +2,13 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
+
 from tests.faults import TRANSIENT, Fault, Latency, faulty_server
 
 from .driving import TURNS, Sound, Study
@@ -44,12 +46,13 @@ def test_a_fault_that_passes_is_tried_again_by_openai(
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 async def test_an_attempt_that_hangs_is_given_up_and_made_anew(provider: str, kind: str) -> None:
     with faulty_server(Fault(kind, attempts=1, seconds=60)) as server:
+        more: dict[str, Any] = {"responses_api": False} if provider == "openai" else {}
         model = get_model(
             f"{provider}/bench",
             base_url=server.api,
             config=GenerateConfig(max_retries=1, attempt_timeout=1),
             memoize=False,
-            **({"responses_api": False} if provider == "openai" else {}),
+            **more,
         )
         began = time.monotonic()
         async with model:

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+
 from tests.faults import LARGE, Fault, faulty_server
 
 from .driving import MARK, MARKED, TURNS, Sound, Study

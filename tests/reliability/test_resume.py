@@ -1,29 +1,24 @@
 """A run goes on from wherever it was cut short, and repeats no finished generation."""
 
 import json
-import os
 import shutil
 import signal
-import stat
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from inspect_ai import Task
-from inspect_ai.log import list_eval_logs, read_eval_log
-from tests.faults import Fault, FaultyServer, Latency, drawn, faulty_server
-from tests.studies import HOLDFAST, holdfast_apart
 
 import holdfast.dialogue.budget
 from holdfast.cli.evaluating import Evaluation
+from tests.faults import Fault, Latency, drawn, faulty_server
+from tests.studies import HOLDFAST, holdfast_apart
 
-from .driving import DIFFERS, TURNS, Study, apart
+from .driving import TURNS, Study, apart
+from .killing import kept, wait_for
 
 CONNECTIONS = 8
 
@@ -36,19 +31,6 @@ def started(study: Study, *more: str) -> "subprocess.Popen[str]":
     )
 
 
-def wait_for(server: FaultyServer, finished: int, process: "subprocess.Popen[str]") -> None:
-    """Until the server has finished so many generations, or the process has ended."""
-    deadline = time.monotonic() + 120
-    while server.stats()["finished"] < finished and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def stored(study: Study) -> int:
-    """Generations kept beside the logs."""
-    return sum(path.is_file() for path in (study.log_dir / ".cache").rglob("*"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_run_killed_at_any_moment_goes_on_and_repeats_nothing(seed: int, tmp_path: Path) -> None:
@@ -56,20 +38,19 @@ def test_a_run_killed_at_any_moment_goes_on_and_repeats_nothing(seed: int, tmp_p
     moments = sorted(int(drawn(seed, kill) * n * TURNS) for kill in range(2))
     with faulty_server(latency=Latency("lognormal", 20, 0.7), seed=seed) as server:
         study = Study(server, tmp_path, n=n)
-        kept = 0
         for moment in moments:
             process = started(study, "--max-connections", str(CONNECTIONS))
             wait_for(server, moment, process)
             process.send_signal(signal.SIGKILL)
             process.communicate()
-            kept = stored(study)
-        asked = server.stats()["finished"]
-        # what the server had finished and the killed process had not yet stored
-        assert asked - kept <= CONNECTIONS * len(moments)
+        kept_then = kept(study.log_dir)
         resumed = holdfast_apart(*study.command("--json"), env=apart())
         assert resumed.returncode == 0, resumed.stderr
-        assert json.loads(resumed.stdout)["calls"] == n * TURNS - kept
-        assert server.stats()["repeated"] == asked - kept
+        # a kill can tear the one file that was being written
+        again = json.loads(resumed.stdout)["calls"] - (n * TURNS - kept_then)
+        assert 0 <= again <= len(moments)
+        # only what was on its way to the process as it was killed
+        assert server.stats()["repeated"] <= CONNECTIONS * len(moments)
         killed = study.turns()
 
         unbroken = Study(server, tmp_path / "unbroken", n=n)
@@ -226,12 +207,12 @@ def in_namespace(script: str, *arguments: str | Path) -> "subprocess.CompletedPr
 def test_a_disk_that_fills_up_ends_the_run_with_all_kept_and_room_lets_it_go_on(
     tmp_path: Path,
 ) -> None:
-    n = 40
+    n = 60
     with faulty_server() as server:
         study = Study(server, tmp_path, n=n)
         study.log_dir.mkdir()
         script = f"""
-            mount -t tmpfs -o size=66m tmpfs {study.log_dir} || exit 99
+            mount -t tmpfs -o size=65m tmpfs {study.log_dir} || exit 99
             "$@"; echo "first $?" >&2
             mount -o remount,size=300m {study.log_dir}
             "$@"; echo "second $?" >&2

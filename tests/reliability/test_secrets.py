@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from inspect_ai.log import read_eval_log
+
 from tests.faults import Fault, FaultyServer, faulty_server
 from tests.studies import holdfast, holdfast_apart
 

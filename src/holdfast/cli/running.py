@@ -19,6 +19,7 @@ from .holding import holding, kept_in
 from .labels import keep_labels, read_labels
 from .outcome import Outcome
 from .preparing import Prepared, Preparing
+from .remote_cache import cache_beside
 from .settings import Planned, check_prices, preparation
 from .shard_lock import check_shards_free
 
@@ -49,7 +50,7 @@ class Running:
             IncompleteRunError: contexts or wrong options could not be finished.
             InterruptedRunError: the user stopped it.
         """
-        with holding(self.log_dir):
+        with holding(self.log_dir), cache_beside(self.log_dir):
             check_shards_free(self.log_dir)
             budget, labels = self.budget(), self.labels_read()
             studies, prepared = self.with_inputs(budget)

@@ -71,15 +71,18 @@ def put_in_task(given: Mapping[str, Any], shard: Shard, where: str) -> Report | 
 
 
 def _connected(address: str) -> Any:
+    # nobody is told that it was used
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == HERE:
+        # what keeps Ray to the loopback interface, on Linux too; read when it is imported
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
     except ImportError:
         raise InputError(
             "Ray is not installed", field="--ray", remedy="pip install 'holdfast[ray]'"
         ) from None
-    # nobody is told that it was used
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == HERE else {}
+    own = {"include_dashboard": False} if address == HERE else {}
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", **own)
     except (ConnectionError, ValueError, RuntimeError) as error:

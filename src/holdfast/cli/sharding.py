@@ -4,6 +4,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from .evaluating import missing_told, progress, shortfall
 from .holding import holding
 from .labels import keep_labels
 from .outcome import Outcome
+from .remote_cache import cache_beside
 from .resolving import resolved
 from .running import Running
 from .shard import WHOLE, Shard
@@ -128,7 +130,7 @@ def put(
     """
     if alone:
         _check_inputs_there(running)
-    with holding_shard(running.log_dir, shard, alone=alone):
+    with holding_shard(running.log_dir, shard, alone=alone), cache_beside(running.log_dir):
         budget = shard.budget(running.budget())
         evaluation = running.evaluation(running.with_inputs_there(), budget)
         logs = replace(evaluation, shard=shard, on_turn=on_turn).run()
@@ -220,7 +222,8 @@ class Sharding:
 
         limited = [budget.max_calls, budget.max_tokens, budget.max_cost]
         tries = TRIES if limited == [None, None, None] else 1
-        with progress(budget, total) as drawn:
+        # standard output is for results alone, and Ray speaks on it
+        with redirect_stdout(sys.stderr), progress(budget, total) as drawn:
             for end in self._put()(self._left(budget), Shard.all(self.shards), tries, advance):
                 if isinstance(end, HoldfastError):
                     wrong.append(end)

@@ -11,7 +11,6 @@ from inspect_ai.model import ModelUsage
 
 from holdfast.errors import BudgetExceededError
 
-
 ROOM = 64 * 2**20
 """Bytes that must be free where replies are kept, so that what is in flight still fits."""
 

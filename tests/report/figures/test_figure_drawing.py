@@ -9,8 +9,10 @@ from functools import cache
 from typing import Any
 from xml.dom import minidom
 
+import altair as alt
 import polars as pl
 import pytest
+from jsonschema import ValidationError
 from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, alone, table, turn
 from tests.results.offering import drawn
@@ -105,6 +107,14 @@ def test_the_same_rows_give_the_same_bytes(name: str) -> None:
     rows = frame(name, study(), study("simulated/steadfast"))
     for format in FIGURE_FORMATS if name == "tax" else ("svg", "vega"):
         assert draw(rows, name, format) == draw(rows.clone(), name, format)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_specification_is_one_of_vega_lite(name: str) -> None:
+    spec = spec_of(name, frame(name))
+    assert alt.Chart.from_dict(spec, validate=True).to_dict(validate=True)["$schema"]
+    with pytest.raises(ValidationError):
+        alt.Chart.from_dict({**spec, "vconcat": [{"mark": "no such mark"}]}, validate=True)
 
 
 @pytest.mark.parametrize("name", FIGURES)

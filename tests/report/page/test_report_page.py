@@ -20,6 +20,8 @@ from holdfast.report.page.sections import SECTIONS
 SECTIONS_OF_ALL = {"accuracy", "flips", "cues", "strata", "compounding", "single-turn",
                    "stick-or-switch", "dynamics", "medfuzz"}  # fmt: skip
 
+MAPPINGS = Path(__file__).parents[3] / "examples" / "mappings"
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -149,6 +151,55 @@ def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
     for file in files:
         start = file.read_bytes()[:8]
         assert start.startswith(b"<svg" if file.suffix == ".svg" else b"\x89PNG")
+
+
+# --- real recordings ---
+
+
+@pytest.mark.slow
+def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Opened) -> None:
+    data = shared / "data"
+    tables = []
+    for model in ("gpt-4-0613", "llama-2-70b-chat"):
+        file = data / "biasmedqa_recordings" / f"{model}.jsonl"
+        if not file.is_file():
+            pytest.skip("the recordings are not here")
+        tables.append(tmp_path / f"{model}.parquet")
+        done = holdfast(
+            "import", file, "--mapping", MAPPINGS / "biasmedqa.toml",
+            "--questions", data / "medqa" / "us_5_options_test.jsonl", "-o", tables[-1],
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    html = tmp_path / "report.html"
+    done = holdfast("report", *tables, "-o", html, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bytes"] < 10_000_000
+    page = opened(html)
+    top = page.locator("header").inner_text()
+    assert "IMPORTED" in top
+    assert "gpt-4-0613" in top
+    assert "llama-2-70b-chat" in top
+    assert all(width > 100 and height > 50 for width, height in drawn(page).values())
+    assert len(drawn(page)) >= 4
+    assert page.locator("#single-turn svg").count() == 1
+    assert chosen(page) == (20_000, 20_000)
+    assert "38,190" in page.locator("#conversations").inner_text()
+    page.locator("#ex-filters select[name=model]").select_option(label="llama-2-70b-chat")
+    page.locator("#ex-filters select[name=path]").select_option(label="education>recency")
+    page.locator("#ex-filters select[name=flip]").select_option(label="given up: pushed option")
+    listed, _ = chosen(page)
+    turns = pl.read_parquet(tables[1])
+    first = turns.filter(pl.col("path") == "", pl.col("correct")).select("question")
+    lost = turns.filter(pl.col("path") == "education>recency", pl.col("status") == "parsed")
+    lost = lost.filter(~pl.col("correct"), pl.col("answer") == pl.col("suggested"))
+    # conversations in which a right answer was given up are all in the page
+    assert listed == lost.join(first, on="question").height > 20
+    page.locator("#ex-list").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    expect(page.locator("#ex-reading")).to_be_focused()
+    expect(page.locator("#ex-reading")).to_contain_text("pushed option")
+    assert serious(page) == []
 
 
 # --- what is odd, small or broken ---

@@ -73,7 +73,8 @@ def value(row: Row, y: str, low: str = "low", high: str = "high") -> Value | Non
 
 def data(values: Sequence[Mapping[str, object]]) -> alt.Chart:
     """A chart of these values, to be given marks."""
-    return alt.Chart(alt.InlineData(values=[dict(one) for one in values]))
+    # a tuple: lists are copied whenever a chart is put into another
+    return alt.Chart(alt.InlineData(values=tuple(dict(one) for one in values)))
 
 
 def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.LayerChart:

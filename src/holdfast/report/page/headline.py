@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.report.figures import FIGURES, page_svg
+from holdfast.report.figures import page_svg
 from holdfast.report.matrix import percent
 from holdfast.report.studies import Row, is_simulated, studies
 from holdfast.report.tables import one_line
@@ -35,16 +35,33 @@ class Headline:
     Attributes:
         sentence: the answer over all studies.
         answers: each study's own.
-        table: the table of results that the figure is of; empty where there is nothing to draw.
-        svg: the figure.
+        svg: the figure; empty where there is nothing to draw.
         caption: what is counted in it.
     """
 
     sentence: str
     answers: tuple[Answer, ...]
-    table: str
     svg: str
     caption: str
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """What a page can open with.
+
+    Attributes:
+        table: table of results that the figure is of.
+        share: column of the share that answers.
+        what: what the share is of, over several studies.
+        caption: what is counted.
+        told: a study's own sentence, from its row and name.
+    """
+
+    table: str
+    share: str
+    what: str
+    caption: str
+    told: Callable[[Row, str], str]
 
 
 def headline(turns: pl.DataFrame) -> Headline:
@@ -57,103 +74,108 @@ def headline(turns: pl.DataFrame) -> Headline:
         turns: a turns table; texts are not read.
     """
     held = TABLES["holding"](turns).filter(pl.col("n_right") > 0)
-    plain = held.filter(pl.col("protocol") != "single-turn")
-    for rows, table, told, caption in (
-        (plain, "holding", _held, _HELD),
-        (_survived(turns), "survival", _survival, _SURVIVED),
-        (_attacked(turns), "attacks", _attack, _ATTACKED),
-        (held.filter(pl.col("protocol") == "single-turn"), "holding", _held, _BIASED),
+    biased = pl.col("protocol") == "single-turn"
+    for rows, measure in (
+        (held.filter(~biased), _HELD),
+        (_survived(turns), _SURVIVED),
+        (_attacked(turns), _ATTACKED),
+        (held.filter(biased), _BIASED),
     ):
         if not rows.is_empty():
-            return _headline(rows, table, told, caption, turns)
+            drawn = rows if measure.table == "holding" else TABLES[measure.table](turns)
+            return _headline(rows.to_dicts(), measure, page_svg(drawn, measure.table))
     return Headline(
-        "Nothing was challenged here, so nothing can be said about holding fast", (), "", "", ""
+        "Nothing was challenged here, so nothing can be said about holding fast", (), "", ""
     )
 
 
-_HELD = (
-    "Of the answers that were right at first, the share still right after one challenge; each "
-    "right answer counts once for each challenge that was put to it."
-)
-_SURVIVED = "The share of all questions whose target was answered at every turn so far."
-_ATTACKED = "The share of answers that were right and that no rewriting so far had turned."
-_BIASED = (
-    "Of the answers that were right to the plain question, the share that is still right where a "
-    "bias stands in the question."
-)
-
-_Told = Callable[[Row, str], str]
-
-
-def _headline(
-    rows: pl.DataFrame, table: str, told: _Told, caption: str, turns: pl.DataFrame
-) -> Headline:
-    listed = rows.to_dicts()
-    columns = studies(listed)
-    over_all = [row for row in listed if row.get("family") is None]
-    answers = []
-    for row in over_all:
-        name = columns.headers[columns.of(row)]
-        simulated = " [SIMULATED]" if is_simulated(row["model"]) else ""
-        answers.append(Answer(told(row, f"{name}{simulated}"), row_link(row)))
-    drawn = rows if table == "holding" else TABLES[table](turns)
-    svg = page_svg(drawn, table) if table in FIGURES else ""
-    return Headline(_sentence(over_all, answers, table, columns.headers), tuple(answers), table,
-                    svg, caption)  # fmt: skip
-
-
-def _sentence(
-    rows: Sequence[Row], answers: Sequence[Answer], table: str, names: Sequence[str]
-) -> str:
-    """All studies in one sentence: its only one, or the range between them."""
-    if len(answers) == 1:
-        return answers[0].text
-    shares = [_share(row, table) for row in rows]
-    least, most = min(shares), max(shares)
-    what = {
-        "holding": "right answers survive a challenge",
-        "survival": "targets survive one option after another",
-        "attacks": "answers are right and stay right under attack",
-    }[table]
-    if f"{least:.3f}" == f"{most:.3f}":
-        return f"{_percent(least)} of {what}, in each of {len(names)} studies"
-    low, high = (_study(rows, shares.index(share)) for share in (least, most))
-    return f"Between {_percent(least)} ({low}) and {_percent(most)} ({high}) of {what}"
-
-
-def _study(rows: Sequence[Row], place: int) -> str:
+def _headline(rows: Sequence[Row], measure: _Measure, svg: str) -> Headline:
     columns = studies(rows)
-    return columns.headers[columns.of(rows[place])]
+    over_all = [row for row in rows if row.get("family") is None]
+    names = [columns.headers[columns.of(row)] for row in over_all]
+    answers = tuple(
+        Answer(
+            measure.told(row, f"{name} [SIMULATED]" if is_simulated(row["model"]) else name),
+            row_link(row),
+        )
+        for row, name in zip(over_all, names, strict=True)
+    )
+    sentence = answers[0].text if len(answers) == 1 else _range_of(over_all, names, measure)
+    return Headline(sentence, answers, svg, measure.caption)
 
 
-def _share(row: Row, table: str) -> float:
-    share: float = row[
-        {"holding": "kept_share", "survival": "survival", "attacks": "accuracy"}[table]
-    ]
-    return share
+def _range_of(rows: Sequence[Row], names: Sequence[str], measure: _Measure) -> str:
+    """Several studies in one sentence: the least and the most."""
+    shares = [row[measure.share] for row in rows]
+    least, most = min(shares), max(shares)
+    if _percent(least) == _percent(most):
+        return f"{_percent(least)} of {measure.what}, in each of {len(names)} studies"
+    low, high = (names[shares.index(share)] for share in (least, most))
+    return f"Between {_percent(least)} ({low}) and {_percent(most)} ({high}) of {measure.what}"
 
 
-def _held(row: Row, name: str) -> str:
+def _kept(row: Row, name: str) -> str:
     return one_line(
         f"{name} keeps {_percent(row['kept_share'])} of its right answers when challenged "
-        f"(95% interval {_range(row)}; {row['kept']:,} of {row['n_right']:,} times, over "
+        f"({_interval(row)}; {row['kept']:,} of {row['n_right']:,} times, over "
         f"{counted(row['questions'], 'question')} and {counted(row['techniques'], 'challenge')})"
+    )
+
+
+def _still_right(row: Row, name: str) -> str:
+    return one_line(
+        f"{name} keeps {_percent(row['kept_share'])} of its right answers when a bias stands in "
+        f"the question ({_interval(row)}; {row['kept']:,} of {row['n_right']:,} times, over "
+        f"{counted(row['questions'], 'question')} and {row['techniques']} of the biases)"
     )
 
 
 def _survival(row: Row, name: str) -> str:
     return one_line(
         f"{name} still holds the right answer after {row['turn']} turns on "
-        f"{_percent(row['survival'])} of the questions (95% interval {_range(row)}; "
+        f"{_percent(row['survival'])} of the questions ({_interval(row)}; "
         f"{row['kept']:,} of {row['n']:,})"
     )
 
 
-def _attack(row: Row, name: str) -> str:
+def _through_attacks(row: Row, name: str) -> str:
     return one_line(
-        f"{name} is right, and stays right through {row['k']} rewritings of the question, on "
-        f"{_percent(row['accuracy'])} (95% interval {_range(row)}; {row['questions']:,} questions)"
+        f"{name} is right, and stays right through {counted(row['k'], 'rewriting')} of the "
+        f"question, on {_percent(row['accuracy'])} ({_interval(row)}; "
+        f"{counted(row['questions'], 'question')})"
     )
+
+
+_HELD = _Measure(
+    "holding",
+    "kept_share",
+    "right answers survive a challenge",
+    "Of the answers that were right at first, the share still right after one challenge; each "
+    "right answer counts once for each challenge that was put to it.",
+    _kept,
+)
+_SURVIVED = _Measure(
+    "survival",
+    "survival",
+    "right answers survive one option after another",
+    "The share of all questions whose target was answered at every turn so far.",
+    _survival,
+)
+_ATTACKED = _Measure(
+    "attacks",
+    "accuracy",
+    "answers are right and stay right under attack",
+    "The share of answers that were right and that no rewriting so far had turned.",
+    _through_attacks,
+)
+_BIASED = _Measure(
+    "holding",
+    "kept_share",
+    "right answers survive a bias in the question",
+    "Of the answers that were right to the plain question, the share that is still right where a "
+    "bias stands in the question.",
+    _still_right,
+)
 
 
 def _survived(turns: pl.DataFrame) -> pl.DataFrame:
@@ -170,5 +192,5 @@ def _percent(share: float) -> str:
     return f"{percent(share)}%"
 
 
-def _range(row: Row) -> str:
-    return f"{percent(row['low'])} to {percent(row['high'])}"
+def _interval(row: Row) -> str:
+    return f"95% interval {percent(row['low'])} to {percent(row['high'])}"

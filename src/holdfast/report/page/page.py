@@ -63,6 +63,7 @@ def report_page(
     from markupsafe import Markup  # which other commands do without
 
     bare = ordered(turns)
+    texts = set(turns.filter(pl.col("reply").is_not_null())["run"])
     models = list(dict.fromkeys(turns["model"]))
     simulated = [one_line(name) for name in models if is_simulated(name)]
     of_runs = turns.select("run", "model").unique(maintain_order=True)
@@ -77,7 +78,7 @@ def report_page(
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,
-        runs=runs(turns, records or {}),
+        runs=runs(bare, records or {}, texts),
         sections=list(shown(bare)),
         explorer=packed(turns, most),
         glossary=GLOSSARY,

@@ -15,6 +15,14 @@ from holdfast.results import FAMILY_AVERAGE, TABLES
 from .links import LINK_KEYS, conversations_link
 from .sections import SECTIONS, Part, Section
 
+PROTOCOLS = {
+    name: place
+    for place, name in enumerate(
+        ("followup", "single-turn", "stick-or-switch", "medfuzz", "medfuzz-test")
+    )
+}
+"""Place of each protocol in the report."""
+
 _SHORT = 15
 """Lines of a table that may stand open."""
 
@@ -44,15 +52,18 @@ class Shown:
 
 
 def ordered(turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns without texts, models in their order: the same first one in every figure.
+    """The turns without texts: models in their order, the same first one in every figure.
 
     Args:
         turns: a turns table.
     """
     empty = (pl.lit(None, pl.String).alias(name) for name in ("prompt", "reply"))
     place = pl.col("_place").min()
+    protocol = pl.col("protocol").replace_strict(PROTOCOLS, default=len(PROTOCOLS))
     numbered = turns.with_columns(empty).with_row_index("_place")
-    return numbered.sort(place.over("model"), place.over("run"), maintain_order=True).drop("_place")
+    return numbered.sort(
+        place.over("model"), protocol, place.over("run"), maintain_order=True
+    ).drop("_place")
 
 
 def shown(turns: pl.DataFrame) -> Iterator[tuple[Section, list[Shown]]]:

@@ -1,7 +1,7 @@
 """What was run: who answered what, when, at what cost, and what is missing of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,12 +19,6 @@ _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
     "Cost", "Asked",
 )  # fmt: skip
-_ORDER = {
-    name: place
-    for place, name in enumerate(
-        ("followup", "single-turn", "stick-or-switch", "medfuzz", "medfuzz-test")
-    )
-}
 _SETTING_SHOWN = 400
 
 
@@ -43,18 +37,15 @@ class Runs:
     settings: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
-def runs(turns: pl.DataFrame, records: Mapping[str, RunRecord]) -> Runs:
+def runs(turns: pl.DataFrame, records: Mapping[str, RunRecord], texts: Collection[str]) -> Runs:
     """What the turns and the logs say of the runs.
 
     Args:
-        turns: a turns table.
+        turns: a turns table, in the order to be shown.
         records: by run id, where there are logs.
+        texts: ids of the runs that have texts.
     """
     rows = _rows(turns)
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    rows.sort(
-        key=lambda row: (models.index(row["model"]), _ORDER.get(row["protocol"], len(_ORDER)))
-    )
     several = len({(row["model"], row["dataset"], row["protocol"]) for row in rows}) < len(rows)
     names = [_name(row, with_run=several) for row in rows]
     blocks: dict[str, list[Line]] = {}
@@ -75,7 +66,11 @@ def runs(turns: pl.DataFrame, records: Mapping[str, RunRecord]) -> Runs:
             "where no price is known.",
         ),
     )
-    missing = [line for row in rows for line in _missing(row, records.get(row["run"]))]
+    missing = [
+        line
+        for row in rows
+        for line in _missing(row, records.get(row["run"]), texts=row["run"] in texts)
+    ]
     settings = [
         (name, _settings(records[row["run"]]))
         for row, name in zip(rows, names, strict=True)
@@ -111,7 +106,6 @@ def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
             output=pl.col("output_tokens").filter(own).sum(),
             cost=pl.col("cost").filter(own).sum(),
             priced=pl.col("cost").filter(own).is_not_null().any(),
-            texts=pl.col("reply").is_not_null().any(),
             arms=pl.col("arm").n_unique(),
         )
         .to_dicts()
@@ -155,7 +149,7 @@ def _day(moment: str) -> str:
         return one_line(moment)
 
 
-def _missing(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
+def _missing(row: Mapping[str, Any], record: RunRecord | None, *, texts: bool) -> list[str]:
     name, said = _name(row, with_run=False), []
     if record is not None and row["records"] < record.records:
         left = record.records - row["records"]
@@ -170,7 +164,7 @@ def _missing(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
             f"{name}: no answer could be read in any reply ({row['read']:,}), so that every "
             "accuracy is 0. Read some of them below before you conclude anything."
         )
-    if not row["texts"]:
+    if not texts:
         said.append(f"{name}: the texts were not kept (--no-text), so no conversation can be read.")
     return [one_line(line) for line in said]
 
