@@ -172,3 +172,10 @@ def test_csv_has_a_header_and_full_precision() -> None:
 def test_csv_quotes_what_would_break_it(text: str) -> None:
     rows = list(csv.reader(io.StringIO(render(cell(text), "csv"), newline="")))
     assert rows == [["name"], [text]]
+
+
+@pytest.mark.parametrize("text", ['=HYPERLINK("x")', "+1", "-x", "@a", "\t=1", "'=1"], ids=repr)
+def test_csv_holds_no_formula(text: str) -> None:
+    rows = list(csv.reader(io.StringIO(render(cell(text), "csv"), newline="")))
+    assert rows == [["name"], [f"'{text}"]]
+    assert render(cell(-0.5), "csv") == "name\n-0.5\n"

@@ -4,6 +4,8 @@ import json
 import signal
 import subprocess
 import time
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -48,8 +50,18 @@ class Shelf(fsspec.AbstractFileSystem):
 
 fsspec.register_implementation("shelf", Shelf, clobber=True)
 """
-CALLS = 4 * 15
+CALLS = 2 * 15
 CONNECTIONS = 4
+BEFORE = 8
+"""Generations that are kept before the process is lost."""
+
+
+def kept(bucket: Path) -> int:
+    found = 0
+    for bundle in (bucket / ".cache").glob("*.zip"):
+        with suppress(zipfile.BadZipFile), zipfile.ZipFile(bundle) as one:  # half written
+            found += len(one.namelist())
+    return found
 
 
 @pytest.mark.slow
@@ -62,7 +74,7 @@ def test_generations_of_a_lost_shard_come_from_beside_the_remote_logs(
     with running_server(latency_ms=800) as server:
         command = [
             "run", "followup", "--model", "lean/bench", "--model-base-url", f"{server.url}/v1",
-            "--limit", "4", "--max-connections", str(CONNECTIONS), "--shards", "2", "--json",
+            "--limit", "2", "--max-connections", str(CONNECTIONS), "--shards", "1", "--json",
             "--log-dir", f"shelf://{tmp_path}/bucket",
         ]  # fmt: skip
         running = subprocess.Popen(
@@ -73,7 +85,7 @@ def test_generations_of_a_lost_shard_come_from_beside_the_remote_logs(
             text=True,
         )
         deadline = time.monotonic() + 60
-        while server.stats()["calls"] < 44:
+        while kept(tmp_path / "bucket") < BEFORE:
             assert running.poll() is None, running.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -87,7 +99,7 @@ def test_generations_of_a_lost_shard_come_from_beside_the_remote_logs(
     assert told["complete"]
     assert stats["distinct"] == CALLS
     # what the lost process has kept is there for the one after it
-    assert told["cached"] >= 4
+    assert told["cached"] >= BEFORE
     # asked once more is at most what was answered in the two seconds before, and in flight
     assert stats["repeated"] <= CONNECTIONS * (2 / 0.8 + 2)
     assert (tmp_path / "bucket" / "turns.parquet").is_file()

@@ -14,10 +14,10 @@ from tests.results.frames import turn
 from tests.studies import holdfast, holdfast_apart
 from tests.transcripts.export_frames import spoken
 
+from holdfast.cells import plain_cells
 from holdfast.cli.exporting import FORMATS
 from holdfast.results import SCHEMA
 from holdfast.transcripts import FORMATS as KNOWN
-from holdfast.transcripts import plain_cells
 
 ROWS = [
     turn("q1", "A", reply="It is A.\u2028Surely."),

@@ -12,7 +12,8 @@ from tests.results.frames import Row, alone, turn
 from tests.results.offering import drawn, held
 from tests.transcripts.export_frames import spoken
 
-from holdfast.transcripts import REVIEW_COLUMNS, export, plain_cell, plain_cells, safe_cells
+from holdfast.cells import plain_cell, plain_cells, safe_cells
+from holdfast.transcripts import REVIEW_COLUMNS, export
 
 
 def sheet(turns: pl.DataFrame, limit: int | None = None) -> pl.DataFrame:

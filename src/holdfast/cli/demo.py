@@ -19,7 +19,7 @@ def demo(
     Example: holdfast demo
     """
     from holdfast.report import report_page
-    from holdfast.results import run_records, turns_table
+    from holdfast.results import plans, run_records, turns_table
 
     from .running import Running
 
@@ -37,7 +37,9 @@ def demo(
         log_dir=log_dir,
     )
     running.run().print()
-    made = report_page(turns_table([log_dir]), run_records([log_dir]), title="holdfast demo")
+    made = report_page(
+        turns_table([log_dir]), run_records([log_dir]), plans([log_dir]), title="holdfast demo"
+    )
     page = f"{log_dir}/report.html"
     write_whole(made.html, page)
     sys.stdout.write(f"Report: {page}\n")

@@ -1,18 +1,16 @@
 """``holdfast plan``: what a study will take, before a model is called."""
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 import typer
 
-from holdfast.challenges import GENERATE
 from holdfast.errors import counted
-from holdfast.protocols import Estimate, Study, opening_estimate, reasons
-from holdfast.questions import Question
+from holdfast.protocols import reasons
 
 from . import settings
+from .estimating import REPLY_TOKENS, estimates
 
 
 def plan(
@@ -35,7 +33,7 @@ def plan(
     prices: settings.Prices = None,
     reply_tokens: Annotated[
         int, typer.Option(min=1, help="Assumed length of a reply, in tokens.")
-    ] = 400,
+    ] = REPLY_TOKENS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Count generations, tokens and dollars before a model is called.
@@ -63,65 +61,10 @@ def plan(
     studies = settings.planned(protocols, questions, common, task_args or [])
     settings.check_roles(studies, roles)
     models = settings.checked_names(model)
-    rows: list[dict[str, Any]] = []
-
-    def add(name: str, by: str, study: Study, asked: int, total: Estimate, *, exact: bool) -> None:
-        price = settings.price_of(by)
-        cost = (total.input_tokens * price.input + total.output_tokens * price.output) / 1e6 \
-            if price else None  # fmt: skip
-        rows.append(
-            {
-                "protocol": name,
-                "model": by,
-                "dataset": study.questions.name,
-                "questions": asked,
-                "generations": total.generations,
-                "at_least": total.least,
-                "exact": exact,
-                "input_tokens": total.input_tokens,
-                "output_tokens": total.output_tokens,
-                "cost": cost,
-            }
-        )
-
-    opened: set[str] = set()
-    for planned in studies:
-        study = planned.study
-        for path, why in reasons(study, limit).items():
+    for each in studies:
+        for path, why in reasons(each.study, limit).items():
             for reason, n in why.items():
                 sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
-        asked = study.questions.first(limit).questions
-        exact = study.exact
-        for setting, name in planned.protocol.generated.items():
-            if planned.args.get(setting) == GENERATE and study.needs(setting):
-                making = settings.preparation(name, planned.args).study
-                needed = _total(making, asked, reply_tokens)
-                add(name, roles["generator"], making, len(asked), needed, exact=False)
-                exact = False  # what cannot be generated is left out
-        total = _total(study, asked, reply_tokens)
-        # what an earlier protocol of this command asks too is asked once
-        openings = {opening for q in asked if (opening := study.opening(q)) is not None}
-        for again in openings & opened:
-            total -= opening_estimate(again, reply_tokens)
-        opened |= openings
-        times = epochs or study.epochs
-        for each in models:
-            add(planned.name, each, study, len(asked), total.times(times), exact=exact)
-            for role, needed in _helped(study, asked, reply_tokens).items():
-                if role in roles and needed.generations:
-                    add(f"{planned.name}: {role}", roles[role], study, len(asked),
-                        needed.times(times), exact=False)  # fmt: skip
+    rows = estimates(studies, models, roles, limit, epochs, reply_tokens)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     sys.stdout.write(render(table, "json" if as_json else "md"))
-
-
-def _total(study: Study, questions: Sequence[Question], reply_tokens: int) -> Estimate:
-    return sum((study.estimate(question, reply_tokens) for question in questions), Estimate())
-
-
-def _helped(study: Study, questions: Sequence[Question], reply_tokens: int) -> dict[str, Estimate]:
-    totals: dict[str, Estimate] = {}
-    for question in questions:
-        for role, needed in study.helped(question, reply_tokens).items():
-            totals[role] = totals.get(role, Estimate()) + needed
-    return totals

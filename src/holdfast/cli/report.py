@@ -37,12 +37,12 @@ def report(
     Example: holdfast report runs -o report.html --figures figures
     """
     from holdfast.report import report_figures, report_page
-    from holdfast.results import run_records, turns_table
+    from holdfast.results import plans, run_records, turns_table
 
     turns = turns_table(sources)
     if turns.is_empty():
         raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
-    made = report_page(turns, run_records(sources), title=title, most=conversations)
+    made = report_page(turns, run_records(sources), plans(sources), title=title, most=conversations)
     write_whole(made.html, output, "-o FILE")
     drawn = []
     if figures is not None:

@@ -12,6 +12,7 @@ _GENERATION = {
     "max_connections": "max_connections",
     "max_retries": "max_retries",
     "timeout": "timeout",
+    "attempt_timeout": "attempt_timeout",
 }
 """Inspect's setting of generation, by option."""
 

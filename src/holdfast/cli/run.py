@@ -46,6 +46,9 @@ def run(
     timeout: Annotated[
         int | None, typer.Option(help="Seconds for one call and its retries.")
     ] = None,
+    attempt_timeout: Annotated[
+        int | None, typer.Option(min=1, help="Seconds for one attempt; 600 unless told otherwise.")
+    ] = None,
     model_base_url: Annotated[str | None, typer.Option(help="Base URL of the model's API.")] = None,
     model_args: Annotated[
         list[str] | None, typer.Option("-M", help="A provider's argument, NAME=VALUE. Repeatable.")

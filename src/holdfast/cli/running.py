@@ -12,8 +12,9 @@ from holdfast.challenges import GENERATE, GENERATED
 from holdfast.dialogue import Budget
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 from holdfast.protocols import reasons
-from holdfast.results import write_turns
+from holdfast.results import keep_plan, write_turns
 
+from .estimating import estimates
 from .evaluating import Evaluation, unfinished
 from .holding import holding, kept_in
 from .labels import keep_labels, read_labels
@@ -102,6 +103,9 @@ class Running:
             for path, why in reasons(study.study, self.limit).items():
                 left_out.setdefault(path, Counter()).update(why)
         path, table = turns
+        roles = {role: str(model) for role, model in self.roles.items()}
+        names = [str(model) for model in self.models]
+        keep_plan(self.log_dir, estimates(self.studies, names, roles, self.limit, self.epochs))
         return Outcome(
             self.log_dir,
             path,
@@ -167,7 +171,13 @@ class Running:
                 generation={
                     key: value
                     for key, value in self.generation.items()
-                    if key in ("max_connections", "max_retries", "timeout")
+                    if key
+                    in (
+                        "max_connections",
+                        "max_retries",
+                        "timeout",
+                        "attempt_timeout",
+                    )
                 },
             ).run()
             if made.unfinished:

@@ -7,13 +7,16 @@ limits a study. Plain text in and out, no tools; hosted APIs go through Inspect'
 import asyncio
 import base64
 import json
+import netrc
 import os
 import random
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from inspect_ai.model import (
@@ -162,7 +165,7 @@ class Lean(ModelAPI):
                 # Inspect says how many requests are in flight
                 connector=aiohttp.TCPConnector(limit=0),
                 headers={"Authorization": self._authorization} if self._authorization else None,
-                trust_env=True,
+                trust_env=_environment_speaks_of(self._url),
             )
         return self._session
 
@@ -194,6 +197,23 @@ class Lean(ModelAPI):
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _environment_speaks_of(url: str) -> bool:
+    """Whether the environment names a proxy for the server, or ``.netrc`` a password.
+
+    Asked once: where it may, aiohttp looks for both again in every request, in a thread.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme in getproxies() and not proxy_bypass(host):
+        return True
+    name = "_netrc" if os.name == "nt" else ".netrc"
+    try:
+        passwords = netrc.netrc(os.environ.get("NETRC") or Path.home() / name)
+        return passwords.authenticators(host) is not None
+    except (OSError, RuntimeError, netrc.NetrcParseError):  # no file, no home, no sense in it
+        return False
 
 
 class _Wait(wait_base):

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from holdfast.cells import safe_cells
 from holdfast.errors import printable
 
 
@@ -21,8 +22,8 @@ def json_text(table: pl.DataFrame) -> str:
 
 
 def csv_text(table: pl.DataFrame) -> str:
-    """Comma-separated values with a header and every digit."""
-    return table.write_csv()
+    """Comma-separated values with a header and every digit; texts are no formulas."""
+    return safe_cells(table).write_csv()
 
 
 def markdown_table(table: pl.DataFrame) -> str:

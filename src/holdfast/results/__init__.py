@@ -48,6 +48,7 @@ from .labels import LABELS_FILE
 from .lengths import LENGTHS_COLUMNS, lengths
 from .malfunctions import errors
 from .permutation import PERMUTATION_COLUMNS, permutation
+from .plans import keep_plan, plans
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
 from .power import further_questions, questions_needed
 from .published import PUBLISHED, beside_published, published
@@ -186,11 +187,13 @@ __all__ = [
     "holm",
     "is_imported",
     "is_ours",
+    "keep_plan",
     "lengths",
     "logs_in",
     "mcnemar",
     "overall",
     "permutation",
+    "plans",
     "positions",
     "published",
     "questions_needed",

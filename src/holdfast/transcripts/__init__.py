@@ -1,6 +1,5 @@
 """Transcripts: turns tables out of conversations made elsewhere, and conversations out of them."""
 
-from .cells import plain_cell, plain_cells, safe_cells
 from .export import FORMATS, Export, export, write_table
 from .exported import is_exported
 from .importing import Imported, cores, import_transcripts
@@ -21,9 +20,6 @@ __all__ = [
     "export",
     "import_transcripts",
     "is_exported",
-    "plain_cell",
-    "plain_cells",
     "read_mapping",
-    "safe_cells",
     "write_table",
 ]

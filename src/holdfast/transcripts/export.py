@@ -7,9 +7,9 @@ from typing import BinaryIO
 
 import polars as pl
 
+from holdfast.cells import safe_cells
 from holdfast.errors import InputError, did_you_mean
 
-from .cells import safe_cells
 from .chats import chat_lines
 from .dialogues import dialogues
 from .pairs import pair_lines, pairs

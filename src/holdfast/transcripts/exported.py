@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from holdfast.cells import plain_cells
 from holdfast.errors import InputError
 from holdfast.results import SCHEMA, turns_table
 
-from .cells import plain_cells
 from .records import Record, fields_of, read_records
 
 MARK = "holdfast"

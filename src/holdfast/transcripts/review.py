@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from .cells import safe_cells
+from holdfast.cells import safe_cells
+
 from .dialogues import APART, ASKED, OFFERING, Dialogues, alike, said
 from .training import origin
 

@@ -264,6 +264,22 @@ def test_texts_that_were_not_kept_are_said_to_be_missing(tmp_path: Path, opened:
     assert "the texts were not kept" in page.locator(".missing").inner_text()
 
 
+def test_the_plan_stands_beside_what_was_asked(tmp_path: Path, opened: Opened) -> None:
+    rows = table(study()).to_dicts()
+    for each in rows:
+        each |= {"cost": 0.5, "input_tokens": 10, "output_tokens": 2}
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    table(rows).write_parquet(folder / "turns.parquet")
+    planned = {"protocol": "followup", "model": "m1", "dataset": "d1", "generations": 9,
+               "at_least": 8, "cost": 5.0}  # fmt: skip
+    (folder / "plan.json").write_text(json.dumps([planned]), "utf-8")
+    assert holdfast("report", folder, "-o", tmp_path / "r.html").returncode == 0
+    page = opened(tmp_path / "r.html")
+    cells = page.locator("#run tbody tr").last.locator("td").all_inner_texts()
+    assert [cells[2], cells[7], *cells[-2:]] == ["8", "$4.00", "8 to 9", "$5.00"]
+
+
 def test_what_is_no_run_is_refused_in_a_line(tmp_path: Path) -> None:
     table([]).write_parquet(tmp_path / "none.parquet")
     done = holdfast("report", tmp_path / "none.parquet")

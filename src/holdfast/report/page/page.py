@@ -3,9 +3,10 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Any
 
 import polars as pl
 
@@ -44,6 +45,7 @@ class Report:
 def report_page(
     turns: pl.DataFrame,
     records: Mapping[str, RunRecord] | None = None,
+    plans: Sequence[Mapping[str, Any]] = (),
     *,
     title: str | None = None,
     most: int = MOST_CONVERSATIONS,
@@ -57,6 +59,7 @@ def report_page(
     Args:
         turns: a turns table with texts, where they were kept.
         records: the runs as their logs record them, by id.
+        plans: what was planned, as ``holdfast plan`` has it.
         title: of the page.
         most: conversations that can be read in it.
     """
@@ -78,7 +81,7 @@ def report_page(
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,
-        runs=runs(bare, records or {}, texts),
+        runs=runs(bare, records or {}, plans, texts),
         sections=list(shown(bare)),
         explorer=packed(turns, most),
         glossary=GLOSSARY,

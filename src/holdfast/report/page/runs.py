@@ -1,7 +1,7 @@
 """What was run: who answered what, when, at what cost, and what is missing of it."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,10 @@ _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
     "Cost", "Asked",
 )  # fmt: skip
+_PLANNED = ("Planned replies", "Planned cost")
+_PLAN_NOTE = (
+    "Planned: by holdfast plan for the newest command on these studies, before anything was asked."
+)
 _SETTING_SHOWN = 400
 
 
@@ -37,33 +41,41 @@ class Runs:
     settings: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
-def runs(turns: pl.DataFrame, records: Mapping[str, RunRecord], texts: Collection[str]) -> Runs:
-    """What the turns and the logs say of the runs.
+def runs(
+    turns: pl.DataFrame,
+    records: Mapping[str, RunRecord],
+    plans: Sequence[Mapping[str, Any]],
+    texts: Collection[str],
+) -> Runs:
+    """What the turns, the logs and the plans say of the runs.
 
     Args:
         turns: a turns table, in the order to be shown.
         records: by run id, where there are logs.
+        plans: what was planned, as ``holdfast plan`` has it.
         texts: ids of the runs that have texts.
     """
     rows = _rows(turns)
     several = len({(row["model"], row["dataset"], row["protocol"]) for row in rows}) < len(rows)
     names = [_name(row, with_run=several) for row in rows]
+    headers = (*_HEADERS, *(_PLANNED if plans else ()))
     blocks: dict[str, list[Line]] = {}
     for row in rows:
         record = records.get(row["run"])
         label = one_line(row["protocol"] + (f" (run {row['run']})" if several else ""))
-        cells = zip(_HEADERS, _cells(row, record), strict=True)
+        cells = zip(headers, [*_cells(row, record), *_planned(row, plans)], strict=False)
         line = Line(label, tuple(Cell(t, of=row if h == "Replies" else None) for h, t in cells))
         blocks.setdefault(_heading(row), []).append(line)
     grid = Grid(
         "Protocol",
-        _HEADERS,
+        headers,
         tuple(Block(heading, (tuple(lines),)) for heading, lines in blocks.items()),
         (
             "Replies: generations of the model under test and, in medfuzz, of the attacker; one "
             "that several conversations share counts once. Unread: no single answer could be read, "
             "refused ones included. Failed: no reply came; such turns are in no measure. Cost: – "
             "where no price is known.",
+            *((_PLAN_NOTE,) if plans else ()),
         ),
     )
     missing = [
@@ -134,6 +146,32 @@ def _cells(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
         f"{row['input']:,} / {row['output']:,}",
         f"${row['cost']:,.2f}" if row["priced"] else "–",
         "not known" if record is None else _dates(record),
+    ]
+
+
+def _planned(row: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Replies and cost as they were planned, with those of the attacker."""
+    own = [
+        plan
+        for plan in plans
+        if plan["dataset"] == row["dataset"]
+        and (plan["protocol"], plan["model"]) == (row["protocol"], row["model"])
+    ]
+    attacking = [
+        plan
+        for plan in plans
+        if own
+        and plan["dataset"] == row["dataset"]
+        and plan["protocol"] == f"{row['protocol']}: attacker"
+    ][:1]
+    planned = [*own[-1:], *attacking]
+    if not planned:
+        return ["", ""]
+    most, least = (sum(plan[name] for plan in planned) for name in ("generations", "at_least"))
+    costs = [plan["cost"] for plan in planned]
+    return [
+        f"{most:,}" if least == most else f"{least:,} to {most:,}",
+        "–" if None in costs else f"${sum(costs):,.2f}",
     ]
 
 

@@ -1,0 +1,97 @@
+"""What studies will take, by protocol and model, before a model is called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.challenges import GENERATE
+from holdfast.protocols import Estimate, Study, opening_estimate
+from holdfast.questions import Question
+
+from . import settings
+from .settings import Planned
+
+REPLY_TOKENS = 400
+"""Assumed length of a reply, unless told otherwise."""
+
+
+def estimates(
+    studies: Sequence[Planned],
+    models: Sequence[str],
+    roles: Mapping[str, str],
+    limit: int | None = None,
+    epochs: int | None = None,
+    reply_tokens: int = REPLY_TOKENS,
+) -> list[dict[str, Any]]:
+    """Generations, tokens and dollars of studies that are put to models by one command.
+
+    Args:
+        studies: protocols with their settings.
+        models: names of the models under test.
+        roles: names of the helpers by role.
+        limit: first questions only.
+        epochs: times each question is asked; None leaves it to the protocol.
+        reply_tokens: assumed length of a reply.
+
+    Returns:
+        A row for each study and model, for what a generator makes, and for each helper, with
+        ``protocol``, ``model``, ``dataset``, ``questions``, ``generations``, ``at_least``,
+        ``exact``, ``input_tokens``, ``output_tokens`` and ``cost`` (None without a price).
+    """
+    rows: list[dict[str, Any]] = []
+
+    def add(name: str, by: str, study: Study, asked: int, total: Estimate, *, exact: bool) -> None:
+        price = settings.price_of(by)
+        cost = (total.input_tokens * price.input + total.output_tokens * price.output) / 1e6 \
+            if price else None  # fmt: skip
+        rows.append(
+            {
+                "protocol": name,
+                "model": by,
+                "dataset": study.questions.name,
+                "questions": asked,
+                "generations": total.generations,
+                "at_least": total.least,
+                "exact": exact,
+                "input_tokens": total.input_tokens,
+                "output_tokens": total.output_tokens,
+                "cost": cost,
+            }
+        )
+
+    opened: set[str] = set()
+    for planned in studies:
+        study = planned.study
+        asked = study.questions.first(limit).questions
+        exact = study.exact
+        for setting, name in planned.protocol.generated.items():
+            if planned.args.get(setting) == GENERATE and study.needs(setting):
+                making = settings.preparation(name, planned.args).study
+                needed = _total(making, asked, reply_tokens)
+                add(name, roles["generator"], making, len(asked), needed, exact=False)
+                exact = False  # what cannot be generated is left out
+        total = _total(study, asked, reply_tokens)
+        # what an earlier protocol of this command asks too is asked once
+        openings = {opening for q in asked if (opening := study.opening(q)) is not None}
+        for again in openings & opened:
+            total -= opening_estimate(again, reply_tokens)
+        opened |= openings
+        times = epochs or study.epochs
+        for each in models:
+            add(planned.name, each, study, len(asked), total.times(times), exact=exact)
+            for role, needed in _helped(study, asked, reply_tokens).items():
+                if role in roles and needed.generations:
+                    add(f"{planned.name}: {role}", roles[role], study, len(asked),
+                        needed.times(times), exact=False)  # fmt: skip
+    return rows
+
+
+def _total(study: Study, questions: Sequence[Question], reply_tokens: int) -> Estimate:
+    return sum((study.estimate(question, reply_tokens) for question in questions), Estimate())
+
+
+def _helped(study: Study, questions: Sequence[Question], reply_tokens: int) -> dict[str, Estimate]:
+    totals: dict[str, Estimate] = {}
+    for question in questions:
+        for role, needed in study.helped(question, reply_tokens).items():
+            totals[role] = totals.get(role, Estimate()) + needed
+    return totals

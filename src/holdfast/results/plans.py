@@ -1,0 +1,58 @@
+"""Plans beside the logs: what a study was to take, for the report to set beside what it took."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+PLAN_FILE = "plan.json"
+"""Name of the plan in a log dir."""
+
+_KEY = ("protocol", "model", "dataset")
+_COLUMNS = {*_KEY, "generations", "at_least", "cost"}
+
+
+def keep_plan(log_dir: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a plan into a log dir, over what it planned for the same studies before.
+
+    Args:
+        log_dir: a local folder or any fsspec URL.
+        rows: those of ``holdfast plan``.
+    """
+    kept = {_key(row): dict(row) for row in [*_read(log_dir), *rows]}
+    text = json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
+    with fsspec.open(f"{log_dir.rstrip('/')}/{PLAN_FILE}", "wb") as file:
+        file.write(text.encode())
+
+
+def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
+    """The plans of log dirs, in their order.
+
+    Args:
+        sources: as for ``turns_table``; logs and turns tables have none.
+    """
+    return [
+        row for source in sources if not source.endswith((".parquet", ".eval"))
+        for row in _read(source)
+    ]  # fmt: skip
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in _KEY)
+
+
+def _read(log_dir: str) -> list[dict[str, Any]]:
+    path = f"{log_dir.rstrip('/')}/{PLAN_FILE}"
+    try:
+        if "://" not in path:
+            text = Path(path).read_text("utf-8")
+        else:
+            with fsspec.open(path, "rb") as file:
+                text = file.read().decode()
+        found = json.loads(text)
+    except (OSError, ValueError):  # none there, or one that was cut off: nothing is known
+        return []
+    rows = found if isinstance(found, list) else []
+    return [row for row in rows if isinstance(row, dict) and row.keys() >= _COLUMNS]
