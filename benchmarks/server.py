@@ -11,6 +11,7 @@ after an hour at the latest.  In a program::
 
 POST /v1/chat/completions    an OpenAI-compatible reply of about 150 words and one letter, A to D
 GET /stats                   requests received since the start or the last reset
+GET /clock                   seconds from the first completion's request to the last reply sent
 POST /reset                  counts from zero again
 
 Everything else, the Responses API too, is 404.
@@ -25,6 +26,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -141,6 +143,8 @@ class Site:
         self.latency = latency
         self.paths: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
+        self.began: float | None = None
+        self.ended = 0.0
         # unbuffered and appended to, so that a line is whole and there at once
         self._log = log.open("ab", buffering=0) if log else None
 
@@ -158,11 +162,16 @@ class Site:
         """
         if (method, path) == ("GET", "/stats"):
             return 200, self.stats(), ""
+        if (method, path) == ("GET", "/clock"):
+            return 200, {"seconds": self.seconds()}, ""
         if (method, path) == ("POST", "/reset"):
             self.paths.clear()
             self.asked.clear()
+            self.began = None
             return 200, self.stats(), ""
         self.paths[path] += 1
+        if self.began is None:
+            self.began = self.ended = time.perf_counter()
         if (method, path) != ("POST", COMPLETIONS):
             return 404, _error(f"no such endpoint: {method} {path}"), ""
         try:
@@ -186,8 +195,13 @@ class Site:
             "paths": dict(self.paths),
         }
 
+    def seconds(self) -> float:
+        """Seconds from the first request to the last reply sent, 0 before the first."""
+        return self.ended - self.began if self.began is not None else 0.0
+
     def delivered(self, digest: str) -> None:
         """Note that a completion has left for the client."""
+        self.ended = time.perf_counter()
         if self._log:
             self._log.write(f"{digest}\n".encode())
 
@@ -326,6 +340,10 @@ class Server:
             messages), ``repeated`` (the rest), and ``paths`` (all requests by path).
         """
         return self._ask("GET", "/stats")
+
+    def seconds(self) -> float:
+        """Seconds from the first request to the last reply sent, 0 before the first."""
+        return float(self._ask("GET", "/clock")["seconds"])
 
     def reset(self) -> None:
         """Count from zero again; the log file is left as it is."""
