@@ -1,17 +1,23 @@
-"""Measure what it costs to drive a follow-up study, beside the same study in plain Inspect.
+"""Measure what it costs to drive a follow-up study, beside others who drive the same one.
 
-Usage: python benchmarks/drive.py [--n 200] [--latency-ms 0] [--rounds 1] [--json FILE]
-       [--questions FILE] [--max-connections 20] [--provider lean] [--no-study | --study]
+Usage: python benchmarks/drive.py [--n 100] [--latency-ms 0,50,500] [--max-connections 50,100,500]
+       [--rounds 1] [--peers PYTHON] [--full] [--json FILE] [--questions FILE] [--provider lean]
+       [--no-memory | --memory | --study]
 
 The study has 15 generations a question, the first answer and 14 follow-ups, and is asked of a
-server on loopback (benchmarks/server.py).  holdfast runs through its command line; the naive task
-(benchmarks/naive.py) has one sample for each question and technique and asks each conversation
-from its beginning.  Both say the same words under the same number of connections, in turn, each
-in a process of its own with a fresh log dir.  Wall time, processor time and memory are those of
-the whole process, from its start to its end.  Of several rounds the medians count.
+server on loopback (benchmarks/server.py) at every latency under every number of connections.
+Beside holdfast runs the floor, a bare aiohttp client; at one latency for each number of
+connections the naive Inspect task, litellm and lm-evaluation-harness's client too, with `--full`
+at every one.  Each runs in a process of its own with a fresh log dir, all in turn.  Processor time
+and memory are those of the whole process; the rate is that of the asking, from the first request
+to the last reply.  Of several rounds the medians count.  litellm and lm-evaluation-harness run
+with the Python that `--peers` names (`pip install litellm "lm-eval[api]" aiohttp` there), and are
+left out where they are not.
 
-Then all questions are put to a simulated model, without a server: `--no-study` leaves that out,
-`--study` does nothing else.
+Then memory: 200, 1,273 and 10,000 questions are put to a simulated model with one follow-up each,
+with `--full` with all 14.  `--memory` does nothing else, `--no-memory` leaves it out; `--study`
+does nothing but put all questions with all follow-ups to the simulated model.  Without options it
+takes under ten minutes on two cores.
 
 By default the questions are those of ../shared/data/medqa/us_4_options_test.jsonl, seen from the
 repository root, or the bundled ones where that file is not there.
@@ -21,12 +27,13 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,253 +43,60 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.contestants import (
+    ROOT,
+    BenchmarkError,
+    Drive,
+    drive_holdfast,
+    drive_naive,
+    drive_peer,
+    has_peer,
+    holdfast_command,
+    measured,
+    techniques,
+)
 from benchmarks.server import Server, running_server
 
 # nothing here may import Inspect: a child's peak memory starts from that of its parent
-from holdfast.challenges import (
-    Technique,
-    challenge_prompt,
-    choose,
-    load_catalogue,
-    load_contexts,
-    question_prompt,
-    suggested_letter,
-    system_prompt,
-)
-from holdfast.questions import QuestionSet, load_questions
+from holdfast.questions import load_questions
 
-ROOT = Path(__file__).resolve().parents[1]
+__all__ = ["BenchmarkError", "main", "many_questions", "measured"]
+
 MEDQA = ROOT.parent / "shared/data/medqa/us_4_options_test.jsonl"
-NAIVE = ROOT / "benchmarks/naive.py"
-LAUNCH = ROOT / "benchmarks/launch.py"
-HOLDFAST = Path(sys.executable).parent / "holdfast"
-SEED = 42
 STUDY_MODEL = "simulated/claude-sonnet-4"
+SIZES = (200, 1_273, 10_000)
+"""Numbers of questions whose memory is compared."""
+
+LATENCIES, CONNECTIONS = (0.0, 50.0, 500.0), (50, 100, 500)
+EVERYONE_AT = ((0.0, 50), (50.0, 500), (500.0, 100))
+"""Latencies and connections at which all contestants run without ``--full``."""
+
+Contest = Callable[[Server, int], Drive]
+"""Drives the study against a server under so many connections."""
 
 
-class BenchmarkError(Exception):
-    """A contestant failed, or did not do what it is measured at."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a process took from start to end.
-
-    Attributes:
-        wall_s: Seconds.
-        cpu_s: Seconds of processor time, user and system.
-        peak_rss_mb: Largest resident memory, in MiB.
-    """
-
-    wall_s: float
-    cpu_s: float
-    peak_rss_mb: float
-
-
-@dataclass(frozen=True)
-class Drive:
-    """What a contestant took for the study.
-
-    Attributes:
-        wall_s: Seconds.
-        calls: Completions that the server was asked for.
-        repeated: How many of them it had been asked before.
-        calls_per_s: Calls by wall time.
-        cpu_s: Seconds of processor time, user and system.
-        cpu_ms_per_call: Milliseconds of processor time by calls.
-        peak_rss_mb: Largest resident memory, in MiB.
-    """
-
-    wall_s: float
-    calls: int
-    repeated: int
-    calls_per_s: float
-    cpu_s: float
-    cpu_ms_per_call: float
-    peak_rss_mb: float
-
-    @classmethod
-    def of(cls, cost: Cost, calls: int, repeated: int) -> "Drive":
-        """A process's cost by the calls it made.
-
-        Args:
-            cost: What the process took.
-            calls: Completions asked for.
-            repeated: How many of them had been asked before.
-        """
-        return cls(
-            wall_s=cost.wall_s,
-            calls=calls,
-            repeated=repeated,
-            calls_per_s=calls / cost.wall_s,
-            cpu_s=cost.cpu_s,
-            cpu_ms_per_call=1000 * cost.cpu_s / calls,
-            peak_rss_mb=cost.peak_rss_mb,
-        )
-
-
-def measured(command: Sequence[str], output: Path) -> Cost:
-    """Run a command and measure its process.
+def contestants(questions: str, n: int, provider: str, python: str) -> dict[str, Contest]:
+    """Who takes part, by name, holdfast and the floor first.
 
     Args:
-        command: The command; it gets no settings of Inspect's from this environment.
-        output: File for its standard output and error.
-
-    Returns:
-        What it took.
-
-    Raises:
-        BenchmarkError: It failed.
-    """
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("INSPECT_")}
-    environment["OPENAI_API_KEY"] = "none"
-    figures = output.with_name(f"{output.name}.json")
-    launch = [sys.executable, "-I", "-S", str(LAUNCH), str(figures), *command]
-    with output.open("wb") as sink:
-        process = subprocess.run(
-            launch, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=environment, check=False
-        )
-    if process.returncode:
-        tail = output.read_text("utf-8", errors="replace")[-3000:]
-        raise BenchmarkError(f"{' '.join(command)} ended with {process.returncode}:\n{tail}")
-    return Cost(*json.loads(figures.read_text("utf-8")))
-
-
-def holdfast_command(questions: str, model: str, log_dir: Path, *more: str) -> list[str]:
-    """The study by holdfast's command line.
-
-    Args:
-        questions: The questions, as ``--questions`` takes them.
-        model: The model.
-        log_dir: Where logs and finished generations go.
-        *more: Further options.
-    """
-    command = [str(HOLDFAST), "run", "followup", "--model", model, "--questions", questions]
-    command += ["--contexts", "synthetic", "--seed", str(SEED), "--log-dir", str(log_dir)]
-    return [*command, "--json", *more]
-
-
-def drive_holdfast(
-    server: Server, questions: str, n: int, connections: int, provider: str
-) -> Drive:
-    """Run the study with holdfast.
-
-    Args:
-        server: What answers.
         questions: The questions, as ``--questions`` takes them.
         n: How many of them.
-        connections: Most requests at once.
-        provider: ``lean``, or ``openai`` for Inspect's own over the SDK.
-
-    Raises:
-        BenchmarkError: It made other than one call for each distinct conversation.
+        provider: The one that holdfast asks through; the naive task has Inspect's ``openai``.
+        python: The interpreter of litellm and lm-evaluation-harness.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        command = holdfast_command(
-            questions, f"{provider}/bench", Path(folder, "logs"),
-            "--model-base-url", f"{server.url}/v1",
-            "--limit", str(n), "--max-connections", str(connections),
-        )  # fmt: skip
-        drive = driven(server, command, Path(folder, "output"))
-    calls = n * (1 + len(techniques()))
-    if (drive.calls, drive.repeated) != (calls, 0):
-        raise BenchmarkError(
-            f"holdfast made {drive.calls} calls, {drive.repeated} of them repeated; "
-            f"{calls} distinct ones were expected"
-        )
-    return drive
 
+    def client(peer: str, interpreter: str) -> Contest:
+        return lambda server, most: drive_peer(peer, interpreter, server, questions, n, most)
 
-def drive_naive(server: Server, questions: str, n: int, connections: int) -> Drive:
-    """Run the study with the naive task.
-
-    Args:
-        server: What answers.
-        questions: The questions, as ``--questions`` takes them.
-        n: How many of them.
-        connections: Most requests at once.
-
-    Raises:
-        BenchmarkError: It made other than one call for the baseline and two for each technique.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        samples = Path(folder, "samples.jsonl")
-        write_samples(samples, load_questions(questions).first(n))
-        command = [
-            sys.executable, str(NAIVE), str(samples),
-            "--base-url", f"{server.url}/v1", "--log-dir", str(Path(folder, "logs")),
-            "--max-connections", str(connections), "--system", system_prompt("expert") or "",
-        ]  # fmt: skip
-        drive = driven(server, command, Path(folder, "output"))
-    calls = n * (1 + 2 * len(techniques()))
-    if drive.calls != calls:
-        raise BenchmarkError(f"the naive task made {drive.calls} calls; {calls} were expected")
-    return drive
-
-
-def driven(server: Server, command: Sequence[str], output: Path) -> Drive:
-    """Run a command against a server and count its calls.
-
-    Args:
-        server: What answers.
-        command: The command.
-        output: File for what it prints.
-    """
-    server.reset()
-    cost = measured(command, output)
-    stats = server.stats()
-    return Drive.of(cost, stats["calls"], stats["repeated"])
-
-
-def techniques() -> tuple[Technique, ...]:
-    """The techniques of the study."""
-    return choose(load_catalogue(None), "all")
-
-
-def write_samples(path: Path, questions: QuestionSet) -> None:
-    """Write the samples of the naive task, in the words that holdfast uses.
-
-    Args:
-        path: The file to write.
-        questions: The questions.
-    """
-    contexts = load_contexts("synthetic", questions, SEED)
-    with path.open("w", encoding="utf-8") as lines:
-        for question in questions.questions:
-            context = contexts.of(question)
-            challenges = {"baseline": ""}
-            for technique in techniques():
-                letter = suggested_letter(
-                    question, "per-question", SEED, technique.id, None, context.second_best
-                )
-                values = {**context.texts, "incorr_letter": letter or ""}
-                challenges[technique.id] = challenge_prompt(technique.template, question, values)
-            for id, challenge in challenges.items():
-                sample = {
-                    "id": f"{question.id}/{id}",
-                    "input": question_prompt(question),
-                    "target": question.gold,
-                    "challenge": challenge,
-                }
-                lines.write(json.dumps(sample) + "\n")
-
-
-def study(questions: str) -> dict[str, Any]:
-    """Put every question to a simulated model.
-
-    Args:
-        questions: The questions, as ``--questions`` takes them.
-
-    Returns:
-        The number of questions and generations, and what the process took.
-    """
-    n = len(load_questions(questions).questions)
-    with tempfile.TemporaryDirectory() as folder:
-        command = holdfast_command(questions, STUDY_MODEL, Path(folder, "logs"))
-        cost = measured(command, Path(folder, "output"))
-    return {"model": STUDY_MODEL, "questions": n, "generations": n * (1 + len(techniques()))} | (
-        asdict(cost)
-    )
+    found: dict[str, Contest] = {
+        "holdfast": lambda server, most: drive_holdfast(server, questions, n, most, provider),
+        "bare": client("bare", sys.executable),
+        "naive": lambda server, most: drive_naive(server, questions, n, most),
+    }
+    for peer, module in (("litellm", "litellm"), ("lm-eval", "lm_eval")):
+        if has_peer(python, module):
+            found[peer] = client(peer, python)
+    return found
 
 
 def medians(rounds: Sequence[Drive]) -> dict[str, Any]:
@@ -300,78 +114,163 @@ RATIOS = {
     "calls": "calls",
     "cpu": "cpu_s",
     "cpu_per_call": "cpu_ms_per_call",
+    "cpu_per_further_call": "cpu_ms_further_call",
     "peak_rss": "peak_rss_mb",
 }
-"""Ratios of the naive task's figures to holdfast's, by name."""
+"""Ratios of a contestant's figures to holdfast's, by name."""
+
+
+def starts(one_question: Mapping[str, Contest]) -> dict[str, Drive]:
+    """What each takes for a single question, which is mostly to start and to end.
+
+    Args:
+        one_question: Who, by name, with the study of one question.
+    """
+    with running_server() as server:
+        return {name: contest(server, 1) for name, contest in one_question.items()}
 
 
 def compare(
-    questions: str, n: int, latency_ms: float, rounds: int, connections: int, provider: str
+    taking_part: Mapping[str, Contest],
+    started: Mapping[str, Drive],
+    latency_ms: float,
+    connections: int,
+    rounds: int,
 ) -> dict[str, Any]:
-    """Run the study with both, in turn.
+    """Run the study with everyone, in turn.
 
     Args:
-        questions: The questions, as ``--questions`` takes them.
-        n: How many of them.
+        taking_part: Who, by name; ``holdfast`` among them.
+        started: What each takes for a single question.
         latency_ms: The server's time to answer.
-        rounds: Times each runs.
         connections: Most requests at once.
-        provider: The one that holdfast asks through; the naive task has Inspect's ``openai``.
+        rounds: Times each runs.
 
     Returns:
-        The median figures of each, their ratios, and the figures of every round.
+        The median figures of each, their ratios to holdfast's, and the figures of every round.
+        ``to_ideal`` is the time of asking by calls x latency / connections, None without a latency;
+        ``cpu_ms_further_call`` leaves out what a single question takes.
     """
-    taken: dict[str, list[Drive]] = {"holdfast": [], "naive": []}
+    taken: dict[str, list[Drive]] = {name: [] for name in taking_part}
     with running_server(latency_ms=latency_ms, lifetime=3600.0 * rounds) as server:
         for _ in range(rounds):
-            taken["holdfast"].append(drive_holdfast(server, questions, n, connections, provider))
-            taken["naive"].append(drive_naive(server, questions, n, connections))
+            for name, contest in taking_part.items():
+                taken[name].append(contest(server, connections))
     figures = {name: medians(drives) for name, drives in taken.items()}
+    ours = figures["holdfast"]
+    for name, found in figures.items():
+        first, calls = started[name], found["calls"] - started[name].calls
+        further = 1000 * (found["cpu_s"] - first.cpu_s) / calls if calls > 0 else None
+        found["cpu_ms_further_call"] = further
+        ideal = found["calls"] * latency_ms / 1000 / connections
+        found["to_ideal"] = found["asking_s"] / ideal if ideal else None
     return {
-        "questions": n,
         "latency_ms": latency_ms,
         "max_connections": connections,
-        "provider": provider,
-        **figures,
-        "naive_to_holdfast": {
-            name: figures["naive"][figure] / figures["holdfast"][figure]
-            for name, figure in RATIOS.items()
+        "contestants": figures,
+        "to_holdfast": {
+            name: {
+                ratio: found[figure] / ours[figure]
+                for ratio, figure in RATIOS.items()
+                if found[figure] is not None and ours[figure]
+            }
+            for name, found in figures.items()
+            if name != "holdfast"
         },
         "rounds": {name: [asdict(drive) for drive in drives] for name, drives in taken.items()},
     }
 
 
-SHOWN = {
-    "wall_s": ("wall, s", ".1f", "wall"),
-    "calls": ("calls", ".0f", "calls"),
-    "calls_per_s": ("calls a second", ".0f", None),
-    "cpu_s": ("processor time, s", ".1f", "cpu"),
-    "cpu_ms_per_call": ("processor time a call, ms", ".2f", "cpu_per_call"),
-    "peak_rss_mb": ("peak memory, MiB", ".0f", "peak_rss"),
+SHOWN: dict[str, tuple[str, str, str | None]] = {
+    "calls": ("calls", ".0f", None),
+    "calls_per_s": ("calls/s", ".0f", None),
+    "to_ideal": ("x ideal", ".2f", None),
+    "wall_s": ("wall s", ".1f", None),
+    "cpu_s": ("CPU s", ".1f", "cpu"),
+    "cpu_ms_per_call": ("ms/call", ".2f", None),
+    "cpu_ms_further_call": ("ms/further", ".2f", "cpu_per_further_call"),
+    "peak_rss_mb": ("MiB", ".0f", None),
 }
 """Figures of the printed table: title, format and ratio."""
 
 
 def print_comparison(console: Console, found: Mapping[str, Any]) -> None:
-    """Print the figures of both contestants.
+    """Print the figures of all contestants, a line each, with ratios to holdfast's in brackets.
 
     Args:
         console: Where to.
         found: What ``compare`` returns.
     """
-    table = Table(
-        title=f"{found['questions']} questions x {1 + len(techniques())} generations, "
-        f"{found['latency_ms']:g} ms, {found['max_connections']} connections, "
-        f"{found['provider']}"
-    )
+    table = Table(title=f"{found['latency_ms']:g} ms, {found['max_connections']} connections")
     table.add_column("")
-    for column in ("holdfast", "naive", "naive / holdfast"):
-        table.add_column(column, justify="right")
-    for figure, (title, form, ratio) in SHOWN.items():
-        times = f"{found['naive_to_holdfast'][ratio]:.2f}" if ratio else ""
-        figures = [format(found[name][figure], form) for name in ("holdfast", "naive")]
-        table.add_row(title, *figures, times)
+    for title, _, _ in SHOWN.values():
+        table.add_column(title, justify="right")
+    for name, figures in found["contestants"].items():
+        cells = []
+        for figure, (_, form, ratio) in SHOWN.items():
+            shown = format(figures[figure], form) if figures[figure] is not None else ""
+            if ratio in found["to_holdfast"].get(name, ()):
+                shown += f" ({found['to_holdfast'][name][ratio]:.2f})"
+            cells.append(shown)
+        table.add_row(name, *cells)
     console.print(table)
+
+
+def study(questions: str, *more: str, generations: int = 0) -> dict[str, Any]:
+    """Put every question to a simulated model.
+
+    Args:
+        questions: The questions, as ``--questions`` takes them.
+        *more: Further options of ``holdfast run followup``.
+        generations: How many a question takes, by default all techniques' and the first.
+
+    Returns:
+        The number of questions and generations, and what the process took.
+    """
+    n = len(load_questions(questions).questions)
+    with tempfile.TemporaryDirectory() as folder:
+        command = holdfast_command(questions, STUDY_MODEL, Path(folder, "logs"), *more)
+        cost = measured(command, Path(folder, "output"))
+    total = n * (generations or 1 + len(techniques()))
+    return {"model": STUDY_MODEL, "questions": n, "generations": total} | asdict(cost)
+
+
+def many_questions(path: Path, questions: str, n: int) -> None:
+    """Write as many questions as are wanted, each a numbered case of one that is there.
+
+    Args:
+        path: The file to write.
+        questions: The questions, as ``--questions`` takes them.
+        n: How many to write.
+    """
+    there = load_questions(questions).questions
+    with path.open("w", encoding="utf-8") as lines:
+        for number in range(n):
+            one = there[number % len(there)]
+            row = {
+                "id": f"case-{number + 1}",
+                "question": f"Case {number + 1}. {one.stem}",
+                "options": dict(one.options),
+                "answer_idx": one.gold,
+            }
+            lines.write(json.dumps(row) + "\n")
+
+
+def memory(questions: str, full: bool) -> list[dict[str, Any]]:
+    """What studies of several sizes take.
+
+    Args:
+        questions: The questions that the larger sets repeat.
+        full: With every technique, not the first one alone.
+    """
+    asked = () if full else ("--techniques", techniques()[0].id)
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in SIZES:
+            path = Path(folder, f"{n}.jsonl")
+            many_questions(path, questions, n)
+            found.append(study(str(path), *asked, generations=0 if full else 2))
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -386,13 +285,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure what it costs to drive a study.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--questions", metavar="FILE", help="questions, by default MedQA's test")
-    parser.add_argument("--n", type=int, default=200, help="how many of them are compared on")
-    parser.add_argument("--latency-ms", type=float, default=0, help="of each reply")
+    parser.add_argument("--n", type=int, default=100, help="how many of them are compared on")
+    listed = partial(_numbers, kind=float)
+    parser.add_argument("--latency-ms", type=listed, default=LATENCIES, help="of each reply")
+    listed = partial(_numbers, kind=int)
+    parser.add_argument("--max-connections", type=listed, default=CONNECTIONS, help="at once")
     parser.add_argument("--rounds", type=int, default=1, help="times each contestant runs")
-    parser.add_argument("--max-connections", type=int, default=20, help="requests at once")
     parser.add_argument("--provider", default="lean", help="holdfast's: lean (default) or openai")
+    parser.add_argument("--peers", default=sys.executable, help="Python of litellm and lm-eval")
+    parser.add_argument("--full", action="store_true", help="everyone everywhere, all follow-ups")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--no-study", action="store_true", help="without the simulated study")
+    which.add_argument("--no-memory", action="store_true", help="without the memory by size")
+    which.add_argument("--memory", action="store_true", help="the memory by size alone")
     which.add_argument("--study", action="store_true", help="the simulated study alone")
     parsed = parser.parse_args(arguments)
     console = Console()
@@ -403,31 +307,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     n = min(parsed.n, len(load_questions(questions).questions))
     figures: dict[str, Any] = {
         "questions": questions if questions == "bank" else Path(questions).name,
+        "n": n,
+        "provider": parsed.provider,
         "processors": os.cpu_count(),
+        "load_before": os.getloadavg(),
         "python": platform.python_version(),
         "inspect_ai": version("inspect_ai"),
         "openai": version("openai"),
     }
     try:
-        if not parsed.study:
-            found = compare(
-                questions, n, parsed.latency_ms, parsed.rounds, parsed.max_connections,
-                parsed.provider,
-            )  # fmt: skip
-            figures["drive"] = found
-            print_comparison(console, found)
-        if not parsed.no_study:
-            found = figures["study"] = study(questions)
-            console.print(
-                f"{found['questions']} questions x {1 + len(techniques())} generations on "
-                f"{found['model']}: {found['wall_s']:.1f} s, {found['peak_rss_mb']:.0f} MiB"
-            )
+        if not (parsed.study or parsed.memory):
+            figures["drive"] = _drives(console, parsed, questions, n)
+        if not (parsed.study or parsed.no_memory):
+            figures["memory"] = memory(questions, parsed.full)
+        if parsed.study:
+            figures["study"] = study(questions)
     except BenchmarkError as error:
         print(f"drive.py: {error}", file=sys.stderr)
         return 1
+    for found in [*figures.get("memory", ()), *([figures["study"]] if parsed.study else ())]:
+        console.print(
+            f"{found['questions']:,} questions, {found['generations']:,} generations on "
+            f"{found['model']}: {found['wall_s']:.1f} s, {found['peak_rss_mb']:.0f} MiB"
+        )
     if parsed.json is not None:
         parsed.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     return 0
+
+
+def _drives(
+    console: Console, parsed: argparse.Namespace, questions: str, n: int
+) -> list[dict[str, Any]]:
+    """Every latency under every number of connections."""
+    everyone = contestants(questions, n, parsed.provider, parsed.peers)
+    console.print(
+        f"{n} questions x {1 + len(techniques())} generations, {parsed.provider}; CPU in ms for each "
+        "call and for each further one after the first question's, in brackets by holdfast's"
+    )
+    if len(everyone) < 5:
+        console.print("litellm or lm-eval is not there: see --peers", style="yellow")
+    started = starts(contestants(questions, 1, parsed.provider, parsed.peers))
+    cells = list(product(parsed.latency_ms, parsed.max_connections))
+    found = []
+    for latency, connections in cells:
+        all_here = parsed.full or len(cells) == 1 or (latency, connections) in EVERYONE_AT
+        names = list(everyone) if all_here else ["holdfast", "bare"]
+        taking_part = {name: everyone[name] for name in names}
+        found.append(compare(taking_part, started, latency, connections, parsed.rounds))
+        print_comparison(console, found[-1])
+    return found
+
+
+def _numbers(text: str, kind: type[float]) -> tuple[float, ...]:
+    return tuple(kind(part) for part in text.split(","))
 
 
 if __name__ == "__main__":

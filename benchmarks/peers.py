@@ -49,7 +49,7 @@ def bare(url: str, connections: int, conversations: Sequence[Any]) -> int:
 
 def litellm(url: str, connections: int, conversations: Sequence[Any]) -> int:
     """Ask with litellm, as its documentation has it for a server of one's own."""
-    client = import_module("litellm")
+    client: Any = import_module("litellm")
     client.suppress_debug_info = True
 
     async def ask(messages: Messages) -> str:
@@ -63,8 +63,8 @@ def litellm(url: str, connections: int, conversations: Sequence[Any]) -> int:
 
 def lm_eval(url: str, connections: int, conversations: Sequence[Any]) -> int:
     """Ask with lm-evaluation-harness's own client, one phase for each turn."""
-    models = import_module("lm_eval.models.openai_completions")
-    api = import_module("lm_eval.models.api_models")
+    models: Any = import_module("lm_eval.models.openai_completions")
+    api: Any = import_module("lm_eval.models.api_models")
     instance = import_module("lm_eval.api.instance").Instance
     client = models.LocalChatCompletion(
         model=MODEL, base_url=f"{url}/chat/completions", num_concurrent=connections

@@ -60,7 +60,9 @@ def _record(run: str, logs: list[EvalLog]) -> RunRecord:
         run,
         logs[0].eval.created,
         max(ended, default=None),
-        max(len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1) for log in logs),
+        # shards have their questions in logs of their own
+        len({id for log in logs for id in log.eval.dataset.sample_ids or []})
+        * max(log.eval.config.epochs or 1 for log in logs),
         run_settings(newest),
         dict(newest.eval.packages or {}),
     )
