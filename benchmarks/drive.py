@@ -299,7 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     which.add_argument("--memory", action="store_true", help="the memory by size alone")
     which.add_argument("--study", action="store_true", help="the simulated study alone")
     parsed = parser.parse_args(arguments)
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=100)
     questions = parsed.questions or str(MEDQA)
     if parsed.questions is None and not MEDQA.is_file():
         console.print("MedQA is not there: the bundled questions take its place", style="yellow")
@@ -341,8 +341,9 @@ def _drives(
     """Every latency under every number of connections."""
     everyone = contestants(questions, n, parsed.provider, parsed.peers)
     console.print(
-        f"{n} questions x {1 + len(techniques())} generations, {parsed.provider}; CPU in ms for each "
-        "call and for each further one after the first question's, in brackets by holdfast's"
+        f"{n} questions x {1 + len(techniques())} generations, {parsed.provider}. CPU in ms for "
+        "each call, and for each further one after the first question's; in brackets the ratio to "
+        "holdfast's."
     )
     if len(everyone) < 5:
         console.print("litellm or lm-eval is not there: see --peers", style="yellow")

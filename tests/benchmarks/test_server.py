@@ -106,6 +106,19 @@ def test_stats_tell_distinct_requests_from_repeated_ones(server: Server) -> None
     assert server.stats() == {"calls": 0, "distinct": 0, "repeated": 0, "paths": {}}
 
 
+def test_the_clock_runs_from_the_first_request_to_the_last_reply() -> None:
+    with running_server(latency_ms=200) as server:
+        assert server.seconds() == 0
+        for text in ("a", "b"):
+            post(server, COMPLETIONS, body(text))
+        ended = server.seconds()
+        assert 0.4 <= ended < 5
+        time.sleep(0.1)
+        assert server.seconds() == ended
+        server.reset()
+        assert server.seconds() == 0
+
+
 def test_key_order_makes_no_other_request(server: Server) -> None:
     content = body("a")
     reordered = {"messages": [dict(reversed(content["messages"][0].items()))], "model": "bench"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from holdfast.cli.holding import holding
+from holdfast.cli.log_dir_lock import holding
 from holdfast.cli.shard import Shard
 from holdfast.cli.shard_lock import holding_shard
 from holdfast.errors import InputError

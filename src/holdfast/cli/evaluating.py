@@ -26,7 +26,7 @@ from holdfast.protocols import Study
 from holdfast.questions import Question
 from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings
 
-from .holding import holding
+from .log_dir_lock import holding
 from .rest import Rest, asks_alike, finished, rest
 from .settings import Planned
 from .shard import WHOLE, Shard, slots

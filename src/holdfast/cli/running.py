@@ -16,8 +16,8 @@ from holdfast.results import keep_plan, write_turns
 
 from .estimating import estimates
 from .evaluating import Evaluation, unfinished
-from .holding import holding, kept_in
 from .labels import keep_labels, read_labels
+from .log_dir_lock import holding, kept_in
 from .outcome import Outcome
 from .preparing import Prepared, Preparing
 from .remote_cache import cache_beside

@@ -8,7 +8,7 @@ from filelock import FileLock, Timeout
 
 from holdfast.errors import InputError
 
-from .holding import LOCK, kept_in
+from .log_dir_lock import LOCK, kept_in
 from .shard import Shard
 
 _PATIENCE = 5.0

@@ -16,8 +16,8 @@ from holdfast.errors import HoldfastError, InputError, InterruptedRunError, coun
 from holdfast.results import write_turns
 
 from .evaluating import missing_told, progress, shortfall
-from .holding import holding
 from .labels import keep_labels
+from .log_dir_lock import holding
 from .outcome import Outcome
 from .remote_cache import cache_beside
 from .resolving import resolved

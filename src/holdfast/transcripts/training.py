@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import polars as pl
 
+from holdfast.results import is_imported
+
 from .chats import json_text
 from .dialogues import APART, OFFERING, Dialogues, alike, in_batches, messages, said
 
@@ -191,4 +193,4 @@ def origin(run: str, model: str) -> str:
     """``simulated``, ``imported``, or ``asked`` for replies that holdfast asked a model for."""
     if model.startswith("simulated/"):
         return "simulated"
-    return "imported" if run.startswith("imported-") else "asked"
+    return "imported" if is_imported(run) else "asked"
