@@ -263,7 +263,7 @@ def memory(questions: str, full: bool) -> list[dict[str, Any]]:
         questions: The questions that the larger sets repeat.
         full: With every technique, not the first one alone.
     """
-    asked = () if full else ("--techniques", techniques()[0].id)
+    asked = () if full else ("-T", f"techniques={techniques()[0].id}")
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for n in SIZES:

@@ -51,9 +51,9 @@ class Running:
             IncompleteRunError: contexts or wrong options could not be finished.
             InterruptedRunError: the user stopped it.
         """
+        budget, labels = self.budget(), self.labels_read()  # what is wrong leaves no log dir
         with holding(self.log_dir), cache_beside(self.log_dir):
             check_shards_free(self.log_dir)
-            budget, labels = self.budget(), self.labels_read()
             studies, prepared = self.with_inputs(budget)
             logs = self.evaluation(studies, budget).run()
             keep_labels(labels, self.log_dir)

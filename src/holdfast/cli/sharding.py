@@ -130,8 +130,8 @@ def put(
     """
     if alone:
         _check_inputs_there(running)
+    budget = shard.budget(running.budget())
     with holding_shard(running.log_dir, shard, alone=alone), cache_beside(running.log_dir):
-        budget = shard.budget(running.budget())
         evaluation = running.evaluation(running.with_inputs_there(), budget)
         logs = replace(evaluation, shard=shard, on_turn=on_turn).run()
     if any(log.status == "cancelled" for log in logs):
@@ -190,9 +190,9 @@ class Sharding:
             InterruptedRunError: the user stopped it.
         """
         running = self.running
+        budget, labels = running.budget(), running.labels_read()  # as in Running.run
         with holding(running.log_dir):
             check_shards_free(running.log_dir)
-            budget, labels = running.budget(), running.labels_read()
             studies, prepared = running.with_inputs(budget)
             evaluation = running.evaluation(studies, budget)
             total = evaluation.generations(list(evaluation.rests(WHOLE)))
