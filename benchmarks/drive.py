@@ -29,7 +29,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -315,30 +315,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "inspect_ai": version("inspect_ai"),
         "openai": version("openai"),
     }
+    failed = False
     try:
         if not (parsed.study or parsed.memory):
-            figures["drive"] = _drives(console, parsed, questions, n)
+            figures["drive"] = found_by_cell = []
+            for cell in _drives(console, parsed, questions, n):
+                found_by_cell.append(cell)
         if not (parsed.study or parsed.no_memory):
             figures["memory"] = memory(questions, parsed.full)
         if parsed.study:
             figures["study"] = study(questions)
     except BenchmarkError as error:
         print(f"drive.py: {error}", file=sys.stderr)
-        return 1
-    for found in [*figures.get("memory", ()), *([figures["study"]] if parsed.study else ())]:
+        failed = True
+    for found in [*figures.get("memory", ()), *filter(None, [figures.get("study")])]:
         console.print(
             f"{found['questions']:,} questions, {found['generations']:,} generations on "
             f"{found['model']}: {found['wall_s']:.1f} s, {found['peak_rss_mb']:.0f} MiB"
         )
     if parsed.json is not None:
         parsed.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    return 0
+    return int(failed)
 
 
 def _drives(
     console: Console, parsed: argparse.Namespace, questions: str, n: int
-) -> list[dict[str, Any]]:
-    """Every latency under every number of connections."""
+) -> Iterator[dict[str, Any]]:
+    """Every latency under every number of connections, one after the other."""
     everyone = contestants(questions, n, parsed.provider, parsed.peers)
     console.print(
         f"{n} questions x {1 + len(techniques())} generations, {parsed.provider}. CPU in ms for "
@@ -349,14 +352,13 @@ def _drives(
         console.print("litellm or lm-eval is not there: see --peers", style="yellow")
     started = starts(contestants(questions, 1, parsed.provider, parsed.peers))
     cells = list(product(parsed.latency_ms, parsed.max_connections))
-    found = []
     for latency, connections in cells:
         all_here = parsed.full or len(cells) == 1 or (latency, connections) in EVERYONE_AT
         names = list(everyone) if all_here else ["holdfast", "bare"]
         taking_part = {name: everyone[name] for name in names}
-        found.append(compare(taking_part, started, latency, connections, parsed.rounds))
-        print_comparison(console, found[-1])
-    return found
+        found = compare(taking_part, started, latency, connections, parsed.rounds)
+        print_comparison(console, found)
+        yield found
 
 
 def _numbers(text: str, kind: type[float]) -> tuple[float, ...]:

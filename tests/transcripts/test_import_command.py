@@ -46,6 +46,27 @@ def test_counts_are_said_and_tables_say_that_turns_were_imported(tmp_path: Path)
     assert "- IMPORTED, not asked by holdfast: m, n.\n" in table.stdout
 
 
+def test_gate_comparison_and_report_take_imported_turns_and_say_so(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "c.jsonl", [
+        chat(("user", "Q"), ("assistant", "A"), ("user", "Sure?"), ("assistant", said), model=name)
+        for name, said in (("m", "A"), ("n", "B"))
+    ])  # fmt: skip
+    assert holdfast("import", path, "--mapping", mapped(CHATS), "-o", "t.parquet").returncode == 0
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "r"\nfamily = "*"\nmax_unparsed = 0.99\n')
+    gate = holdfast("gate", "t.parquet", "--rules", rules)
+    assert gate.returncode in (0, 4), gate.stderr
+    assert "imported, not asked by holdfast" in gate.stdout
+    told = json.loads(holdfast("gate", "t.parquet", "--rules", rules, "--json").stdout)
+    assert all(verdict["imported"] for verdict in told["verdicts"])
+    compared = holdfast("compare", "t.parquet", "t.parquet", "--model-a", "m", "--model-b", "n")
+    assert compared.returncode == 0, compared.stderr
+    assert "IMPORTED, not asked by holdfast: A and B." in compared.stdout
+    report = holdfast("report", "t.parquet", "-o", "r.html")
+    assert report.returncode == 0, report.stderr
+    assert "IMPORTED transcripts, not asked by holdfast: m, n." in Path("r.html").read_text("utf-8")
+
+
 def test_without_o_the_table_is_turns_parquet(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "c.jsonl", [row()])
     assert holdfast("import", path, "--mapping", mapped(REPLIES)).returncode == 0
