@@ -95,7 +95,7 @@ class Evaluation:
                 yield
 
     def _run(self) -> list[EvalLog]:
-        tasks = [study.protocol.task(**study.args) for study in self.studies]
+        tasks = [study.task() for study in self.studies]
         for study, task in zip(self.studies, tasks, strict=True):
             self._check_settings(study, task)
         _make_writable(self.log_dir)
@@ -135,7 +135,7 @@ class Evaluation:
         dealt = slots(study.study.questions for study in self.studies)
         for study, task in zip(
             self.studies,
-            tasks or [study.protocol.task(**study.args) for study in self.studies],
+            tasks or [study.task() for study in self.studies],
             strict=True,
         ):
             settings = self._settings_of(study, task)

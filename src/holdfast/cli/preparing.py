@@ -129,7 +129,7 @@ class Preparing:
 
     def _settings(self) -> dict[str, Any]:
         """Settings that the rows will say they were made with."""
-        config = self.study.protocol.task(**self.study.args).config.model_dump(exclude_none=True)
+        config = self.study.task().config.model_dump(exclude_none=True)
         given = {name.removeprefix("-T "): value for name, value in self.study.settings().items()}
         return _chosen(config | dict(self.generation) | given)
 

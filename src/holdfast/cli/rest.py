@@ -43,7 +43,7 @@ class Rest:
 
     def task(self) -> Task:
         """The study's task over these questions; its log is one of the same run."""
-        task = self.study.protocol.task(**self.study.args)
+        task = self.study.task()
         samples = [task.dataset[place] for place in self.places]
         return task_with(
             task,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 import yaml
+from inspect_ai import Task
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
 from pydantic import TypeAdapter, ValidationError
@@ -24,6 +25,7 @@ from holdfast.protocols import (
     PROTOCOLS,
     Protocol,
     Study,
+    resolved,
 )
 from holdfast.results import INPUTS
 
@@ -130,6 +132,11 @@ class Planned:
             for name, parameter in parameters.items()
             if name not in INPUTS
         }
+
+    def task(self) -> Task:
+        """The study's Inspect task."""
+        with resolved(self.study):
+            return self.protocol.task(**self.args)
 
     def with_args(self, **args: Any) -> "Planned":
         """The same protocol with other settings."""

@@ -20,7 +20,7 @@ from .preparing import PREPARED
 from .roles import ATTACKER, JUDGE
 from .single_turn import SingleTurnStudy, single_turn, single_turn_study
 from .stick_or_switch import StickOrSwitchStudy, stick_or_switch, stick_or_switch_study
-from .study import Study, opening_estimate, reasons
+from .study import Study, opening_estimate, reasons, resolved
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ __all__ = [
     "medfuzz_test_study",
     "opening_estimate",
     "reasons",
+    "resolved",
     "single_turn",
     "single_turn_study",
     "stick_or_switch",

@@ -2,9 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -70,6 +72,26 @@ class Study(ABC):
         return []
 
 
+_resolved: ContextVar["Study | None"] = ContextVar("resolved", default=None)
+
+
+@contextmanager
+def resolved(study: Study) -> Iterator[None]:
+    """Have the tasks that are made inside take this study for their settings.
+
+    A task is known to Inspect by the function and the arguments that it is made with; resolving
+    them again would read the questions a second time, and hold them twice.
+
+    Args:
+        study: what the task's own settings resolve to.
+    """
+    token = _resolved.set(study)
+    try:
+        yield
+    finally:
+        _resolved.reset(token)
+
+
 def settings_of(study: Callable[P, S]) -> Callable[[Callable[[S], Task]], Callable[P, Task]]:
     """Make a function of a study one of the study's settings, so that each is declared once.
 
@@ -80,7 +102,8 @@ def settings_of(study: Callable[P, S]) -> Callable[[Callable[[S], Task]], Callab
     def decorate(make: Callable[[S], Task]) -> Callable[P, Task]:
         @wraps(study)
         def with_settings(*args: P.args, **kwargs: P.kwargs) -> Task:
-            return make(study(*args, **kwargs))
+            known = cast("S | None", _resolved.get())
+            return make(study(*args, **kwargs) if known is None else known)
 
         with_settings.__name__ = make.__name__
         return with_settings
