@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -80,6 +81,19 @@ def holdfast_apart(
         timeout=300,
         check=False,
     )
+
+
+def finished_generations(log_dir: Path) -> int:
+    """Generations kept beside the logs of a log dir; one that a kill has torn is none."""
+
+    def is_whole(path: Path) -> bool:
+        try:
+            pickle.loads(path.read_bytes())
+        except (EOFError, pickle.UnpicklingError):
+            return False
+        return True
+
+    return sum(is_whole(path) for path in (log_dir / ".cache").rglob("*") if path.is_file())
 
 
 def question_rows(n: int, options: int = 4) -> list[dict[str, Any]]:

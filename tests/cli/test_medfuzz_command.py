@@ -25,7 +25,14 @@ from tests.fuzzing import (
     script_server,
     serving,
 )
-from tests.studies import HOLDFAST, holdfast, holdfast_apart, question_rows, write_jsonl
+from tests.studies import (
+    HOLDFAST,
+    finished_generations,
+    holdfast,
+    holdfast_apart,
+    question_rows,
+    write_jsonl,
+)
 
 from holdfast.results import TABLES, turns_table
 
@@ -285,7 +292,7 @@ def test_an_attack_that_was_killed_goes_on_and_ends_as_if_it_had_not_been(
         asked = len(site.requests)
         assert total // 2 <= asked < total
         assert {request.model for request in site.requests} == {TARGET, ATTACKER}
-        stored = sum(path.is_file() for path in (tmp_path / "killed" / ".cache").rglob("*"))
+        stored = finished_generations(tmp_path / "killed")
         resumed = holdfast_apart(*command("killed"), env=environment)
         assert resumed.returncode == 0, resumed.stderr
         outcome = json.loads(resumed.stdout)

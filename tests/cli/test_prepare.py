@@ -14,7 +14,15 @@ from typing import Any, cast
 
 import pytest
 from benchmarks.server import Server, completion, request_hash
-from tests.studies import HOLDFAST, Done, holdfast, holdfast_apart, question_rows, write_jsonl
+from tests.studies import (
+    HOLDFAST,
+    Done,
+    finished_generations,
+    holdfast,
+    holdfast_apart,
+    question_rows,
+    write_jsonl,
+)
 
 from holdfast.challenges import CONTEXTS, sentence_count
 from holdfast.questions import SYSTEMS, load_questions
@@ -129,8 +137,7 @@ def test_a_killed_build_goes_on_and_asks_nothing_finished_again(
     asked = generator.asked.total()
     assert total // 2 <= asked < total
     assert not (tmp_path / "killed" / "contexts.jsonl").exists()
-    cache = tmp_path / "killed" / "logs" / ".cache"
-    stored = sum(path.is_file() for path in cache.rglob("*"))
+    stored = finished_generations(tmp_path / "killed" / "logs")
 
     resumed = holdfast_apart(*command("killed"), env=environment)
     assert resumed.returncode == 0, resumed.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.studies import holdfast, question_rows, write_jsonl
 
-from holdfast.protocols import study as studies
+from holdfast.questions import Fields, QuestionSet, load_questions
 
 
 def test_the_questions_of_a_run_are_read_once(
@@ -13,13 +13,12 @@ def test_the_questions_of_a_run_are_read_once(
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
     loaded: list[str] = []
-    load = studies.load_questions
 
-    def counting(questions: str, *others: object) -> object:
+    def counting(questions: str, fields: Fields | None = None) -> QuestionSet:
         loaded.append(questions)
-        return load(questions, *others)  # type: ignore[arg-type]
+        return load_questions(questions, fields)
 
-    monkeypatch.setattr(studies, "load_questions", counting)
+    monkeypatch.setattr("holdfast.protocols.study.load_questions", counting)
     run = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "--model", "simulated/steadfast",
         "--questions", source, "--log-dir", tmp_path / "r",

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from benchmarks.server import running_server
-from tests.studies import HOLDFAST, holdfast_apart
+from tests.studies import HOLDFAST, finished_generations, holdfast_apart
 
 CONNECTIONS = 8
 
@@ -45,7 +45,7 @@ def test_a_killed_run_ends_with_the_same_turns_and_repeats_nothing_that_was_fini
         killed.wait()
         asked = server.stats()["calls"]
         assert 150 <= asked < 300
-        stored = sum(path.is_file() for path in (tmp_path / "killed" / ".cache").rglob("*"))
+        stored = finished_generations(tmp_path / "killed")
 
         resumed = holdfast_apart(*command(tmp_path / "killed"), env=environment)
         assert resumed.returncode == 0, resumed.stderr

@@ -13,7 +13,14 @@ import pytest
 from benchmarks.drive import measured
 from benchmarks.server import Server, running_server
 from inspect_ai.log import list_eval_logs, read_eval_log
-from tests.studies import HOLDFAST, holdfast, holdfast_apart, question_rows, write_jsonl
+from tests.studies import (
+    HOLDFAST,
+    finished_generations,
+    holdfast,
+    holdfast_apart,
+    question_rows,
+    write_jsonl,
+)
 
 from holdfast.results import turns_table
 
@@ -138,7 +145,7 @@ def test_a_killed_run_ends_with_the_same_turns_and_asks_nothing_finished_again(
         killed.wait()
         asked = server.stats()["calls"]
         assert total // 2 <= asked < total
-        stored = sum(path.is_file() for path in (tmp_path / "killed" / ".cache").rglob("*"))
+        stored = finished_generations(tmp_path / "killed")
         resumed = holdfast_apart(*command(tmp_path / "killed"), env=environment)
         assert resumed.returncode == 0, resumed.stderr
         outcome = json.loads(resumed.stdout)

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from tests.faults import FaultyServer
-from tests.studies import HOLDFAST, question_rows, write_jsonl
+from tests.studies import HOLDFAST, finished_generations, question_rows, write_jsonl
 
 from .driving import apart
 
@@ -47,16 +47,11 @@ class Run:
 
     def kept(self) -> int:
         """Generations kept beside the logs."""
-        return kept(self.log_dir)
+        return finished_generations(self.log_dir)
 
     def turns(self) -> pl.DataFrame:
         """The turns table that it left."""
         return pl.read_parquet(self.log_dir / "turns.parquet")
-
-
-def kept(log_dir: Path) -> int:
-    """Generations kept beside the logs of a log dir."""
-    return sum(path.is_file() for path in (log_dir / ".cache").rglob("*"))
 
 
 def wait_for(server: FaultyServer, finished: int, process: "subprocess.Popen[str]") -> None:

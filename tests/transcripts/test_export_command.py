@@ -9,9 +9,10 @@ from typing import Any
 import datasets
 import polars as pl
 import pytest
+from benchmarks.drive import measured
 from polars.testing import assert_frame_equal
 from tests.results.frames import turn
-from tests.studies import holdfast, holdfast_apart
+from tests.studies import HOLDFAST, holdfast, holdfast_apart
 from tests.transcripts.export_frames import spoken
 
 from holdfast.cells import plain_cells
@@ -179,10 +180,6 @@ def test_what_was_there_stays_when_writing_fails(
 
 @pytest.mark.slow
 def test_many_conversations_take_bounded_time_and_memory(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-    import time
-
     path, out = tmp_path / "many.parquet", tmp_path / "many.jsonl"
     words = "reasoning " * 100
     rows = [
@@ -192,18 +189,11 @@ def test_many_conversations_take_bounded_time_and_memory(tmp_path: Path) -> None
         for path in ("", *(f"push{k}" for k in range(10)))
     ]  # fmt: skip
     spoken(rows).write_parquet(path)
-    code = (
-        "import resource, sys; from holdfast.cli import main; sys.argv[0] = 'holdfast'\n"
-        "try: main()\n"
-        "except SystemExit as end: assert not end.code\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-    began = time.monotonic()
-    arguments = ["export", str(path), "--format", "openai-chat", "-o", str(out)]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    cost = measured(
+        [str(HOLDFAST), "export", str(path), "--format", "openai-chat", "-o", str(out)],
+        tmp_path / "output",
     )
     # 20,000 conversations: a tenth of what is to take a minute and 2 GB
-    assert time.monotonic() - began < 30
-    assert int(done.stdout.split()[-1]) < 800_000
+    assert cost.cpu_s < 30
+    assert cost.peak_rss_mb < 780
     assert sum(1 for _ in out.open()) == 20_000

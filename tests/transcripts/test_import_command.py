@@ -1,7 +1,6 @@
 """``holdfast import`` as a user runs it."""
 
 import json
-import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.studies import holdfast, holdfast_apart
+from benchmarks.drive import measured
+from tests.studies import HOLDFAST, holdfast
 from tests.transcripts.imports import CHATS, MAPPINGS, OPTIONS, REPLIES, chat, imported, jsonl, row
 
 from holdfast.results import SCHEMA, turns_table
@@ -148,10 +148,12 @@ def test_many_conversations_take_their_share_of_time_and_memory(tmp_path: Path) 
     # processor time, which others on the machine change less than the clock's
     assert used < CORES * SECONDS * CONVERSATIONS / 200_000
     # the command has several processes read so large a file
-    run = holdfast_apart("import", path, "--mapping", "mapping.toml", "-o", "t.parquet")
-    assert run.returncode == 0, run.stderr
+    cost = measured(
+        [str(HOLDFAST), "import", str(path), "--mapping", "mapping.toml", "-o", "t.parquet"],
+        tmp_path / "output",
+    )
     assert turns_table(["t.parquet"]).equals(turns)
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < BYTES
+    assert cost.peak_rss_mb * 2**20 < BYTES
 
 
 def _conversations() -> Iterator[str]:
