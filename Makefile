@@ -21,13 +21,13 @@ test-local: $(STAMP)-local
 
 # The tests of pages open them in Chromium; without one they are skipped with a message.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
-	if command -v apt-get >/dev/null; then \
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
 	  echo "Installing Chromium for the tests of pages"; \
 	  as=$$([ $$(id -u) = 0 ] || echo sudo); \
-	  $$as apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-	  $$as apt-get install -y -qq --no-install-recommends chromium fonts-liberation >/dev/null; \
-	fi
+	  $$as apt-get update -qq && \
+	  $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	    chromium fonts-liberation >/dev/null; \
+	} || echo "It could not be installed: the tests of pages are skipped"
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
