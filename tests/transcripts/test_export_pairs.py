@@ -11,6 +11,7 @@ from tests.results.offering import drawn, flexible, held
 from tests.transcripts.export_frames import lines, said, spoken
 
 from holdfast.transcripts import export
+from holdfast.transcripts.training import origin
 
 FIRST = {"reply": "It is A."}
 """Of every epoch, in the same words."""
@@ -326,3 +327,16 @@ def test_pairs_are_found_in_drawn_tables() -> None:
     counts = [export(spoken(rows), "trl-dpo").count for rows in TABLES]
     assert counts[:2] == [0, 0]  # asked once, and three times with the same outcome
     assert sum(counts[2:]) > 10
+
+
+@pytest.mark.parametrize(
+    ("run", "model", "said"),
+    [
+        ("r1", "openai/m", "asked"),
+        ("imported-0123", "m", "imported"),
+        ("r1", "simulated/steadfast", "simulated"),
+        ("imported-0123", "steadfast [simulated]", "simulated"),
+    ],
+)
+def test_where_a_reply_comes_from_is_said(run: str, model: str, said: str) -> None:
+    assert origin(run, model) == said

@@ -1,17 +1,16 @@
 """``holdfast export``: turns as training data, as chats, or as a sheet for reviewers."""
 
 import json
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.errors import InputError, counted
+
+from .writing import whole_file
 
 if TYPE_CHECKING:
     from holdfast.transcripts import Export
@@ -56,7 +55,7 @@ def export(
             "Parquet cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
         )
     found = exported(turns_table(sources), format, limit)
-    with _whole_file(output) as file:
+    with whole_file(output) as file:
         if isinstance(found.content, Iterator):
             file.writelines(found.content)
         else:
@@ -93,36 +92,3 @@ def _told(found: "Export", format: str, output: str | None) -> Iterator[str]:
         yield f"SIMULATED replies, of no real model: {counted(simulated, 'turn')}."
     if imported:
         yield f"IMPORTED, not asked by holdfast: {counted(imported, 'turn')}."
-
-
-@contextmanager
-def _whole_file(output: str | None) -> Iterator[BinaryIO]:
-    """A file to write to piece by piece that is there whole, or not at all."""
-    if output is None:
-        yield sys.stdout.buffer
-        return
-    try:
-        path = _resolved(output)
-        if path.exists() and not path.is_file():  # a pipe or a device must not be replaced
-            with path.open("wb") as file:
-                yield file
-            return
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("wb") as file:
-                yield file
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            f"cannot be written ({reason})", output, remedy="Give another -o FILE"
-        ) from error
-
-
-def _resolved(output: str) -> Path:
-    try:
-        return Path(output).resolve()
-    except ValueError as error:  # a NUL in the path
-        raise OSError(str(error)) from error

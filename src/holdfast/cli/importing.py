@@ -1,7 +1,6 @@
 """``holdfast import``: transcripts made elsewhere as a turns table."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.errors import InputError, counted, printable
+
+from .writing import whole_file
 
 if TYPE_CHECKING:
     from holdfast.transcripts import Imported
@@ -103,18 +104,5 @@ def _done(imported: "Imported", file: str, output: str, *, as_json: bool) -> Non
 
 
 def _write(imported: "Imported", output: str) -> None:
-    path = Path(output).expanduser().resolve()
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(21, "is a folder")
-        try:
-            imported.turns.write_parquet(partial, compression="zstd", row_group_size=4096)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            f"cannot be written ({reason})", output, remedy="Give another -o FILE"
-        ) from error
+    with whole_file(str(Path(output).expanduser())) as file:
+        imported.turns.write_parquet(file, compression="zstd", row_group_size=4096)

@@ -19,11 +19,10 @@ from holdfast.report import (
     conviction_summary,
     flexibility_sentence,
     human_line,
-    is_simulated,
     render,
     summary_table,
 )
-from holdfast.results import TABLES, compounding_summary, errors
+from holdfast.results import TABLES, compounding_summary, errors, is_simulated
 
 from .preparing import Prepared
 

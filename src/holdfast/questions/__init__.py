@@ -5,7 +5,7 @@ from .fields import Fields
 from .loading import Problem, QuestionSet, check_questions, load_questions
 from .none_of_the_above import is_none_of_the_above
 from .question import LABELS, LETTERS, Question
-from .reading import SUFFIXES, read_rows
+from .reading import SUFFIXES, check_file, read_rows
 from .sampling import shuffled
 from .truth import Purpose, Truth, under_test
 
@@ -22,6 +22,7 @@ __all__ = [
     "QuestionSet",
     "Truth",
     "bank_items",
+    "check_file",
     "check_questions",
     "exemplars",
     "is_none_of_the_above",

@@ -18,11 +18,11 @@ Row = tuple[int, dict[str, Any] | str]
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 
-def read_rows(path: Path) -> Iterator[Row]:
-    """Rows of a table file, broken ones as a message instead of fields.
+def check_file(path: Path) -> None:
+    """Refuse what is no file of rows.
 
     Raises:
-        InputError: the file is missing, empty, a folder, or of an unknown kind.
+        InputError: it is missing, a folder, or empty.
     """
     shown = str(path)
     if not os.path.exists(path):  # False for a name too long, where Path.exists raises
@@ -31,6 +31,15 @@ def read_rows(path: Path) -> Iterator[Row]:
         raise InputError("is a folder, not a file", shown, remedy="Name one file in it")
     if path.stat().st_size == 0:
         raise InputError("is empty", shown, remedy="Give a file with at least one row")
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Rows of a table file, broken ones as a message instead of fields.
+
+    Raises:
+        InputError: the file is missing, empty, a folder, or of an unknown kind.
+    """
+    check_file(path)
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             yield from _jsonl(path)
@@ -43,7 +52,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         case other:
             raise InputError(
                 f"unknown kind of file '{other or path.name}'",
-                shown,
+                str(path),
                 remedy=f"Use one of {', '.join(SUFFIXES)}",
             )
 

@@ -10,7 +10,6 @@ from .gate_summary import gate_counts, gate_markdown, gate_rows, gate_sentence
 from .junit import junit_xml
 from .layouts import LAYOUTS, render
 from .page import Report, report_figures, report_page
-from .studies import is_simulated
 from .summary import summary_table
 from .tables import FORMATS
 
@@ -34,7 +33,6 @@ __all__ = [
     "gate_rows",
     "gate_sentence",
     "human_line",
-    "is_simulated",
     "junit_xml",
     "render",
     "render_comparison",

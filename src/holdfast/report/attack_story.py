@@ -12,9 +12,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from holdfast.errors import InputError, counted, printable
-from holdfast.results import permutation
-
-from .studies import is_simulated
+from holdfast.results import is_simulated, permutation
 
 Piece = tuple[str, bool]
 """A run of text, and whether it was added."""

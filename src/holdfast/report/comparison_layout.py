@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from holdfast.results import FAMILY_AVERAGE, is_imported
+from holdfast.results import FAMILY_AVERAGE, is_imported, is_simulated
 
 from .comparison_words import (
     CHANGED,
@@ -21,7 +21,7 @@ from .comparison_words import (
 from .grid import Block, Cell, Grid, Line, latex, markdown
 from .listings import count
 from .matrix import percent
-from .studies import Row, is_simulated
+from .studies import Row
 from .tables import FORMATS, markdown_text, one_line
 
 _HEADERS = (

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from holdfast.results import BASELINE, FAMILY_AVERAGE
+from holdfast.results import BASELINE, FAMILY_AVERAGE, is_simulated
 
 from .matrix import percent
-from .studies import Row, is_simulated
+from .studies import Row
 from .tables import one_line
 
 SIGNIFICANT = 0.05

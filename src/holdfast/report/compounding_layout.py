@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from holdfast.results import ALL_MODELS
+from holdfast.results import ALL_MODELS, is_simulated
 
 from .grid import Block, Cell, Grid, Line
 from .listings import Column, count, listing, path_label
 from .matrix import Figure, interval, matrix, n_notes, percent
-from .studies import Row, is_simulated, studies
+from .studies import Row, studies
 from .tables import one_line
 
 

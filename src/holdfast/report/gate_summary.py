@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import counted
-from holdfast.results import Verdict, is_imported, overall
+from holdfast.results import Verdict, is_imported, is_simulated, overall
 
-from .studies import is_simulated
 from .tables import markdown_rows, markdown_text, one_line
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.results import is_imported
+from holdfast.results import is_imported, is_simulated
 
 from .tables import one_line
 
@@ -73,11 +73,6 @@ def studies(rows: Sequence[Row]) -> Studies:
         split,
         tuple(tuple(of_column.get(column, ())) for column in place.values()),
     )
-
-
-def is_simulated(model: str) -> bool:
-    """Whether a model's name says that its replies are simulated."""
-    return model.startswith("simulated/") or "[simulated]" in model
 
 
 def _key(row: Row, split: frozenset[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -145,6 +145,11 @@ def run_id(header: EvalLog) -> str:
     return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
 
 
+def is_simulated(model: str) -> bool:
+    """Whether a model's name says that its replies are simulated."""
+    return model.startswith("simulated/") or "[simulated]" in model
+
+
 def is_imported(run: object) -> bool:
     """Whether the turns of a run were not asked by holdfast, but made elsewhere and imported."""
     return str(run).startswith(IMPORTED)

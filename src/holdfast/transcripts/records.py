@@ -2,15 +2,13 @@
 
 import csv
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from holdfast.errors import InputError
+from holdfast.questions import check_file, read_rows
 
 Record = tuple[int, Any]
 """1-based row (line of a JSONL file, data row of a table), and its text or its fields."""
@@ -18,7 +16,6 @@ Record = tuple[int, Any]
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".eval")
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
-_ROWS_AT_ONCE = 4096
 
 
 def read_records(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> (
@@ -38,13 +35,7 @@ def read_records(path: Path, encoding: str = "utf-8", delimiter: str | None = No
     Raises:
         InputError: the file is missing, empty, of an unknown kind, not in its encoding, or ragged.
     """
-    shown = str(path)
-    if not os.path.exists(path):  # False for a name too long, where Path.exists raises
-        raise InputError("no such file", shown, remedy="Check the path")
-    if path.is_dir():
-        raise InputError("is a folder, not a file", shown, remedy="Name one file in it")
-    if path.stat().st_size == 0:
-        raise InputError("is empty", shown, remedy="Give a file with at least one row")
+    check_file(path)
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             for number, line in enumerate(_lines(path, encoding), start=1):
@@ -55,7 +46,7 @@ def read_records(path: Path, encoding: str = "utf-8", delimiter: str | None = No
         case ".csv" | ".tsv" as suffix:
             yield from _table(path, encoding, delimiter or ("\t" if suffix == ".tsv" else ","))
         case ".parquet":
-            yield from _parquet(path)
+            yield from read_rows(path)
         case ".eval":
             from .inspect_logs import read_log  # the library takes long to load
 
@@ -63,7 +54,7 @@ def read_records(path: Path, encoding: str = "utf-8", delimiter: str | None = No
         case other:
             raise InputError(
                 f"unknown kind of file '{other or path.name}'",
-                shown,
+                str(path),
                 remedy=f"Use one of {', '.join(SUFFIXES)}",
             )
 
@@ -156,17 +147,3 @@ def _table(path: Path, encoding: str, delimiter: str) -> Iterator[Record]:
         raise InputError(
             f"broken CSV ({error})", str(path), number + 1, remedy="Check the quotes"
         ) from error
-
-
-def _parquet(path: Path) -> Iterator[Record]:
-    try:
-        frame = pl.read_parquet(path, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"cannot be read as Parquet ({error})", str(path), remedy="Check the file"
-        ) from error
-    number = 0
-    for piece in frame.iter_slices(_ROWS_AT_ONCE):
-        for row in piece.iter_rows(named=True):
-            number += 1
-            yield number, row

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from holdfast.results import is_imported
+from holdfast.results import is_imported, is_simulated
 
 from .chats import json_text
 from .dialogues import APART, OFFERING, Dialogues, alike, in_batches, messages, said
@@ -191,6 +191,6 @@ def sources_of(turns: pl.DataFrame, rows: Sequence[int]) -> dict[int, dict[str, 
 
 def origin(run: str, model: str) -> str:
     """``simulated``, ``imported``, or ``asked`` for replies that holdfast asked a model for."""
-    if model.startswith("simulated/"):
+    if is_simulated(model):
         return "simulated"
     return "imported" if is_imported(run) else "asked"

@@ -6,8 +6,7 @@ import altair as alt
 import polars as pl
 
 from holdfast.report.comparison_words import comparison_label
-from holdfast.report.studies import is_simulated
-from holdfast.results import FAMILY_AVERAGE
+from holdfast.results import FAMILY_AVERAGE, is_simulated
 
 from .heading import headed
 from .marks import Measure, around, data, layered

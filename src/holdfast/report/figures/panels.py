@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError
-from holdfast.report.studies import is_simulated, studies
+from holdfast.report.studies import studies
 from holdfast.report.tables import one_line
+from holdfast.results import is_simulated
 
 from .theme import PUBLISHED_INK
 

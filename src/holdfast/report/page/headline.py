@@ -8,9 +8,9 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.report.figures import page_svg
 from holdfast.report.matrix import percent
-from holdfast.report.studies import Row, is_simulated, studies
+from holdfast.report.studies import Row, studies
 from holdfast.report.tables import one_line
-from holdfast.results import TABLES
+from holdfast.results import TABLES, is_simulated
 
 from .parts import row_link
 

@@ -11,10 +11,9 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.report.studies import is_simulated
 from holdfast.report.tables import one_line
 from holdfast.report.templating import environment, source
-from holdfast.results import RunRecord, is_imported
+from holdfast.results import RunRecord, is_imported, is_simulated
 
 from .explorer import packed
 from .headline import headline

@@ -11,9 +11,8 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.report.grid import Block, Cell, Grid, Line
 from holdfast.report.matrix import percent
-from holdfast.report.studies import is_simulated
 from holdfast.report.tables import one_line
-from holdfast.results import APART, RunRecord
+from holdfast.results import APART, RunRecord, is_simulated
 
 _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
