@@ -13,7 +13,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 @pytest.fixture(autouse=True)
 def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
 
@@ -39,4 +39,4 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """Of a command line of its own: the generation cache goes beside its logs."""
-    return {k: v for k, v in os.environ.items() if k != "INSPECT_CACHE_DIR"}
+    return {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from inspect_ai import eval
 from inspect_ai.log import EvalLog
 
 from holdfast.cli import main
+from holdfast.dialogue import Generations
 from holdfast.protocols import followup
 from holdfast.results import turns_table
 
@@ -85,15 +85,7 @@ def holdfast_apart(
 
 def finished_generations(log_dir: Path) -> int:
     """Generations kept beside the logs of a log dir; one that a kill has torn is none."""
-
-    def is_whole(path: Path) -> bool:
-        try:
-            pickle.loads(path.read_bytes())
-        except (EOFError, pickle.UnpicklingError):
-            return False
-        return True
-
-    return sum(is_whole(path) for path in (log_dir / ".cache").rglob("*") if path.is_file())
+    return len(Generations(log_dir / ".cache"))
 
 
 def question_rows(n: int, options: int = 4) -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ def test_the_wheel_runs_the_demo_in_a_clean_environment_from_another_folder(
     run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    bare = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "INSPECT_CACHE_DIR")}
+    bare = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "HOLDFAST_CACHE_DIR")}
     printed = run(python.with_name("holdfast"), "demo", cwd=elsewhere, env=bare)
     assert "SIMULATED" in printed
     assert (elsewhere / "runs" / "demo" / "turns.parquet").is_file()

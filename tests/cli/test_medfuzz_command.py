@@ -98,7 +98,7 @@ def test_the_same_seed_gives_the_same_five_and_another_does_not(
 
         def turns(name: str, *more: str) -> pl.DataFrame:
             models = SIMULATED if model == "simulated" else at(site)
-            monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / f"cache-{name}"))
+            monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / f"cache-{name}"))
             outcome = ran(*models, *written(tmp_path, 3), *more, "--log-dir", name)
             assert outcome["cached"] == 0
             return pl.read_parquet(outcome["turns"]).drop("latency")
@@ -215,7 +215,7 @@ def test_a_budget_stops_an_attack_and_the_same_command_goes_on(
         limit = ("--max-calls", "31") if budget == "calls" else (
             "--max-cost", str(unbroken["cost"] * 0.4), "--max-connections", "2"
         )  # fmt: skip
-        monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "own"))
+        monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "own"))
         stopped = holdfast("run", "medfuzz", *command, *limit, "--json")
         assert stopped.returncode == 3, stopped.stderr
         outcome = json.loads(stopped.stdout)

@@ -18,7 +18,7 @@ def sound_by(tmp_path_factory: pytest.TempPathFactory) -> Sound:
     def turns(provider: str) -> pl.DataFrame:
         with pytest.MonkeyPatch.context() as patch, faulty_server() as server:
             folder = tmp_path_factory.mktemp("sound")
-            patch.setenv("INSPECT_CACHE_DIR", str(folder / "cache"))
+            patch.setenv("HOLDFAST_CACHE_DIR", str(folder / "cache"))
             patch.setenv("INSPECT_LOG_DIR", str(folder / "logs"))
             patch.setenv("OPENAI_API_KEY", "none")
             study = Study(server, folder, provider=provider)

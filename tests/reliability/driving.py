@@ -77,4 +77,4 @@ class Study:
 
 def apart() -> dict[str, str]:
     """Environment of a command line of its own, whose cache goes beside its logs."""
-    return {k: v for k, v in os.environ.items() if k != "INSPECT_CACHE_DIR"}
+    return {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}

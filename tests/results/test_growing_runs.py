@@ -160,7 +160,7 @@ def test_a_turn_that_fails_as_the_run_grows_does_not_take_the_place_of_an_answer
     questions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = put(questions, model=answering(), limit=1)
-    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "lost"))  # or it would not be asked
+    monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "lost"))  # or it would not be asked
     grown = put(questions, "rethink,inc_letter", model=answering(BROKEN), limit=1)
     assert turns_of(grown)["status"].to_list().count("error") == 1
     table = turns_table([str(Path(sound.location).parent)])

@@ -24,7 +24,6 @@ def demo(
     from .running import Running
 
     log_dir = settings.as_log_dir(log_dir)
-    settings.keep_cache_beside(log_dir)
     running = Running(
         studies=settings.planned(
             ["single-turn", "followup", "stick-or-switch", "medfuzz"],

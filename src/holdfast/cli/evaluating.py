@@ -26,6 +26,7 @@ from holdfast.protocols import Study
 from holdfast.questions import Question
 from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings
 
+from .generations_beside import generations_beside
 from .log_dir_lock import holding
 from .rest import Rest, asks_alike, finished, rest
 from .settings import Planned
@@ -82,7 +83,7 @@ class Evaluation:
         """
         for model in (*self.models, *self.roles.values()):
             _check_base_url(model)
-        with self._held():
+        with self._held(), generations_beside(self.log_dir):
             return self._run()
 
     @contextmanager

@@ -57,7 +57,6 @@ def permute(
     from .evaluating import Evaluation, unfinished
 
     log_dir = settings.as_log_dir(log_dir)
-    settings.keep_cache_beside(log_dir)
     settings.load_prices(prices)
     budget = Budget(max_calls, max_tokens, max_cost)
     missing: list[str] = []

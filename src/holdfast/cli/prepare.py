@@ -149,7 +149,6 @@ def _build(
     from .preparing import Preparing
 
     log_dir = settings.as_log_dir(log_dir)
-    settings.keep_cache_beside(log_dir)
     (asked,) = settings.models([model], base_url=base_url, model_args=model_args or [])
     made = Preparing(
         settings.preparation(name, args),

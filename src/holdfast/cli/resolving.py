@@ -20,8 +20,6 @@ _GENERATION = {
 def resolved(given: Mapping[str, Any]) -> Running:
     """The run that options name.
 
-    Finished generations are kept beside its logs from here on.
-
     Args:
         given: value by option, by the names of the parameters of ``run``.
 
@@ -29,7 +27,6 @@ def resolved(given: Mapping[str, Any]) -> Running:
         InputError: an option names something unknown, or a file cannot be used.
     """
     log_dir = settings.as_log_dir(given["log_dir"])
-    settings.keep_cache_beside(log_dir)
     settings.load_prices(given["prices"])
     protocols = given["protocols"]
     roles = settings.roles(given["model_role"] or [], given["generator"])

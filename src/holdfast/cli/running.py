@@ -20,7 +20,6 @@ from .labels import keep_labels, read_labels
 from .log_dir_lock import holding, kept_in
 from .outcome import Outcome
 from .preparing import Prepared, Preparing
-from .remote_cache import cache_beside
 from .settings import Planned, check_prices, preparation
 from .shard_lock import check_shards_free
 
@@ -52,7 +51,7 @@ class Running:
             InterruptedRunError: the user stopped it.
         """
         budget, labels = self.budget(), self.labels_read()  # what is wrong leaves no log dir
-        with holding(self.log_dir), cache_beside(self.log_dir):
+        with holding(self.log_dir):
             check_shards_free(self.log_dir)
             studies, prepared = self.with_inputs(budget)
             logs = self.evaluation(studies, budget).run()

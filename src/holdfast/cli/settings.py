@@ -494,12 +494,3 @@ def as_log_dir(text: str) -> str:
             f"'{text}' holds '{found[0]}'", field="--log-dir", remedy="Name a folder without it"
         )
     return str(Path(log_dir).expanduser())
-
-
-def keep_cache_beside(log_dir: str) -> None:
-    """Keep finished generations with the logs, so that a run resumes from its own log dir.
-
-    A remote log dir, or a cache dir that the user has set, leaves Inspect's choice alone.
-    """
-    if "://" not in log_dir:
-        os.environ.setdefault("INSPECT_CACHE_DIR", str(Path(log_dir).absolute() / ".cache"))

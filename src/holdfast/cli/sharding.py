@@ -19,7 +19,6 @@ from .evaluating import missing_told, progress, shortfall
 from .labels import keep_labels
 from .log_dir_lock import holding
 from .outcome import Outcome
-from .remote_cache import cache_beside
 from .resolving import resolved
 from .running import Running
 from .shard import WHOLE, Shard
@@ -131,7 +130,7 @@ def put(
     if alone:
         _check_inputs_there(running)
     budget = shard.budget(running.budget())
-    with holding_shard(running.log_dir, shard, alone=alone), cache_beside(running.log_dir):
+    with holding_shard(running.log_dir, shard, alone=alone):
         evaluation = running.evaluation(running.with_inputs_there(), budget)
         logs = replace(evaluation, shard=shard, on_turn=on_turn).run()
     if any(log.status == "cancelled" for log in logs):

@@ -16,8 +16,9 @@ from inspect_ai.model import (
 from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import Purpose, Question, Truth
 
+from .digest import digest
 from .extraction import Extraction, extract_answer
-from .request import digest, request
+from .request import request
 from .turn import Intervention, Turn, judged, usage_of
 
 _NO_USAGE = {
@@ -44,7 +45,7 @@ class Conversation:
     """What was said so far, and the way to say more.
 
     An identical request is made once in a run: identical conversations in flight wait for one
-    generation, finished ones come from Inspect's cache. A branch shares everything said before
+    generation, finished ones come from those that are kept. A branch shares everything said before
     it, so a protocol need not arrange for shared prefixes.
     """
 

@@ -1,36 +1,80 @@
-"""What passes between Inspect and a provider: keys taken out of errors, filtered replies kept."""
+"""What passes between Inspect and a provider: replies that are kept, keys taken out of errors."""
 
 import os
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
-from inspect_ai.model import Content, ContentText, Model, ModelCall, ModelOutput
+from inspect_ai.model import (
+    ChatMessage,
+    Content,
+    ContentText,
+    GenerateConfig,
+    Model,
+    ModelCall,
+    ModelOutput,
+)
+
+from .digest import digest
+from .generations import generations
 
 MASK = "[key]"
 """What stands where a key stood."""
 
-_FILTERED = "content_filter"
 _SHORTEST = 8
 _SECRET = ("_API_KEY", "_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+
+_INERT = {
+    "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
+    "stream_idle_timeout", "cache", "cache_prompt", "batch", "fail_on_refusal",
+}  # fmt: skip
+"""Settings of generation that no reply hangs on."""
+
+
+@dataclass
+class Asking:
+    """A request on its way.
+
+    Attributes:
+        looked_at: what the reply hangs on beside model, settings and messages.
+        key: digest of all of it; empty until the request comes to the provider.
+        kept: what this very request has generated before, None if it is made now.
+    """
+
+    looked_at: tuple[str, ...]
+    key: str = ""
+    kept: ModelOutput | None = None
+
+
+asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
+"""Set around each request."""
 
 
 def guard(model: Model) -> None:
     """Stand between a model and its provider from now on; a second time does nothing.
 
+    What has been generated before is returned in the provider's place. Its usage is left out,
+    or Inspect would count as spent what was not.
+
     A server may quote the key that it refuses. The errors of a provider go into the log, each
     attempt's with its traceback, so a key is taken out of them before Inspect sees them.
-
-    Inspect's cache does not keep a filtered reply, so that a loop can try again. Here it is a
-    reply like any other, and a resumed run must not ask for it again: it is handed on with the
-    stop reason ``unknown`` and a note, and ``unguarded`` puts it right.
     """
     api = model.api
     if getattr(api, "guarded", False):
         return
     ask = api.generate
 
-    async def generate(*args: Any, **named: Any) -> Any:
+    async def generate(
+        input: list[ChatMessage], tools: Any, tool_choice: Any, config: GenerateConfig
+    ) -> Any:
+        if (request := asking.get()) is not None:
+            request.key = _key(model, input, config, request.looked_at)
+            request.kept = generations().get(request.key)
+            if request.kept is not None:
+                return request.kept.model_copy(update={"usage": None})
         try:
-            result = await ask(*args, **named)
+            result = await ask(input, tools, tool_choice, config)
         except Exception as error:
             _mask_error(error, _secrets(model))
             raise
@@ -39,10 +83,6 @@ def guard(model: Model) -> None:
             _mask_error(output, _secrets(model))
             if isinstance(call, ModelCall):
                 call.response = _masked(call.response, _secrets(model))
-        elif any(choice.stop_reason == _FILTERED for choice in output.choices):
-            output.metadata = {**(output.metadata or {}), "stop_reason": _FILTERED}
-            for choice in output.choices:
-                choice.stop_reason = "unknown"
         return result
 
     # the provider is Inspect's or anybody's, and is set up before a conversation begins
@@ -50,11 +90,30 @@ def guard(model: Model) -> None:
     api.guarded = True  # type: ignore[attr-defined]
 
 
-def unguarded(output: ModelOutput) -> ModelOutput:
-    """The output with the stop reason that the provider gave, a refusal's the same for all."""
-    filtered = (output.metadata or {}).get("stop_reason") == _FILTERED
+def _key(
+    model: Model, messages: Sequence[ChatMessage], config: GenerateConfig, looked_at: Sequence[str]
+) -> str:
+    """Digest of what the provider is about to be sent, and whose provider it is."""
+    return digest(
+        str(model),
+        model.api.base_url,
+        model.model_args,
+        config.model_dump(exclude=_INERT, exclude_none=True),
+        [(message.role, _said(message.content)) for message in messages],
+        *looked_at,
+    )
+
+
+def _said(content: str | list[Content]) -> Any:
+    if isinstance(content, str):
+        return content
+    return [part.model_dump(exclude={"cache_breakpoint"}, exclude_none=True) for part in content]
+
+
+def with_refusals(output: ModelOutput) -> ModelOutput:
+    """The output, a refusal's stop reason the same for all providers."""
     for choice in output.choices:
-        if filtered or _is_refused(choice.message.content):
+        if _is_refused(choice.message.content):
             choice.stop_reason = "content_filter"
     return output
 

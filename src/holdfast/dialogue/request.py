@@ -1,19 +1,18 @@
 """One request to a model: never made twice, counted, and inside the run's budget."""
 
-import hashlib
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
-from inspect_ai.model import CachePolicy, ChatMessage, GenerateConfig, Model, ModelOutput
+from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 
 from holdfast.questions import Truth, under_test
 
 from .budget import Budget, run_budget
-from .guarding import guard, unguarded
+from .generations import generations
+from .guarding import Asking, asking, guard, with_refusals
 
 
 async def request(
@@ -26,7 +25,7 @@ async def request(
 ) -> ModelOutput:
     """Generate, or return what this very request has generated before.
 
-    Identical requests in flight wait for one generation, finished ones come from Inspect's cache.
+    Identical requests in flight wait for one generation, finished ones are kept.
 
     Args:
         model: the model asked.
@@ -39,35 +38,28 @@ async def request(
         BudgetExceededError: the run's budget is spent, or there is no room left for replies.
         RuntimeError: the provider returned no choice.
     """
-    # Inspect's cache is not single-flight, and its key holds neither the model's arguments nor
-    # the replicate, nor what else a responder without a network looks at
+    # responders without a network look at more than messages
     looked_at = getattr(model.api, "looked_at", None)
-    policy = CachePolicy(
-        expiry=None,
-        scopes={
-            "model_args": digest(model.model_args),
-            "replicate": str(truth.replicate),
-            "looked_at": looked_at(truth) if looked_at else "",
-        },
-    )
+    made = Asking((str(truth.replicate), looked_at(truth) if looked_at else ""))
     budget = run_budget.get() or Budget()
     guard(model)
-    token = under_test.set(truth)
+    tokens = under_test.set(truth), asking.set(made)
     try:
         async with _alone(key), budget.request() as spending:
-            output = await model.generate(list(messages), config=config, cache=policy)
+            # Inspect's cache keeps a file each, at a cost of a fifth of a call
+            output = await model.generate(list(messages), config=config, cache=False)
             if not output.choices:
                 raise RuntimeError(output.error or "the provider returned no choice")
+            if made.kept is None:
+                generations().put(made.key, output)
+            else:
+                _mark_kept(output, made.kept)
             spending.usage = output.usage
-            spending.cached = _from_cache(output)
+            spending.cached = made.kept is not None
     finally:
-        under_test.reset(token)
-    return unguarded(output)
-
-
-def digest(*parts: object) -> str:
-    """SHA-256 of the parts (hex, 32 characters)."""
-    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:32]
+        under_test.reset(tokens[0])
+        asking.reset(tokens[1])
+    return with_refusals(output)
 
 
 _asking: dict[str, tuple[anyio.Lock, int]] = {}
@@ -89,10 +81,12 @@ async def _alone(key: str) -> AsyncIterator[None]:
             _asking[key] = (lock, waiting - 1)
 
 
-def _from_cache(output: ModelOutput) -> bool:
-    """Whether the generation just returned was read from the cache, by its event in the log."""
+def _mark_kept(output: ModelOutput, kept: ModelOutput) -> None:
+    """Say what a generation took when it was made, in the log too, and that it was not made now."""
+    output.usage, output.time = kept.usage, kept.time
     for event in reversed(transcript().events):
         if isinstance(event, ModelEvent) and event.output.choices:
             if event.output.choices[0].message.id == output.message.id:
-                return event.cache == "read"
-    return False
+                event.cache = "read"
+                event.output.usage, event.output.time = kept.usage, kept.time
+                return

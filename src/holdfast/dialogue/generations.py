@@ -1,0 +1,146 @@
+"""Finished generations, kept so that none is asked for twice."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from uuid import uuid4
+
+import platformdirs
+from inspect_ai.model import ModelOutput
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+CACHE_DIR = "HOLDFAST_CACHE_DIR"
+"""In the environment: where generations are kept, instead of beside the logs."""
+
+_KEY, _OUTPUT, _END = b'{"key":"', b'","output":', b"}\n"
+_DIGITS = 32
+_HEX = re.compile(rb"[0-9a-f]{32}")
+_OFFSET_BITS = 48
+
+
+class Generations:
+    """Finished generations of a folder by their key.
+
+    Each process appends to a JSONL file of its own, so nobody waits for anybody and a kill can
+    tear no line but the last, which then does not count. All files of the folder are read as the
+    first generation is looked for. In memory are places alone: some 150 bytes a generation.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Keep them in that folder; it is made with the first of them."""
+        self._folder = folder
+        self._files: list[Path] = []
+        self._found: dict[bytes, int] | None = None
+        self._own: int | None = None
+        self._end = 0
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._places)
+
+    def get(self, key: str) -> ModelOutput | None:
+        """What was generated under that key, None if nothing was.
+
+        Args:
+            key: digest of everything that the reply hangs on (hex, 32 characters).
+        """
+        place = self._places.get(bytes.fromhex(key))
+        if place is None:
+            return None
+        number, offset = place >> _OFFSET_BITS, place & ((1 << _OFFSET_BITS) - 1)
+        try:
+            with self._files[number].open("rb") as file:
+                file.seek(offset)
+                line = file.readline()
+            start = len(_KEY) + _DIGITS + len(_OUTPUT)
+            return ModelOutput.model_validate_json(line[start : -len(_END)])
+        except (OSError, ValidationError):  # damaged, or no longer there: it is asked for again
+            return None
+
+    def put(self, key: str, output: ModelOutput) -> None:
+        """Keep what was generated under a key.
+
+        Where it cannot be written it is not kept: the reply is good, and the log may have room.
+        """
+        # infinite logprobs are no JSON by the letter, but read back as they were
+        reply = to_json(output, exclude={"completion"}, exclude_none=True, inf_nan_mode="constants")
+        line = b"".join((_KEY, key.encode(), _OUTPUT, reply, _END))
+        places = self._places
+        try:
+            if self._own is None:
+                self._begin()
+            left = memoryview(line)
+            while left:
+                left = left[os.write(self._own or 0, left) :]
+        except OSError:
+            self.close()  # what follows a torn line would be lost with it
+            return
+        places[bytes.fromhex(key)] = (len(self._files) - 1) << _OFFSET_BITS | self._end
+        self._end += len(line)
+
+    def close(self) -> None:
+        """Close the file of this process; the next generation begins another."""
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
+
+    def _begin(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{uuid4().hex}.jsonl"
+        self._own = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        self._files.append(path)
+        self._end = 0
+
+    @property
+    def _places(self) -> dict[bytes, int]:
+        """File number and offset of each generation, in one number."""
+        if self._found is None:
+            self._found = {}
+            for path in sorted(self._folder.glob("*.jsonl")):
+                self._files.append(path)
+                self._found |= _places_in(path, (len(self._files) - 1) << _OFFSET_BITS)
+        return self._found
+
+
+def _places_in(path: Path, number: int) -> Iterator[tuple[bytes, int]]:
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            key = line[len(_KEY) : len(_KEY) + _DIGITS]
+            if line.startswith(_KEY) and line.endswith(_END) and _HEX.fullmatch(key):
+                yield bytes.fromhex(key.decode()), number | offset
+            offset += len(line)
+
+
+def kept_elsewhere() -> Path | None:
+    """Where the user has generations kept, None for the place that goes with the logs."""
+    named = os.environ.get(CACHE_DIR)
+    return Path(named) if named else None
+
+
+_kept: ContextVar[Generations | None] = ContextVar("generations", default=None)
+_of_user: dict[Path, Generations] = {}
+
+
+@contextmanager
+def keeping(folder: Path) -> Iterator[None]:
+    """Keep the generations that are made inside in a folder."""
+    generations = Generations(folder)
+    token = _kept.set(generations)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+        generations.close()
+
+
+def generations() -> Generations:
+    """Those of the run under way; of a task that another command line runs, those of the user."""
+    if (kept := _kept.get()) is not None:
+        return kept
+    folder = kept_elsewhere() or platformdirs.user_cache_path("holdfast") / "generations"
+    return _of_user.setdefault(folder, Generations(folder))
