@@ -21,6 +21,8 @@ _HEAD, _TAIL = 4_000, 20_000
 
 def without_reasoning(text: str) -> str:
     """The text without what stands between a model's thinking tags."""
+    if "<" not in text:
+        return text
     kept: list[str] = []
     position, inside = 0, False
     for tag in _TAG.finditer(text):
@@ -69,10 +71,13 @@ def folded(text: str) -> str:
     """Letters, digits and signs by their plain forms, nothing invisible, single blanks."""
     # Character by character: normalising a whole string sorts runs of combining marks, which
     # takes quadratic time on a hostile run.
-    text = text.translate(_PUNCTUATION)
-    text = text.translate({ord(c): _fold_character(c) for c in set(text) if c > "\x7e"})
+    if text.isascii():
+        text = text.replace("\r", "\n").replace("\x7f", "")
+    else:
+        text = text.translate(_PUNCTUATION)
+        text = text.translate({ord(c): _fold_character(c) for c in set(text) if c > "\x7e"})
     text = re.sub(r"[\x00-\x08\x0b-\x1f]", "", text)
-    text = re.sub(r"[^\S\n]+", " ", text)
+    text = re.sub(r"[^\S\n]{2,}|[^\S\n ]", " ", text)
     return re.sub(r" ?\n[ \n]*", lambda run: "\n\n" if run[0].count("\n") > 1 else "\n", text)
 
 

@@ -1,6 +1,8 @@
 """A reply's explicit statements of its answer: "the answer is B", "I would choose B"."""
 
 import re
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from .claim import CONFLICT, Extraction, View, claim_at, claimed_end, span_end
@@ -18,7 +20,7 @@ class _Lead(NamedTuple):
     strict: bool = False  # Whether only an unmistakable letter or text counts after it.
 
 
-_LEADS = (
+_MARKED = (
     _Lead("boxed", re.compile(r"\\f?box(?:ed)?[{ ]|oxed\{"), owned=False),
     _Lead(
         "final-answer",
@@ -33,6 +35,9 @@ _LEADS = (
         owned=False,
     ),
     _Lead("answer-tag", re.compile(r"<(?:final_?)?answer>"), owned=False),
+)
+# In these a full stop is at most the last character, so none of them reaches over one.
+_SPOKEN = (
     _Lead(
         "answer-label",
         re.compile(
@@ -64,7 +69,7 @@ _LEADS = (
     _Lead(
         "is-correct",  # Read backwards: its subject is the claim.
         re.compile(
-            r"[\s)\]*\"'.,]{0,3}\b(?:is|are|would be|seems|appears to be|remains)"
+            r"\b(?:is|are|would be|seems|appears to be|remains)"
             r"(?: (?:both|likely|probably|therefore|thus|clearly|indeed|definitely|still))? "
             r"(?:correct\b(?! that)|(?:the|my) (?:answer|correct one|best)\b|(?:the|our|my) "
             r"(?:single )?(?:correct|right|best|most \w{1,12}|only correct|final) (?:[\w-]{1,16} )?"
@@ -72,6 +77,8 @@ _LEADS = (
         ),
     ),
 )
+_ORDER = {lead.rule: order for order, lead in enumerate((*_MARKED, *_SPOKEN))}
+_BEHIND_A_SUBJECT = re.compile(r"[\s)\]*\"'.,]{0,3}\Z")
 _NEEDED_BEFORE = {
     "answer-is": re.compile(r"\b(?:answer|choice|option|response|correct one|selection)\b"),
     "choice": re.compile(
@@ -158,17 +165,49 @@ def is_rejected(view: View, start: int, end: int) -> bool:
 
 def stated(view: View) -> Extraction | None:
     """The last explicit statement of an answer, or None without one."""
-    found = [
-        (match.start() if lead.rule == "is-correct" else match.end(), -order, lead, match.span())
-        for order, lead in enumerate(_LEADS)
-        for match in lead.pattern.finditer(view.low)
+    marked = _last(view, _found(view, _MARKED, 0))
+    if marked is None:
+        said = _last(view, _found(view, _SPOKEN, 0))
+        return said and said[1]
+    # what is spoken in earlier sentences cannot be the last word
+    place, claim = marked
+    spoken = _found(view, _SPOKEN, view.low.rfind(".", 0, max(place[0] - 1, 0)) + 1)
+    later = _last(view, [one for one in spoken if one[0] > place])
+    return later[1] if later is not None else claim
+
+
+_Place = tuple[int, int]
+"""Where a lead-in meets its claim, and its place in the table, negative."""
+
+_Found = tuple[_Place, _Lead, tuple[int, int]]
+
+
+def _found(view: View, leads: Sequence[_Lead], start: int) -> list[_Found]:
+    """The lead-ins from there on."""
+    return [
+        _placed(view, lead, match)
+        for lead in leads
+        for match in lead.pattern.finditer(view.low, start)
     ]
-    for _, _, lead, (start, end) in sorted(found, key=lambda item: item[:2], reverse=True):
+
+
+def _placed(view: View, lead: _Lead, match: re.Match[str]) -> _Found:
+    (start, end), order = match.span(), -_ORDER[lead.rule]
+    if lead.rule != "is-correct":
+        return (end, order), lead, (start, end)
+    behind = _BEHIND_A_SUBJECT.search(view.low, max(0, start - 3), start)
+    start = behind.start() if behind else start
+    return (start, order), lead, (start, end)
+
+
+def _last(view: View, found: Iterable[_Found]) -> tuple[_Place, Extraction] | None:
+    """The last of these lead-ins that leads to a claim."""
+    for place, lead, (start, end) in sorted(found, key=itemgetter(0), reverse=True):
         read = _subject if lead.rule == "is-correct" else _object
         claim = read(view, lead, start, end)
         # "The answer is no contact": the "no" leads to nothing where it is part of an option.
         if claim is not None and not view.within_option_text(start, end):
-            return claim
+            return place, claim
     return None
 
 
