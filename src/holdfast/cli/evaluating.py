@@ -36,9 +36,6 @@ from .shard_lock import check_shards_free
 ATTEMPT_SECONDS = 600
 """A single attempt at a generation that takes longer is given up and made anew."""
 
-_COLLECT_ALL = 30
-"""Collections of the younger objects to one of all; Python's own 10 cost a twelfth of a call."""
-
 _TASKS = 10
 """Studies put at once, as the framework has it for a set."""
 
@@ -350,14 +347,11 @@ def _at_speed() -> Iterator[None]:
     """Spare every generation what nobody looks at."""
     gc.collect()
     gc.freeze()  # the modules loaded so far stay; each full collection would walk them
-    often = gc.get_threshold()
-    gc.set_threshold(*often[:2], _COLLECT_ALL)
     logging.disable(logging.INFO)
     try:
         yield
     finally:
         logging.disable(logging.NOTSET)
-        gc.set_threshold(*often)
         gc.unfreeze()
 
 

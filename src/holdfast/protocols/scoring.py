@@ -1,5 +1,6 @@
 """How a protocol's turns reach Inspect: the log's record of them, scores, metrics, viewer."""
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,13 @@ SCORER = "robustness"
 
 def turns_to_log(turns: Sequence[Turn]) -> None:
     """Leave the turns in the sample's store, those of an unfinished question too."""
-    store().set(TURNS, [turn.record() for turn in turns])
+    # as one text: whatever is in a store is walked, compared and copied with every span
+    store().set(TURNS, json.dumps([turn.record() for turn in turns]))
+
+
+def _turns() -> list[dict[str, Any]]:
+    turns: list[dict[str, Any]] = json.loads(store().get(TURNS) or "[]")
+    return turns
 
 
 @metric(name="accuracy")
@@ -83,7 +90,7 @@ def robustness(keys: list[str]) -> Scorer:
         right: dict[str, str | int | float | bool | None]
         right = dict.fromkeys([*keys, *joint], math.nan)
         first: str | None = None
-        turns: list[dict[str, Any]] = store().get(TURNS, [])
+        turns = _turns()
         for turn in turns:
             key, correct = turn["path"] or "baseline", turn["answer"] == target.text
             right[key] = float(correct)
@@ -111,7 +118,7 @@ def conviction(longest: int) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         right: dict[str, str | int | float | bool | None]
         right = dict.fromkeys(conviction_keys(longest), math.nan)
-        turns: list[dict[str, Any]] = store().get(TURNS, [])
+        turns = _turns()
         offers = len(state.choices) - 1
         for turn in turns:
             arm, kept = turn["arm"], float(turn["answer"] == turn["gold"])
@@ -170,7 +177,7 @@ def attacks(attempts: int) -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        turns: list[dict[str, Any]] = store().get(TURNS, [])
+        turns = _turns()
         asked = [turn for turn in turns if turn["arm"] in ("baseline", "attack")]
         kept = bool(asked) and all(turn["answer"] is not None for turn in asked)
         turned = next(

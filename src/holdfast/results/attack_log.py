@@ -10,7 +10,7 @@ from inspect_ai.log import EvalLog, read_eval_log_samples
 
 from holdfast.errors import InputError
 
-from .turns import STRATA, logs_in, run_id
+from .turns import STRATA, logs_in, run_id, turns_in
 
 MEDFUZZ = "medfuzz"
 
@@ -76,7 +76,7 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
 
 
 def _success(header: EvalLog, sample: Any) -> dict[str, Any] | None:
-    for turn in sample.store.get("turns", []):
+    for turn in turns_in(sample):
         if turn["arm"] != "attack" or turn["answer"] in (None, sample.target):
             continue
         return {

@@ -384,11 +384,17 @@ def _by_log(
     return list(logs.values())
 
 
+def turns_in(sample: EvalSample) -> list[dict[str, Any]]:
+    """The turns that a logged sample holds, by the names of the columns."""
+    turns: list[dict[str, Any]] = json.loads(sample.store.get("turns", "[]"))
+    return turns
+
+
 def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dict[str, Any]]:
     metadata, spec = log.eval.metadata or {}, log.eval
     seen: set[str] = set()
     rows: list[dict[str, Any]] = []
-    for turn in sample.store.get("turns", []):
+    for turn in turns_in(sample):
         # where an option is withheld, another one is right
         gold = turn.get("gold") or sample.metadata["gold"]
         row = dict.fromkeys(SCHEMA) | {name: turn[name] for name in SCHEMA.keys() & turn.keys()}
