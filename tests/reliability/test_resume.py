@@ -210,7 +210,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_all_kept_and_room_lets_it_go_on(
         study = Study(server, tmp_path, n=n)
         study.log_dir.mkdir()
         script = f"""
-            mount -t tmpfs -o size=65m tmpfs {study.log_dir} || exit 99
+            mount -t tmpfs -o size=66000k tmpfs {study.log_dir} || exit 99
             "$@"; echo "first $?" >&2
             mount -o remount,size=300m {study.log_dir}
             "$@"; echo "second $?" >&2

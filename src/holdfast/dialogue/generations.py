@@ -1,5 +1,6 @@
 """Finished generations, kept so that none is asked for twice."""
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -11,7 +12,6 @@ from uuid import uuid4
 import platformdirs
 from inspect_ai.model import ModelOutput
 from pydantic import ValidationError
-from pydantic_core import to_json
 
 CACHE_DIR = "HOLDFAST_CACHE_DIR"
 """In the environment: where generations are kept, instead of beside the logs."""
@@ -66,9 +66,10 @@ class Generations:
 
         Where it cannot be written it is not kept: the reply is good, and the log may have room.
         """
-        # infinite logprobs are no JSON by the letter, but read back as they were
-        reply = to_json(output, exclude={"completion"}, exclude_none=True, inf_nan_mode="constants")
-        line = b"".join((_KEY, key.encode(), _OUTPUT, reply, _END))
+        reply = output.model_dump(mode="json", exclude={"completion"}, exclude_none=True)
+        # the standard library writes infinite logprobs so that they read back as they were
+        text = json.dumps(reply, separators=(",", ":"))
+        line = b"".join((_KEY, key.encode(), _OUTPUT, text.encode(), _END))
         places = self._places
         try:
             if self._own is None:
