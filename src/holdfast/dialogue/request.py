@@ -62,23 +62,20 @@ async def request(
     return with_refusals(output)
 
 
-_asking: dict[str, tuple[anyio.Lock, int]] = {}
+_under_way: dict[str, anyio.Event] = {}
 
 
 @asynccontextmanager
 async def _alone(key: str) -> AsyncIterator[None]:
-    """Let one request with this key through at a time; the others then find it in the cache."""
-    lock, waiting = _asking.get(key, (anyio.Lock(), 0))
-    _asking[key] = (lock, waiting + 1)
+    """Let one request with this key through at a time; the others then find it kept."""
+    while (other := _under_way.get(key)) is not None:
+        await other.wait()
+    ended = _under_way[key] = anyio.Event()
     try:
-        async with lock:
-            yield
+        yield
     finally:
-        lock, waiting = _asking[key]
-        if waiting == 1:
-            del _asking[key]
-        else:
-            _asking[key] = (lock, waiting - 1)
+        del _under_way[key]
+        ended.set()
 
 
 def _mark_kept(output: ModelOutput, kept: ModelOutput) -> None:
