@@ -49,6 +49,21 @@ async def test_settings_in_flight_are_told_apart_too() -> None:
     assert len(script.asked) == 3
 
 
+async def test_a_server_at_another_address_is_asked_anew() -> None:
+    script = Scripted(lambda _: "(A)")
+    for url in ("http://one/v1", "http://two/v1", "http://one/v1"):
+        script.model.api.base_url = url
+        await say(script.model)
+    assert len(script.asked) == 2
+
+
+async def test_how_patiently_it_is_asked_makes_no_other_request() -> None:
+    script = Scripted(lambda _: "(A)")
+    for config in (GenerateConfig(), GenerateConfig(max_retries=3, timeout=9, max_connections=2)):
+        await say(script.model, config=config)
+    assert len(script.asked) == 1
+
+
 async def test_two_models_of_one_name_with_other_arguments_share_nothing() -> None:
     first, second = Scripted(lambda _: "(A)"), Scripted(lambda _: "(B)")
     assert str(first.model) == str(second.model)

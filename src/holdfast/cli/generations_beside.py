@@ -61,12 +61,16 @@ class _Parts:
         self._brought: dict[Path, int] = {}
 
     def fetch(self) -> None:
-        """Copy every part that is there."""
+        """Copy the whole lines of every part that is there, into one file."""
         system, path = fsspec.url_to_fs(self._url)
-        for name in system.glob(f"{path}/*.jsonl"):
-            target = self._folder / Path(name).name
-            system.get_file(name, str(target))
-            self._brought[target] = target.stat().st_size
+        parts = system.glob(f"{path}/*.jsonl")
+        if not parts:
+            return
+        there = self._folder / "fetched.jsonl"
+        with there.open("wb") as file:
+            for name in parts:
+                file.write(_whole_lines(system.cat_file(name)))
+        self._brought[there] = there.stat().st_size
 
     def bring(self) -> None:
         """Bring the lines that are new since the last time."""
@@ -74,8 +78,7 @@ class _Parts:
             start = self._brought.get(file, 0)
             with file.open("rb") as lines:
                 lines.seek(start)
-                new = lines.read()
-            new = new[: new.rfind(b"\n") + 1]
+                new = _whole_lines(lines.read())
             if not new:
                 continue
             try:
@@ -86,3 +89,8 @@ class _Parts:
             except Exception:  # each store raises its own; they go with the next ones
                 return
             self._brought[file] = start + len(new)
+
+
+def _whole_lines(content: bytes) -> bytes:
+    """Without the last line, where it is being written yet."""
+    return content[: content.rfind(b"\n") + 1]

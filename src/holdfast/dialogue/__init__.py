@@ -6,13 +6,12 @@ from .conversation import Conversation, GenerationFailedError, Reader
 from .decision import read_decision
 from .extraction import Extraction, Status, extract_answer, first_character
 from .gathering import BranchesFailedError, gather
-from .generations import CACHE_DIR, Generations, keeping, kept_elsewhere
+from .generations import Generations, keeping, kept_elsewhere
 from .refusal import is_refusal
 from .reply_text import without_reasoning
 from .turn import CUT_OFF, Intervention, Turn
 
 __all__ = [
-    "CACHE_DIR",
     "CUT_OFF",
     "BranchesFailedError",
     "Budget",

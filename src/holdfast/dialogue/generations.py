@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
+from io import FileIO
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,7 +21,9 @@ CACHE_DIR = "HOLDFAST_CACHE_DIR"
 _KEY, _OUTPUT, _END = b'{"key":"', b'","output":', b"}\n"
 _DIGITS = 32
 _HEX = re.compile(rb"[0-9a-f]{32}")
-_OFFSET_BITS = 48
+
+_Place = tuple[Path, int]
+"""A file, and where in it a line begins."""
 
 
 class Generations:
@@ -27,16 +31,13 @@ class Generations:
 
     Each process appends to a JSONL file of its own, so nobody waits for anybody and a kill can
     tear no line but the last, which then does not count. All files of the folder are read as the
-    first generation is looked for. In memory are places alone: some 150 bytes a generation.
+    first generation is looked for. In memory are places alone, some 200 bytes a generation.
     """
 
     def __init__(self, folder: Path) -> None:
         """Keep them in that folder; it is made with the first of them."""
         self._folder = folder
-        self._files: list[Path] = []
-        self._found: dict[bytes, int] | None = None
-        self._own: int | None = None
-        self._end = 0
+        self._own: tuple[Path, FileIO] | None = None
 
     def __len__(self) -> int:
         """How many there are."""
@@ -48,12 +49,11 @@ class Generations:
         Args:
             key: digest of everything that the reply hangs on (hex, 32 characters).
         """
-        place = self._places.get(bytes.fromhex(key))
-        if place is None:
+        if (place := self._places.get(bytes.fromhex(key))) is None:
             return None
-        number, offset = place >> _OFFSET_BITS, place & ((1 << _OFFSET_BITS) - 1)
+        path, offset = place
         try:
-            with self._files[number].open("rb") as file:
+            with path.open("rb") as file:
                 file.seek(offset)
                 line = file.readline()
             start = len(_KEY) + _DIGITS + len(_OUTPUT)
@@ -65,55 +65,53 @@ class Generations:
         """Keep what was generated under a key.
 
         Where it cannot be written it is not kept: the reply is good, and the log may have room.
+
+        Args:
+            key: as for ``get``.
+            output: what the provider returned, with its usage and time.
         """
         reply = output.model_dump(mode="json", exclude={"completion"}, exclude_none=True)
         # the standard library writes infinite logprobs so that they read back as they were
         text = json.dumps(reply, separators=(",", ":"))
         line = b"".join((_KEY, key.encode(), _OUTPUT, text.encode(), _END))
-        places = self._places
+        places = self._places  # read before there is a file of this process among them
         try:
-            if self._own is None:
-                self._begin()
+            path, file = self._own = self._own or self._begun()
+            offset = file.tell()
             left = memoryview(line)
             while left:
-                left = left[os.write(self._own or 0, left) :]
+                left = left[file.write(left) :]
         except OSError:
             self.close()  # what follows a torn line would be lost with it
             return
-        places[bytes.fromhex(key)] = (len(self._files) - 1) << _OFFSET_BITS | self._end
-        self._end += len(line)
+        places[bytes.fromhex(key)] = (path, offset)
 
     def close(self) -> None:
         """Close the file of this process; the next generation begins another."""
         if self._own is not None:
-            os.close(self._own)
+            self._own[1].close()
             self._own = None
 
-    def _begin(self) -> None:
+    def _begun(self) -> tuple[Path, FileIO]:
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{uuid4().hex}.jsonl"
-        self._own = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        self._files.append(path)
-        self._end = 0
+        # not buffered: what is written is there after a kill
+        return path, path.open("xb", buffering=0)
 
-    @property
-    def _places(self) -> dict[bytes, int]:
-        """File number and offset of each generation, in one number."""
-        if self._found is None:
-            self._found = {}
-            for path in sorted(self._folder.glob("*.jsonl")):
-                self._files.append(path)
-                self._found |= _places_in(path, (len(self._files) - 1) << _OFFSET_BITS)
-        return self._found
+    @cached_property
+    def _places(self) -> dict[bytes, _Place]:
+        """Where each generation stands."""
+        return {key: place for path in self._folder.glob("*.jsonl") for key, place in _lines(path)}
 
 
-def _places_in(path: Path, number: int) -> Iterator[tuple[bytes, int]]:
+def _lines(path: Path) -> Iterator[tuple[bytes, _Place]]:
+    """Key and place of every whole line."""
     offset = 0
     with path.open("rb") as file:
         for line in file:
             key = line[len(_KEY) : len(_KEY) + _DIGITS]
             if line.startswith(_KEY) and line.endswith(_END) and _HEX.fullmatch(key):
-                yield bytes.fromhex(key.decode()), number | offset
+                yield bytes.fromhex(key.decode()), (path, offset)
             offset += len(line)
 
 

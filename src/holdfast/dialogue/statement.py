@@ -165,15 +165,11 @@ def is_rejected(view: View, start: int, end: int) -> bool:
 
 def stated(view: View) -> Extraction | None:
     """The last explicit statement of an answer, or None without one."""
-    marked = _last(view, _found(view, _MARKED, 0))
-    if marked is None:
-        said = _last(view, _found(view, _SPOKEN, 0))
-        return said and said[1]
+    place, claim = _last(view, _found(view, _MARKED, 0)) or ((-1, 0), None)
     # what is spoken in earlier sentences cannot be the last word
-    place, claim = marked
-    spoken = _found(view, _SPOKEN, view.low.rfind(".", 0, max(place[0] - 1, 0)) + 1)
-    later = _last(view, [one for one in spoken if one[0] > place])
-    return later[1] if later is not None else claim
+    start = view.low.rfind(".", 0, max(place[0] - 1, 0)) + 1
+    later = _last(view, [one for one in _found(view, _SPOKEN, start) if one[0] > place])
+    return claim if later is None else later[1]
 
 
 _Place = tuple[int, int]

@@ -1,0 +1,110 @@
+"""Where a run keeps its generations: beside its logs, elsewhere, and behind a URL."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+from inspect_ai.model import ModelOutput
+
+from holdfast.cli.generations_beside import generations_beside
+from holdfast.dialogue import Generations
+from holdfast.dialogue.generations import generations
+
+ONE, TWO, THREE = ("1" * 32, "2" * 32, "3" * 32)
+URL = "memory://bucket/run"
+
+
+def put(*keys: str) -> None:
+    for key in keys:
+        generations().put(key, ModelOutput.from_content("m", key))
+
+
+def found(*keys: str) -> list[bool]:
+    return [generations().get(key) is not None for key in keys]
+
+
+@pytest.fixture
+def bucket() -> Iterator[fsspec.AbstractFileSystem]:
+    system = fsspec.filesystem("memory")
+    yield system
+    system.store.clear()
+
+
+@pytest.fixture(autouse=True)
+def _nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_CACHE_DIR")
+
+
+def test_those_of_a_folder_are_in_it(tmp_path: Path) -> None:
+    with generations_beside(str(tmp_path / "run")):
+        put(ONE)
+    assert len(Generations(tmp_path / "run" / ".cache")) == 1
+
+
+def test_a_place_that_the_user_names_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: fsspec.AbstractFileSystem
+) -> None:
+    monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "fast"))
+    for key, log_dir in ((ONE, str(tmp_path / "run")), (TWO, URL)):
+        with generations_beside(log_dir):
+            put(key)
+    assert len(Generations(tmp_path / "fast")) == 2
+    assert not (tmp_path / "run").exists()
+    assert not bucket.store
+
+
+def test_those_behind_a_url_are_there_for_whoever_comes_next(
+    bucket: fsspec.AbstractFileSystem,
+) -> None:
+    with generations_beside(URL):
+        put(ONE, TWO)
+    with generations_beside(URL):
+        assert found(ONE, TWO, THREE) == [True, True, False]
+        put(THREE)
+    with generations_beside(URL):
+        assert found(ONE, TWO, THREE) == [True, True, True]
+    # what was fetched is not brought again
+    lines = [line for name in bucket.glob(f"{URL}/.cache/*") for line in bucket.cat(name).split()]
+    assert len(lines) == 3
+
+
+def test_of_a_part_that_is_being_written_the_whole_lines_count(
+    bucket: fsspec.AbstractFileSystem,
+) -> None:
+    with generations_beside(URL):
+        put(ONE, TWO)
+    (part,) = bucket.glob(f"{URL}/.cache/*")
+    first, second = bucket.cat(part).splitlines(keepends=True)
+    bucket.rm(part)
+    bucket.pipe(f"{URL}/.cache/a.jsonl", first[:-9])
+    bucket.pipe(f"{URL}/.cache/b.jsonl", second)
+    with generations_beside(URL):
+        assert found(ONE, TWO) == [False, True]
+
+
+def test_what_cannot_be_brought_goes_with_the_next(
+    bucket: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.cli.generations_beside._OFTEN", 0.01)
+    refused: list[str] = []
+    opened = type(bucket)._open
+
+    def once_out_of_reach(self: object, path: str, mode: str = "rb", **more: object) -> object:
+        if mode == "wb" and len(refused) < 3:
+            refused.append(path)
+            raise ConnectionError("out of reach")
+        return opened(self, path, mode, **more)
+
+    monkeypatch.setattr(type(bucket), "_open", once_out_of_reach)
+    with generations_beside(URL):
+        put(ONE)
+        for _ in range(500):
+            if len(refused) == 3:
+                break
+            time.sleep(0.01)
+        put(TWO)
+    assert len(refused) == 3
+    with generations_beside(URL):
+        assert found(ONE, TWO) == [True, True]
