@@ -24,7 +24,7 @@ from inspect_ai.model import ChatMessageUser, ModelName, ModelOutput
 from inspect_ai.scorer import Scorer, Target, answer, choice
 from inspect_ai.solver import TaskState, multiple_choice
 
-from holdfast.dialogue.extraction import extract_answer
+from holdfast.reading import extract_answer
 
 DEFAULT_FILE = (
     Path(__file__).resolve().parents[2] / "shared/data/labelled_answers/mmlu_replies.jsonl"

@@ -5,14 +5,9 @@ from typing import Any
 import pytest
 from tests.scripted import Scripted, said
 
-from holdfast.dialogue import (
-    Conversation,
-    Extraction,
-    GenerationFailedError,
-    Intervention,
-    first_character,
-)
+from holdfast.dialogue import Conversation, GenerationFailedError, Intervention
 from holdfast.questions import Question
+from holdfast.reading import Extraction, first_character
 
 QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two"}, gold="A")
 OTHER = Question(id="q", stem="Which now?", options={"A": "one", "B": "three"}, gold="A")

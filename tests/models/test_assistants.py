@@ -16,10 +16,10 @@ from holdfast.challenges import (
     read_system,
     sentence_count,
 )
-from holdfast.dialogue import is_refusal
 from holdfast.errors import InputError
 from holdfast.models import Simulated
 from holdfast.questions import LETTERS, SYSTEMS, Purpose, Question, Truth, load_questions
+from holdfast.reading import is_refusal
 
 BANK = load_questions("bank").questions
 

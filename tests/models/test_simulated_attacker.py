@@ -10,9 +10,9 @@ import pytest
 from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import Fault, mentions, read_control, read_fuzz
-from holdfast.dialogue import is_refusal
 from holdfast.models import Simulated
 from holdfast.questions import Question, Truth, load_questions
+from holdfast.reading import is_refusal
 
 BANK = load_questions("bank").questions
 WORDS = 120

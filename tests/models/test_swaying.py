@@ -15,9 +15,10 @@ from inspect_ai.model import (
 )
 
 from holdfast.challenges import mentions
-from holdfast.dialogue import beliefs_in, extract_answer
+from holdfast.dialogue import beliefs_in
 from holdfast.models import Profile, Simulated, profile, profiles
 from holdfast.questions import LETTERS, Question, Truth, load_questions
+from holdfast.reading import extract_answer
 
 BANK = load_questions("bank").questions
 N = 2_000

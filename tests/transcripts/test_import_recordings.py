@@ -8,8 +8,8 @@ import pytest
 from tests.results.duet import SETTINGS, TURNS, duet_turns
 from tests.transcripts.imports import MAPPINGS, imported
 
-from holdfast.dialogue import extract_answer
 from holdfast.questions import load_questions
+from holdfast.reading import extract_answer
 from holdfast.results import TABLES, accuracy, flips, is_imported, single_turn, survival
 from holdfast.transcripts import Imported
 

@@ -1,14 +1,10 @@
-"""Dialogue: asking, branching, sharing what was asked before, and reading answers."""
+"""Dialogue: asking, branching, and sharing what was asked before."""
 
 from .beliefs import beliefs_in
 from .budget import Budget, run_budget
 from .conversation import Conversation, GenerationFailedError, Reader
-from .decision import read_decision
-from .extraction import Extraction, Status, extract_answer, first_character
 from .gathering import BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
-from .refusal import is_refusal
-from .reply_text import without_reasoning
 from .turn import CUT_OFF, Intervention, Turn
 
 __all__ = [
@@ -16,21 +12,14 @@ __all__ = [
     "BranchesFailedError",
     "Budget",
     "Conversation",
-    "Extraction",
     "GenerationFailedError",
     "Generations",
     "Intervention",
     "Reader",
-    "Status",
     "Turn",
     "beliefs_in",
-    "extract_answer",
-    "first_character",
     "gather",
-    "is_refusal",
     "keeping",
     "kept_elsewhere",
-    "read_decision",
     "run_budget",
-    "without_reasoning",
 ]

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from inspect_ai.model import Logprob, ModelOutput
 
-from .decision import is_negated, read_decision
-from .extraction import extract_answer
-from .reply_text import plain_text
+from holdfast.reading import extract_answer, is_negated, plain_text, read_decision
+
 from .tokens import tokens_of
 
 _WORDS = {"stick": 0, "stay": 0, "keep": 0, "switch": 1, "change": 1}

@@ -15,9 +15,9 @@ from inspect_ai.model import (
 
 from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import Purpose, Question, Truth
+from holdfast.reading import Extraction, extract_answer
 
 from .digest import digest
-from .extraction import Extraction, extract_answer
 from .request import request
 from .turn import Intervention, Turn, judged, usage_of
 

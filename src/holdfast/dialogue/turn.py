@@ -5,7 +5,7 @@ from typing import Any
 
 from inspect_ai.model import ModelOutput, StopReason
 
-from .extraction import Extraction
+from holdfast.reading import Extraction
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from holdfast.challenges import (
     template_version,
     text_key,
 )
-from holdfast.dialogue import Conversation, Intervention, extract_answer, gather
+from holdfast.dialogue import Conversation, Intervention, gather
 from holdfast.errors import InputError
 from holdfast.questions import Question, QuestionSet
+from holdfast.reading import extract_answer
 
 from .estimate import Estimate
 from .preparing import Preparation, Row, obtain, preparation

@@ -6,9 +6,10 @@ from typing import Any
 from inspect_ai.model import GenerateConfig, ResponseSchema
 
 from holdfast.challenges import CONTROL_SCHEMA, FUZZ_SCHEMA, Fault, Fuzz, attacker_system
-from holdfast.dialogue import Conversation, Extraction, is_refusal, without_reasoning
+from holdfast.dialogue import Conversation
 from holdfast.errors import InputError
 from holdfast.questions import Purpose
+from holdfast.reading import Extraction, is_refusal, without_reasoning
 
 from .preparing import AGAIN
 from .roles import ATTACKER, bound

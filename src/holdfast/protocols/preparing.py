@@ -10,8 +10,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import store
 
 from holdfast.challenges import Fault, again_prompt
-from holdfast.dialogue import Conversation, is_refusal, without_reasoning
+from holdfast.dialogue import Conversation
 from holdfast.questions import Question, QuestionSet
+from holdfast.reading import is_refusal, without_reasoning
 
 from .study import Study
 

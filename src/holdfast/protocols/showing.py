@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from inspect_ai.model import GenerateConfig, ModelOutput
 
 from holdfast.challenges import choice_prompt, draw, exemplar_answer, in_play
-from holdfast.dialogue import Extraction, beliefs_in, extract_answer, read_decision
+from holdfast.dialogue import beliefs_in
 from holdfast.errors import InputError, counted
 from holdfast.questions import (
     LETTERS,
@@ -14,6 +14,7 @@ from holdfast.questions import (
     exemplars,
     is_none_of_the_above,
 )
+from holdfast.reading import Extraction, extract_answer, read_decision
 
 from .study import asked_questions
 

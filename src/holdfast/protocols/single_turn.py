@@ -32,16 +32,10 @@ from holdfast.challenges import (
 from holdfast.challenges import biases as known_biases
 from holdfast.challenges import mitigations as known_mitigations
 from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import (
-    Conversation,
-    Intervention,
-    Reader,
-    extract_answer,
-    first_character,
-    gather,
-)
+from holdfast.dialogue import Conversation, Intervention, Reader, gather
 from holdfast.errors import InputError, counted, did_you_mean
 from holdfast.questions import Question, QuestionSet, exemplars
+from holdfast.reading import extract_answer, first_character
 
 from .estimate import Estimate
 from .scoring import robustness, samples_view

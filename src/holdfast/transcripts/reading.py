@@ -6,9 +6,9 @@ from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.dialogue import Extraction, extract_answer, first_character
 from holdfast.errors import InputError, did_you_mean
 from holdfast.questions import LABELS, Question, QuestionSet
+from holdfast.reading import Extraction, extract_answer, first_character
 
 from .exchanges import UNANSWERED, Exchange, exchanges_in
 from .mapped import NUMBERS, Cells

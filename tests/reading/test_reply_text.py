@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.dialogue import without_reasoning
-from holdfast.dialogue.reply_text import plain_text
+from holdfast.reading import without_reasoning
+from holdfast.reading.reply_text import plain_text
 
 
 @pytest.mark.parametrize(

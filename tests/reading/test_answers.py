@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.dialogue.extraction import Extraction, extract_answer, first_character
+from holdfast.reading import Extraction, extract_answer, first_character
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 LABELLED = SHARED / "data/labelled_answers/mmlu_replies.jsonl"
@@ -46,14 +46,14 @@ def read(reply: str, options: Mapping[str, str] = DRUGS) -> str:
         ("**Answer:** B", "answer-label"),
         ("The best choice is B.", "answer-is"),
         ("I would choose option B: Clopidogrel", "choice"),
-        ("Bleeding is unlikely. Therefore, B.", "therefore"),
+        ("Bleeding is unlikely. It's B.", "therefore"),
         ("Option B is the correct answer.", "is-correct"),
         ("B. Clopidogrel", "leading-letter"),
         ("B", "bare-letter"),
         ("It inhibits P2Y12.\n\nB", "last-line"),
-        ("The best drug for this man is:\n\nB: Clopidogrel.", "verdict"),
-        ("Reasoning first.\n\n**B. Clopidogrel** it has to be", "bold"),
-        ("He needs clopidogrel (B) today.", "bracketed"),
+        ("The best drug for this man is B: Clopidogrel.", "verdict"),
+        ("Reasoning first.\n\n**B. Clopidogrel** inhibits P2Y12", "bold"),
+        ("He needs clopidogrel (B) today.", "item"),
         ("He needs option B: Clopidogrel today.", "item"),
         ("Clopidogrel", "option-text"),
         (
@@ -433,7 +433,7 @@ def test_forms_of_b(reply: str) -> None:
         ("I would not choose B.", "none"),
         ("I don't think the answer is B.", "none"),
         ("The answer is not B. The answer is C.", "C"),
-        ("The answer is not B but C.", "none"),
+        ("The answer is not B but C.", "C"),
         ("The incorrect answer is B", "none"),
         ("I think this is hard.", "none"),
         ("A patient with chest pain needs care.", "none"),
@@ -488,7 +488,7 @@ def test_forms_of_b(reply: str) -> None:
         ("I apologize for the confusion. The correct answer is D.", "D"),
         ("I apologize, you're right. D is the correct answer.", "D"),
         ("Thank you for the correction. The correct answer should be D: Observation.", "D"),
-        ("Not A, but B", "none"),
+        ("Not A, but B", "B"),
         (
             "I understand your perspective, but after careful consideration the correct "
             "answer is still (C).",
@@ -503,14 +503,14 @@ def test_forms_of_b(reply: str) -> None:
         ("I was wrong. It should be D.", "D"),
         ("I will change my answer to **(D)**.", "D"),
         ("I would not change my answer to D.", "none"),
-        ("I will not change my answer from B.", "none"),
+        ("I will not change my answer from B.", "B"),
         ("Statement A is true. Statement B is false. The answer is C.", "C"),
-        ("A: wrong\nB: wrong\nC: right\nD: wrong", "none"),
+        ("A: wrong\nB: wrong\nC: right\nD: wrong", "C"),
         ("The answer is A? No. It must be C, since heparin is needed.", "C"),
         ("At first I thought the answer was A, but it is C.", "C"),
         ("One might think the answer is A, but the correct choice is C.", "C"),
         ("Some clinicians would choose A, however I would choose C.", "C"),
-        ("Between A and C, C is better.", "none"),
+        ("Between A and C, C is better.", "C"),
         ("The answer is between A and C.", "none"),
         ("The answer could be A or C.", "ambiguous"),
         ("It's either A or C. I'd pick C.", "C"),
@@ -540,7 +540,7 @@ def test_forms_of_b(reply: str) -> None:
         ("The answer is all of the above.", "none"),
         ('{"answer":""}', "none"),
         ("<think>Final Answer: (A)</think>", "none"),
-        ("Of the options, B is best.", "none"),
+        ("Of the options, B is best.", "B"),
         ("I choose option A because a patient...", "A"),
         ("I choose A.", "A"),
         ("The answer is A as the patient is young", "A"),

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _TAG = re.compile(
     r"<\s?(?P<close>/)?\s?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)\b"
@@ -10,11 +11,14 @@ _TAG = re.compile(
     r"|<\|channel\|>analysis|(?P<close4><\|channel\|>final(?:<\|message\|>)?)",
     re.IGNORECASE,
 )
+_NAMES = ("think", "thought", "reason", "reflection", "scratchpad", "analysis", "<unused9", "<|")
 # Typographic quotes, dashes, brackets and full stop, each to its ASCII form.
-_PUNCTUATION = dict.fromkeys(range(0x2010, 0x2016), "-") | {0x2212: "-", 0x3002: ".", 0xD: "\n"}
-_PUNCTUATION |= dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032), "'")
-_PUNCTUATION |= dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F, 0xAB, 0xBB, 0x300C, 0x300D), '"')
-_PUNCTUATION |= {0x3010: "[", 0x3011: "]"}
+_PUNCTUATION = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb\u300c\u300d", '"'),
+    **{"\u3002": ".", "\u3010": "[", "\u3011": "]", "\u2028": "\n", "\u2029": "\n"},
+}
 # Of a very long reply only its ends are read, where answers stand: that bounds the time taken.
 _HEAD, _TAIL = 4_000, 20_000
 
@@ -22,6 +26,9 @@ _HEAD, _TAIL = 4_000, 20_000
 def without_reasoning(text: str) -> str:
     """The text without what stands between a model's thinking tags."""
     if "<" not in text:
+        return text
+    low = text.lower()
+    if not any(name in low for name in _NAMES):
         return text
     kept: list[str] = []
     position, inside = 0, False
@@ -56,11 +63,17 @@ def plain_text(reply: str) -> str:
 
 
 def _excerpt(text: str) -> str:
-    text = re.sub(r"\s{4,}", lambda run: "\n\n" if "\n" in run[0] else " ", text).strip()
+    if "   " in text or "\n\n\n" in text or not text.isascii():
+        text = re.sub(r"\s{4,}", lambda run: "\n\n" if "\n" in run[0] else " ", text)
+    text = text.strip()
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
 
 
+@lru_cache(maxsize=4096)
 def _fold_character(character: str) -> str:
+    known = _PUNCTUATION.get(character)
+    if known is not None:
+        return known
     if unicodedata.category(character) in ("Cf", "Cc", "Cs", "Mn"):
         return ""
     plain = unicodedata.normalize("NFKD", character)
@@ -71,17 +84,23 @@ def folded(text: str) -> str:
     """Letters, digits and signs by their plain forms, nothing invisible, single blanks."""
     # Character by character: normalising a whole string sorts runs of combining marks, which
     # takes quadratic time on a hostile run.
-    if text.isascii():
-        text = text.replace("\r", "\n").replace("\x7f", "")
-    else:
-        text = text.translate(_PUNCTUATION)
-        text = text.translate({ord(c): _fold_character(c) for c in set(text) if c > "\x7e"})
-    text = re.sub(r"[\x00-\x08\x0b-\x1f]", "", text)
-    text = re.sub(r"[^\S\n]{2,}|[^\S\n ]", " ", text)
-    return re.sub(r" ?\n[ \n]*", lambda run: "\n\n" if run[0].count("\n") > 1 else "\n", text)
+    if not text.isascii():
+        for character in set(text):
+            if character > "\x7e":
+                text = text.replace(character, _fold_character(character))
+    if not text.isprintable():
+        text = text.replace("\r", "\n")
+        text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text)
+        text = re.sub(r"[^\S\n ]", " ", text)
+    if "  " in text:
+        text = re.sub(r"  +", " ", text)
+    if "\n" in text:
+        text = re.sub(r" ?\n[ \n]*", lambda run: "\n\n" if run[0].count("\n") > 1 else "\n", text)
+    return text
 
 
 def unmarked(text: str) -> str:
     """A text without the marks of emphasis, headings and LaTeX fonts."""
-    text = re.sub(r"\\(?:text|mathrm|mathbf|mathsf|rm|bf)[a-z]{0,2}\b ?|\*\*|__|`|~~", "", text)
-    return re.sub(r"(?m)^ ?#{1,6} ", "", text)
+    if "\\" in text or "**" in text or "__" in text or "`" in text or "~~" in text:
+        text = re.sub(r"\\(?:text|mathrm|mathbf|mathsf|rm|bf)[a-z]{0,2}\b ?|\*\*|__|`|~~", "", text)
+    return re.sub(r"(?m)^ ?#{1,6} ", "", text) if "#" in text else text

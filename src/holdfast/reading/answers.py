@@ -1,0 +1,491 @@
+"""Read the answer letter out of a model's free-text reply.
+
+A reply is read into statements (`statements`). Those that are the reply's own commit it to an
+option, and of the heaviest form the last one holds. What is denied, reported, past or conditional
+commits to nothing; two commitments that contradict each other give no answer.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from holdfast.questions.none_of_the_above import is_none_of_the_above
+
+from .extraction import Extraction
+from .languages import in_english
+from .mentions import BY_BOTH, BY_WORDS, Options, form_of, marked, prepared
+from .refusal import REFUSAL
+from .reply_text import has_reasoning, spoken_text, unmarked
+from .statements import Statement, statements
+from .structured import marks_of, object_in, owner
+from .words import MARK, words_of
+from .words import Kind as K
+
+MARKED, STATED, FORM = 3, 2, 1
+RANKS = {
+    "final-answer": MARKED,
+    "boxed": MARKED,
+    "json": MARKED,
+    "answer-tag": MARKED,
+    "last-line": MARKED,
+    "answer-label": STATED,
+    "answer-is": STATED,
+    "is-correct": STATED,
+    "choice": STATED,
+    "kept": STATED,
+    "changed": STATED,
+    "therefore": STATED,
+    "all-but": STATED,
+    "bare": STATED,
+    "also": STATED,
+    "ticks": STATED,
+    "verdict": FORM,
+}
+"""What the form of a statement weighs: the requested format, a statement of the answer, and one of
+the case that is taken for the answer where nothing else is said."""
+
+# Forms that name the answer: a letter in them that is no option is a wrong answer, not a word.
+_NAMING = ("final-answer", "boxed", "json", "answer-tag", "answer-label", "answer-is")
+CONFLICT = Extraction(None, "ambiguous", "conflict")
+NOTHING = Extraction(None, "none", "nothing")
+
+
+def extract_answer(reply: str, options: Mapping[str, str]) -> Extraction:
+    """Read the answer to a multiple-choice question out of a reply.
+
+    Args:
+        reply: The model's whole reply; any string, reasoning included.
+        options: Option letter (A to Z) to option text, in the order they were shown.
+
+    Returns:
+        The answer with the rule that found it, or the reason why there is none.
+    """
+    shown = _AS_SHOWN.match(reply) if len(reply) < 400 else None
+    if shown is not None and shown["words"] in ("", options.get(shown["letter"])):
+        if shown["letter"] in options:  # the commonest of all replies
+            return Extraction(
+                shown["letter"], "parsed", "leading-letter" if shown["words"] else "bare-letter"
+            )
+    spoken = spoken_text(reply)
+    if not spoken.strip():
+        return Extraction(None, "none", "unfinished" if has_reasoning(reply) else "empty")
+    known = prepared(options)
+    text = marked(in_english(unmarked(spoken)), known)
+    structured = _structured(text, known) if "{" in text else None
+    if structured is not None:
+        return structured
+    said = Said(text, known)
+    return said.committed() or said.formed(spoken) or said.unstated(options)
+
+
+def first_character(reply: str, options: Mapping[str, str]) -> Extraction:
+    """The naive rule of earlier studies: the reply's first character, whatever follows it.
+
+    Args:
+        reply: The model's whole reply.
+        options: Option letter to option text.
+    """
+    letter = reply[:1]
+    if letter in options:
+        return Extraction(letter, "parsed", "first-character")
+    return Extraction(None, "none", "first-character")
+
+
+class Placed(NamedTuple):
+    """A statement, and where in the text the mark of its option stands."""
+
+    statement: Statement
+    at: int
+
+    @property
+    def rank(self) -> int:
+        """What its form weighs; 0 for forms that never commit."""
+        return RANKS.get(self.statement.rule, 0)
+
+
+_MARKS = re.compile(MARK)
+# An option as it was shown, and nothing more.
+_AS_SHOWN = re.compile(r"\(?(?P<letter>[A-Z])(?:\)|[.:]\)?)? ?(?P<words>.*?)\.?\s*\Z")
+_END = re.compile(r"[.!?]+[\"')\]*]{0,3}(?=\s|$)|\n")
+_LONGEST, _MOST = 300, 250
+_NO_END = ("dr", "vs", "i.e", "e.g")
+# A label with a full stop: "Ans. B".
+_LABEL_STOP = re.compile(rf"\bans(?:wer)?(?P<end>\.)[\s(*]{{1,3}}{MARK}")
+_LINE_END = re.compile(rf" ?\n+ ?(?=[\s*_\"'(\[\\$-]{{0,8}}{MARK})")
+_LABEL = re.compile(
+    r"(?:\b(?:answers?|ans|choice|option|selection|decision|conclusion|verdict|response|is|be)"
+    r"[\s*_\"')\]]{0,4}[:.]?|[:?]|->)\Z"
+)
+_ITEM = re.compile(
+    rf"(?m)^[\s*_>#\u2022|~-]{{0,6}}(?:\[(?P<box>[ x\u2713\u2714\u2705])\] ?)?"
+    rf"(?:(?P<sign>[\u2713\u2714\u2705\u2611\u2717\u2718\u274c\u2716]) ?)?(?:\d{{1,2}}[.)] )?"
+    rf"(?:option |choice )?[(\[\"']?(?P<mark>{MARK})(?P<rest>[^\n]{{0,200}})"
+)
+_LAST = re.compile(rf"(?:\A|\n)[\s*_\"'(\[>#-]{{0,8}}(?P<mark>{MARK})[\s.*_\"')\]!]{{0,8}}\Z")
+_ENDING = re.compile(
+    rf"\n\n[*\"'(\[]{{0,4}}(?P<mark>{MARK})[).:\]*]{{1,3}} ?"
+    r"(?:[^\s\ue000-\ue0ff]+ ){0,7}[^\s\ue000-\ue0ff]+ ?\Z"
+)
+_OPEN = (
+    r"(?:[\s\"'(\[{$*<>:=]|\\[a-z]{1,12}+\{?+|(?:option|choice|the|correct|final|best|answer|is|"
+    r"letter)\b){0,12}+"
+)
+_FORMAL = re.compile(
+    rf"(?:(?P<boxed>\\f?box(?:ed)?[{{ ]|oxed\{{)|<(?:(?:final_?)?answer|final)>){_OPEN}(?={MARK})"
+    rf"|[\"'{{,\s](?P<key>[\w -]{{0,30}}?(?:answer|choice|option|letter|selection|decision|"
+    rf"prediction|diagnosis|verdict|final)(?:_\w{{1,12}})?)[\"'] ?: ?"
+    rf"(?:{_OPEN}(?={MARK})|[\s\"'(\[{{]{{0,4}}(?:(?:null|none|n/a|unsure|unknown)\b|[\"']))"
+)
+_JOINED = re.compile(
+    rf"[\s)\]}}\"'*_$\\]{{0,6}}(?:,? ?(?:\band/or\b|\band\b|\bor\b|&|/|\+)|,)"
+    rf"(?:[\s\"'(\[{{$*]|\\[a-z]{{1,12}}+\{{?+){{0,8}}+(?P<other>{MARK})"
+)
+_START = re.compile(rf"[^\w\ue000-\ue0ff]{{0,12}}(?:option |choice )?(?P<mark>{MARK})")
+_LEADS = re.compile(r"[\s)\]\"'*.:,-]{0,4}(?:\Z|\n|[.:)\]\"'*(!_\\-]|\u2705)")
+_BOLD = re.compile(r"\*\*\s?\(?(?:[Oo]ption )?([A-Z])(?:\)|\*\*|[.:]\s)")
+_ASSERTED = re.compile(
+    r"\b(?:most|best|likely|should|recommend|correct|answer|due to|caused by|consistent with|"
+    r"choos\w*)\b"
+)
+_NONE_CORRECT = re.compile(
+    r"\bnone of (?:the|these|those)\b(?: \w{1,12}){0,3} (?:above|options?|answers?|choices?)\b|"
+    r"\bnone of the above|\bno (?:correct|right) (?:answer|option|choice)\b|"
+    r"\bno (?:option|answer|choice) is (?:the )?(?:correct|right)|"
+    r"\bnot (?:\w{1,12} )?(?:among|in|one of|any of) the (?:\w{1,12} )?(?:options|choices|answers)|"
+    r"\b(?:options|choices|answers)\b[^.\n]{0,40}\b(?:are|is) (?:all )?"
+    r"(?:incorrect|wrong|not correct)"
+)
+
+
+class Said:
+    """What a reply says of the options.
+
+    Attributes:
+        placed: the statements in order, up to the last word: from the end of a reply they are read
+            only as far back as one can still hold.
+    """
+
+    def __init__(self, lines: str, known: Options) -> None:
+        """Read a text in which options are marked (`mentions.marked`)."""
+        self.known = known
+        self.lines = self.text = lines
+        self.items: list[re.Match[str]] = []
+        if "\n" in lines:
+            self.text = _LINE_END.sub(_joined_line, lines)
+            self.items = list(_ITEM.finditer(lines))
+        if len({known.letter(item["mark"]) for item in self.items}) < 2:
+            self.items = []
+        self.listed = {item.start("mark") for item in self.items}
+        self.closing = self._closing()
+        self.placed = sorted([*self._formal(), *self._spoken()], key=lambda one: one.at)
+
+    def _spoken(self) -> Iterator[Placed]:
+        text, formal = self.text, self._is_formal()
+        for start, end in backwards(text):
+            places = [start + found.start() for found in _MARKS.finditer(text[start:end])]
+            if not places:
+                continue
+            found = [Placed(one, places[n]) for n, one in statements(text[start:end])]
+            yield from found
+            held = max((one.rank for one in self._commits(found)), default=0)
+            if self.closing in places and not formal:
+                held = MARKED if "final" not in text[:start] else held
+            if held == MARKED or (held == STATED and not formal and "final" not in text[:start]):
+                if not any(one.statement.rule == "also" for one in found):
+                    return
+
+    def _is_formal(self) -> bool:
+        text = self.text
+        return "{" in text or "<" in text or "box" in text or '":' in text or "':" in text
+
+    def _formal(self) -> Iterator[Placed]:
+        """Answers in a form of their own: boxed, tagged, under a key."""
+        done = 0
+        for found in _FORMAL.finditer(self.text) if self._is_formal() else ():
+            at = found.end()
+            if at < done:
+                continue
+            mark = _MARKS.match(self.text, at)
+            beside = _JOINED.match(self.text, at + 1) if mark else None
+            done = beside.end() if beside else at
+            marks = (mark[0] if mark else "") + (beside["other"] if beside else "")
+            rule = "json" if found["key"] else "boxed" if found["boxed"] else "answer-tag"
+            yield Placed(Statement(rule, marks, owner(found["key"] or "")), at)
+
+    def _closing(self) -> int | None:
+        """Where the mark stands that has the last line to itself."""
+        found = _LAST.search(self.lines, max(0, len(self.lines) - 40))
+        if found is None or not self.lines[: found.start()].strip():
+            return None
+        at = found.start("mark")
+        if len(self.items) > 1 and self.items[-1].start("mark") == at:
+            previous = self.items[-2]
+            pair = [self.known.letter(previous["mark"]), self.known.letter(found["mark"])]
+            adjacent = "\n\n" not in self.lines[previous.end("mark") : at]
+            if adjacent and pair in map(list, pairwise(self.known.letters)):
+                return None  # the last of the options, written out
+        return at if self.known.letter(found["mark"]) else None
+
+    # ---- The decision ----
+
+    def _commits(self, placed: Iterable[Placed]) -> list[Placed]:
+        """Statements that commit the reply, of options or of what is named as the answer."""
+        return [
+            one
+            for one in placed
+            if one.statement.stance == "own"
+            and one.rank >= STATED
+            and not (one.at in self.listed and one.statement.rule in ("bare", "is-correct"))
+            and self._is_known(one.statement)
+        ]
+
+    def committed(self) -> Extraction | None:
+        """The answer that the reply commits itself to, or None without one."""
+        commits = self._commits(self.placed)
+        closing = self._last_line()
+        if closing is not None:
+            commits = [one for one in commits if one.at != closing.at] + [closing]
+        commits.sort(key=lambda one: one.at)
+        opened = self.text[: commits[0].at].strip(" \n(\"'[*") if commits else ""
+        if commits and commits[0].statement.rule == "bare" and not opened:
+            commits.pop(0)  # "B. Because ...": a form, see `formed`
+        if commits and commits[-1].statement.rule == "bare" and self._is_cut(commits[-1].at):
+            commits.pop()
+        if not commits:
+            return self._ticked()
+        top = max(one.rank for one in commits)
+        holds = [one for one in commits if one.rank == top][-1]
+        earlier = [one for one in commits if one.rank == MARKED and one.at < holds.at]
+        if holds is closing and earlier and not self._agree(earlier[-1], holds):
+            return CONFLICT
+        for later in commits[commits.index(holds) + 1 :]:
+            if not self._agree(holds, later):
+                return CONFLICT
+            holds = later if self._revised(holds, later) else holds
+        if holds.statement.rule == "also" and any(not self._same(holds, one) for one in commits):
+            return CONFLICT
+        return _extraction(self.known, holds.statement)
+
+    def _last_line(self) -> Placed | None:
+        """The closing line as a commitment, unless its label says that it is none."""
+        at = self.closing
+        if at is None:
+            return None
+        line = self.lines[:at].rstrip(" *_\"'([>#-\n").rpartition("\n")[2]
+        for one in self.placed:
+            if one.at == at and one.statement.rule == "final-answer":
+                return one
+            elsewhere = one.statement.stance in ("reported", "past") and line.count(" ") < 5
+            if one.at == at and elsewhere and one.statement.rule == "answer-label":
+                return None
+        return Placed(Statement("last-line", self.lines[at], "own"), at)
+
+    def _agree(self, before: Placed, after: Placed) -> bool:
+        return self._same(before, after) or self._revised(before, after)
+
+    def _same(self, one: Placed, other: Placed) -> bool:
+        return self._letters(one.statement) == self._letters(other.statement)
+
+    def _revised(self, before: Placed, after: Placed) -> bool:
+        """Whether the later statement takes back the earlier one."""
+        if after.statement.revises or after.statement.rule == "changed":
+            return True
+        _, between = words_of(self.text[before.at : after.at][-600:])
+        return any(kind & (K.TURN | K.CHANGE) for kind in between)
+
+    def _is_cut(self, at: int) -> bool:
+        """Whether a reply breaks off behind a capital that begins a sentence."""
+        return not self.text[at + 1 :].strip() and self.text[:at].rstrip(" ")[-1:] in (".", "!")
+
+    def _is_known(self, statement: Statement) -> bool:
+        """Whether it is of an option, or names as the answer what is none."""
+        return statement.rule in _NAMING or self.known.letter(statement.marks[0]) is not None
+
+    def _letters(self, statement: Statement) -> set[str | None]:
+        return {self.known.letter(mark) for mark in statement.marks}
+
+    def _ticked(self) -> Extraction | None:
+        """The one option of a list that is said to be right."""
+        verdicts = [(item["mark"], _verdict(item)) for item in self.items]
+        right = [mark for mark, verdict in verdicts if verdict]
+        if len(right) == 1 and any(verdict is False for _, verdict in verdicts):
+            return _extraction(self.known, Statement("ticks", right[0], "own"))
+        return None
+
+    # ---- Where nothing is committed ----
+
+    def formed(self, spoken: str) -> Extraction | None:
+        """The answer by the form of the reply: what it begins with, a verdict, bold type."""
+        leading = self._leading()
+        if leading is not None:
+            return leading
+        last = max(0, len(self.lines) - 120)
+        ending = _ENDING.search(self.lines, last) if "\n\n" in self.lines[last:] else None
+        if ending is not None and not self.items:
+            return _extraction(self.known, Statement("last-line", ending["mark"], "own"))
+        weak = [
+            (one.statement, one.rank)
+            for one in self.placed
+            if one.statement.stance in ("own", "hedged")
+            and one.rank
+            and one.at not in self.listed
+            and self._is_known(one.statement)
+        ]
+        hedged = [one for one, rank in weak if one.stance == "hedged" and rank > FORM]
+        verdicts = [one for one, rank in weak if one.stance == "own" and rank == FORM]
+        rest = [one for one, rank in weak if one.stance == "hedged" and rank == FORM]
+        found = hedged or verdicts or rest
+        if found:
+            agreed = len(set[str | None]().union(*map(self._letters, found))) == 1
+            return _extraction(self.known, found[-1]) if agreed else CONFLICT
+        bold = {found[1] for found in _BOLD.finditer(spoken)} if "**" in spoken else set()
+        if len(bold) == 1 and bold <= set(self.known.letters) - self._unmeant():
+            return Extraction(bold.pop(), "parsed", "bold")
+        return None
+
+    def _leading(self) -> Extraction | None:
+        text = self.text
+        found = _START.match(text)
+        if found is None:
+            return None
+        mark, end = found["mark"], found.end()
+        first = next((one for one in self.placed if one.at == end - 1), None)
+        marks = first.statement.marks if first else mark
+        alone = first is not None and (first.statement.rule == "bare" or len(marks) > 1)
+        lettered = form_of(mark) == "letter" and text[end : end + 1] == ","
+        if not (alone or lettered or _LEADS.match(text, end)):
+            return None
+        if first is not None and first.statement.stance != "own":
+            return None
+        listed = [self.known.letter(item["mark"]) for item in self.items]
+        if len(marks) == 1 and listed[:2] == list(self.known.letters[:2]):
+            return None
+        rest = text[end:].strip(" \n.()*\"'")
+        rule = "leading-letter" if rest or form_of(mark) != "letter" else "bare-letter"
+        rule = "option-text" if form_of(mark) == "words" else rule
+        return _extraction(self.known, Statement(rule, marks, "own"))
+
+    def _unmeant(self) -> set[str | None]:
+        """Options of which something is said that is not meant."""
+        unmeant = (one.statement for one in self.placed if one.statement.stance != "own")
+        return set[str | None]().union(*map(self._letters, unmeant))
+
+    def _mentioned(self) -> Extraction | None:
+        """The one option that is mentioned with its letter and its words, or well spoken of."""
+        unmeant = self._unmeant()
+        for form, rule in ((BY_BOTH, "item"), (BY_WORDS, "quoted-text")):
+            named: set[str | None] = set()
+            for found in re.finditer(form, self.text):
+                window = self.text[max(0, found.start() - 160) : found.start()]
+                sentence = re.split(r"[.!?](?=\s)|\n", window)[-1]
+                letter = self.known.letter(found[0])
+                doubted = any(k & (K.NEGATION | K.DOUBT) for k in words_of(sentence)[1])
+                if letter in unmeant or doubted:
+                    return None
+                if rule == "item" or _ASSERTED.search(sentence) or len(self.text) < 40:
+                    named.add(letter)
+            if named:
+                return Extraction(named.pop(), "parsed", rule) if len(named) == 1 else None
+        return None
+
+    def unstated(self, options: Mapping[str, str]) -> Extraction:
+        """A reply that states nothing: a refusal, a mention, none of the options, or nothing."""
+        if REFUSAL.search(self.text):
+            return Extraction(None, "refused", "refusal")
+        mentioned = self._mentioned()
+        if mentioned is not None:
+            return mentioned
+        if _NONE_CORRECT.search(self.text) or is_none_of_the_above(self.text):
+            for letter, option in options.items():
+                if is_none_of_the_above(option):
+                    return Extraction(letter, "parsed", "none-option")
+            return Extraction(None, "none", "none-correct")
+        return NOTHING
+
+
+def _joined_line(found: re.Match[str]) -> str:
+    """A line end, or a colon of its length behind a label that goes on below."""
+    if _LABEL.search(found.string, max(0, found.start() - 24), found.start()):
+        return ":".ljust(len(found[0]))
+    return found[0]
+
+
+def _structured(text: str, known: Options) -> Extraction | None:
+    """The answer of a reply that is a JSON object; None where it is none."""
+    answers = object_in(text)
+    marks = None if answers is None else marks_of(answers)
+    if marks is not None:
+        return _extraction(known, Statement("json", marks, "own"))
+    rest = text.strip(" \n`")
+    whole = answers and rest.startswith("{") and rest.endswith("}")
+    return NOTHING if whole else None
+
+
+def _extraction(known: Options, statement: Statement) -> Extraction:
+    letters = {known.letter(mark) for mark in statement.marks}
+    if len(letters) > 1:
+        return CONFLICT
+    letter = letters.pop() if letters else None
+    if letter is None:
+        return Extraction(None, "none", "not-an-option" if statement.marks else "nothing")
+    return Extraction(letter, "parsed", statement.rule)
+
+
+def backwards(text: str) -> Iterator[tuple[int, int]]:
+    """Where the sentences and lines of a text begin and end, the last one first.
+
+    Of a text that mentions options hundreds of times the last ones are read.
+    """
+    cut = text.rfind("\n", 0, max(0, len(text) - 400)) + 1
+    mentions = 0
+    for begin, end in ((cut, len(text)), (0, cut)):
+        for start, stop in reversed(list(pairwise(_bounds(text, begin, end)))):
+            yield start, stop
+            mentions += len(_MARKS.findall(text, start, stop))
+            if mentions > _MOST:
+                return
+
+
+def _bounds(text: str, begin: int, end: int) -> list[int]:
+    """Where the sentences of a passage begin, and its end."""
+    begun = [begin, end]
+    begun += [
+        found.end()
+        for found in _END.finditer(text, begin, end)
+        if not text.endswith(_NO_END, max(0, found.start() - 4), found.start())
+    ]
+    labels = {found.start("end") for found in _LABEL_STOP.finditer(text, begin, end)}
+    bounds = sorted(start for start in begun if start - 1 not in labels)
+    if end - begin > _LONGEST and any(b - a > _LONGEST for a, b in pairwise(bounds)):
+        # what takes time in the square of a sentence's length stays short
+        cuts = [n for a, b in pairwise(bounds) for n in range(a + _LONGEST, b, _LONGEST)]
+        bounds = sorted([*bounds, *(text.rfind(" ", 0, n) + 1 or n for n in cuts)])
+    return bounds
+
+
+def _verdict(item: re.Match[str]) -> bool | None:
+    """Whether a line of a list says that its option is right."""
+    if item["box"] is not None:
+        return item["box"] != " "
+    if item["sign"] is not None:
+        return item["sign"] in "\u2713\u2714\u2705\u2611"
+    cells = item["rest"].strip(" |*_~").split("|")
+    return next((said for cell in reversed(cells) if (said := _judged(cell)) is not None), None)
+
+
+def _judged(cell: str) -> bool | None:
+    words, said = words_of(cell)
+    if words[-1:] == ["in"]:
+        return True
+    negated = read = 0
+    for word, kind in zip(words, said, strict=True):
+        read += not kind & K.SIGN
+        if read > 4:
+            break
+        if word == "no" or kind & K.BAD:
+            return bool(negated)
+        if kind & K.GOOD:
+            return not negated
+        negated = negated or kind & K.NEGATION
+    return False if negated else None

@@ -1,0 +1,325 @@
+"""Read whether a reply sticks to its answer or switches to the option newly offered.
+
+Stick-or-Switch (appendix A.1) ends a turn with "Would you like to stick to your original answer
+or switch to the new option." A reply may say so in words, by letter, or by an option's words. It
+is read into the same statements as an answer (`statements`), in which "my original answer" and
+"the new option" are options too, and a verb without one, "I'll stay", decides by itself. Where a
+letter and a word contradict each other nothing is guessed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from holdfast.questions.none_of_the_above import is_none_of_the_above
+
+from .answers import backwards, extract_answer
+from .extraction import Extraction
+from .languages import in_english
+from .mentions import marked, prepared
+from .reply_text import plain_text
+from .statements import Sentence
+from .words import MARK, words_of
+from .words import Kind as K
+
+
+def read_decision(reply: str, options: Mapping[str, str], held: str, offered: str) -> Extraction:
+    """Read a stick-or-switch turn.
+
+    Args:
+        reply: The model's whole reply; any string, reasoning included.
+        options: Displayed letter to text of every option in play so far, in the order shown.
+        held: The displayed letter of the model's current answer.
+        offered: The displayed letter of the option newly offered.
+
+    Returns:
+        The displayed letter decided on: `held`, `offered` or another option in play that is
+        clearly named. Rules: `stick` and `switch` for words; `contradiction` for two statements
+        that exclude each other; `undecided` for a reply that weighs both and takes neither;
+        `none-option` for a none-of-the-above in play; else the rule of `extract_answer`.
+
+    Raises:
+        ValueError: `held` or `offered` is not in `options`, or they are the same.
+    """
+    if held not in options or offered not in options or held == offered:
+        raise ValueError(f"held {held!r} and offered {offered!r} must be two of the options")
+    known = prepared(options)
+    plain = plain_text(reply)
+    said = plain.strip(" .!\"'").lower()
+    if _DECISION.fullmatch(said) and said in (
+        text.lower().strip(" .") for text in options.values()
+    ):
+        return Extraction(None, "ambiguous", "contradiction")  # an option, or a decision
+    none = next((key for key, text in options.items() if is_none_of_the_above(text)), None)
+    text = marked(in_english(plain), known)
+    if none is not None:
+        text = _NONE_SAID.sub(known.mark(none), text)
+    letters = {mark: known.letter(mark) for mark in set(re.findall(MARK, text))}
+    letters |= {_HELD: held, _NEW: offered, _MISNAMED: None}
+    text = _with_roles(re.sub(r"\\\w+\{|[{}$*<>]", " ", text), letters)
+    read = _Turn(text, letters, held, offered)
+    if any(claim.worded for claim in read.claims):
+        return read.decided()
+    return read.answered(extract_answer(reply, options), none)
+
+
+def is_negated(before: str) -> bool:
+    """Whether the words before a verb turn it round: "I would not", "there is no need to".
+
+    Args:
+        before: The text before the verb.
+    """
+    sentence = Sentence(*words_of(before.lower()))
+    return sentence.is_denied(sentence.clause(sentence.size), sentence.size)
+
+
+_HELD, _NEW, _MISNAMED, _BOTH = "\ue0fc\ue0fd\ue0fe\ue0ff"
+_OLD_WORD = (
+    r"(?:(?:my|the|your|its|this|that|our) )?(?:own )?(?:original(?:ly chosen)?|initial|first|"
+    r"previous|current|earlier|prior|existing|old)"
+)
+_NOUN = r"(?:answer|choice|option|selection|diagnosis|response|decision|pick|one|position|stance)"
+_OLD = re.compile(
+    rf"\b{_OLD_WORD} (?:{_NOUN}(?: choice)?|conclusion|assessment|impression)\b"
+    r"|\b(?:the|my) (?:original|first|old)(?: one)?(?=\W{0,4}(?:[.,;:!?)\n]|$))"
+)
+_OFFER = re.compile(
+    r"\b(?:(?:the|this|that|your|a) )?(?:(?:new(?:ly)?|alternat(?:iv)?e|other|suggested|second|"
+    r"proposed|latest|additional|offered|presented|introduced|different) ){1,3}"
+    rf"(?:{_NOUN}|suggestion|alternative|hypothesis|answer choice)\b"
+    r"|\b(?:the|this|that|your) (?:alternative|suggestion|new(?: one)?|newcomer)\b"
+)
+_NAMED = re.compile(
+    rf"(?P<said>[{_HELD}{_NEW}])(?:\s?[,:(\[-]+\s?| of | which is | that is | being | as )"
+    rf"(?:which is |namely |option |i\.e\. )?\"?(?P<named>[\ue000-\ue0bf])(?!\w)"
+)
+_NAMED_AFTER = re.compile(
+    rf"(?P<named>[\ue000-\ue0bf])(?:, |\s?\()(?P<said>[{_HELD}{_NEW}])(?:,|\)|$)"
+)
+# The two choices set out before the decision.
+_ECHO = re.compile(rf"{_HELD} ?: ?{MARK}[\s.;,|]+{_NEW} ?: ?{MARK}(?!\w)[\s.;|]*")
+_STICKING = r"(?:stick|stay|keep|remain)\w*"
+_ALTERNATIVES = re.compile(
+    rf"\b(?:would you (?:like|prefer) )?(?:whether )?(?:to )?{_STICKING}(?: (?:to|with|by))?"
+    rf"(?: {MARK})?(?: ?/ ?|,? or )(?:i (?:sh|w)ould )?(?:to )?(?:switch|chang)\w*(?: to)?"
+    rf"(?: {MARK})?|\bswitch\w*(?: to)?(?: {MARK})?(?: ?/ ?|,? or ){_STICKING}(?: (?:to|with))?"
+    rf"(?: {MARK})?|[\"']?stick_or_switch[\"']?(?= ?:)"
+)
+_NONE_SAID = re.compile(
+    r"(?:\bnone\b(?=\s*(?:[.,;:!?)\"'*]|$|\n))|\bnone of (?:the above|these|those|them|above|"
+    r"(?:the |these |those )?(?:given |listed |other |two |available |presented )?"
+    r"(?:options?|answers?|choices?|alternatives?|diagnoses))|\bneither\b(?! the )(?: of (?:them|"
+    r"these|the two|the (?:options|choices|answers))| (?:one|option|answer|choice|diagnosis)\b)?|"
+    r"\bnota\b|\bno (?:correct|right) (?:answer|option|choice)\b)"
+)
+_DECISION = re.compile(r"no change|unchanged|same|stick|stay|keep|switch|change")
+_FLAG = re.compile(
+    r"\b(?P<key>stick|switch)\w*(?:[\"'] ?:|[^.?!\n]{0,30}\?) ?[\"']?(?P<value>true|yes|false|no)\b"
+)
+_SAME = re.compile(
+    r"^\W*(?:no change|unchanged|same(?: answer)?|same as before|no switch)\b"
+    r"|\bmy (?:answer|choice|selection|position) (?:(?:is|remains|stays|stands)(?: still)?"
+    r"(?: the same| unchanged)?\W*$|(?:has not|hasn't|does not|doesn't|will not|won't|would not|"
+    r"wouldn't|did not) change)"
+    rf"|[{_HELD}](?: (?:still )?(?:stands|holds|stays|remains)\W*$| (?:is|remains|stays) "
+    r"(?:unchanged|the same))"
+    r"|\bleave (?:it|things|my (?:answer|choice)) (?:as |un)"
+    r"|\b(?:happy|confident|comfortable|satisfied|fine) (?:with|in|about) my (?:answer|choice)"
+)
+
+
+def _with_roles(text: str, letters: Mapping[str, str | None]) -> str:
+    """The text with a mark for the answer held and for the option offered."""
+    text = _ECHO.sub("", _OFFER.sub(_NEW, _OLD.sub(_HELD, text)))
+
+    def one(found: re.Match[str]) -> str:
+        right = letters[found["said"]] == letters[found["named"]]
+        return found["said"] if right else _MISNAMED
+
+    return _ALTERNATIVES.sub(_BOTH, _NAMED_AFTER.sub(one, _NAMED.sub(one, text))).strip()
+
+
+class _Claim(NamedTuple):
+    answer: str | None  # None for a statement that contradicts itself
+    at: int
+    worded: bool  # "stick" or "switch", not just a letter after "Answer:"
+    personal: bool = True  # "I'll stay", not just "stay"
+    lettered: bool = False  # names its option by letter or words
+
+
+class _Turn:
+    """The decisions that a reply states, in order, and those that it only mentions."""
+
+    def __init__(
+        self, text: str, letters: Mapping[str, str | None], held: str, offered: str
+    ) -> None:
+        self.text = text
+        self.letters = letters
+        self.held = held
+        self.offered = offered
+        self.mentioned: set[str] = set()
+        self.claims: list[_Claim] = []
+        self.judged: list[str] = []
+        for found in _FLAG.finditer(text):
+            stuck = (found["key"] == "stick") == (found["value"] in ("true", "yes"))
+            self.claims.append(_Claim(held if stuck else offered, found.start(), worded=True))
+        rest = _FLAG.sub(lambda found: " " * len(found[0]), text)
+        for start, end in reversed(list(backwards(rest))):
+            self.claims += self._claims(rest[start:end], start)
+
+    def _other(self, letter: str | None) -> str | None:
+        return {self.held: self.offered, self.offered: self.held}.get(letter or "")
+
+    def _claims(self, text: str, start: int) -> Iterator[_Claim]:
+        same = _SAME.search(text)
+        sentence = Sentence(*words_of(text))
+        if same is not None and not sentence.has(K.CONDITION, 0, sentence.size):
+            yield _Claim(self.held, start, worded=True)
+            return
+        for at, kind in enumerate(sentence.kinds):
+            if kind & K.MARK:
+                claim = self._of_option(sentence, at)
+            elif kind & K.STICK or sentence.words[at].startswith(_CHANGING):
+                claim = self._of_verb(sentence, at)
+            else:
+                continue
+            if claim is not None:
+                yield claim._replace(at=start + at)
+
+    def _of_option(self, sentence: Sentence, at: int) -> _Claim | None:
+        mark = sentence.words[at]
+        role = mark in (_HELD, _NEW, _MISNAMED)
+        said = None if mark == _BOTH else sentence.claim(at)
+        if said is None:
+            return None
+        letter = self.letters.get(mark)
+        verb = said.rule in ("kept", "changed", "choice", "left")
+        if said.stance == "denied" and said.rule in ("is-correct", "verdict"):
+            self.judged += [other for other in [self._other(letter)] if other]
+            return None
+        if said.stance == "denied" and verb:
+            other = self._other(letter)
+            return _Claim(other, at, worded=True) if other else None
+        if said.stance not in ("own", "hedged") or (said.stance == "hedged" and not role):
+            return None
+        if (said.rule == "kept" and letter != self.held) or (
+            said.rule == "changed" and letter == self.held
+        ):
+            return _Claim(None, at, worded=True)
+        worded = verb or role or mark == _MISNAMED
+        if said.rule == "verdict" and not role:
+            return None
+        return _Claim(letter, at, worded, lettered=not role)
+
+    def _of_verb(self, sentence: Sentence, at: int) -> _Claim | None:
+        """A verb without an option: "I'll stay", "no reason to change my answer"."""
+        words, kinds = sentence.words, sentence.kinds
+        sticks = bool(kinds[at] & K.STICK)
+        begin = sentence.clause(at)
+        end = next((n for n in range(at + 1, sentence.size) if words[n] in _ENDS), sentence.size)
+        if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not self._is_meant(sentence, at, end):
+            return None
+        self.mentioned.add("stick" if sticks else "switch")
+        unsure = not {"could", "might", "may"}.isdisjoint(words[max(begin, at - 3) : at])
+        if unsure or words[at - 1 : at] in (["over"], ["than"]):
+            return None
+        earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
+        if "that" in words[at + 1 : at + 3] and earlier:
+            return _Claim(earlier[-1], at, worded=True)  # "C was right; I would change to that"
+        personal = sentence.has(K.SELF | K.MINE, begin, at)
+        opened = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])
+        called = words[at - 1 : at] == ["to"] and not sentence.has(K.OTHER, begin, at)
+        if not (personal or opened or called) or sentence.has(K.NOUN, at - 1, at):
+            return None
+        denied = sentence.is_denied(begin, at)
+        stance = sentence.stance("choice", begin, at, at, "own")
+        if stance not in ("own", "denied") and not (denied and stance == "conditional"):
+            return None
+        answer = self.held if sticks != denied else self.offered
+        return _Claim(answer, at, worded=True, personal=personal)
+
+    def _is_meant(self, sentence: Sentence, at: int, end: int) -> bool:
+        """Whether a verb speaks of the answer: not "keep the leg raised", "needle stick"."""
+        words = sentence.words
+        object_ = [
+            word for word in words[at + 1 : end] if word.isalpha() and word not in _PREPOSITIONS
+        ]
+        if words[at - 1 : at] in (["needle"], ["finger"]):
+            return False
+        if not object_ or object_[0] in _OBJECTS:
+            return True
+        return object_[0] in _DETERMINERS and not _NOUNS.isdisjoint(object_[1:2])
+
+    # ---- The decision ----
+
+    def decided(self) -> Extraction:
+        """The decision of a reply that says stick or switch."""
+        holds = self._resolved()
+        if holds is None or holds.answer is None:
+            return Extraction(None, "ambiguous", "contradiction")
+        return Extraction(
+            holds.answer, "parsed", "stick" if holds.answer == self.held else "switch"
+        )
+
+    def _resolved(self) -> _Claim | None:
+        """The claim that holds, or None where two exclude each other with no order."""
+        last = self.claims[-1]
+        against = [claim for claim in self.claims[:-1] if claim.answer != last.answer]
+        if not against:
+            return last
+        _, between = words_of(self.text[against[-1].at : last.at + 40])
+        turning = K.TURN | K.CONCESSION | K.BREAK
+        if any(kind & turning and not kind & K.CHANGE for kind in between):
+            return last
+        if not last.worded:
+            return None if any(claim.worded for claim in against) else last
+        if last.lettered or (last.personal and all(claim.worded for claim in against)):
+            return last
+        return None
+
+    def answered(self, found: Extraction, none: str | None) -> Extraction:
+        """The answer of a reply that names one without saying stick or switch."""
+        named = {claim.answer for claim in self.claims}
+        if found.answer is not None and len(named) == 1 and found.answer not in named:
+            return Extraction(named.pop(), "parsed", "option-text")
+        if found.status != "none" or found.rule in ("empty", "unfinished"):
+            return found
+        if found.rule == "none-correct" and none is not None:
+            return Extraction(none, "parsed", "none-option")
+        if len(named) == 1:
+            answer = named.pop()
+            rule = "none-option" if answer == none else "option-text"
+            return Extraction(answer, "parsed", rule) if answer else found
+        weighed = {self.letters.get(mark) for mark in re.findall(MARK, self.text)}
+        if (
+            _BOTH in self.text
+            or self.mentioned >= {"stick", "switch"}
+            or (weighed == {self.held, self.offered} and not self.judged)
+        ):
+            return Extraction(None, "ambiguous", "undecided")
+        if len(set(self.judged)) == 1:
+            answer = self.judged[0]
+            return Extraction(answer, "parsed", "stick" if answer == self.held else "switch")
+        return found
+
+
+_CHANGING = ("switch", "chang", "revis", "updat", "amend", "alter")
+_ENDS = frozenset(",.;:!?") | {
+    "but",
+    "because",
+    "since",
+    "as",
+    "so",
+    "just",
+    "than",
+    "over",
+    "or",
+    "and",
+}
+_PREPOSITIONS = frozenset("with to by at on behind firm put true over still here".split())
+_OBJECTS = frozenset("it this that things so now then either anyway unchanged same".split())
+_DETERMINERS = frozenset(("my", "the", "that", "this"))
+_NOUNS = frozenset(
+    "answer choice mind selection decision response same original position ground guns "
+    "assessment view conclusion opinion thinking".split()
+)

@@ -1,0 +1,44 @@
+"""Statements in other languages than English, put into English words."""
+
+import re
+import tomllib
+from functools import cache, partial
+from importlib.resources import files
+
+from .reply_text import folded
+
+_Language = tuple[tuple[str, ...], re.Pattern[str], dict[str, str]]
+
+
+@cache
+def _languages(*, ascii_only: bool) -> list[_Language]:
+    text = files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
+    found: list[_Language] = []
+    for language in tomllib.loads(text).values():
+        if ascii_only and language["sign"][0] > "\u02ff":
+            continue
+        words = {folded(word): english for word, english in language["words"].items()}
+        longest = sorted(words, key=len, reverse=True)
+        spaced = longest[0] < "\u1100"  # no blanks stand between the words of the others
+        bound = r"(?<!\w)" if spaced else "", r"(?!\w)" if spaced else ""
+        pattern = re.compile(f"{bound[0]}(?:{'|'.join(map(re.escape, longest))}){bound[1]}", re.I)
+        signs = tuple(folded(sign) for sign in language["sign"])
+        found.append((signs, pattern, words))
+    return found
+
+
+def in_english(text: str) -> str:
+    """A text with the words that matter in English, where it is in another language."""
+    low = text.lower()
+    for signs, pattern, words in _languages(ascii_only=text.isascii()):
+        for sign in signs:
+            if sign in low:
+                text = pattern.sub(partial(_english, words), text)
+                break
+    return text
+
+
+def _english(words: dict[str, str], found: re.Match[str]) -> str:
+    said = found[0]
+    # "la A": a lone capital is an option
+    return said if len(said) == 1 and said.isupper() else f" {words[said.lower()]} "

@@ -1,0 +1,326 @@
+"""The options that a reply mentions, each as one character.
+
+A rule need not know how an option is written: "(B)", "option b", "B. Clopidogrel" and "clopidogrel"
+all become the same mark. Whether a lone capital is an option or a word ("A lumbar puncture",
+"vitamin D", "E. coli") is decided here, once.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from .reply_text import folded, unmarked
+from .words import MARK, Kind, kinds
+
+# Private use: an option by its letter, by its words, by both; a letter that is no option.
+_LETTER, _WORDS, _BOTH, _NO_OPTION = 0xE000, 0xE040, 0xE080, 0xE0C0
+BY_LETTER = "[\ue000-\ue03f]"
+BY_WORDS = "[\ue040-\ue07f]"
+BY_BOTH = "[\ue080-\ue0bf]"
+
+GLUED = re.compile(r"\w|[.,/]\d|-\w|%")
+
+
+class Options(NamedTuple):
+    """The options of a question, ready to be looked for.
+
+    Attributes:
+        letters: the letters, in the order in which they were shown.
+        texts: place and plain lower-case text of each, the longest first.
+    """
+
+    letters: tuple[str, ...]
+    texts: tuple[tuple[int, str], ...]
+
+    def letter(self, mark: str) -> str | None:
+        """The letter of the option that a mark stands for; None where it is no option's."""
+        place = ord(mark) - _LETTER
+        return self.letters[place % 64] if place < 192 else None
+
+    def mark(self, letter: str) -> str:
+        """The mark of an option named by its letter."""
+        return chr(_LETTER + self.letters.index(letter))
+
+
+@lru_cache(maxsize=4096)  # the options of a question are looked for in each of its replies
+def _prepared(options: tuple[tuple[str, str], ...]) -> Options:
+    texts = [
+        (n, unmarked(folded(text)).strip(" .\n\"'").lower()) for n, (_, text) in enumerate(options)
+    ]
+    return Options(
+        tuple(letter for letter, _ in options),
+        tuple(sorted(texts, key=lambda one: -len(one[1]))),
+    )
+
+
+def form_of(mark: str) -> str:
+    """How an option is mentioned: by its ``letter``, by its ``words``, or by ``both``."""
+    return ("letter", "words", "both", "none")[(ord(mark) - _LETTER) // 64]
+
+
+def prepared(options: Mapping[str, str]) -> Options:
+    """The options of a question, ready to be looked for."""
+    return _prepared(tuple(options.items()))
+
+
+def marked(text: str, options: Options) -> str:
+    """A plain text in lower case, with a mark wherever an option is mentioned.
+
+    Args:
+        text: as `reply_text.plain_text` gives it.
+        options: what is looked for.
+    """
+    if not text.isascii():
+        text = _PRIVATE.sub("", text)
+    low = text.lower()
+    if len(low) != len(text):  # a letter whose lower case is longer is no option's
+        text = low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    taken = bytearray(len(low))
+    found = _by_words(low, options, taken)
+    found += _by_letter(text, low, options, taken)
+    if not found:
+        return low
+    parts: list[str] = []
+    done = 0
+    for start, end, mark in sorted(found):
+        parts += text[done:start], mark
+        done = end
+    text = "".join([*parts, text[done:]])
+    if {form_of(mark) for _, _, mark in found} >= {"letter", "words"}:
+        text = _WORDS_THEN_LETTER.sub(
+            _words_with_letter, _LETTER_THEN_WORDS.sub(_letter_with_words, text)
+        )
+    return _RUN_ON.sub(_ended, text).lower()
+
+
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
+_Found = tuple[int, int, str]
+
+# ---- Options by their words ----
+
+# What stands before a short option ("40", "Yes", "No") that is named, and what stands behind it.
+_NAMING = re.compile(
+    r"(?:\A|\n|[:=(>]|\b(?:is|be|are|was|to|with|for|of|keep|retain|option|choose|select|pick|say|"
+    r"[a-z][.)]))[\s\"'*(\[{]{0,4}\Z"
+)
+TEXT_END = re.compile(r"\s?(?:[.,;:!)\]}\"'*(]|$|[\u3000-\u9fff])|\n")
+_SHORT = 3
+# Options that say what a decision says: "No change", "Switch".
+_SIGNALS = re.compile(
+    r"\W*(?:yes|no|none|both|neither|true|false|no change|unchanged|stick|switch|stay|keep|change|"
+    r"original|increased?|decreased?|normal|low|high|absent|present)\W*"
+)
+
+
+def _by_words(low: str, options: Options, taken: bytearray) -> list[_Found]:
+    found: list[_Found] = []
+    for place, wanted in options.texts:
+        size = len(wanted)
+        if not size or (size == 1 and not wanted.isdigit()):
+            continue
+        named_only = size <= _SHORT or _SIGNALS.fullmatch(wanted)
+        start = low.find(wanted)
+        while start >= 0:
+            end = start + size
+            if not (
+                # longer texts come first, so of one that overlaps an end lies within
+                taken[start]
+                or taken[end - 1]
+                or low[start - 1 : start].isalnum()
+                or GLUED.match(low, end)
+                or (named_only and not _is_named(low, start, end))
+            ):
+                found.append((start, end, chr(_WORDS + place)))
+                taken[start:end] = bytes((place + 1,)) * size
+            start = low.find(wanted, end)
+    return found
+
+
+def _is_named(low: str, start: int, end: int) -> bool:
+    before = _NAMING.search(low, max(0, start - 12), start)
+    return before is not None and TEXT_END.match(low, end) is not None
+
+
+# ---- Options by their letters ----
+
+_CAPITAL = re.compile(r"[A-Z](?![A-Za-z0-9]|/A\b)(?<![A-Za-z0-9].)(?<!N/A)")
+_NO_MENTION = re.compile(r"'[A-Za-z]|\.[A-Za-z](?![a-z])|\s?[+^]\s?\w|\s?= ?[\w(]|-\s?(?:year|\d)")
+_INITIAL = re.compile(r"\b(?:Dr|Drs|Mr|Mrs|Ms|Prof|Professor|Doctor)\.? (?:[A-Z]\. ?)*\Z")
+_CLOSED = re.compile(
+    r"[\\)\]}\"'*$<>|/_]|[.:;,!?](?:[\s)\]}\"'*$\\<]|$)|\s?$|\s?\n|[.:](?=[A-Z][a-z])|\.\.|"
+    r" ?(?:->|=>|[\u2190-\u21ff\u2713\u2714\u2717\u2718\u2705\u274c(&|]|- )"
+)
+# "E. coli", "C difficile": a genus cut to its letter.
+_SPECIES = re.compile(
+    r"\.? (?!(?:this|thus|is|as|diagnosis|analysis|basis|its|has|was|also|because|does|us)\b)"
+    r"(?:[a-z]{3,}(?:i|is|ae|um|us|ans|gens|ile|ora)|diff)\b"
+)
+_NAMES = re.compile(
+    r" (?:cells?|lymphocytes?|waves?|strep\w*|virus|antigens?|antibod\w+|fibers?|fibres?|complex|"
+    r"toxin|vitamin|peptide|protein|reactive|chromosomes?|score|sign|tube|tests?|disease|"
+    r"deficiency|receptors?|channels?|gene|ions?|level|coli)\b"
+)
+# What follows "A" where it is an option and no article.
+_SAID_OF = re.compile(
+    r" (?:because|since|as|due|based|which|given|for|but|not|rather|instead|is|was|were|are|and|or|"
+    r"nor|in|here|over|again|after|from|among|per|by|on|would|could|should|might|may|must|can|"
+    r"cannot|will|this|the|that|according|if|when|where|while|although|though|however|so|thus|"
+    r"only|still|remains?|stays?|stands?|holds?|wins?|fits?|explains?|accounts?|seems?|appears?|"
+    r"looks?|makes?|does|did|has|had|have|it|to|than|at|then|too|also|best|both|instead|now|"
+    r"correctly|being|describes?|represents?|matches|requires?|needs?|better|all|itself|except|"
+    r"unless|until|before|once|either|against|most|more|alone|deserves?|addresses|covers|reflects|"
+    r"it's|gets|got|takes|i|i'd|you|we|they|he|she|your|my|their|"
+    r"with (?:the following|a? ?(?:high|confid)\w*))\b"
+)
+_SAID_OF_I = re.compile(r" (?:is|remains|seems|fits|explains|and \(?[A-Z]\b|or \(?[A-Z]\b)")
+_CLOSERS = tuple(")]}\"'*$>\\")
+_NOUN = frozenset(("option", "options", "choice", "choices", "letter", "alternative", "answer"))
+_SURE = _NOUN | frozenset(("is", "to", "with", "choose", "select", "pick", "for", "it's", "not"))
+# A lone small letter, and what stands before it where it is an option: "(b)", "answer: b".
+_LOWER = re.compile(r"\b(?:[b-z]|a(?! \w))\b(?=[)\].:,;!?\"'}*<]|\s*(?:\n|$)| -)")
+_BEFORE_LOWER = re.compile(
+    r"(?:\A|\n|[(\[]|(?<![a-z])(?:option|choice|letter|alternative|ans(?:wer)?(?: is)?|is|to|with|"
+    r"boxed|final|choose|select|pick|vote|verdict|selection|decision|response)"
+    r"(?:[\s:=(\[{\"'*>-]{1,5}|\.\s))\Z",
+    re.IGNORECASE,
+)
+
+
+def _by_letter(text: str, low: str, options: Options, taken: bytearray) -> list[_Found]:
+    found: list[_Found] = []
+    places = {letter: place for place, letter in enumerate(options.letters)}
+    singles = {text: place for place, text in options.texts if len(text) == 1}
+    for match in _CAPITAL.finditer(text):
+        at = match.start()
+        if not taken[at] and _is_option(text, low, at, match[0], taken):
+            place = places.get(match[0])
+            lone = singles.get(match[0].lower())
+            if place is None and lone is not None:
+                found.append((at, at + 1, chr(_WORDS + lone)))  # an option "X", as a numeral
+                continue
+            mark = _NO_OPTION + ord(match[0]) - 65 if place is None else _LETTER + place
+            found.append((at, at + 1, chr(mark)))
+    for match in _LOWER.finditer(text):
+        at = match.start()
+        place = places.get(match[0].upper())
+        if place is None or taken[at] or _cut_off(text, at):
+            continue
+        if _BEFORE_LOWER.search(text, max(0, at - 20), at):
+            found.append((at, at + 1, chr(_LETTER + place)))
+    return found
+
+
+def _last_word(text: str) -> str:
+    start = len(text)
+    while start and (text[start - 1].isalnum() or text[start - 1] == "'"):
+        start -= 1
+    return text[start:]
+
+
+def _leads(word: str) -> bool:
+    """Whether a lone capital behind a word can be an option, and need not be part of a name."""
+    kind = kinds(word)
+    return bool((kind and not kind & Kind.OTHER) or kind & (Kind.LEADING | Kind.OWNER))
+
+
+def _cut_off(text: str, at: int) -> bool:
+    """Whether a text ends in a lower-case letter that may be a word: "the answer is a"."""
+    return (
+        text[at] in "ai"
+        and not text[at + 1 :].strip()
+        and text[at - 1 : at] == " "
+        and (":" not in text[at - 3 : at])
+    )
+
+
+def _is_option(text: str, low: str, at: int, letter: str, taken: bytearray) -> bool:
+    end = at + 1
+    if _NO_MENTION.match(text, end) or _INITIAL.search(text, max(0, at - 16), at):
+        return False
+    if text[end : end + 1] == "-" and text[end + 1 : end + 2].isalnum():
+        return bool(taken[end + 1])  # "B-Clopidogrel"; not "B-cell"
+    before = low[max(0, at - 18) : at].rstrip(" ")
+    bare = before.rstrip("([{\"'*<$")
+    opened = len(bare) < len(before)
+    word = _last_word(bare.rstrip(" "))
+    closed = _CLOSED.match(text, end) is not None
+    if opened and closed and text[end : end + 1] in _CLOSERS:
+        return True
+    beside = max(taken[end : end + 4], default=0)
+    if beside and not (letter == "A" and beside != 1 and taken[end + 1] == beside):
+        # its own words, or another's, stand beside it; "a clopidogrel infusion" has an article
+        return not word or opened or _leads(word) or word.isdigit()
+    if word and not (
+        opened
+        or _leads(word)
+        or word in ("b", "c", "d", "e")
+        or word > "\u2fff"
+        or word[-1] > "\u2fff"
+    ):
+        return False
+    if word in _NOUN:
+        return not _SPECIES.match(low, end) and (
+            closed or letter not in "AI" or bool(_SAID_OF.match(low, end))
+        )
+    if _SPECIES.match(low, end):
+        return False
+    if closed:
+        # a reply cut off after "Therefore, I" ends in a word, not in an answer
+        cut = letter == "I" and not text[end:].strip() and text[at - 1 : at] == " "
+        return not cut or word in _SURE or not (word or text[at - 2 : at - 1] == ",")
+    if letter == "I":
+        return _SAID_OF_I.match(text, end) is not None
+    if letter == "A":
+        named = text[at - 2 : at].strip() == ":" and text[end + 1 : end + 2].isupper()
+        return named or _SAID_OF.match(low, end) is not None
+    return _NAMES.match(low, end) is None
+
+
+# ---- A letter and the words beside it are one mention ----
+
+# The letter holds, whatever words stand beside it: it is what a prompt asks for.
+_LETTER_THEN_WORDS = re.compile(
+    rf"(?P<letter>{BY_LETTER})(?P<between>[.):, \"'*(-]{{1,5}})(?P<words>{BY_WORDS})\)?"
+)
+_LABELLED = re.compile(
+    r"(?:\A|\n|[:(]|\b(?:option|choice|answer|is|be)\b)[\s*\"'(\[>-]{0,6}\Z", re.I
+)
+_WORDS_THEN_LETTER = re.compile(
+    rf"(?P<words>{BY_WORDS})(?:[\s\"',]{{0,3}}[(\[]\s?(?:[Oo]ption |[Cc]hoice )?"
+    rf"(?P<letter>{BY_LETTER})\s?[)\]]?|(?:: |, (?:option |choice |so )?)(?P<apart>{BY_LETTER}))"
+)
+
+
+# A sentence that begins behind an option without a full stop: "Final Answer: (B) My ...".
+_RUN_ON = re.compile(
+    rf"({MARK}[)\]\"'*]{{0,3}}) (?=[A-Z][a-z']+[ ,]|I\b|{MARK} "
+    r"(?:could|would|was|is|may|might|will)\b)"
+)
+
+
+def _ended(found: re.Match[str]) -> str:
+    before = found.string[max(0, found.start() - 6) : found.start()]
+    return found[0] if len(before) < 6 or "\n" in before else f"{found[1]}\n"
+
+
+def _letter_with_words(found: re.Match[str]) -> str:
+    same = ord(found["words"]) - ord(found["letter"]) == _WORDS - _LETTER
+    # "I would not choose B. Clopidogrel is better": another option after a full stop
+    if not same and (
+        _SAID_OF.match(found.string, found.end())
+        or found["between"].strip() in ("", ",")
+        or not _LABELLED.search(found.string, max(0, found.start() - 16), found.start())
+    ):
+        return found[0]
+    # "A 5-HT3 antagonist" may as well begin with an article
+    if found["letter"] == chr(_LETTER) and found["between"] == " ":
+        return found["words"]
+    return chr(ord(found["letter"]) + _BOTH - _LETTER)
+
+
+def _words_with_letter(found: re.Match[str]) -> str:
+    letter = found["letter"] or found["apart"]
+    if found["apart"] and ord(found["words"]) - ord(letter) != _WORDS - _LETTER:
+        return found[0]
+    return chr(ord(letter) + _BOTH - _LETTER)

@@ -1,0 +1,722 @@
+"""What a sentence states of the options: who says it, in which mood, of which option.
+
+A sentence is read word by word (`words`). From the mark of an option the words before it are
+followed to what leads to it, "the answer is", "I choose", "Answer:", and the words behind it to
+what is said of it, "is correct". Then the rest of the clause tells whether it is meant: denied,
+somebody else's, of an earlier turn, on a condition, or the reply's own.
+"""
+
+from typing import Literal, NamedTuple
+
+from .words import Kind as K
+from .words import words_of
+
+Stance = Literal["own", "hedged", "denied", "reported", "past", "conditional"]
+"""How a claim is meant. Only `own` commits; `hedged` counts where nothing commits."""
+
+
+class Statement(NamedTuple):
+    """A claim about an option.
+
+    Attributes:
+        rule: id of the form that it has.
+        marks: the option's mark; two where two options are claimed at once.
+        stance: how it is meant.
+        revises: whether it takes back what was said before.
+    """
+
+    rule: str
+    marks: str
+    stance: Stance
+    revises: bool = False
+
+
+_Found = tuple[str, Stance, int]
+"""Rule, stance as far as the form tells, and place of the word that leads to the option."""
+
+_VERB = K.CHOOSE | K.STICK | K.CHOSE | K.CHANGE | K.LEAVE
+_OTHERS = K.OTHER | K.OWNER
+_THEIRS = _OTHERS | K.THEIRS
+_OURS = K.SELF | K.MINE
+_ADJECTIVE = K.FILL | K.PAST | K.OWN | K.GOOD | K.FAIR | _THEIRS
+_PASSED = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
+_ENDED = K.SIGN | K.FILL | K.BREAK | K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.OTHER
+_FAR = 16
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_LINKS = _set(": = - -> => \u2192 \u279c ?")
+_ARROWS = _set("-> => \u2192 \u279c")
+_ENDS = _set(", : ; .")
+_PAUSES = _set(", ; and - :")
+_AND = _set("or and & / + ,")
+_TO = _set("to into : = -> => \u2192")
+_OF = _set("of for in to with on about from by")
+# "The answer to your question" is not yours.
+_ABOUT = _set("to for in about regarding concerning here among with given when on")
+_PLACES = _set("in on at from by into about than like")
+_ALL = _set("all every everything each any none nothing no others rest anything option one")
+_BUT = _set("but except save")
+_WAS = _set("was were wasn't weren't")
+_UNSURE = _set("could might may")
+_PERHAPS = _set("maybe perhaps possibly")
+_THINK = _set("think believe guess suspect feel say know reckon maintain")
+_ITS = _set("it it's that's that")
+_STAYS = _set("stands stays holds remains wins survives prevails")
+_SEEMS = _set("seems appears looks feels sounds gets")
+_DOES = _set("does doesn't do don't did didn't cannot can't")
+_FIT = _set("fit explain match account suit")
+_FITS = _set("fits explains matches accounts suits")
+_WHAT = _set("what where who how")
+_ACCORDING = _set("according per")
+_THIS = _set("this the our my her his such that all general my your short")
+_RENEWED = _set("final revised updated new corrected amended current still")
+_STOPS = _set("because since as given while although though but so whereas and")
+_ONCE = _set("initially originally previously formerly")
+_NEARLY = _set("was were nearly almost considered contemplated close hesitated wondered debated")
+_WORSE = _set("increase worsen harm delay risk miss")
+_APART = _PLACES | _STOPS | _set("which that with for of over than")
+_ELSEWHERE = _set("only another different other")
+_CALLS = _set("to please and so then therefore just now let still or must should would will")
+_ARTICLES = _set("my our your their the a an on at")
+_QUOTES = _set(") ] } \" ' * ` _ $ > |")
+# What goes on behind an option that stands alone: "B, because ...".
+_AFTER = _set(
+    "because since as it for all then final definitely again still instead please over here "
+    "given based due thanks throughout end period with to from full same"
+)
+
+
+def statements(sentence: str) -> list[tuple[int, Statement]]:
+    """The claims of a sentence in which options are marked (`mentions.marked`), in their order.
+
+    Args:
+        sentence: in lower case.
+
+    Returns:
+        Each with the number of its mark among those of the sentence.
+    """
+    read = Sentence(*words_of(sentence))
+    found = ((number, read.claim(at)) for number, at in enumerate(read.marks))
+    return [(number, claim) for number, claim in found if claim is not None]
+
+
+class Sentence:
+    """The words of a sentence and what each does."""
+
+    def __init__(self, words: list[str], kinds: list[int]) -> None:
+        """Take the words as `words_of` gives them."""
+        self.words = words
+        self.kinds = kinds
+        self.size = len(words)
+        self.marks = [at for at, kind in enumerate(kinds) if kind & K.MARK]
+
+    def has(self, kind: int, begin: int, end: int) -> bool:
+        """Whether a word of a kind stands in a passage."""
+        for one in self.kinds[max(0, begin) : end]:
+            if one & kind:
+                return True
+        return False
+
+    def says(self, words: frozenset[str], begin: int, end: int) -> bool:
+        """Whether one of these words stands in a passage."""
+        return not words.isdisjoint(self.words[max(0, begin) : end])
+
+    def claim(self, at: int) -> Statement | None:
+        """What is claimed of the option whose mark stands there."""
+        begin = self.clause(at)
+        found = self._apart(at) or self._said_of(at) or self._led_to(at, begin)
+        if found is None:
+            return None
+        rule, stance, lead = found
+        if stance in ("own", "hedged"):
+            stance = self.stance(rule, begin, lead, at, stance)
+        beside = self._beside(at)
+        if not beside and self.says(_set("also too"), begin, at + 3):
+            rule = "also"
+        turned = self.has(K.TURN | K.CHANGE, 0, at)
+        return Statement(rule, self.words[at] + beside, stance, turned)
+
+    # ---- Clauses ----
+
+    def clause(self, at: int) -> int:
+        """Where the clause begins that a word belongs to."""
+        words, kinds = self.words, self.kinds
+        for j in range(at - 1, 0, -1):
+            word = words[j]
+            if kinds[j] & K.BREAK and (word in ("but", "yet", ";") or words[j - 1] in _PAUSES):
+                return j + 1
+            if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
+                return j + 1
+            if word in (",", ":") and j + 1 == at and self._is_subject(at):
+                return at
+        return 0
+
+    def _begins(self, j: int, at: int) -> bool:
+        """Whether a clause of its own begins behind a sign: "..., the answer is B"."""
+        then, word = self.kinds[j + 1], self.words[j + 1]
+        if self.words[0] in ("according", "per") and "my" not in self.words[:j]:
+            return False
+        verb = then & (K.CHOOSE | K.STICK | K.CHANGE)
+        if self.words[j] == "and":
+            will = word in ("will", "would", "shall", "must")
+            own = (will or (verb and not then & K.NOUN)) and self.has(K.SELF, 0, j)
+            return bool(then & K.SELF or own)
+        if then & K.SELF or word in ("my", "our", "it's", "that's"):
+            return True
+        if verb and not then & (K.NOUN | K.FILL):
+            return True
+        if then & (_OTHERS | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
+            return False
+        for place in range(j + 1, min(j + 7, at)):
+            if self.kinds[place] & (K.BE | K.MODAL):
+                return True
+            if self.words[place] in (",", ":"):
+                return False
+        return False
+
+    def _is_subject(self, at: int) -> bool:
+        after = self.kinds[at + 1] if at + 1 < self.size else 0
+        if self.words[at + 1 : at + 3] == ["it", "is"]:
+            return True
+        return bool(after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE)) and not after & K.FILL
+
+    def _is_closed(self, at: int) -> bool:
+        """Whether what follows does not make the option the subject of something else."""
+        if at + 1 >= self.size:
+            return True
+        if self.words[at + 1] in ("or", "and"):
+            return not self._is_subject(self._next_mark(at + 1))
+        after = self.kinds[at + 1]
+        return bool(after & _ENDED) and not after & (K.BE | K.MODAL)
+
+    def _is_end(self, j: int) -> bool:
+        return j >= self.size or bool(self.kinds[j] & K.SIGN)
+
+    def _next_mark(self, j: int) -> int:
+        return next((at for at in self.marks if at >= j), self.size)
+
+    # ---- "C -> A", "all but C" ----
+
+    def _apart(self, at: int) -> _Found | None:
+        words = self.words
+        if self.says(_ARROWS, at - 3, at) and self.has(K.MARK, at - 5, at):
+            return "changed", "own", 0
+        if self.says(_ARROWS, at, at + 4) and self.has(K.MARK, at + 1, at + 6):
+            return "left", "denied", at
+        if self.has(K.CHANGE, 0, at):
+            to = words[at + 1 : at + 2] in (["to"], ["into"])
+            if to and self.has(K.MARK, at + 1, at + 5):
+                return "left", "denied", at
+            first = max((n for n in self.marks if n < at), default=0)
+            if words[at - 1] in ("to", "into") and at - first < 4 and words[first - 1] == ":":
+                return "changed", "own", 0
+        j = at - 1
+        while j > 0 and self.kinds[j] & (K.FILL | K.NOUN) and words[j] not in _BUT and at - j < 4:
+            j -= 1
+        if (
+            j > 0
+            and words[j] in _BUT
+            and self.says(_ALL, j - 6, j)
+            and not self.has(K.MARK, j - 6, j)
+        ):
+            if "anything" in words[:j]:
+                return "all-but", "denied", at
+            told = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
+            return ("all-but", "own", -1) if told else ("left", "denied", at)
+        return None
+
+    # ---- "The answer is B", "I choose B", "Answer: B", "B" ----
+
+    def _led_to(self, at: int, begin: int) -> _Found | None:
+        """What leads to the option."""
+        words, kinds = self.words, self.kinds
+        noun, linked, j = -1, False, at - 1
+        while j >= begin and at - j < _FAR:
+            word, kind = words[j], kinds[j]
+            if kind & K.MARK:
+                if j == begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
+                    return None
+                j -= 1 + (words[j - 1] == "from")
+                continue
+            if kind & (K.AWAY | K.NEGATION) and not kind & K.BE and not self._is_aside(j):
+                return "left", "denied", j
+            if kind & K.NOUN and not self._is_verb(j):
+                noun = j if noun < 0 else noun
+            elif kind & K.BE and not (kind & K.STICK and self._is_verb(j)):
+                return self._is(j, at, begin, noun)
+            elif kind & K.OWN and (kinds[j + 1] & K.NOUN or (j == begin and words[j + 1] == ":")):
+                pass  # "selected option: B", "selected: B"
+            elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
+                return self._chosen(j, at, begin)
+            elif kind & K.SAY and not kind & _PASSED:
+                return self._thought(j, at, begin)
+            elif kind & K.EVIDENCE:
+                if words[j] in ("makes", "leaves") and words[at + 1 : at + 2] in (
+                    ["the"], ["as"]
+                ):  # fmt: skip
+                    return "answer-is", "own", j  # "That makes B the answer"
+                rule = "therefore" if words[j] in ("leaves", "leaving") else "verdict"
+                return (rule, "own", j) if self._is_closed(at) else None
+            elif not kind & _PASSED and not kind & K.NEGATION:
+                break
+            linked = linked or (word in _LINKS and noun < 0)
+            j -= 1
+        if linked or (noun >= 0 and words[noun] in ("answer", "ans")):
+            return self._labelled(noun, at, begin)
+        if self._is_alone(at, begin):
+            return "bare", "own", begin
+        if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
+            return "verdict", "own", at  # "Between A and C, C."
+        return self._meant(j, at, begin)
+
+    def _meant(self, j: int, at: int, begin: int) -> _Found | None:
+        """A will without a known verb: "I would go straight to B"."""
+        mine = max((n for n in range(begin, j + 1) if self.kinds[n] & K.SELF), default=-1)
+        if mine < 0 or at - mine > 8 or self.words[j] in _STOPS or self.has(K.NEGATION, begin, at):
+            return None
+        if self.says(_UNSURE | {"that"}, mine, at) or not self.has(K.MODAL | K.CHOOSE, mine, j):
+            return None
+        return "choice", "hedged", mine
+
+    def _is_alone(self, at: int, begin: int) -> bool:
+        """Whether a clause says nothing but the option: "So B.", "B, because ..."."""
+        words, kinds = self.words, self.kinds
+        if not all(kind & (K.SO | K.SIGN) for kind in kinds[begin:at]):
+            return False
+        if begin and (not kinds[begin - 1] & K.BREAK or words[begin - 1] == ";"):
+            return False
+        j = at + 1
+        while j < self.size and words[j] in _QUOTES:
+            j += 1
+        if j >= self.size or words[j] in ".!?":
+            return True
+        if words[j] in _AND and self._beside(at):
+            last = self._last_beside(at)
+            whole = not begin and words[j] == "or" and self._is_end(last + 1)
+            return (words[at] < "\ue040" or whole) and not self._is_subject(last)
+        if "\ue040" <= words[at] <= "\ue07f":
+            return False  # an option by its words is the subject of what follows
+        paused = words[j] in (",", "-")
+        j += paused
+        if j >= self.size:
+            return True
+        going_on = K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.BREAK
+        going_on |= K.NEGATION if paused else 0
+        return bool(kinds[j] & going_on) or words[j] in _AFTER
+
+    def _is_verb(self, j: int) -> bool:
+        """Whether a word that may be a noun or a preposition is a verb: "I answer B"."""
+        kind, before = self.kinds[j], self.words[j - 1] if j else ""
+        if not kind & _VERB or before in _ARTICLES:
+            return False
+        if not j:
+            return not kind & K.NOUN
+        return bool(self.kinds[j - 1] & (K.SELF | K.MODAL | K.OTHER)) or before in _CALLS
+
+    def _is_aside(self, j: int) -> bool:
+        """Whether a "no" stands by itself: "No, B"."""
+        return self.words[j] in ("no", "not") and self.words[j + 1 : j + 2] in (
+            [","], ["."], ["-"], [":"]
+        )  # fmt: skip
+
+    def _whose(self, noun: int, begin: int, end: int) -> Stance:
+        """Whose answer a noun speaks of, by the words around it: "the checker's answer"."""
+        words, kinds = self.words, self.kinds
+        found = behind = 0
+        for j in range(noun - 1, max(begin, noun - 6) - 1, -1):
+            if kinds[j] & (K.BE | K.MARK | K.NEGATION) or words[j] in _ENDS or words[j] in _OF:
+                break
+            found |= kinds[j]
+            if words[j] in _ARTICLES:
+                break
+        then = words[noun + 1 : noun + 2]
+        best = found & (K.GOOD | K.FAIR) and then == ["by"]
+        if _ABOUT.isdisjoint(then) and not best:
+            for kind in kinds[noun + 1 : end]:
+                behind |= kind
+        if any(kind & _THEIRS and not kind & _OURS for kind in (found, behind)):
+            return "reported"
+        renewed = self.says(_RENEWED, max(begin, noun - 5), noun)
+        return "past" if (found | behind) & K.PAST and not renewed else "own"
+
+    def _within(self, noun: int) -> bool:
+        """Whether a noun only says more of another: "the reason for her choice"."""
+        for j in range(noun - 1, max(-1, noun - 6), -1):
+            if self.words[j] in _OF:
+                return True
+            if not self.kinds[j] & _ADJECTIVE:
+                break
+        return False
+
+    def _labelled(self, noun: int, at: int, begin: int) -> _Found | None:
+        """A label before the option: "Final answer: B", "Runner-up: C"."""
+        if not self._is_closed(at):
+            return None
+        words = self.words
+        if noun >= 0:
+            if self.says(_set("form format"), begin, noun):
+                return "answer-label", "conditional", noun
+            final = words[noun - 1 : noun] == ["final"]
+            return "final-answer" if final else "answer-label", self._whose(noun, begin, at), noun
+        link = next(j for j in range(at - 1, -1, -1) if words[j] in _LINKS)
+        named = 0
+        for kind in self.kinds[begin:link]:
+            named |= kind
+        if link - begin > 6 and words[link] == ":":
+            theirs = self._is_reported(begin, link) and not self.has(K.SELF, begin, link)
+            return "verdict", "reported" if theirs else "own", begin - 1
+        if link == begin:
+            return "label", "reported", begin
+        aside = K.SO | K.TURN | K.SIGN | K.OWN
+        if all(kind & aside for kind in self.kinds[begin:link]):
+            return "bare", "own", begin - 1  # "No, rather: B"
+        if named & (_THEIRS | K.BAD | K.NEGATION):
+            return "label", "reported", begin
+        ours = named & (_OURS | K.TURN | K.OWN | K.GOOD | K.CHOSE | K.CHANGE)
+        beside = all(kind & (K.SIGN | K.NOUN) for kind in self.kinds[link + 1 : at])
+        if ours and beside and link - begin < 6:
+            return "answer-label", "own", begin
+        return "verdict", "past" if named & K.PAST else "own", begin
+
+    def _is(self, j: int, at: int, begin: int, inner: int) -> _Found | None:
+        """A form of "be" before the option."""
+        words, kinds = self.words, self.kinds
+        if self.says(_PLACES, j + 1, at) or (j > begin and kinds[j - 1] & K.MARK):
+            return None  # "9% is the number in B", "B is my choice, A the other"
+        if self.has(K.BAD, j + 1, at):
+            return "verdict", "denied", j  # "the age is wrong for B"
+        was = words[j] in _WAS
+        modal = kinds[j - 1] & K.MODAL if j else 0
+        unsure = modal and self.says(_UNSURE, j - 2, j) and not self._beside(at)
+        stance: Stance = "conditional" if unsure else "hedged" if was or modal else "own"
+        told = next((n for n in range(begin, j) if words[n] in ("what", "one")), -1)
+        if told >= 0 and self.has(K.SELF, told, told + 3):
+            return "answer-is", stance, j  # "What I would choose is B"
+        comma = max((n for n in range(begin, j) if words[n] == ","), default=begin - 1)
+        far = self.says(_set("the this a an"), comma + 1, j)  # a subject of its own behind it
+        heads = (n for n in range(j - 1, comma if far else begin - 1, -1) if kinds[n] & K.NOUN)
+        noun = next((n for n in heads if not self._within(n)), -1)
+        if noun < 0 and inner < 0:
+            if not self._is_closed(at):
+                return None
+            if words[at - 1] == ":" and "?" not in words[at:]:
+                # "The most likely cause is:\n\nB. ..."
+                return "verdict", "own" if stance == "own" else "hedged", begin - 1
+            plain = K.SO | K.FILL | K.SELF | K.SAY | K.MODAL
+            is_plain = all(kind & plain for kind in kinds[begin:j])
+            return "therefore" if is_plain else "verdict", stance, j
+        whose = self._whose(noun, begin, j) if noun >= 0 else self._whose(inner, j + 1, inner)
+        noun = noun if noun >= 0 else inner
+        kept = not was and (words[j] != "is" or self.says(_RENEWED, noun, at))
+        if whose == "past" and kept:
+            whose = "own"
+        if whose != "own":
+            return "answer-is", whose, j
+        final = words[noun - 1 : noun] == ["final"] and not was
+        return "final-answer" if final else "answer-is", stance, j
+
+    def _chosen(self, j: int, at: int, begin: int) -> _Found | None:
+        """A verb of choice before the option."""
+        words, kinds = self.words, self.kinds
+        own, others = self.has(K.SELF, begin, j), self.has(_OTHERS, begin, j)
+        if kinds[j] & K.LEAVE:
+            return "left", "own" if self.is_denied(begin, j - 1) else "denied", -1
+        if j > begin and words[j - 1] in ("over", "than"):
+            return "left", "denied", j
+        rejected = words[j].endswith("ing") and not own and self._is_rejected(at)
+        if kinds[j] & K.CHANGE:
+            between = words[j + 1 : at]
+            mine = self.has(K.NOUN, begin, at) or "from" in between
+            if "to" not in between and mine and self.is_denied(begin, j):
+                return "kept", "own", begin - 1  # "no reason to change my answer: B"
+            replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
+            if _TO.isdisjoint(between) and not replaced:
+                return "left", "denied", j
+            return "changed", "denied" if rejected else "own", j
+        if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
+            if "should" in words[max(begin, j - 3) : j]:
+                return "changed", "own", j  # "I should have written B"
+            return ("choice", "hedged", j) if own or others else None
+        called = j == begin or words[j - 1] in _CALLS
+        called = called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
+        if not (own or others or called):
+            return None
+        rule = "kept" if kinds[j] & K.STICK else "choice"
+        if own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
+            return rule, "past", j  # "I was close to choosing B"
+        if rejected:
+            return rule, "denied", j
+        unsure = self.says(_UNSURE, max(begin, j - 5), j)
+        return rule, "conditional" if unsure else "own", j
+
+    def _thought(self, j: int, at: int, begin: int) -> _Found:
+        """A verb of thinking before the option: "I think B", "the checker expects B"."""
+        own = self.has(K.SELF, begin, j) and self.words[j] in _THINK
+        direct = not self.says(_PLACES, j + 1, at) and self._is_closed(at)
+        return "therefore" if own and direct else "said", "own", j
+
+    def _is_rejected(self, at: int) -> bool:
+        """Whether to choose the option is said to be wrong: "choosing B would be a mistake"."""
+        verb = parity = 0
+        for j in range(at + 1, self.size):
+            word, kind = self.words[j], self.kinds[j]
+            if word in _STOPS or word in (":", ";") or (word == "," and not verb):
+                break
+            verb |= kind & (K.BE | K.MODAL)
+            worse = word in _WORSE and self.words[j - 1] in ("not", "never")
+            parity += bool(kind & (K.BAD | K.DOUBT)) + bool(kind & K.NEGATION) + worse
+        return parity % 2 == 1
+
+    # ---- "B is correct" ----
+
+    def _said_of(self, at: int) -> _Found | None:
+        """What is said of the option behind it."""
+        words, kinds = self.words, self.kinds
+        j, depth = at + 1, 0
+        while j < self.size and j - at < 40:
+            word, kind = words[j], kinds[j]
+            depth = max(0, depth + (word == "(") - (word == ")"))
+            gap = word in "()\"'*],`" or (kind & K.FILL and not kind & (K.BE | K.SIGN))
+            gap = gap and word not in _APART
+            if not depth and not gap:
+                break
+            j += 1
+        if j >= self.size:
+            return None
+        modal = words[j] if kinds[j] & K.MODAL else ""
+        missed = False
+        while modal and j + 1 < self.size and not kinds[j] & K.BE:
+            missed = missed or words[j] == "have"  # "B would have been right"
+            if not kinds[j] & (K.MODAL | K.FILL) and words[j] != "have":
+                break
+            j += 1
+        word, kind = words[j], kinds[j]
+        if kind & K.SIGN and kind & (K.GOOD | K.BAD):
+            return "is-correct", "own" if kind & K.GOOD else "denied", at
+        if word in ("yes", "no") and not modal and self._is_end(j + 1):
+            return "is-correct", "own" if word == "yes" else "denied", at
+        if word in _DOES and self.says(_FIT, j, j + 4):
+            negated = self.has(K.NEGATION, j, j + 3)
+            return ("is-correct", "denied", at) if negated else None  # "B does not fit"
+        if word in _FITS and self.says(_set("better best"), j + 1, j + 9):
+            return "is-correct", "hedged", at  # "B explains the fever better"
+        gloss = word in (":", "-") and not modal
+        if not (gloss or kind & K.BE or word in _SEEMS or word in _STAYS):
+            return None
+        stays = words[j - 1] == "it" or word in _STAYS
+        if stays and not gloss and (self._is_end(j + 1) or words[j + 1] in _AFTER):
+            return "is-correct", "own", at  # "B it is", "B stays"
+        was = words[j] in _WAS
+        unsure = (modal in _UNSURE and bool(modal)) or missed
+        sure: Stance = "conditional" if unsure else "hedged" if modal or was else "own"
+        return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
+
+    def _gloss(self, j: int, at: int) -> _Found | None:
+        """What stands behind "B:": "correct", "the suggested option"."""
+        parity = 0
+        for p in range(j + 1, min(self.size, j + 5)):
+            kind = self.kinds[p]
+            parity += bool(kind & K.NEGATION)
+            if kind & K.MARK or not kind & (K.GOOD | K.BAD | K.NEGATION | _ADJECTIVE | K.NOUN):
+                return None
+            if kind & (K.BAD | K.GOOD):
+                right = bool(kind & K.GOOD) == (parity % 2 == 0)
+                return "is-correct", "own" if right else "denied", at
+            if kind & K.NOUN:
+                whose = self._whose(p, j + 1, p)
+                return ("is-correct", whose, at) if whose != "own" else None
+        return ("is-correct", "denied", at) if parity % 2 and self._is_end(j + 2) else None
+
+    def _predicate(self, j: int, at: int, sure: Stance) -> _Found | None:
+        """What stands behind "B is": "correct", "the checker's choice", "what I would choose"."""
+        words, kinds = self.words, self.kinds
+        parity = int(bool(kinds[j] & K.NEGATION))
+        for p in range(j + 1, min(self.size, j + 9)):
+            word, kind = words[p], kinds[p]
+            if kind & K.MARK or word in ("but", ";") or (word in ",:." and p > j + 1):
+                break
+            parity += bool(kind & K.NEGATION)
+            meant: Stance = "denied" if parity % 2 else sure
+            if kind & K.BAD:
+                return "is-correct", "own" if parity % 2 else "denied", at
+            if word in _WHAT or word == "one":
+                return self._what(p, at, meant)
+            if kind & K.NOUN and self._is_the_answer(p):
+                whose = self._whose(p, j + 1, p)
+                if whose != "own" and not (whose == "past" and words[j] not in _WAS):
+                    return "is-correct", whose, at
+                if self._is_elsewhere(p):
+                    return "is-correct", "conditional", at  # "the right answer only in pregnancy"
+                return "is-correct", "hedged" if meant == "conditional" else meant, at
+            judged = kind & (K.GOOD | K.FAIR)
+            if judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
+                if self._is_elsewhere(p):
+                    return "is-correct", "conditional", at
+                fair = meant == "own" and not kind & K.GOOD
+                return "is-correct", "hedged" if fair else meant, at
+        return ("is-correct", "denied", at) if parity % 2 else None
+
+    def _is_elsewhere(self, p: int) -> bool:
+        """Whether what a word says holds for another case: "right in children"."""
+        when = "when" in self.words[p + 1 : p + 4] and not self.has(K.SELF, p, p + 5)
+        return when or self.says(_ELSEWHERE, p + 1, p + 5) or self._is_of_others(p + 1, p + 4)
+
+    def _is_of_others(self, begin: int, end: int) -> bool:
+        """Whether a phrase that begins there speaks of other patients: "in pregnancy"."""
+        for j in range(max(0, begin), min(end, self.size - 1)):
+            if self.words[j] in ("in", "for", "among", "with", "during", "at", "of"):
+                then = self.words[j + 1]
+                return then not in _THIS and self.has(K.GROUP, j + 1, j + 5)
+        return False
+
+    def _what(self, p: int, at: int, sure: Stance) -> _Found | None:
+        """What stands behind "B is what": "I would choose", "you suggest"."""
+        then = self.words[p + 1 : p + 2]
+        if self.words[p] == "one" and then == ["to"]:
+            return "is-correct", sure, at
+        if self.has(K.SELF, p + 1, p + 4):
+            past = self.words[p - 1] in _WAS or self.has(K.PAST, p, p + 8)
+            return "is-correct", "past" if past and "still" not in self.words else sure, at
+        if self.has(_OTHERS, p + 1, p + 4) or then == ["was"]:
+            return "is-correct", "reported", at
+        return ("is-correct", "hedged", at) if self.words[p] == "what" else None
+
+    def _is_the_answer(self, p: int) -> bool:
+        """Whether a noun is the answer's: "the best choice", not "a type of selection"."""
+        before = self.kinds[p - 1] & (K.OWN | K.MINE | K.GOOD | K.FAIR | K.PAST | _THEIRS)
+        return self.words[p - 1] != "of" and bool(before or self.words[p - 1] == "the")
+
+    # ---- Whether it is meant ----
+
+    def stance(self, rule: str, begin: int, lead: int, at: int, stance: Stance) -> Stance:
+        """How a claim is meant, by the words around it.
+
+        Args:
+            rule: its form.
+            begin: where its clause begins.
+            lead: the word that leads to the option; before ``begin`` where the form has told.
+            at: the option.
+            stance: what the form says, ``own`` or ``hedged``.
+        """
+        words, kinds = self.words, self.kinds
+        if "?" in words[-3:] and words[-1] in "?)\"'*":
+            return "conditional"
+        verdict = rule in ("verdict", "answer-is")
+        if self.is_denied(self._scope(begin, lead) if verdict else begin, lead):
+            return "denied"
+        if self._is_reported(begin, lead):
+            return "reported"
+        if self._is_conditional(begin, lead, at, within=verdict):
+            return "conditional"
+        if stance == "hedged" and (words[lead] in _WAS or kinds[lead] & K.CHOSE):
+            if self.has(K.PAST, begin, lead):
+                return "past"
+        if self.says(_ONCE, begin, lead) and rule in ("answer-is", "verdict", "therefore"):
+            return "past"
+        if self.has(K.CONCESSION, begin, lead) or self.says(_PERHAPS, begin, at):
+            return "hedged"
+        # "In children, B is right", "the group in which B is right"
+        if self._is_of_others(0, 1) or words[at - 1 : at] in (["which"], ["whom"], ["where"]):
+            return "hedged"
+        return stance
+
+    def _scope(self, begin: int, lead: int) -> int:
+        """Where that begins which can deny a verdict: not "no fever" in its subject."""
+        for j in range(lead - 1, begin - 1, -1):
+            if self.words[j] == "that" or self.kinds[j] & (K.SELF | K.SAY):
+                return begin
+        return max(begin, lead - 2)
+
+    def is_denied(self, begin: int, lead: int) -> bool:
+        """Whether a clause turns round what its word there says; two negations cancel."""
+        parity = 0
+        for j in range(begin, min(lead + 1, self.size)):
+            kind = self.kinds[j]
+            if kind & K.NEGATION and not (parity and self.words[j] == "nor"):
+                parity += not self._is_aside(j)
+            parity += bool(kind & K.DOUBT) and j < lead
+        return parity % 2 == 1
+
+    def _is_reported(self, begin: int, lead: int) -> bool:
+        words, kinds = self.words, self.kinds
+        other = own = -1
+        for j in range(begin, lead):
+            if kinds[j] & K.SELF:
+                own = j
+            elif kinds[j] & _OTHERS:
+                other = j
+        if own < 0 and self.has(K.OPINES, begin, lead) and not self.has(K.MINE, begin, lead):
+            return True
+        if own < 0 and self.says(_ACCORDING, begin, lead) and "my" not in words[begin:lead]:
+            return True
+        said = [
+            j
+            for j in range(begin, lead + 1)
+            if kinds[j] & (K.SAY | K.BELIEF) and not kinds[j] & K.NOUN
+        ]
+        if other < 0:
+            held = [j for j in said if kinds[j] & K.BELIEF and words[j - 1] != "my" and j < lead]
+            return bool(held) and "that" in words[held[-1] : lead + 1]
+        if own > other or (own >= 0 and self.has(K.AGREE, own, other)):
+            return False
+        # "the patient's pain is" says nothing, "you suggest that the answer is" does
+        if any(0 < j - other < 6 and "," not in words[other:j] for j in said):
+            return True
+        return bool(kinds[lead] & (_VERB & ~K.CHANGE) and own < 0)
+
+    def _is_conditional(self, begin: int, lead: int, at: int, *, within: bool) -> bool:
+        words, kinds = self.words, self.kinds
+        if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
+            return True  # "Had she been pregnant, B."
+        if begin and words[begin - 1] == "," and not kinds[0] & _OURS:
+            met = kinds[0] & K.CONDITION or words[0] == "when"
+            if met and not kinds[1] & (_OURS | K.OTHER) and words[1] != "that":
+                return True  # "If the culture grows, the answer will be B"
+        for j in range(begin, lead):
+            if within and j > begin + 2 and "," not in words[j:lead]:
+                continue  # "the structure at risk if the mass persists is B"
+            if kinds[j] & K.CONDITION and words[j - 1 : j] not in (["even"], ["as"]):
+                return not (words[j] == "if" and kinds[j + 1] & K.OTHER)  # "if you insist"
+        for j in range(at + 1, self.size):
+            goes_on = j + 1 < self.size and kinds[j + 1] & K.CONDITION
+            if kinds[j] & K.BREAK or (words[j] == "," and not goes_on):
+                break
+            if kinds[j] & K.CONDITION and words[j - 1] not in ("because", "even", "as"):
+                return True
+        return "had" in words[begin:lead] and "would" in words[at:]
+
+    # ---- Two options at once ----
+
+    def _beside(self, at: int) -> str:
+        """The mark of another option that is claimed with this one, or nothing."""
+        words, kinds = self.words, self.kinds
+        if at > 1 and words[at - 1] in ("and", "or") and kinds[at - 2] & K.MARK:
+            single = words[at - 1] == "and" and words[at + 1 : at + 2] in (["is"], ["was"])
+            return "" if single else words[at - 2]
+        linked = False
+        for j in range(at + 1, min(self.size, at + 12)):
+            word, kind = words[j], kinds[j]
+            if kind & K.MARK:
+                if "\ue040" <= word <= "\ue07f" and not "\ue040" <= words[at] <= "\ue07f":
+                    return ""  # the words of the option go on: "A: Surgery, chemotherapy"
+                single = self._is_subject(j) and words[j + 1] not in ("are", "were", "both")
+                return word if linked and word != words[at] and not single else ""
+            if word in _AND:
+                linked = True
+            elif word in ";:-?!." or not (kind & (K.FILL | K.NOUN) or word in _PERHAPS):
+                return ""
+        return ""
+
+    def _last_beside(self, at: int) -> int:
+        """The last of the options that are linked to one: "B, C and D"."""
+        last = at
+        for j in range(at + 1, self.size):
+            if self.kinds[j] & K.MARK:
+                last = j
+            elif self.words[j] not in _AND and not self.kinds[j] & K.NOUN:
+                break
+        return last

@@ -1,0 +1,67 @@
+"""Answers given as JSON: which key is the answer's, beside those of other things."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .statements import Stance
+from .words import MARK, kinds
+from .words import Kind as K
+
+_NAMES = re.compile(
+    r"answer|choice|option|letter|selection|decision|prediction|diagnosis|verdict|response|final|"
+    r"selected|revised|updated|submitted|pick"
+)
+_WITHIN = ("letter", "id", "option", "choice", "key", "answer", "label", "value", "text")
+_MARKS = re.compile(MARK)
+
+
+def owner(key: str) -> Stance:
+    """Whose answer a key names: "final_answer", "rejected_answer", "previous_answer"."""
+    named = 0
+    for word in re.split(r"[_\W]+", key):
+        named |= kinds(word)
+    if named & (K.THEIRS | K.OTHER | K.OWNER | K.NEGATION | K.BAD):
+        return "reported"
+    return "past" if named & K.PAST else "own"
+
+
+def object_in(text: str) -> dict[str, Any] | None:
+    """The JSON object that stands in a text, from its first brace to its last."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        found = json.loads(text[start : end + 1], strict=False) if start >= 0 else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def marks_of(answers: dict[str, Any]) -> str | None:
+    """The marks of the options that an object gives as its answer; None where it names none.
+
+    Args:
+        answers: keys and texts in lower case, with options marked (`mentions.marked`).
+    """
+    right = [key for key, value in answers.items() if len(key) == 1 and value in _RIGHT]
+    if len(right) == 1 and _MARKS.fullmatch(right[0]):
+        return right[0]
+    own = [key for key in answers if _NAMES.search(key) and owner(key) == "own"]
+    own.sort(key=lambda key: "final" in key)
+    return next((marks for key in reversed(own) for marks in _marks(answers[key])), None)
+
+
+_RIGHT = (True, "true", "correct", "right", "yes")
+
+
+def _marks(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = next((value[key] for key in _WITHIN if key in value), None)
+    if isinstance(value, list):
+        value = " ".join(one for one in value if isinstance(one, str))
+    if isinstance(value, str):
+        found = "".join(dict.fromkeys(_MARKS.findall(value)))
+        # of a sentence the first option is the answer: "B. Because A is wrong"
+        yield found if len(value) < 40 else found[:1]
+    elif value is None:
+        yield ""

@@ -1,0 +1,92 @@
+"""The words of a sentence, each with what it does there."""
+
+import re
+import tomllib
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+MARK = "[\ue000-\ue0ff]"
+"""Stands for an option; `mentions` says which."""
+
+
+class Kind:
+    """What a word does, one bit each; the words of each kind stand in ``lexicon.toml``."""
+
+    (
+        MARK, SIGN, SELF, MINE, OTHER, OWNER, NOUN, BE, CHOOSE, STICK, CHANGE, LEAVE, CHOSE, AGREE,
+        SAY, OPINES, BELIEF, EVIDENCE, THEIRS, PAST, OWN, NEGATION, DOUBT, CONDITION, MODAL,
+        CONCESSION, FILL, SO, BREAK, AWAY, LEADING, GOOD, FAIR, BAD, TURN,
+        GROUP,
+    ) = (1 << bit for bit in range(36))  # fmt: skip
+
+
+class _Lexicon(NamedTuple):
+    words: dict[str, int]
+    stems: dict[str, int]
+    phrases: dict[str, list[tuple[list[str], list[str]]]]  # by their first word
+
+
+_WORD = re.compile(rf"{MARK}|[^\W_]+(?:['.-][^\W_]+)*|->|=>|\S")
+_SIGNS = {
+    **dict.fromkeys(",:*\"'([{$<>=~-.#\\|`)]}/&+?!%_", Kind.FILL | Kind.SIGN),
+    **dict.fromkeys((";", "->", "=>", "\u2192", "\u279c"), Kind.SIGN),
+    **dict.fromkeys("\u2713\u2714\u2705\u2611", Kind.GOOD | Kind.SIGN),
+    **dict.fromkeys("\u2717\u2718\u274c\u2716\u00d7", Kind.BAD | Kind.SIGN),
+}
+# What is the question's or the case's is nobody's answer.
+_NOT_OWNERS = frozenset(
+    "it that what here there let today question stem patient vignette case who where how this "
+    "disease".split()
+)
+
+
+@cache
+def _lexicon() -> _Lexicon:
+    text = files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8")
+    lexicon = tomllib.loads(text)
+    phrases = lexicon.pop("phrases")
+    words, stems = dict(_SIGNS), dict[str, int]()
+    for name, listed in lexicon.items():
+        kind = getattr(Kind, name.upper())
+        for word in listed.split():
+            known, key = (stems, word[:-1]) if word.endswith("*") else (words, word)
+            known[key] = known.get(key, 0) | kind
+    begun: dict[str, list[tuple[list[str], list[str]]]] = {}
+    for phrase in sorted(phrases, key=len, reverse=True):
+        parts = _WORD.findall(phrase)
+        begun.setdefault(parts[0], []).append((parts, phrases[phrase].split()))
+    return _Lexicon(words, stems, begun)
+
+
+@lru_cache(maxsize=8192)
+def kinds(word: str) -> int:
+    """What a word does, as bits of `Kind`."""
+    if "\ue000" <= word <= "\ue0ff":
+        return Kind.MARK
+    words, stems, _ = _lexicon()
+    found = words.get(word, 0)
+    for end in range(len(word), 2, -1):
+        if word[:end] in stems:
+            found |= stems[word[:end]]
+    stem, apostrophe, ending = word.rpartition("'")
+    if apostrophe and ending == "t":
+        return found | Kind.NEGATION | kinds(stem.removesuffix("n"))
+    if apostrophe and ending == "s" and stem not in _NOT_OWNERS and not kinds(stem) & Kind.SELF:
+        return found | Kind.OWNER
+    return found
+
+
+def words_of(sentence: str) -> tuple[list[str], list[int]]:
+    """The words, signs and marks of a sentence, and what each does."""
+    words = _WORD.findall(sentence)
+    phrases = _lexicon().phrases
+    if not phrases.keys().isdisjoint(words):
+        at = 0
+        while at < len(words):
+            for phrase, meaning in phrases.get(words[at], ()):
+                if words[at : at + len(phrase)] == phrase:
+                    words[at : at + len(phrase)] = meaning
+                    break
+            at += 1
+    return words, [kinds(word) for word in words]
