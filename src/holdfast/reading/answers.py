@@ -223,7 +223,7 @@ class Said:
             previous = self.items[-2]
             pair = [self.known.letter(previous["mark"]), self.known.letter(found["mark"])]
             adjacent = "\n\n" not in self.lines[previous.end("mark") : at]
-            if adjacent and pair in map(list, pairwise(self.known.letters)):
+            if adjacent and pair in [list(two) for two in pairwise(self.known.letters)]:
                 return None  # the last of the options, written out
         return at if self.known.letter(found["mark"]) else None
 
