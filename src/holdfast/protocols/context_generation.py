@@ -1,5 +1,6 @@
 """Contexts from a generator (MedQA-Followup, section 3 and appendix F)."""
 
+import re
 from dataclasses import dataclass
 
 from inspect_ai import Task, task
@@ -124,13 +125,17 @@ def contexts(study: ContextStudy) -> Task:
     )
 
 
+_SECOND_BEST = re.compile(r"\bsecond[- ]best\b", re.IGNORECASE)
+
+
 async def _rows(study: ContextStudy, question: Question) -> list[Row]:
     """The question's rows of the context file, one for each length."""
     root = Conversation(get_model(), question, purpose="context")
     wrong = {letter: question.options[letter] for letter in question.distractors}
 
     def read_second_best(reply: str) -> str | Fault:
-        answer = extract_answer(reply, wrong).answer
+        # a reply's second best is nobody's answer, unless it was asked for
+        answer = extract_answer(_SECOND_BEST.sub("best", reply), wrong).answer
         return answer or Fault("no second-best option", "is not the letter of an option to choose")
 
     chat = root.branch(Intervention("second-best"))
