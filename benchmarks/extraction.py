@@ -1,10 +1,19 @@
 """Measure answer extraction on replies whose answers people have read and labelled.
 
-Usage: python benchmarks/extraction.py [FILE] [--json OUT]
+Usage: python benchmarks/extraction.py [FILE ...] [--json OUT]
 
-FILE holds one JSON object a line with "options" (a list, in the order A, B, ...), "response" and
-"gold" (the letter, or what else the reply does).  By default it is
-../shared/data/labelled_answers/mmlu_replies.jsonl, seen from the repository root.
+FILE holds one JSON object a line:
+
+    options            letter to text, or a list of texts in the order A, B, ...
+    reply, response    the reply, under either name
+    answer, gold       the label: a letter; null, or a word for what else the reply does.  Where a
+                       row has both, ``answer`` is what the reply says, ``gold`` what is right
+    kind               optional: the figures are given for each kind, too.  Rows that say instead
+                       which wrong option was ``pushed`` are of the kinds "gives in", "holds" and
+                       "first answer"
+
+By default the labelled sets of ../shared/data are read, seen from the repository root; those that
+are absent are left out and named.
 
 holdfast stands beside the two ways in which Inspect reads letters.  The replies were not asked
 for in the "ANSWER: B" form that both of those expect, so their figures say how such a reading
@@ -26,10 +35,14 @@ from inspect_ai.solver import TaskState, multiple_choice
 
 from holdfast.reading import extract_answer
 
-DEFAULT_FILE = (
-    Path(__file__).resolve().parents[2] / "shared/data/labelled_answers/mmlu_replies.jsonl"
+DATA = Path(__file__).resolve().parents[2] / "shared/data"
+DEFAULT_FILES = (
+    DATA / "labelled_answers/mmlu_replies.jsonl",
+    DATA / "followup_remarks/replies.jsonl",
+    DATA / "capitulations/claude_haiku.jsonl",
 )
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+SHARES = ("agree", "wrong", "none")
 # Options that say what a reply without a letter may say by its status.
 SAME_AS_STATUS = {
     "refused": ("refused",),
@@ -102,79 +115,179 @@ READERS: dict[str, Reader] = {
 }
 
 
-def agrees(reading: Reading, gold: str, options: dict[str, str]) -> bool:
+class Labelled(NamedTuple):
+    """A reply with what people read in it.
+
+    Attributes:
+        kind: what kind of reply it is.
+        reply: its text.
+        options: letter to option text.
+        label: a letter of ``options``, or what else the reply does; None for no answer.
+    """
+
+    kind: str
+    reply: str
+    options: dict[str, str]
+    label: str | None
+
+
+def labelled(record: dict[str, Any]) -> Labelled:
+    """Take a labelled reply as a file has it.
+
+    Raises:
+        KeyError: A field is missing.
+    """
+    options = record["options"]
+    if not isinstance(options, dict):
+        options = dict(zip(LETTERS, options, strict=False))
+    label = record["answer"] if "answer" in record else record["gold"]
+    reply = record["reply"] if "reply" in record else record["response"]
+    kind = record.get("kind", "all")
+    if "pushed" in record and "kind" not in record:
+        pushed = record["pushed"]
+        kind = "first answer" if pushed is None else "gives in" if label == pushed else "holds"
+    return Labelled(kind, reply, options, label)
+
+
+def agrees(reading: Reading, label: str, options: dict[str, str]) -> bool:
     """Whether a reading says what the label says.
 
     Args:
         reading: The letter and status that were read.
-        gold: The labelled letter.
+        label: The labelled letter.
         options: Letter to option text.
 
     Returns:
         True for the labelled letter, and for a status that says the same as its text.
     """
     if reading.letter is not None:
-        return reading.letter == gold
-    return reading.status in SAME_AS_STATUS.get(options[gold].strip(" .").lower(), ())
+        return reading.letter == label
+    return reading.status in SAME_AS_STATUS.get(options[label].strip(" .").lower(), ())
 
 
-def measure(records: Sequence[dict[str, Any]], read: Reader) -> dict[str, float]:
+def measure(rows: Sequence[Labelled], readings: Sequence[Reading]) -> dict[str, float]:
     """Count how a reader does on labelled replies.
 
     Args:
-        records: The labelled replies.
-        read: The reader.
+        rows: The labelled replies.
+        readings: What the reader made of each.
 
     Returns:
         The number of replies with a letter, the shares of them on which the reader agrees, is
-        wrong and finds nothing, the number of the others and the share of those given a letter.
+        wrong and finds nothing, the number of the others and the share of those given a letter;
+        ``right``, ``wrong_letter``: over all replies, where no letter is right for the others.
     """
     counts: Counter[str] = Counter()
-    for record in records:
-        options = dict(zip(LETTERS, record["options"], strict=False))
-        gold, reading = record["gold"], read(record["response"], options)
-        if gold not in options:
+    for row, reading in zip(rows, readings, strict=True):
+        if row.label not in row.options:
             counts["without"] += 1
             counts["letters_to_others"] += reading.letter is not None
-        elif agrees(reading, gold, options):
+        elif agrees(reading, row.label, row.options):
             counts["agree"] += 1
         else:
             counts["wrong" if reading.letter is not None else "none"] += 1
     n = counts["agree"] + counts["wrong"] + counts["none"]
-    shares = {key: counts[key] / n if n else 0.0 for key in ("agree", "wrong", "none")}
-    without = counts["without"]
-    others = counts["letters_to_others"] / without if without else 0.0
-    return {"n": n, **shares, "n_without": without, "letters_to_others": others}
+    shares = {key: counts[key] / n if n else 0.0 for key in SHARES}
+    without, others = counts["without"], counts["letters_to_others"]
+    whole = n + without
+    return {
+        "n": n,
+        **shares,
+        "n_without": without,
+        "letters_to_others": others / without if without else 0.0,
+        "right": (counts["agree"] + without - others) / whole if whole else 0.0,
+        "wrong_letter": (counts["wrong"] + others) / whole if whole else 0.0,
+    }
+
+
+Figures = dict[str, dict[str, float]]
+"""Reader to its figures."""
+
+
+def measure_set(rows: Sequence[Labelled]) -> dict[str, Figures]:
+    """Figures of all readers for a set as a whole (``all``) and for each of its kinds."""
+    kinds = sorted({row.kind for row in rows} - {"all"})
+    figures: dict[str, Figures] = {kind: {} for kind in ("all", *kinds)}
+    for name, read in READERS.items():
+        readings = [read(row.reply, row.options) for row in rows]
+        for kind, into in figures.items():
+            of_kind = [
+                (row, reading)
+                for row, reading in zip(rows, readings, strict=True)
+                if kind in ("all", row.kind)
+            ]
+            into[name] = measure([row for row, _ in of_kind], [read for _, read in of_kind])
+    return figures
+
+
+def load(file: Path) -> list[Labelled]:
+    """Read a file of labelled replies.
+
+    Raises:
+        ValueError: A row is no labelled reply; the message names file, row and field.
+    """
+    rows = []
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                rows.append(labelled(json.loads(line)))
+            except (KeyError, TypeError, ValueError) as error:
+                raise ValueError(f"{file}, row {number}: {error!r}") from error
+    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print its table.
 
+    The JSON holds ``sets``: name of the file, kind, reader, figure; beside it the figures of each
+    reader on the whole first set.
+
     Args:
         arguments: Command-line arguments; by default those of the process.
 
     Returns:
-        The exit status: 2 if the file is missing.
+        The exit status: 2 if a file is missing or is not of the form above.
     """
     parser = argparse.ArgumentParser(description="Measure answer extraction on labelled replies.")
-    parser.add_argument("file", nargs="?", type=Path, default=DEFAULT_FILE, metavar="FILE")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures there too")
     parsed = parser.parse_args(arguments)
-    if not parsed.file.is_file():
-        print(f"extraction.py: no such file: {parsed.file}", file=sys.stderr)
+    files = parsed.files or [file for file in DEFAULT_FILES if file.is_file()]
+    absent = [file for file in parsed.files or DEFAULT_FILES if not file.is_file()]
+    for file in absent:
+        print(f"extraction.py: no such file: {file}", file=sys.stderr)
+    if not files or (absent and parsed.files):
         return 2
-    with parsed.file.open(encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines if line.strip()]
-    figures = {name: measure(records, read) for name, read in READERS.items()}
-    print(f"{'':16}{'agree':>8}{'wrong':>8}{'none':>8}{'letters to others':>20}")
-    for name, row in figures.items():
-        shares = "".join(f"{row[key]:8.2%}" for key in ("agree", "wrong", "none"))
-        print(f"{name:16}{shares}{row['letters_to_others']:20.2%}")
-    first = figures["holdfast"]
-    print(f"{first['n']} replies with a letter, {first['n_without']} others")
+    try:
+        read = {_name(file): load(file) for file in files}
+    except ValueError as error:
+        print(f"extraction.py: {error}", file=sys.stderr)
+        return 2
+    sets = {name: measure_set(rows) for name, rows in read.items()}
+    print(f"{'':30}{'agree':>8}{'wrong':>8}{'none':>8}{'letters to others':>20}")
+    for name, kinds in sets.items():
+        for kind, figures in kinds.items():
+            first = figures["holdfast"]
+            of = f"{first['n']} replies with a letter, {first['n_without']} others"
+            print(f"{name}: {kind} ({of})")
+            for reader, row in figures.items():
+                shares = "".join(_share(row[key], row["n"], 8) for key in SHARES)
+                others = _share(row["letters_to_others"], row["n_without"], 20)
+                print(f"  {reader:28}{shares}{others}")
     if parsed.json is not None:
-        parsed.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        written = {**next(iter(sets.values()))["all"], "sets": sets}
+        parsed.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     return 0
+
+
+def _share(share: float, n: float, width: int) -> str:
+    return f"{share:{width}.2%}" if n else "-".rjust(width)
+
+
+def _name(file: Path) -> str:
+    return f"{file.parent.name}/{file.stem}"
 
 
 if __name__ == "__main__":

@@ -1,17 +1,12 @@
-import json
 import string
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reading import Extraction, extract_answer, first_character
-
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
-LABELLED = SHARED / "data/labelled_answers/mmlu_replies.jsonl"
+from holdfast.reading import Extraction, extract_answer, first_character, read_decision
 
 DRUGS = {"A": "Aspirin", "B": "Clopidogrel", "C": "Aspirin and heparin", "D": "Observation"}
 ORGANISMS = {
@@ -785,56 +780,50 @@ def test_a_final_answer_at_the_end_holds(text: str, letter: str) -> None:
     assert (extraction.answer, extraction.rule) == (letter, "final-answer")
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        " ", "\n", "a", "*", "(", "\\", "<", "<think", "<think>", "</think>", "\\boxed{",
-        "answer: ", "the answer is ", "is A ", "so i ", '"answer": ', "i cannot ", "A or ",
-        "Aspirin ", "is aspirin ", "is the correct answer ", "if you say the answer ", "A\n",
-        "\u0301", "\u0345\u0301", "\uff21", "\u200f", "\x00", "none of the ", "(A) ", "not ",
-        "no aspirin ", "choosing A over ", "switching to A would be ", "going with aspirin in ",
-    ],
-)  # fmt: skip
+PIECES = [
+    " ", "\n", "a", "*", "(", "\\", "<", "<think", "<think>", "</think>", "\\boxed{", "answer: ",
+    "the answer is ", "is A ", "so i ", '"answer": ', "i cannot ", "A or ", "Aspirin ",
+    "is aspirin ", "is the correct answer ", "if you say the answer ", "A\n", "\u0301",
+    "\u0345\u0301", "\uff21", "\u200f", "\x00", "none of the ", "(A) ", "not ", "no aspirin ",
+    "choosing A over ", "switching to A would be ", "going with aspirin in ", "stick ", "switch ",
+    "not stick to A ", "I would not switch to ", "if I ", "Aortic dissection ", "A, ", "A, B, ",
+    "my original answer ", "the new option ", ":", "enough ", "would you like to stick ",
+    '{"stick": ', "the new ", "K fits ", "{", "[", '{"a":', "[[", "A.", "A. B. ", "(", "A) B) ",
+    "Final Answer: (A) ", "Final Answer: ", "A -> B ", "A \u2192 ", "all but A ", "Dr. ", "e.g. ",
+    "Ans. A ", "\u7b54\u6848", "\u9009A", "\u306f", "respuesta ", "respuesta final A ",
+    "the checker says A ", "according to ", "|A|yes|\n", "- A: wrong\n", "\u2713 A\n", "[x] A\n",
+    "A\n\n", "B) xxxxxxxxxxxx", "\n\nB) x", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx ",
+    "'", '"', "A's ", "don't ", "...", "?!", "A? ", "A B C D ", "a b ", "i ", "A and B and ",
+    "over A than B ", "because A ", "though A, ", "is is is ", "to to to ", "from A to B ",
+    "change from A to ", "\ue000", "\u0130", "\U0001d401", "\uff11", "\ufb00", "\ufdfa",
+    "&#9989;", "\t", "\r\n", "`", "~~", "**A** ",
+]  # fmt: skip
+
+
+def is_fast(read: Callable[[], object]) -> bool:
+    """Whether it takes less than 0.3 s; other work on the machine may slow one attempt."""
+    for _ in range(4):
+        start = time.process_time()
+        read()
+        if time.process_time() - start < 0.3:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("piece", PIECES)
 def test_a_megabyte_of_anything_is_read_at_once(piece: str) -> None:
-    reply = piece * (1_000_000 // len(piece))
-    start = time.process_time()
-    extract_answer(reply, DRUGS)
-    assert time.process_time() - start < 1.0
+    text = piece * (1_000_000 // len(piece))
+    answered = f"{text}\nFinal Answer: (B)"
+    assert is_fast(lambda: extract_answer(text, DRUGS))
+    assert is_fast(lambda: extract_answer(answered, DRUGS))
+    assert is_fast(lambda: read_decision(text, DRUGS, "A", "B"))
+    # reasoning without an end is no answer
+    assert extract_answer(answered, DRUGS).answer == (None if piece == "<think>" else "B")
 
 
 def test_a_final_answer_after_a_megabyte_of_reasoning_is_found() -> None:
     assert read("A is possible. " * 70_000 + "\nFinal Answer: (B)" + " " * 100_000) == "B"
     assert read("Final Answer: (B)\n" + "\n" * 1_000_000) == "B"
-
-
-SAME_AS_STATUS = {
-    "refused": {"refused"},
-    "i do not know": {"refused", "none"},
-    "no correct answer is given": {"none"},
-}
-
-
-@pytest.mark.skipif(not LABELLED.exists(), reason="../shared/data/labelled_answers is absent")
-def test_agrees_with_people_on_labelled_replies() -> None:
-    agreed = wrong = with_letter = others = letters_to_others = 0
-    for line in LABELLED.read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        options = dict(zip(string.ascii_uppercase, record["options"], strict=False))
-        extraction = extract_answer(record["response"], options)
-        gold = record["gold"]
-        if gold not in options:
-            others += 1
-            letters_to_others += extraction.answer is not None
-            continue
-        with_letter += 1
-        same = SAME_AS_STATUS.get(options[gold].lower(), set())
-        if extraction.answer == gold or extraction.status in same:
-            agreed += 1
-        else:
-            wrong += extraction.answer is not None
-    assert agreed / with_letter >= 0.98
-    assert wrong / with_letter <= 0.005
-    assert letters_to_others / others <= 0.06
 
 
 # --- first character ---

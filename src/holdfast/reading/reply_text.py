@@ -77,6 +77,8 @@ def _fold_character(character: str) -> str:
     if unicodedata.category(character) in ("Cf", "Cc", "Cs", "Mn"):
         return ""
     plain = unicodedata.normalize("NFKD", character)
+    if len(plain) > 4:  # a whole phrase in one sign: no letter of an option, but a long text
+        return character
     return "".join(part for part in plain if unicodedata.category(part) not in ("Mn", "Cf"))
 
 

@@ -1,0 +1,107 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.extraction import DEFAULT_FILES, load, main
+
+OPTIONS = ["Aspirin", "Clopidogrel"]
+
+
+def write(folder: Path, *rows: dict[str, Any]) -> Path:
+    file = folder / "replies.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def figures(file: Path) -> dict[str, Any]:
+    out = file.with_name("figures.json")
+    assert main([str(file), "--json", str(out)]) == 0
+    written: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return written
+
+
+def test_it_counts_what_is_right_wrong_unread_and_given_to_others(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        {"reply": "Final Answer: (A)", "options": OPTIONS, "answer": "A", "kind": "plain"},
+        {"reply": "Final Answer: (A)", "options": OPTIONS, "answer": "B", "kind": "plain"},
+        {"reply": "Fever.", "options": {"A": "Aspirin", "B": "Clopidogrel"}, "answer": "B"},
+        {"response": "Final Answer: (A)", "options": OPTIONS, "gold": "refused"},
+        {"response": "Fever.", "options": OPTIONS, "gold": None},
+    )
+    written = figures(file)
+    assert written["holdfast"] == {
+        "n": 3,
+        "agree": pytest.approx(1 / 3),
+        "wrong": pytest.approx(1 / 3),
+        "none": pytest.approx(1 / 3),
+        "n_without": 2,
+        "letters_to_others": 0.5,
+        "right": 0.4,
+        "wrong_letter": 0.4,
+    }
+    [kinds] = written["sets"].values()
+    assert kinds["all"]["holdfast"] == written["holdfast"]
+    assert kinds["plain"]["holdfast"]["agree"] == 0.5
+    assert set(kinds["plain"]) == {"holdfast", "inspect_answer", "inspect_choice"}
+
+
+def test_what_was_pushed_tells_the_kind(tmp_path: Path) -> None:
+    row = {"reply": "B", "options": OPTIONS, "gold": "A"}
+    file = write(
+        tmp_path,
+        row | {"answer": "B", "pushed": "B"},
+        row | {"answer": "B", "pushed": None},
+        row | {"answer": "B", "pushed": "A"},
+    )
+    [kinds] = figures(file)["sets"].values()
+    assert set(kinds) == {"all", "first answer", "gives in", "holds"}
+    assert all(of_kind["holdfast"]["agree"] == 1 for of_kind in kinds.values())
+
+
+def test_it_says_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "absent.jsonl")]) == 2
+    assert "no such file" in capsys.readouterr().err
+    assert main([str(write(tmp_path, {"reply": "B", "answer": "B"}))]) == 2
+    error = capsys.readouterr().err
+    assert "row 1" in error
+    assert "options" in error
+
+
+# --- the labelled sets: the least that must hold ---
+
+LABELLED, REMARKS, CAPITULATIONS = DEFAULT_FILES
+
+
+def measured(file: Path) -> dict[str, dict[str, float]]:
+    from benchmarks.extraction import measure, read_holdfast
+
+    if not file.exists():
+        pytest.skip(f"../shared/data/{file.parent.name} is absent")
+    rows = load(file)
+    readings = [read_holdfast(row.reply, row.options) for row in rows]
+    pairs = list(zip(rows, readings, strict=True))
+    kinds = {"all"} | {row.kind for row in rows}
+    return {
+        kind: measure(*zip(*[p for p in pairs if kind in ("all", p[0].kind)], strict=True))
+        for kind in kinds
+    }
+
+
+def test_replies_to_multiple_choice_questions() -> None:
+    found = measured(LABELLED)["all"]
+    assert found["n"] == 1186
+    # measured: 99.41%, 0.17%, 0.42%
+    assert found["agree"] >= 0.994
+    assert found["wrong"] <= 0.002
+    assert found["none"] <= 0.0043
+    assert found["letters_to_others"] <= 0.021
+
+
+@pytest.mark.parametrize("file", [REMARKS, CAPITULATIONS], ids=lambda file: file.parent.name)
+def test_replies_to_a_challenge(file: Path) -> None:
+    for kind, found in measured(file).items():
+        assert found["right"] >= 0.98, kind
+        assert found["wrong_letter"] <= 0.01, kind
+        assert found["letters_to_others"] <= 0.01, kind
