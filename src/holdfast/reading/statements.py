@@ -167,8 +167,6 @@ class Sentence:
             return bool(then & K.SELF or own)
         if then & K.SELF or word in ("my", "our", "it's", "that's"):
             return True
-        if verb and not then & (K.NOUN | K.FILL):
-            return True
         if then & (_OTHERS | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
             return False
         for place in range(j + 1, min(j + 7, at)):
@@ -205,12 +203,7 @@ class Sentence:
         words = self.words
         if self.says(_ARROWS, at - 3, at) and self.has(K.MARK, at - 5, at):
             return "changed", "own", 0
-        if self.says(_ARROWS, at, at + 4) and self.has(K.MARK, at + 1, at + 6):
-            return "left", "denied", at
         if self.has(K.CHANGE, 0, at):
-            to = words[at + 1 : at + 2] in (["to"], ["into"])
-            if to and self.has(K.MARK, at + 1, at + 5):
-                return "left", "denied", at
             first = max((n for n in self.marks if n < at), default=0)
             if words[at - 1] in ("to", "into") and at - first < 4 and words[first - 1] == ":":
                 return "changed", "own", 0
@@ -223,8 +216,6 @@ class Sentence:
             and self.says(_ALL, j - 6, j)
             and not self.has(K.MARK, j - 6, j)
         ):
-            if "anything" in words[:j]:
-                return "all-but", "denied", at
             told = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
             return ("all-but", "own", -1) if told else ("left", "denied", at)
         return None
@@ -298,8 +289,6 @@ class Sentence:
             last = self._last_beside(at)
             whole = not begin and words[j] == "or" and self._is_end(last + 1)
             return (words[at] < "\ue040" or whole) and not self._is_subject(last)
-        if "\ue040" <= words[at] <= "\ue07f":
-            return False  # an option by its words is the subject of what follows
         paused = words[j] in (",", "-")
         j += paused
         if j >= self.size:
@@ -358,8 +347,6 @@ class Sentence:
             return None
         words = self.words
         if noun >= 0:
-            if self.says(_set("form format"), begin, noun):
-                return "answer-label", "conditional", noun
             final = words[noun - 1 : noun] == ["final"]
             return "final-answer" if final else "answer-label", self._whose(noun, begin, at), noun
         link = next(j for j in range(at - 1, -1, -1) if words[j] in _LINKS)
@@ -369,8 +356,6 @@ class Sentence:
         if link - begin > 6 and words[link] == ":":
             theirs = self._is_reported(begin, link) and not self.has(K.SELF, begin, link)
             return "verdict", "reported" if theirs else "own", begin - 1
-        if link == begin:
-            return "label", "reported", begin
         aside = K.SO | K.TURN | K.SIGN | K.OWN
         if all(kind & aside for kind in self.kinds[begin:link]):
             return "bare", "own", begin - 1  # "No, rather: B"
@@ -411,9 +396,6 @@ class Sentence:
             return "therefore" if is_plain else "verdict", stance, j
         whose = self._whose(noun, begin, j) if noun >= 0 else self._whose(inner, j + 1, inner)
         noun = noun if noun >= 0 else inner
-        kept = not was and (words[j] != "is" or self.says(_RENEWED, noun, at))
-        if whose == "past" and kept:
-            whose = "own"
         if whose != "own":
             return "answer-is", whose, j
         final = words[noun - 1 : noun] == ["final"] and not was
@@ -610,7 +592,7 @@ class Sentence:
             return "denied"
         if self._is_reported(begin, lead):
             return "reported"
-        if self._is_conditional(begin, lead, at, within=verdict):
+        if self._is_conditional(begin, lead, at):
             return "conditional"
         if stance == "hedged" and (words[lead] in _WAS or kinds[lead] & K.CHOSE):
             if self.has(K.PAST, begin, lead):
@@ -668,7 +650,7 @@ class Sentence:
             return True
         return bool(kinds[lead] & (_VERB & ~K.CHANGE) and own < 0)
 
-    def _is_conditional(self, begin: int, lead: int, at: int, *, within: bool) -> bool:
+    def _is_conditional(self, begin: int, lead: int, at: int) -> bool:
         words, kinds = self.words, self.kinds
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
@@ -677,8 +659,6 @@ class Sentence:
             if met and not kinds[1] & (_OURS | K.OTHER) and words[1] != "that":
                 return True  # "If the culture grows, the answer will be B"
         for j in range(begin, lead):
-            if within and j > begin + 2 and "," not in words[j:lead]:
-                continue  # "the structure at risk if the mass persists is B"
             if kinds[j] & K.CONDITION and words[j - 1 : j] not in (["even"], ["as"]):
                 return not (words[j] == "if" and kinds[j + 1] & K.OTHER)  # "if you insist"
         for j in range(at + 1, self.size):
