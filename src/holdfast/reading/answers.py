@@ -174,7 +174,7 @@ class Said:
         if "\n" in lines:
             self.text = _LINE_END.sub(_joined_line, lines)
             self.items = list(_ITEM.finditer(lines))
-        if len({known.letter(item["mark"]) for item in self.items}) < 2:
+        if len({known.letter(item["mark"]) for item in self.items} - {None}) < 2:
             self.items = []
         self.listed = {item.start("mark") for item in self.items}
         self.closing = self._closing()
@@ -322,7 +322,7 @@ class Said:
             return leading
         last = max(0, len(self.lines) - 120)
         ending = _ENDING.search(self.lines, last) if "\n\n" in self.lines[last:] else None
-        if ending is not None and not self.items:
+        if ending is not None and not self.items and not REFUSAL.search(self.text):
             return _extraction(self.known, Statement("last-line", ending["mark"], "own"))
         weak = [
             (one.statement, one.rank)

@@ -592,7 +592,7 @@ class Sentence:
             return "denied"
         if self._is_reported(begin, lead):
             return "reported"
-        if self._is_conditional(begin, lead, at):
+        if self._is_conditional(begin, lead, at, within=verdict):
             return "conditional"
         if stance == "hedged" and (words[lead] in _WAS or kinds[lead] & K.CHOSE):
             if self.has(K.PAST, begin, lead):
@@ -650,7 +650,7 @@ class Sentence:
             return True
         return bool(kinds[lead] & (_VERB & ~K.CHANGE) and own < 0)
 
-    def _is_conditional(self, begin: int, lead: int, at: int) -> bool:
+    def _is_conditional(self, begin: int, lead: int, at: int, *, within: bool) -> bool:
         words, kinds = self.words, self.kinds
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
@@ -659,6 +659,8 @@ class Sentence:
             if met and not kinds[1] & (_OURS | K.OTHER) and words[1] != "that":
                 return True  # "If the culture grows, the answer will be B"
         for j in range(begin, lead):
+            if within and j > begin + 2 and "," not in words[j:lead]:
+                continue  # "the structure at risk if the mass persists is B"
             if kinds[j] & K.CONDITION and words[j - 1 : j] not in (["even"], ["as"]):
                 return not (words[j] == "if" and kinds[j + 1] & K.OTHER)  # "if you insist"
         for j in range(at + 1, self.size):

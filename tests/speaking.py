@@ -1,0 +1,50 @@
+"""A chat-completions server on loopback whose replies a function of the messages gives."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from benchmarks.server import completion, request_hash
+
+Messages = list[dict[str, Any]]
+
+
+@contextmanager
+def speaking(reply: Callable[[Messages], str]) -> Iterator[str]:
+    """Serve a model for as long as the block lasts.
+
+    Args:
+        reply: what the model says to messages of ``role`` and ``content``.
+
+    Yields:
+        The base URL of the API.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = completion(request, request_hash(request))
+            answer["choices"][0]["message"]["content"] = reply(request["messages"])
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing on the terminal."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        finally:
+            server.shutdown()
+            thread.join()
