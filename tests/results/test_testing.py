@@ -100,6 +100,13 @@ def test_many_questions_by_the_normal_distribution_as_in_full() -> None:
     assert sign_flips(twice) == pytest.approx(2 * norm.sf(z))
 
 
+def test_a_p_value_far_out_in_the_tail_has_its_digits() -> None:
+    differences = np.array([1] * 800 + [2] * 400)
+    z = 1600 / math.sqrt(800 + 4 * 400)
+    assert sign_flips(differences) == pytest.approx(2 * norm.sf(z), rel=1e-9)
+    assert 0 < sign_flips(differences) < 1e-200
+
+
 def test_unlike_numbers_of_trials_by_hand() -> None:
     # 3 of 4 and 1 of 3; influences (1 - .75 * 2) / 4 - (0 - 1/3) / 3, (2 - 1.5) / 4 - (1 - 2/3) / 3
     first, second = counts((1, 2), (2, 2)), counts((0, 1), (1, 2))
