@@ -151,8 +151,9 @@ class Sentence:
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
                 return j + 1
-            if word in (",", ":") and j + 1 == at and self._is_subject(at):
-                return at
+            if word in (",", ":", "and") and j + 1 == at and self._is_subject(at):
+                if word != "and" or self._is_subject(self.marks[0]) and self._opens(self.marks[0]):
+                    return at  # "C is wrong and B is right"
         return 0
 
     def _begins(self, j: int, at: int) -> bool:
@@ -175,6 +176,9 @@ class Sentence:
             if self.words[place] in (",", ":"):
                 return False
         return False
+
+    def _opens(self, at: int) -> bool:
+        return all(kind & (K.SO | K.SIGN) for kind in self.kinds[:at])
 
     def _is_subject(self, at: int) -> bool:
         after = self.kinds[at + 1] if at + 1 < self.size else 0
