@@ -152,9 +152,8 @@ class Sentence:
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
                 return j + 1
             if word in (",", ":", "and") and j + 1 == at and self._is_subject(at):
-                if word != "and" or (
-                    self._is_subject(self.marks[0]) and self._opens(self.marks[0])
-                ):
+                first = self.marks[0]
+                if word != "and" or (self._is_subject(first) and self._opens(first)):
                     return at  # "C is wrong and B is right"
         return 0
 
