@@ -406,7 +406,8 @@ class Said:
 
 def _joined_line(found: re.Match[str]) -> str:
     """A line end, or a colon of its length behind a label that goes on below."""
-    if _LABEL.search(found.string, max(0, found.start() - 24), found.start()):
+    line = found.string[found.string.rfind("\n", 0, found.start()) + 1 : found.start()]
+    if _LABEL.search(line) and not (_MARKS.search(line) and line[-1:].isalpha()):
         return ":".ljust(len(found[0]))
     return found[0]
 
@@ -476,16 +477,16 @@ def _verdict(item: re.Match[str]) -> bool | None:
 
 def _judged(cell: str) -> bool | None:
     words, said = words_of(cell)
-    if words[-1:] == ["in"]:
+    if words[-1:] == ["in"] or words in ([":", "t"], ["-", "t"]):
         return True
     negated = read = 0
     for word, kind in zip(words, said, strict=True):
         read += not kind & K.SIGN
-        if read > 4:
+        if read > 8:
             break
         if word == "no" or kind & K.BAD:
             return bool(negated)
-        if kind & K.GOOD:
+        if kind & K.GOOD and read < 5:
             return not negated
         negated = negated or kind & K.NEGATION
     return False if negated else None

@@ -61,6 +61,9 @@ _PLACES = _set("in on at from by into about than like")
 _ALL = _set("all every everything each any none nothing no others rest anything option one")
 _BUT = _set("but except save")
 _WAS = _set("was were wasn't weren't")
+_AT_LAST = _set("finally ultimately now")
+_HAD = _set("had i'd")
+_WOULD = _set("would could might")
 _UNSURE = _set("could might may")
 _PERHAPS = _set("maybe perhaps possibly")
 _THINK = _set("think believe guess suspect feel say know reckon maintain")
@@ -70,6 +73,8 @@ _SEEMS = _set("seems appears looks feels sounds gets")
 _DOES = _set("does doesn't do don't did didn't cannot can't")
 _FIT = _set("fit explain match account suit")
 _FITS = _set("fits explains matches accounts suits")
+_REPLACES = _set("replaces supersedes overtakes displaces")
+_NOTHING = _set("that nothing nobody nowhere")
 _WHAT = _set("what where who how")
 _ACCORDING = _set("according per")
 _THIS = _set("this the our my her his such that all general my your short")
@@ -116,14 +121,14 @@ class Sentence:
 
     def has(self, kind: int, begin: int, end: int) -> bool:
         """Whether a word of a kind stands in a passage."""
-        for one in self.kinds[max(0, begin) : end]:
+        for one in self.kinds[max(0, begin) : max(0, end)]:
             if one & kind:
                 return True
         return False
 
     def says(self, words: frozenset[str], begin: int, end: int) -> bool:
         """Whether one of these words stands in a passage."""
-        return not words.isdisjoint(self.words[max(0, begin) : end])
+        return not words.isdisjoint(self.words[max(0, begin) : max(0, end)])
 
     def claim(self, at: int) -> Statement | None:
         """What is claimed of the option whose mark stands there."""
@@ -244,8 +249,10 @@ class Sentence:
                 noun = j if noun < 0 else noun
             elif kind & K.BE and not (kind & K.STICK and self._is_verb(j)):
                 return self._is(j, at, begin, noun)
-            elif kind & K.OWN and (kinds[j + 1] & K.NOUN or (j == begin and words[j + 1] == ":")):
-                pass  # "selected option: B", "selected: B"
+            elif kind & K.OWN and kinds[j + 1] & K.NOUN:
+                pass  # "selected option: B"
+            elif kind & (K.OWN | K.CHOSE) and j == begin and words[j + 1] == ":":
+                pass  # "selected: B"
             elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
                 return self._chosen(j, at, begin)
             elif kind & K.SAY and not kind & _PASSED:
@@ -261,7 +268,7 @@ class Sentence:
                 break
             linked = linked or (word in _LINKS and noun < 0)
             j -= 1
-        if linked or (noun >= 0 and words[noun] in ("answer", "ans")):
+        if linked or (noun >= 0 and (words[noun] in ("answer", "ans") or words[noun - 1] == "my")):
             return self._labelled(noun, at, begin)
         if self._is_alone(at, begin):
             return "bare", "own", begin
@@ -272,7 +279,9 @@ class Sentence:
     def _meant(self, j: int, at: int, begin: int) -> _Found | None:
         """A will without a known verb: "I would go straight to B"."""
         mine = max((n for n in range(begin, j + 1) if self.kinds[n] & K.SELF), default=-1)
-        if mine < 0 or at - mine > 8 or self.words[j] in _STOPS or self.has(K.NEGATION, begin, at):
+        if mine < 0 or at - mine > 8 or self.words[j] in _STOPS:
+            return None
+        if self.has(K.NEGATION | K.DOUBT, begin, at):
             return None
         if self.says(_UNSURE | {"that"}, mine, at) or not self.has(K.MODAL | K.CHOOSE, mine, j):
             return None
@@ -366,6 +375,8 @@ class Sentence:
             return "bare", "own", begin - 1  # "No, rather: B"
         if named & (_THEIRS | K.BAD | K.NEGATION):
             return "label", "reported", begin
+        if words[link] == ":" and named & K.PAST and not named & (K.TURN | K.CHANGE | K.OWN):
+            return "label", "past", begin  # "Answer in the first round: B"
         ours = named & (_OURS | K.TURN | K.OWN | K.GOOD | K.CHOSE | K.CHANGE)
         beside = all(kind & (K.SIGN | K.NOUN) for kind in self.kinds[link + 1 : at])
         if ours and beside and link - begin < 6:
@@ -425,8 +436,8 @@ class Sentence:
                 return "left", "denied", j
             return "changed", "denied" if rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
-            if "should" in words[max(begin, j - 3) : j]:
-                return "changed", "own", j  # "I should have written B"
+            if "should" in words[max(begin, j - 3) : j] or (own and words[j - 1] in _AT_LAST):
+                return "changed", "own", j  # "I should have written B", "I finally settled on B"
             return ("choice", "hedged", j) if own or others else None
         called = j == begin or words[j - 1] in _CALLS
         called = called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
@@ -435,6 +446,10 @@ class Sentence:
         rule = "kept" if kinds[j] & K.STICK else "choice"
         if own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
             return rule, "past", j  # "I was close to choosing B"
+        if own and words[j - 1] == "been" and self.says(_HAD, begin, j):
+            return rule, "past", j  # "I had been leaning towards B"
+        if not (own or others) and kinds[j - 1] & K.MODAL and words[j - 1] in _WOULD:
+            return "verdict", "hedged", j  # "The culture would favor B"
         if rejected:
             return rule, "denied", j
         unsure = self.says(_UNSURE, max(begin, j - 5), j)
@@ -475,6 +490,8 @@ class Sentence:
         if j >= self.size:
             return None
         modal = words[j] if kinds[j] & K.MODAL else ""
+        if kinds[at - 1] & K.MODAL and at and words[j] == "be":
+            modal = "might"  # "Only in a child would B be right"
         missed = False
         while modal and j + 1 < self.size and not kinds[j] & K.BE:
             missed = missed or words[j] == "have"  # "B would have been right"
@@ -486,6 +503,8 @@ class Sentence:
             return "is-correct", "own" if kind & K.GOOD else "denied", at
         if word in ("yes", "no") and not modal and self._is_end(j + 1):
             return "is-correct", "own" if word == "yes" else "denied", at
+        if word in _REPLACES and self._next_mark(j) - j < 5:
+            return "changed", "own", at  # "B replaces C as my answer"
         if word in _DOES and self.says(_FIT, j, j + 4):
             negated = self.has(K.NEGATION, j, j + 3)
             return ("is-correct", "denied", at) if negated else None  # "B does not fit"
@@ -614,7 +633,7 @@ class Sentence:
     def _scope(self, begin: int, lead: int) -> int:
         """Where that begins which can deny a verdict: not "no fever" in its subject."""
         for j in range(lead - 1, begin - 1, -1):
-            if self.words[j] == "that" or self.kinds[j] & (K.SELF | K.SAY):
+            if self.words[j] in _NOTHING or self.kinds[j] & (K.SELF | K.SAY):
                 return begin
         return max(begin, lead - 2)
 
@@ -648,7 +667,7 @@ class Sentence:
         if other < 0:
             held = [j for j in said if kinds[j] & K.BELIEF and words[j - 1] != "my" and j < lead]
             return bool(held) and "that" in words[held[-1] : lead + 1]
-        if own > other or (own >= 0 and self.has(K.AGREE, own, other)):
+        if own > other or (own >= 0 and self.has(K.AGREE | K.CHOOSE, own, other)):
             return False
         # "the patient's pain is" says nothing, "you suggest that the answer is" does
         if any(0 < j - other < 6 and "," not in words[other:j] for j in said):

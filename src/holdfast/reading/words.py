@@ -69,6 +69,9 @@ def kinds(word: str) -> int:
     for end in range(len(word), 2, -1):
         if word[:end] in stems:
             found |= stems[word[:end]]
+    if not found and "-" in word:  # "first-pass"
+        for part in word.split("-"):
+            found |= words.get(part, 0) & (Kind.PAST | Kind.THEIRS)
     stem, apostrophe, ending = word.rpartition("'")
     if apostrophe and ending == "t":
         return found | Kind.NEGATION | kinds(stem.removesuffix("n"))
