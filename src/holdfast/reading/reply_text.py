@@ -20,7 +20,7 @@ _PUNCTUATION = {
     **{"\u3002": ".", "\u3010": "[", "\u3011": "]", "\u2028": "\n", "\u2029": "\n"},
 }
 # Of a very long reply only its ends are read, where answers stand: that bounds the time taken.
-_HEAD, _TAIL = 4_000, 20_000
+_LONG, _HEAD, _TAIL = 24_000, 2_000, 10_000
 
 
 def without_reasoning(text: str) -> str:
@@ -47,6 +47,7 @@ def has_reasoning(text: str) -> bool:
     return _TAG.search(text) is not None
 
 
+@lru_cache(maxsize=1)  # a decision reads a reply twice
 def spoken_text(reply: str) -> str:
     """A reply without reasoning and typographic signs, with its emphasis; of a long one the ends.
 
@@ -66,7 +67,7 @@ def _excerpt(text: str) -> str:
     if "   " in text or "\n\n\n" in text or not text.isascii():
         text = re.sub(r"\s{4,}", lambda run: "\n\n" if "\n" in run[0] else " ", text)
     text = text.strip()
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
+    return text if len(text) <= _LONG else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
 
 
 @lru_cache(maxsize=4096)

@@ -62,6 +62,8 @@ _ALL = _set("all every everything each any none nothing no others rest anything 
 _BUT = _set("but except save")
 _WAS = _set("was were wasn't weren't")
 _AT_LAST = _set("finally ultimately now")
+_ALSO = _set("also too")
+_ASKED = _set("question item case vignette scenario version variant problem exam test")
 _HAD = _set("had i'd")
 _WOULD = _set("would could might")
 _UNSURE = _set("could might may")
@@ -140,7 +142,7 @@ class Sentence:
         if stance in ("own", "hedged"):
             stance = self.stance(rule, begin, lead, at, stance)
         beside = self._beside(at)
-        if not beside and self.says(_set("also too"), begin, at + 3):
+        if not beside and stance == "own" and self.says(_ALSO, begin, at + 3):
             rule = "also"
         turned = self.has(K.TURN | K.CHANGE, 0, at)
         return Statement(rule, self.words[at] + beside, stance, turned)
@@ -239,7 +241,8 @@ class Sentence:
         while j >= begin and at - j < _FAR:
             word, kind = words[j], kinds[j]
             if kind & K.MARK:
-                if j == begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
+                j -= words[j - 1 : j] in (["("], ['"'])
+                if j <= begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
                     return None
                 j -= 1 + (words[j - 1] == "from")
                 continue
@@ -269,7 +272,7 @@ class Sentence:
             linked = linked or (word in _LINKS and noun < 0)
             j -= 1
         if linked or (noun >= 0 and (words[noun] in ("answer", "ans") or words[noun - 1] == "my")):
-            return self._labelled(noun, at, begin)
+            return self._labelled(noun, at, begin, linked=linked)
         if self._is_alone(at, begin):
             return "bare", "own", begin
         if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
@@ -343,6 +346,8 @@ class Sentence:
                 behind |= kind
         if any(kind & _THEIRS and not kind & _OURS for kind in (found, behind)):
             return "reported"
+        if words[noun] == "alternative" and not found & (K.OWN | K.GOOD):
+            return "reported"
         renewed = self.says(_RENEWED, max(begin, noun - 5), noun)
         return "past" if (found | behind) & K.PAST and not renewed else "own"
 
@@ -355,11 +360,13 @@ class Sentence:
                 break
         return False
 
-    def _labelled(self, noun: int, at: int, begin: int) -> _Found | None:
+    def _labelled(self, noun: int, at: int, begin: int, *, linked: bool) -> _Found | None:
         """A label before the option: "Final answer: B", "Runner-up: C"."""
         if not self._is_closed(at):
             return None
         words = self.words
+        if not linked and self._is_rejected(at):
+            return "answer-label", "denied", begin - 1  # "The answer B was not considered"
         if noun >= 0:
             final = words[noun - 1 : noun] == ["final"]
             return "final-answer" if final else "answer-label", self._whose(noun, begin, at), noun
@@ -391,8 +398,8 @@ class Sentence:
         if self.has(K.BAD, j + 1, at):
             return "verdict", "denied", j  # "the age is wrong for B"
         was = words[j] in _WAS
-        modal = kinds[j - 1] & K.MODAL if j else 0
-        unsure = modal and self.says(_UNSURE, j - 2, j) and not self._beside(at)
+        modal = self.has(K.MODAL, j - 2, j)
+        unsure = modal and self.says(_UNSURE, j - 3, j) and not self._beside(at)
         stance: Stance = "conditional" if unsure else "hedged" if was or modal else "own"
         told = next((n for n in range(begin, j) if words[n] in ("what", "one")), -1)
         if told >= 0 and self.has(K.SELF, told, told + 3):
@@ -436,13 +443,14 @@ class Sentence:
                 return "left", "denied", j
             return "changed", "denied" if rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
-            if "should" in words[max(begin, j - 3) : j] or (own and words[j - 1] in _AT_LAST):
+            meant = own and (words[j - 1] in _AT_LAST or words[j] == "meant")
+            if "should" in words[max(begin, j - 3) : j] or meant:
                 return "changed", "own", j  # "I should have written B", "I finally settled on B"
             return ("choice", "hedged", j) if own or others else None
         called = j == begin or words[j - 1] in _CALLS
         called = called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
-        if not (own or others or called):
-            return None
+        if not (own or others or called) or self.has(K.BAD, begin, j):
+            return None  # "Common pitfall: choosing B"
         rule = "kept" if kinds[j] & K.STICK else "choice"
         if own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
             return rule, "past", j  # "I was close to choosing B"
@@ -579,6 +587,11 @@ class Sentence:
                 return then not in _THIS and self.has(K.GROUP, j + 1, j + 5)
         return False
 
+    def _is_of_another_question(self, lead: int) -> bool:
+        """Whether a claim answers another question: "In the next item, the answer is B"."""
+        asked = next((j for j in range(1, min(lead, 9)) if self.words[j] in _ASKED), 0)
+        return any(kind & (_THEIRS | K.PAST) for kind in self.kinds[1:asked])
+
     def _what(self, p: int, at: int, sure: Stance) -> _Found | None:
         """What stands behind "B is what": "I would choose", "you suggest"."""
         then = self.words[p + 1 : p + 2]
@@ -625,6 +638,8 @@ class Sentence:
             return "past"
         if self.has(K.CONCESSION, begin, lead) or self.says(_PERHAPS, begin, at):
             return "hedged"
+        if words[0] in ("in", "on", "for") and self._is_of_another_question(lead):
+            return "conditional"
         # "In children, B is right", "the group in which B is right"
         if self._is_of_others(0, 1) or words[at - 1 : at] in (["which"], ["whom"], ["where"]):
             return "hedged"
@@ -655,7 +670,10 @@ class Sentence:
                 own = j
             elif kinds[j] & _OTHERS:
                 other = j
-        if own < 0 and self.has(K.OPINES, begin, lead) and not self.has(K.MINE, begin, lead):
+        # "I see that the textbook says B" is the textbook's
+        that = own if own < 0 else next((j for j in range(own, lead) if words[j] == "that"), lead)
+        that = max(begin, that)
+        if self.has(K.OPINES, that, lead) and not self.has(K.MINE, that, lead):
             return True
         if own < 0 and self.says(_ACCORDING, begin, lead) and "my" not in words[begin:lead]:
             return True
