@@ -452,6 +452,8 @@ class Sentence:
         if not (own or others or called) or self.has(K.BAD, begin, j):
             return None  # "Common pitfall: choosing B"
         rule = "kept" if kinds[j] & K.STICK else "choice"
+        if words[0] == "to" and j == 1 and self.has(K.MODAL, at + 1, self.size):
+            return rule, "conditional", j  # "To make B correct, the stem would have to say so"
         if own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
             return rule, "past", j  # "I was close to choosing B"
         if own and words[j - 1] == "been" and self.says(_HAD, begin, j):
@@ -474,7 +476,7 @@ class Sentence:
         verb = parity = 0
         for j in range(at + 1, self.size):
             word, kind = self.words[j], self.kinds[j]
-            if word in _STOPS or word in (":", ";") or (word == "," and not verb):
+            if word in _STOPS or word in (":", ";", "|") or (word == "," and not verb):
                 break
             verb |= kind & (K.BE | K.MODAL)
             worse = word in _WORSE and self.words[j - 1] in ("not", "never")
@@ -707,7 +709,7 @@ class Sentence:
                 return not (words[j] == "if" and kinds[j + 1] & K.OTHER)  # "if you insist"
         for j in range(at + 1, self.size):
             goes_on = j + 1 < self.size and kinds[j + 1] & K.CONDITION
-            if kinds[j] & K.BREAK or (words[j] == "," and not goes_on):
+            if kinds[j] & K.BREAK or words[j] == "|" or (words[j] == "," and not goes_on):
                 break
             if kinds[j] & K.CONDITION and words[j - 1] not in ("because", "even", "as"):
                 return True
