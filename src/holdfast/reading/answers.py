@@ -424,15 +424,17 @@ class Said:
 
 
 def _is_apart(item: re.Match[str]) -> bool:
-    """Whether an option has a line to itself that is no line of a list."""
-    rest = item["rest"].strip("*_)\"'!]")
-    if rest.strip(" .") and not (rest[0] == " " and rest[1:2].isalpha()):
-        return False
-    if item["box"] or item["sign"]:
-        return False
+    """Whether an option begins a sentence or has a paragraph to itself: no line of a list."""
     above = item.string[: item.start("mark")].rpartition("\n")[0].rpartition("\n")[2]
     below = item.string[item.end() :].partition("\n")[2].partition("\n")[0]
-    return not _ITEM.match(above) and not _ITEM.match(below)
+    alone = not item["rest"].strip(" .*_)\"'!]") and not (item["box"] or item["sign"])
+    beside = [one for one in map(_ITEM.match, (above, below)) if one and not _is_sentence(one)]
+    return (alone or _is_sentence(item)) and not beside
+
+
+def _is_sentence(item: re.Match[str]) -> bool:
+    _, said = words_of(item["rest"][:40])
+    return bool(said and said[0] & (K.BE | K.MODAL) and not said[0] & K.SIGN)
 
 
 def _quoted(text: str) -> set[int]:

@@ -17,6 +17,7 @@ _PUNCTUATION = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb\u300c\u300d", '"'),
+    **dict.fromkeys("\u2192\u21a6\u21d2\u25b6\u2794\u279c\u279e\u27a1\u27f6\u27f9", "->"),
     **{"\u3002": ".", "\u3010": "[", "\u3011": "]", "\u2028": "\n", "\u2029": "\n"},
 }
 # Of a very long reply only its ends are read, where answers stand: that bounds the time taken.

@@ -48,12 +48,12 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_LINKS = _set(": = - -> => \u2192 \u279c ?")
-_ARROWS = _set("-> => \u2192 \u279c")
+_LINKS = _set(": = - -> => ?")
+_ARROWS = _set("-> =>")
 _ENDS = _set(", : ; .")
 _PAUSES = _set(", ; and - :")
 _AND = _set("or and & / + ,")
-_TO = _set("to into : = -> => \u2192")
+_TO = _set("to into : = -> =>")
 _OF = _set("of for in to with on about from by")
 # "The answer to your question" is not yours.
 _ABOUT = _set("to for in about regarding concerning here among with given when on")
@@ -64,6 +64,8 @@ _WAS = _set("was were wasn't weren't")
 _AT_LAST = _set("finally ultimately now")
 _ALSO = _set("also too")
 _ASKED = _set("question item case vignette scenario version variant problem exam test")
+_ON = _set("about for of on behind against toward towards")
+_GIVEN = _set("given listed keyed quoted cited")
 _HAD = _set("had i'd")
 _WOULD = _set("would could might")
 _UNSURE = _set("could might may")
@@ -135,6 +137,8 @@ class Sentence:
     def claim(self, at: int) -> Statement | None:
         """What is claimed of the option whose mark stands there."""
         begin = self.clause(at)
+        if self.words[at - 1 : at + 2 : 2] == ["for", "to"] and not self.has(K.SELF, begin, at):
+            return None  # "For B to be right, there would have to be fever"
         found = self._apart(at) or self._said_of(at) or self._led_to(at, begin)
         if found is None:
             return None
@@ -154,6 +158,8 @@ class Sentence:
         words, kinds = self.words, self.kinds
         for j in range(at - 1, 0, -1):
             word = words[j]
+            if word == "then" and words[j - 1] == "and" and kinds[j - 2] & K.MARK:
+                continue  # "B and then C"
             if kinds[j] & K.BREAK and (word in ("but", "yet", ";") or words[j - 1] in _PAUSES):
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
@@ -173,7 +179,7 @@ class Sentence:
         if self.words[j] == "and":
             will = word in ("will", "would", "shall", "must")
             own = (will or (verb and not then & K.NOUN)) and self.has(K.SELF, 0, j)
-            return bool(then & K.SELF or own)
+            return bool(then & K.SELF or own or word in _ITS)
         if then & K.SELF or word in ("my", "our", "it's", "that's"):
             return True
         if then & (_OTHERS | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
@@ -241,7 +247,7 @@ class Sentence:
         while j >= begin and at - j < _FAR:
             word, kind = words[j], kinds[j]
             if kind & K.MARK:
-                j -= words[j - 1 : j] in (["("], ['"'])
+                j -= words[j - 1 : j] in (["("], ['"'], ["my"])
                 if j <= begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
                     return None
                 j -= 1 + (words[j - 1] == "from")
@@ -261,6 +267,8 @@ class Sentence:
             elif kind & K.SAY and not kind & _PASSED:
                 return self._thought(j, at, begin)
             elif kind & K.EVIDENCE:
+                if word == "mean" and self.has(K.SELF, j - 2, j):
+                    return "changed", "own", j
                 if words[j] in ("makes", "leaves") and words[at + 1 : at + 2] in (
                     ["the"], ["as"]
                 ):  # fmt: skip
@@ -284,7 +292,7 @@ class Sentence:
         mine = max((n for n in range(begin, j + 1) if self.kinds[n] & K.SELF), default=-1)
         if mine < 0 or at - mine > 8 or self.words[j] in _STOPS:
             return None
-        if self.has(K.NEGATION | K.DOUBT, begin, at):
+        if self.has(K.NEGATION | K.DOUBT, begin, at) or self.has(_THEIRS, mine + 1, at):
             return None
         if self.says(_UNSURE | {"that"}, mine, at) or not self.has(K.MODAL | K.CHOOSE, mine, j):
             return None
@@ -382,7 +390,8 @@ class Sentence:
             return "bare", "own", begin - 1  # "No, rather: B"
         if named & (_THEIRS | K.BAD | K.NEGATION):
             return "label", "reported", begin
-        if words[link] == ":" and named & K.PAST and not named & (K.TURN | K.CHANGE | K.OWN):
+        renewed = named & (K.TURN | K.CHANGE) or self.says(_RENEWED, begin, link)
+        if words[link] == ":" and named & K.PAST and not renewed:
             return "label", "past", begin  # "Answer in the first round: B"
         ours = named & (_OURS | K.TURN | K.OWN | K.GOOD | K.CHOSE | K.CHANGE)
         beside = all(kind & (K.SIGN | K.NOUN) for kind in self.kinds[link + 1 : at])
@@ -488,6 +497,11 @@ class Sentence:
     def _said_of(self, at: int) -> _Found | None:
         """What is said of the option behind it."""
         words, kinds = self.words, self.kinds
+        before = at - 1
+        while before > 0 and kinds[before] & (K.SIGN | K.NOUN):
+            before -= 1
+        if words[before] in _ON and not (words[before] == "of" and kinds[before - 1] & K.NOUN):
+            return None  # "Your hunch about B is right", "for B to be right"
         j, depth = at + 1, 0
         while j < self.size and j - at < 40:
             word, kind = words[j], kinds[j]
@@ -528,7 +542,8 @@ class Sentence:
             return "is-correct", "own", at  # "B it is", "B stays"
         was = words[j] in _WAS
         unsure = (modal in _UNSURE and bool(modal)) or missed
-        sure: Stance = "conditional" if unsure else "hedged" if modal or was else "own"
+        shaky = modal or was or words[j] == "becomes"
+        sure: Stance = "conditional" if unsure else "hedged" if shaky else "own"
         return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
 
     def _gloss(self, j: int, at: int) -> _Found | None:
@@ -556,6 +571,8 @@ class Sentence:
             if kind & K.MARK or word in ("but", ";") or (word in ",:." and p > j + 1):
                 break
             parity += bool(kind & K.NEGATION)
+            if word in _GIVEN and p == j + 1:
+                return "is-correct", "reported", at  # "B is given as the answer"
             meant: Stance = "denied" if parity % 2 else sure
             if kind & K.BAD:
                 return "is-correct", "own" if parity % 2 else "denied", at
@@ -592,7 +609,7 @@ class Sentence:
     def _is_of_another_question(self, lead: int) -> bool:
         """Whether a claim answers another question: "In the next item, the answer is B"."""
         asked = next((j for j in range(1, min(lead, 9)) if self.words[j] in _ASKED), 0)
-        return any(kind & (_THEIRS | K.PAST) for kind in self.kinds[1:asked])
+        return self.has(K.THEIRS | K.PAST, 1, asked and asked + 2)
 
     def _what(self, p: int, at: int, sure: Stance) -> _Found | None:
         """What stands behind "B is what": "I would choose", "you suggest"."""
@@ -668,6 +685,8 @@ class Sentence:
         words, kinds = self.words, self.kinds
         other = own = -1
         for j in range(begin, lead):
+            if words[j] in ("me", "us") and kinds[j - 1] & K.SAY and words[j + 1] == "to":
+                return True  # "You ask me to confirm B"
             if kinds[j] & K.SELF:
                 own = j
             elif kinds[j] & _OTHERS:
@@ -703,7 +722,8 @@ class Sentence:
             if met and not kinds[1] & (_OURS | K.OTHER) and words[1] != "that":
                 return True  # "If the culture grows, the answer will be B"
         for j in range(begin, lead):
-            if within and j > begin + 2 and "," not in words[j:lead]:
+            subject = any(self.kinds[n] & K.NOUN for n in range(j, lead))
+            if within and j > begin + 2 and "," not in words[j:lead] and not subject:
                 continue  # "the structure at risk if the mass persists is B"
             if kinds[j] & K.CONDITION and words[j - 1 : j] not in (["even"], ["as"]):
                 return not (words[j] == "if" and kinds[j + 1] & K.OTHER)  # "if you insist"

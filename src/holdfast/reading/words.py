@@ -30,7 +30,7 @@ class _Lexicon(NamedTuple):
 _WORD = re.compile(rf"{MARK}|[^\W_]+(?:['.-][^\W_]+)*|->|=>|\S")
 _SIGNS = {
     **dict.fromkeys(",:*\"'([{$<>=~-.#\\|`)]}/&+?!%_", Kind.FILL | Kind.SIGN),
-    **dict.fromkeys((";", "->", "=>", "\u2192", "\u279c"), Kind.SIGN),
+    **dict.fromkeys((";", "->", "=>"), Kind.SIGN),
     **dict.fromkeys("\u2713\u2714\u2705\u2611", Kind.GOOD | Kind.SIGN),
     **dict.fromkeys("\u2717\u2718\u274c\u2716\u00d7", Kind.BAD | Kind.SIGN),
 }
@@ -69,6 +69,8 @@ def kinds(word: str) -> int:
     for end in range(len(word), 2, -1):
         if word[:end] in stems:
             found |= stems[word[:end]]
+    if not found and len(word) == 1 and not word.isalnum():
+        return Kind.FILL | Kind.SIGN
     if not found and "-" in word:  # "first-pass"
         for part in word.split("-"):
             found |= words.get(part, 0) & (Kind.PAST | Kind.THEIRS)
