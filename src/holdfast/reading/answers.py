@@ -41,6 +41,7 @@ RANKS = {
     "also": STATED,
     "ticks": STATED,
     "verdict": FORM,
+    "chosen": FORM,
 }
 """What the form of a statement weighs: the requested format, a statement of the answer, and one of
 the case that is taken for the answer where nothing else is said."""
@@ -143,7 +144,8 @@ _JOINED = re.compile(
 )
 _QUOTE = re.compile(
     r"(?P<who>[^.!?\n\"]{0,60}\b(?:ask|sa[iy]|wr[io]t|stat|argu|insist|claim|repl|add)\w*"
-    r"(?: me| that| again)?[,:]? ?|\n> ?)\"(?P<said>[^\"\n]{3,400})\""
+    r"(?: me| that| again)?[,:]? ?|\n> ?|\b(?:line|sentence|claim|note|statement|phrase|words?|"
+    r"text|passage|label|caption|comment|remark|hint) )\"(?P<said>[^\"\n]{3,400})\""
 )
 _START = re.compile(rf"[^\w\ue000-\ue0ff]{{0,12}}(?:option |choice )?(?P<mark>{MARK})")
 _LEADS = re.compile(r"[\s)\]\"'*.:,-]{0,4}(?:\Z|\n|[.:)\]\"'*(!_\\-]|\u2705)")
@@ -189,7 +191,7 @@ class Said:
         """A line end, or a colon of its length behind a label that goes on below."""
         text, start, end = found.string, found.start(), found.end()
         line = text[text.rfind("\n", 0, start) + 1 : start]
-        if not _LABEL.search(line) or (_MARKS.search(line) and line[-1:].isalpha()):
+        if not _LABEL.search(line) or (_MARKS.search(line) and line[-1:] != ":"):
             return found[0]
         below = [at for at in self.listed if end <= at < end + 12]
         if below and any(0 < text.count("\n", min(below), at) < 2 for at in self.listed):
@@ -445,7 +447,7 @@ def _quoted(text: str) -> set[int]:
         found.start("said") + mark.start()
         for found in _QUOTE.finditer(text)
         for mark in _MARKS.finditer(found["said"])
-        if not any(kind & (K.SELF | K.MINE) for kind in words_of(found["who"])[1])
+        if not any(kind & (K.SELF | K.MINE) for kind in words_of(found["who"])[1][-3:])
     }
 
 
@@ -512,7 +514,7 @@ def _verdict(item: re.Match[str]) -> bool | None:
         return item["box"] != " "
     if item["sign"] is not None:
         return item["sign"] in "\u2713\u2714\u2705\u2611"
-    cells = item["rest"].strip(" |*_~").split("|")
+    cells = re.split(r"\||->", item["rest"].strip(" |*_~"))
     return next((said for cell in reversed(cells) if (said := _judged(cell)) is not None), None)
 
 
@@ -527,7 +529,7 @@ def _judged(cell: str) -> bool | None:
             break
         if word == "no" or kind & K.BAD:
             return bool(negated)
-        if kind & K.GOOD and read < 5:
+        if (kind & K.GOOD or word == "answer") and read < 5:
             return not negated
         negated = negated or kind & K.NEGATION
     return False if negated else None

@@ -66,6 +66,9 @@ _ALSO = _set("also too")
 _ASKED = _set("question item case vignette scenario version variant problem exam test")
 _ON = _set("about for of on behind against toward towards")
 _GIVEN = _set("given listed keyed quoted cited")
+_SUPPOSED = _set("imagine ignore suppose assume remove drop delete replace without")
+_SWAPS = ("swap", "trad", "exchang")
+_WRONG = _set("wrong incorrect false")
 _HAD = _set("had i'd")
 _WOULD = _set("would could might")
 _UNSURE = _set("could might may")
@@ -139,6 +142,9 @@ class Sentence:
         begin = self.clause(at)
         if self.words[at - 1 : at + 2 : 2] == ["for", "to"] and not self.has(K.SELF, begin, at):
             return None  # "For B to be right, there would have to be fever"
+        sign = self.kinds[at - 1] if at and self.kinds[at - 1] & K.SIGN else 0
+        if sign & (K.GOOD | K.BAD):
+            return Statement("is-correct", self.words[at], "own" if sign & K.GOOD else "denied")
         found = self._apart(at) or self._said_of(at) or self._led_to(at, begin)
         if found is None:
             return None
@@ -164,6 +170,9 @@ class Sentence:
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
                 return j + 1
+            if word == "that" and kinds[j + 1] & K.SELF:
+                if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
+                    return j + 1  # "Don't be cross that I keep B"
             if word in (",", ":", "and") and j + 1 == at and self._is_subject(at):
                 first = self.marks[0]
                 if word != "and" or (self._is_subject(first) and self._opens(first)):
@@ -247,7 +256,7 @@ class Sentence:
         while j >= begin and at - j < _FAR:
             word, kind = words[j], kinds[j]
             if kind & K.MARK:
-                j -= words[j - 1 : j] in (["("], ['"'], ["my"])
+                j -= words[j - 1 : j] in (["("], ['"'], ["my"], ["the"])
                 if j <= begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
                     return None
                 j -= 1 + (words[j - 1] == "from")
@@ -264,8 +273,6 @@ class Sentence:
                 pass  # "selected: B"
             elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
                 return self._chosen(j, at, begin)
-            elif kind & K.SAY and not kind & _PASSED:
-                return self._thought(j, at, begin)
             elif kind & K.EVIDENCE:
                 if word == "mean" and self.has(K.SELF, j - 2, j):
                     return "changed", "own", j
@@ -275,6 +282,8 @@ class Sentence:
                     return "answer-is", "own", j  # "That makes B the answer"
                 rule = "therefore" if words[j] in ("leaves", "leaving") else "verdict"
                 return (rule, "own", j) if self._is_closed(at) else None
+            elif kind & K.SAY and not kind & _PASSED:
+                return self._thought(j, at, begin)
             elif not kind & _PASSED and not kind & K.NEGATION:
                 break
             linked = linked or (word in _LINKS and noun < 0)
@@ -385,6 +394,8 @@ class Sentence:
         if link - begin > 6 and words[link] == ":":
             theirs = self._is_reported(begin, link) and not self.has(K.SELF, begin, link)
             return "verdict", "reported" if theirs else "own", begin - 1
+        if words[link - 1] in _WRONG:
+            return "label", "denied", begin
         aside = K.SO | K.TURN | K.SIGN | K.OWN
         if all(kind & aside for kind in self.kinds[begin:link]):
             return "bare", "own", begin - 1  # "No, rather: B"
@@ -413,6 +424,8 @@ class Sentence:
         told = next((n for n in range(begin, j) if words[n] in ("what", "one")), -1)
         if told >= 0 and self.has(K.SELF, told, told + 3):
             return "answer-is", stance, j  # "What I would choose is B"
+        if told > begin and kinds[told - 1] & (K.THEIRS | K.PAST):
+            return "answer-is", "reported", j  # "The second one is B"
         comma = max((n for n in range(begin, j) if words[n] == ","), default=begin - 1)
         far = self.says(_set("the this a an"), comma + 1, j)  # a subject of its own behind it
         heads = (n for n in range(j - 1, comma if far else begin - 1, -1) if kinds[n] & K.NOUN)
@@ -437,6 +450,10 @@ class Sentence:
         """A verb of choice before the option."""
         words, kinds = self.words, self.kinds
         own, others = self.has(K.SELF, begin, j), self.has(_OTHERS, begin, j)
+        if words[j] == "confident" and "," in words[j:at]:
+            return None  # "I am 80% confident, with the rest on B"
+        if words[0] == "to" and j == 1 and self.has(K.MODAL, at + 1, self.size):
+            return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if kinds[j] & K.LEAVE:
             return "left", "own" if self.is_denied(begin, j - 1) else "denied", -1
         if j > begin and words[j - 1] in ("over", "than"):
@@ -448,6 +465,7 @@ class Sentence:
             if "to" not in between and mine and self.is_denied(begin, j):
                 return "kept", "own", begin - 1  # "no reason to change my answer: B"
             replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
+            replaced |= words[j].startswith(_SWAPS) and "for" in between
             if _TO.isdisjoint(between) and not replaced:
                 return "left", "denied", j
             return "changed", "denied" if rejected else "own", j
@@ -455,14 +473,16 @@ class Sentence:
             meant = own and (words[j - 1] in _AT_LAST or words[j] == "meant")
             if "should" in words[max(begin, j - 3) : j] or meant:
                 return "changed", "own", j  # "I should have written B", "I finally settled on B"
-            return ("choice", "hedged", j) if own or others else None
+            if own and self.has(K.DOUBT | K.BAD, 0, self.size):
+                return "chosen", "past", j  # "My mistake: I gave B"
+            return ("chosen", "hedged", j) if own or others else None
         called = j == begin or words[j - 1] in _CALLS
         called = called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
         if not (own or others or called) or self.has(K.BAD, begin, j):
             return None  # "Common pitfall: choosing B"
         rule = "kept" if kinds[j] & K.STICK else "choice"
-        if words[0] == "to" and j == 1 and self.has(K.MODAL, at + 1, self.size):
-            return rule, "conditional", j  # "To make B correct, the stem would have to say so"
+        if words[j - 1] == "to" and not own and self.has(K.THEIRS, begin, j):
+            return rule, "reported", j  # "Your instinct to go for B"
         if own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
             return rule, "past", j  # "I was close to choosing B"
         if own and words[j - 1] == "been" and self.says(_HAD, begin, j):
@@ -614,8 +634,8 @@ class Sentence:
     def _what(self, p: int, at: int, sure: Stance) -> _Found | None:
         """What stands behind "B is what": "I would choose", "you suggest"."""
         then = self.words[p + 1 : p + 2]
-        if self.words[p] == "one" and then == ["to"]:
-            return "is-correct", sure, at
+        if self.words[p] == "one" and (then == ["to"] or self._is_end(p + 1)):
+            return "is-correct", sure, at  # "B is the one to choose"
         if self.has(K.SELF, p + 1, p + 4):
             past = self.words[p - 1] in _WAS or self.has(K.PAST, p, p + 8)
             return "is-correct", "past" if past and "still" not in self.words else sure, at
@@ -717,9 +737,10 @@ class Sentence:
         words, kinds = self.words, self.kinds
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
-        if begin and words[begin - 1] == "," and not kinds[0] & _OURS:
+        if begin and words[begin - 1] in (",", "then") and not kinds[0] & _OURS:
             met = kinds[0] & K.CONDITION or words[0] == "when"
-            if met and not kinds[1] & (_OURS | K.OTHER) and words[1] != "that":
+            ours = kinds[1] & (_OURS | K.OTHER) and not self.says(_SUPPOSED, 0, begin)
+            if met and not ours and words[1] != "that":
                 return True  # "If the culture grows, the answer will be B"
         for j in range(begin, lead):
             subject = any(self.kinds[n] & K.NOUN for n in range(j, lead))

@@ -31,8 +31,10 @@ _WORD = re.compile(rf"{MARK}|[^\W_]+(?:['.-][^\W_]+)*|->|=>|\S")
 _SIGNS = {
     **dict.fromkeys(",:*\"'([{$<>=~-.#\\|`)]}/&+?!%_", Kind.FILL | Kind.SIGN),
     **dict.fromkeys((";", "->", "=>"), Kind.SIGN),
-    **dict.fromkeys("\u2713\u2714\u2705\u2611", Kind.GOOD | Kind.SIGN),
-    **dict.fromkeys("\u2717\u2718\u274c\u2716\u00d7", Kind.BAD | Kind.SIGN),
+    **dict.fromkeys("\u2713\u2714\u2705\u2611\U0001f7e2\U0001f44d", Kind.GOOD | Kind.SIGN),
+    **dict.fromkeys(
+        "\u2717\u2718\u274c\u2716\u00d7\u26d4\U0001f6ab\U0001f534\U0001f44e", Kind.BAD | Kind.SIGN
+    ),
 }
 # What is the question's or the case's is nobody's answer.
 _NOT_OWNERS = frozenset(
