@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import InputError, InterruptedRunError, counted
 from holdfast.models import Lean
-from holdfast.protocols import Study
+from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
 from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings
 
@@ -167,9 +167,12 @@ class Evaluation:
         )
 
     def _generations_for(self, study: Study, question: Question) -> int:
-        helped = study.helped(question, 0)
+        own = study.estimate(question, 0)
+        # how many replies the rules leave to a reader nobody knows before
+        every = readings_of(own, 0)[READER_ALL]
+        helped = {**study.helped(question, 0), READER_ALL: every}
         counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
-        return study.estimate(question, 0).generations + sum(counts)
+        return own.generations + sum(counts)
 
     def _eval_rests(self, rests: Sequence[Rest]) -> list[EvalLog]:
         tasks = [rest.task() for rest in rests if rest.places]
@@ -249,7 +252,7 @@ class Evaluation:
             named = [name for name in there if name.startswith("-M ")]
             here |= dict.fromkeys(named) | arguments.get(spec.model, {})
             for name, value in here.items() if spec.model in asked else ():
-                if there.get(name) == value or _grows(name, there, value):
+                if there.get(name) == value or _grows(name, there, here):
                     continue
                 raise InputError(
                     f"holds a run of '{spec.model}' with another setting: {name} was "
@@ -267,6 +270,8 @@ class Evaluation:
             for k, v in (task.metadata or {}).items()
             if not k.endswith("_from")
         }
+        # without a reader replies are read otherwise
+        here |= {f"--model-role {role}": None for role in (READER, READER_ALL)}
         here |= {f"--model-role {role}": str(model) for role, model in self.roles.items()}
         return here | {"version": task.version}
 
@@ -299,13 +304,17 @@ def _check_base_url(model: Model) -> None:
 _JUDGE, _CATALOGUE, _CONTEXTS = (
     "--model-role judge", "content of catalogue", "content of contexts",
 )  # fmt: skip
+_READERS = (f"--model-role {READER}", f"--model-role {READER_ALL}")
 
 
-def _grows(name: str, there: Mapping[str, object], here: object) -> bool:
+def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -> bool:
     """Whether a setting may differ, because what is there keeps its prompts and replies."""
     if name == _JUDGE:  # one can be added, not replaced
         return name not in there
-    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here)
+    if name in _READERS:  # the same; and who has read some can read all
+        was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))
+        return was == (None, None) or now == (None, was[0])
+    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here[name])
 
 
 def _agree(there: object, here: object) -> bool:

@@ -73,7 +73,7 @@ def permute(
                 "seed": seed,
             }
         )
-        given = settings.roles(model_role or [], None)
+        given = settings.roles(model_role or [])
         roles = settings.recorded_roles(run.header) | given
         settings.check_roles([study], roles)
         models = [settings.recorded_model(run.header)]

@@ -21,6 +21,8 @@ def plan(
     distractors: settings.Distractors = "auto",
     generator: settings.Generator = None,
     model_role: settings.Roles = None,
+    reader: settings.Reader = None,
+    reader_all: settings.ReaderAll = False,
     exemplars: settings.Exemplars = "bank",
     seed: settings.Seed = 42,
     limit: settings.Limit = None,
@@ -55,12 +57,15 @@ def plan(
         "fields": fields,
     }
     settings.load_prices(prices)
-    roles = settings.role_names(model_role or [], generator)
+    roles = settings.role_names(
+        settings.role_arguments(model_role, generator, reader, reader_all=reader_all)
+    )
     settings.checked_names(list(roles.values()) or ["simulated/sycophant"])
     common = settings.generating(protocols, common, "generator" in roles)
     studies = settings.planned(protocols, questions, common, task_args or [])
     settings.check_roles(studies, roles)
     models = settings.checked_names(model)
+    settings.check_readers(roles, models)
     for each in studies:
         for path, why in reasons(each.study, limit).items():
             for reason, n in why.items():

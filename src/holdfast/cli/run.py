@@ -19,6 +19,8 @@ def run(
     distractors: settings.Distractors = "auto",
     generator: settings.Generator = None,
     model_role: settings.Roles = None,
+    reader: settings.Reader = None,
+    reader_all: settings.ReaderAll = False,
     labels: Annotated[
         str | None,
         typer.Option(help="File with the system (step, specialty, subject) of each question."),

@@ -2,7 +2,8 @@
 
 import inspect
 import os
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,8 +24,11 @@ from holdfast.protocols import (
     MEDFUZZ_TEST,
     PREPARATIONS,
     PROTOCOLS,
+    READER,
+    READER_ALL,
     Protocol,
     Study,
+    check_reader,
     resolved,
 )
 from holdfast.results import INPUTS
@@ -36,7 +40,7 @@ PROVIDERS = (
 )  # fmt: skip
 """Providers offered when a name is not known; Inspect has more."""
 
-ROLES = ("generator", ATTACKER, JUDGE)
+ROLES = ("generator", ATTACKER, JUDGE, READER, READER_ALL)
 """Models that help with a study; one that is not bound is never the model under test."""
 
 OFFLINE = ("simulated/", "lexical/", "recorded/")
@@ -86,8 +90,16 @@ Roles = Annotated[
     list[str] | None,
     typer.Option(
         "--model-role",
-        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge.",
+        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge, "
+        "reader.",
     ),
+]
+Reader = Annotated[
+    str | None,
+    typer.Option("--reader", help="Model that reads replies in which the rules find no answer."),
+]
+ReaderAll = Annotated[
+    bool, typer.Option("--reader-all", help="The reader reads every reply, and its answer counts.")
 ]
 ChallengeFile = Annotated[
     str | None, typer.Option("--challenges", help="TOML file with techniques of your own.")
@@ -225,6 +237,21 @@ def check_roles(studies: Sequence[Planned], bound: Collection[str]) -> None:
                 )
 
 
+def check_readers(bound: Mapping[str, object], tested: Iterable[object]) -> None:
+    """Refuse a reader that would read its own replies.
+
+    Args:
+        bound: models, or their names, by role.
+        tested: the models under test, or their names.
+
+    Raises:
+        InputError: it is among them.
+    """
+    for role in (READER, READER_ALL):
+        if role in bound:
+            check_reader(str(bound[role]), [str(model) for model in tested])
+
+
 def preparation(name: str, args: Mapping[str, Any]) -> Planned:
     """A preparation with those of the settings that it knows.
 
@@ -316,16 +343,43 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
         ) from error
 
 
-def role_names(given: Sequence[str], generator: str | None) -> dict[str, str]:
+def role_arguments(
+    given: Sequence[str] | None,
+    generator: str | None = None,
+    reader: str | None = None,
+    *,
+    reader_all: bool = False,
+) -> list[str]:
+    """``ROLE=MODEL`` of ``--model-role`` and of the options that stand for it.
+
+    Raises:
+        InputError: every reply is to be read, and there is no reader.
+    """
+    short = [f"{role}={model}" for role, model in (("generator", generator), (READER, reader))
+             if model]  # fmt: skip
+    arguments = [*short, *(given or [])]
+    if not reader_all:
+        return arguments
+    if not any(argument.startswith((f"{READER}=", f"{READER_ALL}=")) for argument in arguments):
+        raise InputError(
+            "no reader is given", field="--reader-all", remedy="Give --reader MODEL beside it"
+        )
+    return [re.sub(f"^{READER}=", f"{READER_ALL}=", argument) for argument in arguments]
+
+
+def role_names(given: Sequence[str]) -> dict[str, str]:
     """Model name by role.
+
+    Args:
+        given: as ``role_arguments`` has them.
 
     Raises:
         InputError: a part is not ``ROLE=MODEL``, or names an unknown role or one twice.
     """
-    return {role: spec["model"] for role, spec in _role_specs(given, generator).items()}
+    return {role: spec["model"] for role, spec in _role_specs(given).items()}
 
 
-def roles(given: Sequence[str], generator: str | None) -> dict[str, Model]:
+def roles(given: Sequence[str]) -> dict[str, Model]:
     """Model by role; ``{model: NAME, base_url: URL}`` names a server of its own.
 
     Raises:
@@ -337,16 +391,16 @@ def roles(given: Sequence[str], generator: str | None) -> dict[str, Model]:
             spec.get("base_url"),
             {name: value for name, value in spec.items() if name not in _OWN},
         )
-        for role, spec in _role_specs(given, generator).items()
+        for role, spec in _role_specs(given).items()
     }
 
 
 _OWN = ("model", "base_url")
 
 
-def _role_specs(given: Sequence[str], generator: str | None) -> dict[str, dict[str, Any]]:
+def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
     specs: dict[str, dict[str, Any]] = {}
-    for argument in [*([f"generator={generator}"] if generator else []), *given]:
+    for argument in given:
         role, equals, value = argument.partition("=")
         if not equals or role not in ROLES:
             raise InputError(
@@ -367,6 +421,12 @@ def _role_specs(given: Sequence[str], generator: str | None) -> dict[str, dict[s
                 field="--model-role",
                 remedy=f"Write {role}=PROVIDER/MODEL or {role}='{{model: NAME, base_url: URL}}'",
             ) from error
+    if READER in specs and READER_ALL in specs:
+        raise InputError(
+            "is bound twice, as 'reader' and as 'reader-all'",
+            field="--reader",
+            remedy="Give one of them",
+        )
     return specs
 
 

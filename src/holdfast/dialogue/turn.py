@@ -5,7 +5,7 @@ from typing import Any
 
 from inspect_ai.model import ModelOutput, StopReason
 
-from holdfast.reading import Extraction
+from holdfast.reading import READING_VERSION, Extraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Turn:
         key: digest of the whole conversation up to this turn; equal where nothing new was asked.
         prompt: the user message answered.
         reply: the model's text, without its hidden reasoning; empty where the call failed.
-        extraction: the answer read from the reply.
+        extraction: the answer that counts.
         usage: tokens, cost, latency and how it ended by the names of the turns table.
         notes: what a protocol observes in the reply, by the names of the turns table.
     """
@@ -86,6 +86,7 @@ class Turn:
             "answer": self.extraction.answer,
             "status": self.extraction.status,
             "rule": self.extraction.rule,
+            "reading_version": READING_VERSION,
             **self.notes,
             **self.usage,
             "key": self.key,
