@@ -203,7 +203,7 @@ class Conversation:
         def keep(reply: str, reading: Reading, usage: dict[str, Any]) -> Turn:
             turn = Turn(
                 arm, number, self.interventions, target, key, prompt, reply, reading.extraction,
-                usage, {**(notes or {}), **reading.notes},
+                usage, dict(notes or {}), dict(reading.notes),
             )  # fmt: skip
             self._said.append((self._position, turn))
             return turn

@@ -52,6 +52,7 @@ class Turn:
         extraction: the answer that counts.
         usage: tokens, cost, latency and how it ended by the names of the turns table.
         notes: what a protocol observes in the reply, by the names of the turns table.
+        readings: what each reader found in it, and what it was read against.
     """
 
     arm: str
@@ -64,6 +65,7 @@ class Turn:
     extraction: Extraction
     usage: dict[str, Any]
     notes: dict[str, Any] = field(default_factory=dict)
+    readings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def answer(self) -> str | None:
@@ -87,6 +89,7 @@ class Turn:
             "status": self.extraction.status,
             "rule": self.extraction.rule,
             "reading_version": READING_VERSION,
+            **self.readings,
             **self.notes,
             **self.usage,
             "key": self.key,

@@ -1,6 +1,6 @@
 """A language model that reads replies beside the rules: which option does each commit to?"""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inspect_ai.model import GenerateConfig, Model
@@ -35,7 +35,7 @@ class Reader:
     model: Model
     every: bool
     question: Question
-    config: GenerateConfig = GenerateConfig()
+    config: GenerateConfig = field(default_factory=GenerateConfig)
 
     async def __call__(self, choice: Choice, reply: str, rules: Extraction) -> Reading:
         """What counts of a reply: the reader's answer where it is asked and gives one.
