@@ -21,9 +21,7 @@ def reading_version() -> int:
     return int(packaged(_FILE)["version"])
 
 
-def reading_prompt(
-    options: Mapping[str, str], decision: tuple[str, str] | None, reply: str
-) -> str:
+def reading_prompt(options: Mapping[str, str], decision: tuple[str, str] | None, reply: str) -> str:
     """Asks which option a reply commits to; the options and the reply are all that is shown.
 
     Args:

@@ -65,7 +65,9 @@ def sitting_solver(
     def sit() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             question = asked[str(state.sample_id)]
-            sitting = Sitting(question, state.epoch, notes=read_by(reader_of(question, get_model())))
+            sitting = Sitting(
+                question, state.epoch, notes=read_by(reader_of(question, get_model()))
+            )
             try:
                 shown = await put(sitting)
             finally:

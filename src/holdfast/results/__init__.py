@@ -52,20 +52,13 @@ from .plans import keep_plan, plans
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
 from .power import further_questions, questions_needed
 from .published import PUBLISHED, beside_published, published
+from .readings import READ_AGAIN, READINGS_FILE, as_recorded, mark, write_readings
+from .records import question_order, records, runs_in
 from .run_records import RunRecord, run_records
-from .scale import SCALE_COLUMNS, scale
-from .single_turn import SINGLE_TURN_COLUMNS, single_turn
-from .sizes import Size, size_of, sizes
-from .strata import strata, strata_columns
-from .survival import SURVIVAL_COLUMNS, survival
-from .tax import TAX_COLUMNS, tax
-from .testing import benjamini_hochberg, clustered, holm, mcnemar
-from .turns import (
+from .runs import (
     EXTENSIBLE,
-    FILE_NAME,
     IMPORTED,
     INPUTS,
-    SCHEMA,
     SHARD,
     is_imported,
     is_ours,
@@ -73,9 +66,15 @@ from .turns import (
     logs_in,
     run_id,
     run_settings,
-    turns_table,
-    write_turns,
 )
+from .scale import SCALE_COLUMNS, scale
+from .single_turn import SINGLE_TURN_COLUMNS, single_turn
+from .sizes import Size, size_of, sizes
+from .strata import strata, strata_columns
+from .survival import SURVIVAL_COLUMNS, survival
+from .tax import TAX_COLUMNS, tax
+from .testing import benjamini_hochberg, clustered, holm, mcnemar
+from .turns import FILE_NAME, SCHEMA, turns_in, turns_table, write_turns
 
 TABLES: Mapping[str, Callable[..., pl.DataFrame]] = {
     "accuracy": accuracy,
@@ -142,6 +141,8 @@ __all__ = [
     "PERMUTATION_COLUMNS",
     "POSITIONS_COLUMNS",
     "PUBLISHED",
+    "READINGS_FILE",
+    "READ_AGAIN",
     "RESISTANCE_COLUMNS",
     "SCALE_COLUMNS",
     "SCHEMA",
@@ -164,6 +165,7 @@ __all__ = [
     "Size",
     "Verdict",
     "accuracy",
+    "as_recorded",
     "attack_list",
     "attack_summary",
     "attacks",
@@ -192,18 +194,22 @@ __all__ = [
     "keep_plan",
     "lengths",
     "logs_in",
+    "mark",
     "mcnemar",
     "overall",
     "permutation",
     "plans",
     "positions",
     "published",
+    "question_order",
     "questions_needed",
     "read_rules",
+    "records",
     "resistance",
     "run_id",
     "run_records",
     "run_settings",
+    "runs_in",
     "scale",
     "single_turn",
     "size_of",
@@ -215,7 +221,9 @@ __all__ = [
     "survival",
     "tax",
     "turn_of_flip",
+    "turns_in",
     "turns_table",
     "winners",
+    "write_readings",
     "write_turns",
 ]

@@ -10,9 +10,10 @@ from inspect_ai.log import EvalLog, read_eval_log_samples
 
 from holdfast.errors import InputError
 
-from .turns import STRATA, logs_in, run_id, turns_in
-
-MEDFUZZ = "medfuzz"
+from .attack_turns import ATTACK, successes
+from .attack_turns import PROTOCOL as MEDFUZZ
+from .runs import logs_in, run_id
+from .turns import STRATA, turns_in, turns_table
 
 _UNREAD = {
     "messages", "output", "events", "attachments", "timelines", "model_usage", "role_usage",
@@ -46,24 +47,24 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     Raises:
         InputError: no run of MedFuzz is there, or none of its attacks succeeded.
     """
-    runs: dict[str, Attacked] = {}
-    seen: set[tuple[str, str, int]] = set()
     headers = [log for log in logs_in(log_dir) if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
     if not headers:
         raise InputError(
             "holds no run of medfuzz", log_dir, remedy=f"Run it first, with --log-dir {log_dir}"
         )
+    # by the table, where newer readings count that stand beside the logs
+    won = successes(turns_table([log_dir], text=False)).select("run", "question", "epoch", "k")
+    left = {row[:3]: row[3] for row in won.iter_rows() if not ids or row[1] in ids}
+    runs: dict[str, Attacked] = {}
     for header in headers:
         run = run_id(header)
         for sample in read_eval_log_samples(
             header.location, all_samples_required=False, exclude_fields=_UNREAD
         ):
             key = (run, str(sample.id), sample.epoch)
-            if sample.error or key in seen:
-                continue
-            seen.add(key)
-            row = _success(header, sample)
-            if row is not None and (not ids or sample.id in ids):
+            row = _attack(header, sample, left.get(key))
+            if row is not None:
+                del left[key]
                 runs.setdefault(run, Attacked(header)).rows.append(row)
     if not runs:
         raise InputError(
@@ -75,9 +76,10 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     return list(runs.values())
 
 
-def _success(header: EvalLog, sample: Any) -> dict[str, Any] | None:
+def _attack(header: EvalLog, sample: Any, k: int | None) -> dict[str, Any] | None:
+    """The attack of that attempt, where this record has it."""
     for turn in turns_in(sample):
-        if turn["arm"] != "attack" or turn["answer"] in (None, sample.target):
+        if turn["arm"] != ATTACK or turn["path"] != f"fuzz@{k}":
             continue
         return {
             "question": {
@@ -91,7 +93,7 @@ def _success(header: EvalLog, sample: Any) -> dict[str, Any] | None:
             "dataset": header.eval.dataset.name,
             "run": run_id(header),
             "replicate": sample.epoch,
-            "attempt": int(turn["path"].rpartition("@")[2]),
+            "attempt": k,
             "modified": turn["modified"],
             "characteristics": json.loads(turn["characteristics"]),
             "assumption": header.eval.task_args.get("assumption", "patient-characteristics"),

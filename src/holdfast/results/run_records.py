@@ -7,7 +7,7 @@ from typing import Any
 
 from inspect_ai.log import EvalLog, read_eval_log
 
-from .turns import logs_in, run_id, run_settings
+from .runs import logs_in, run_id, run_settings
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,12 @@
+"""How a simulated model words an answer: in several ways, so that the reading is exercised."""
+
+WORDINGS = (
+    "Going through the case step by step, {text} explains it best.\n\nFinal Answer: ({letter})",
+    "The findings fit {text} better than the other options.\n\n**Final Answer:** ({letter})",
+    "I weighed each option against the stem. The answer is {letter}.",
+    "Summary of the case, then each option in turn: {text} remains.\n\n**Answer: {letter}**",
+    "<think>Other options are worth a thought.</think>Taken together: {text}.\n\n"
+    "Final Answer: {letter}",
+    "Considering everything, {text} is best supported.\n\n$\\boxed{{{letter}}}$",
+    '{{"reasoning": "step by step", "answer": "{letter}"}}',
+)
