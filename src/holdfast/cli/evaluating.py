@@ -389,8 +389,13 @@ def _reason(error: str) -> str:
     return " ".join((inner[2] if inner else error).split())[:300]
 
 
-def progress(budget: Budget, total: int) -> Progress:
-    """Progress on standard error, fed by the budget's count of answered requests."""
+def progress(budget: Budget, total: int | None) -> Progress:
+    """Progress on standard error, fed by the budget's count of answered requests.
+
+    Args:
+        budget: counts them.
+        total: how many there will be, None where nobody knows.
+    """
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

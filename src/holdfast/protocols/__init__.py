@@ -17,6 +17,7 @@ from .labelling import LabelStudy, label_study, systems
 from .medfuzz import MedFuzzStudy, medfuzz, medfuzz_study
 from .medfuzz_test import MedFuzzTestStudy, medfuzz_test, medfuzz_test_study
 from .preparing import PREPARED
+from .rereading import Again, gone_elsewhere, logged_question, read_again
 from .roles import ATTACKER, JUDGE, READER, READER_ALL
 from .second_reading import Reader, check_reader, counting, read_by, readings_of
 from .single_turn import SingleTurnStudy, single_turn, single_turn_study
@@ -66,6 +67,7 @@ __all__ = [
     "PROTOCOLS",
     "READER",
     "READER_ALL",
+    "Again",
     "ContextStudy",
     "DistractorStudy",
     "Estimate",
@@ -86,12 +88,15 @@ __all__ = [
     "distractors",
     "followup",
     "followup_study",
+    "gone_elsewhere",
     "label_study",
+    "logged_question",
     "medfuzz",
     "medfuzz_study",
     "medfuzz_test",
     "medfuzz_test_study",
     "opening_estimate",
+    "read_again",
     "read_by",
     "readings_of",
     "reasons",
