@@ -6,6 +6,7 @@ from functools import partial
 import polars as pl
 
 from .accuracy import ACCURACY_COLUMNS, FAMILY_AVERAGE, accuracy
+from .agreement import READING_COLUMNS, reading
 from .attack_log import Attacked, successful_attacks
 from .attacks import (
     ATTACK_LIST_COLUMNS,
@@ -52,7 +53,18 @@ from .plans import keep_plan, plans
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
 from .power import further_questions, questions_needed
 from .published import PUBLISHED, beside_published, published
-from .readings import READ_AGAIN, READINGS_FILE, as_recorded, mark, write_readings
+from .readings import (
+    GIVEN,
+    NON_RESPONSE,
+    READ_AGAIN,
+    READINGS_FILE,
+    TURN_KEY,
+    as_recorded,
+    check_read_alike,
+    first_readings,
+    mark,
+    write_readings,
+)
 from .records import question_order, records, runs_in
 from .run_records import RunRecord, run_records
 from .runs import (
@@ -106,6 +118,7 @@ TABLES: Mapping[str, Callable[..., pl.DataFrame]] = {
     "attack-list": attack_list,
     "permutation": permutation,
     "faithfulness": faithfulness,
+    "reading": reading,
 }
 """Table by the name that ``holdfast table --table`` knows it by: a function of a turns table.
 
@@ -132,16 +145,19 @@ __all__ = [
     "FLEXIBILITY_COLUMNS",
     "FLIPS_COLUMNS",
     "FLOWS_COLUMNS",
+    "GIVEN",
     "HOLDING_COLUMNS",
     "IMPORTED",
     "INPUTS",
     "LABELS_FILE",
     "LENGTHS_COLUMNS",
+    "NON_RESPONSE",
     "PARTS_COLUMNS",
     "PERMUTATION_COLUMNS",
     "POSITIONS_COLUMNS",
     "PUBLISHED",
     "READINGS_FILE",
+    "READING_COLUMNS",
     "READ_AGAIN",
     "RESISTANCE_COLUMNS",
     "SCALE_COLUMNS",
@@ -153,6 +169,7 @@ __all__ = [
     "SURVIVAL_COLUMNS",
     "TABLES",
     "TAX_COLUMNS",
+    "TURN_KEY",
     "TURN_OF_FLIP_COLUMNS",
     "WINNERS_COLUMNS",
     "Attacked",
@@ -172,6 +189,7 @@ __all__ = [
     "beliefs",
     "benjamini_hochberg",
     "beside_published",
+    "check_read_alike",
     "clustered",
     "cohens_kappa",
     "compare",
@@ -181,6 +199,7 @@ __all__ = [
     "cues",
     "errors",
     "faithfulness",
+    "first_readings",
     "flexibility",
     "flips",
     "flows",
@@ -204,6 +223,7 @@ __all__ = [
     "question_order",
     "questions_needed",
     "read_rules",
+    "reading",
     "records",
     "resistance",
     "run_id",

@@ -12,13 +12,9 @@ from holdfast.errors import InputError
 
 from .attack_turns import ATTACK, successes
 from .attack_turns import PROTOCOL as MEDFUZZ
+from .records import UNREAD
 from .runs import logs_in, run_id
 from .turns import STRATA, turns_in, turns_table
-
-_UNREAD = {
-    "messages", "output", "events", "attachments", "timelines", "model_usage", "role_usage",
-    "events_data", "scores",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     for header in headers:
         run = run_id(header)
         for sample in read_eval_log_samples(
-            header.location, all_samples_required=False, exclude_fields=_UNREAD
+            header.location, all_samples_required=False, exclude_fields=set(UNREAD)
         ):
             key = (run, str(sample.id), sample.epoch)
             row = _attack(header, sample, left.get(key))

@@ -13,7 +13,7 @@ from .comparison_questions import STUDY
 from .comparison_sides import Side, sides
 from .first_answers import BASELINE
 from .intervals import Counts, difference_bounds
-from .read_alike import check_read_alike
+from .readings import check_read_alike
 from .testing import clustered, holm
 
 COMPARISON_COLUMNS = (

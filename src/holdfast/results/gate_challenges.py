@@ -12,7 +12,7 @@ from .gate_figure import Figure, known
 from .gate_pairs import difference, relative_drop
 from .gate_rows import Measured, Row, challenged
 from .gate_rules import Rule
-from .read_alike import check_read_alike
+from .readings import check_read_alike
 from .trials import with_bounds
 
 

@@ -34,12 +34,16 @@ READINGS_FILE = "readings.parquet"
 GIVEN = "given"
 """``rule`` of an answer that an imported file had: nobody has read it."""
 
+NON_RESPONSE = "non-response"
+"""``rule`` of an imported turn that its file marks as one without a response."""
+
 _COUNTS = ("answer", "status", "rule")
-_TURN = ("run", "question", "epoch", "arm", "path", "turn")
+TURN_KEY = ("run", "question", "epoch", "arm", "path", "turn")
+"""What tells turns apart."""
 
 READ_AGAIN = pl.Schema(
     {
-        **dict.fromkeys(_TURN, pl.String()),
+        **dict.fromkeys(TURN_KEY, pl.String()),
         "epoch": pl.Int64(),
         "turn": pl.Int64(),
         "_mark": pl.String(),
@@ -49,12 +53,14 @@ READ_AGAIN = pl.Schema(
 )
 """Columns of the file: the turn, the record that was read, and its reading."""
 
+_SHOWN = 3
+
 
 def as_recorded(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """A logged turn; where nothing is said of its reading, that of version 1."""
-    if "reading_version" in turn:
+    """A logged or exported turn; without a word of its reading, it is read by version 1."""
+    if "reading_version" in turn or turn.get("rule") == GIVEN:
         return dict(turn)
-    return {**turn, "reading_version": 1, "answer_rules": turn["answer"]}
+    return {**turn, "reading_version": 1, "answer_rules": turn.get("answer")}
 
 
 def first_readings(turns: pl.DataFrame) -> pl.DataFrame:
@@ -104,9 +110,9 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
             path,
             remedy="Remove it, and read again with 'holdfast reread LOGDIR'",
         ) from error
-    again = again.unique([*_TURN, "_mark"], keep="last").with_columns(_again=pl.lit(value=True))
+    again = again.unique([*TURN_KEY, "_mark"], keep="last").with_columns(_again=pl.lit(value=True))
     joined = turns.join(
-        again, on=[*_TURN, "_mark"], how="left", suffix=" again", maintain_order="left",
+        again, on=[*TURN_KEY, "_mark"], how="left", suffix=" again", maintain_order="left",
         validate="m:1",
     )  # fmt: skip
     anew, answer = pl.col("_again").is_not_null(), pl.col("answer again")
@@ -137,3 +143,49 @@ def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
         log_dir: a local folder or any fsspec URL.
     """
     write_parquet(readings.select(*READ_AGAIN), log_dir, READINGS_FILE)
+
+
+def check_read_alike(
+    sides: Mapping[str, pl.DataFrame], place: str | None = None, field: str | None = None
+) -> None:
+    """Refuse turns that different rules or different readers have read.
+
+    Imported answers that were given, not read, are held against any.
+
+    Args:
+        sides: turns by the name of their side, with the columns of ``READ_BY``.
+        place: where the comparison is asked for, for the error.
+        field: the same.
+
+    Raises:
+        InputError: the turns of one side, or of both, were read differently.
+    """
+    found = {
+        name: turns.filter(pl.col("reading_version").is_not_null())
+        .select(READ_BY)
+        .unique(maintain_order=True)
+        .rows()
+        for name, turns in sides.items()
+    }
+    if len({reading for readings in found.values() for reading in readings}) < 2:
+        return
+    told = "; ".join(
+        f"{name} by {' and by '.join(map(_told, readings[:_SHOWN]))}"
+        for name, readings in found.items()
+        if readings
+    )
+    raise InputError(
+        f"the replies were not read alike: {told}",
+        place,
+        field=field,
+        remedy="Read them again with 'holdfast reread LOGDIR', all with the same --reader or none",
+    )
+
+
+def _told(reading: tuple[int, str | None, bool | None, int | None]) -> str:
+    version, reader, every, prompt = reading
+    rules = f"version {version} of the rules"
+    if reader is None:
+        return rules
+    what = "every reply" if every else "what they leave"
+    return f"{rules} with {reader} for {what} (prompt {prompt})"

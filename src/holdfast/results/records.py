@@ -1,7 +1,7 @@
 """Records: which logged record of a question counts, of a run that several logs hold."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from inspect_ai.log import (
@@ -15,6 +15,12 @@ from .runs import EXTENSIBLE, SHARD, run_id, run_settings
 
 SAMPLES_AT_ONCE = 50
 """Records that are in memory together."""
+
+UNREAD = frozenset({
+    "messages", "output", "events", "attachments", "timelines", "model_usage", "role_usage",
+    "events_data", "scores",
+})  # fmt: skip
+"""Fields of a logged sample that nobody has a use for."""
 
 _Key = tuple[str | int, int]
 """Id and epoch of a logged sample."""
@@ -41,7 +47,7 @@ def _first_written(run: tuple[str, list[EvalLog]], begun: Mapping[str, str]) -> 
 
 
 def records(
-    logs: list[EvalLog], order: Mapping[str, int], unread: Collection[str]
+    logs: list[EvalLog], order: Mapping[str, int]
 ) -> Iterator[tuple[EvalLog, list[EvalSample]]]:
     """The records that count of a run, some at a time.
 
@@ -51,7 +57,6 @@ def records(
     Args:
         logs: headers of the run's logs, newest first.
         order: place of each question.
-        unread: fields of a sample that nobody looks at.
     """
     for extent in _extents(logs):
         for log, keys in _by_log(_chosen(extent), order):
@@ -62,7 +67,7 @@ def records(
                     read_eval_log_samples_by_id(
                         log.location,
                         keys[start : start + SAMPLES_AT_ONCE],
-                        exclude_fields=set(unread),
+                        exclude_fields=set(UNREAD),
                     ),
                 )
 

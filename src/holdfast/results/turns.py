@@ -12,7 +12,15 @@ from holdfast.errors import InputError
 
 from .labels import with_labels
 from .parquet import write_parquet
-from .readings import READ_BY, READINGS, as_recorded, first_readings, mark, with_readings
+from .readings import (
+    READ_BY,
+    READINGS,
+    TURN_KEY,
+    as_recorded,
+    first_readings,
+    mark,
+    with_readings,
+)
 from .records import question_order, records, runs_in
 from .runs import logs_in
 
@@ -98,15 +106,6 @@ STRATA = ("step", "system", "specialty", "subject")
 FILE_NAME = "turns.parquet"
 """Name of the turns table in a log dir."""
 
-_UNREAD = {
-    "choices", "messages", "output", "events", "attachments", "timelines", "model_usage",
-    "role_usage", "events_data", "scores",
-}  # fmt: skip
-"""Fields of a logged sample that the table has no use for."""
-
-_TURN = ("question", "epoch", "arm", "path", "turn")
-"""What tells the turns of a run apart."""
-
 
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     """The turns of log dirs, logs and turns tables, concatenated.
@@ -123,12 +122,12 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     Raises:
         InputError: a source does not exist or holds no turns, or a table lacks a column.
     """
-    turn = ["run", *_TURN]
     table = pl.DataFrame(schema=SCHEMA)
     for source in sources:
         frame = _source(source, text=text)
         # a log dir and the table in it hold the same turns: each counts once
-        table = pl.concat([table, frame.join(table, on=turn, how="anti", maintain_order="left")])
+        new = frame.join(table, on=TURN_KEY, how="anti", maintain_order="left")
+        table = pl.concat([table, new])
     return table
 
 
@@ -202,7 +201,7 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     """The rows of one run from its logs, newest first."""
     order = question_order(logs)
     frames = [pl.DataFrame(schema=_LOGGED)]
-    for log, samples in records(logs, order, _UNREAD):
+    for log, samples in records(logs, order):
         # a frame for these few: as dicts, the texts of a whole study fill the memory
         rows = [row for sample in samples for row in _rows(run, log, sample, text=text)]
         frames.append(pl.DataFrame(rows, schema=_LOGGED, orient="row"))
@@ -217,8 +216,8 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     failed = pl.col("status") == "error"
     table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)
     # a run that has grown has put its first turns again, from the cache; with a judge or without
-    judged = pl.col(JUDGED).drop_nulls().first().over(_TURN)
-    table = table.with_columns(judged).unique(_TURN, keep="first", maintain_order=True)
+    judged = pl.col(JUDGED).drop_nulls().first().over(TURN_KEY)
+    table = table.with_columns(judged).unique(TURN_KEY, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
     return table.sort(place, "epoch", "_row").drop("_failed", "_row")
 
