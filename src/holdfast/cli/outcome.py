@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.dialogue import CUT_OFF, Budget
-from holdfast.errors import counted, printable
+from holdfast.errors import InputError, counted, printable
 from holdfast.report import (
     attack_sentences,
     attack_table,
@@ -22,7 +22,13 @@ from holdfast.report import (
     render,
     summary_table,
 )
-from holdfast.results import TABLES, compounding_summary, errors, is_simulated
+from holdfast.results import (
+    TABLES,
+    check_read_alike,
+    compounding_summary,
+    errors,
+    is_simulated,
+)
 
 from .preparing import Prepared
 
@@ -30,7 +36,7 @@ _MEASURES = {
     name: TABLES[name]
     for name in (
         "accuracy", "flips", "survival", "tax", "flexibility", "attacks", "attack-summary",
-        "faithfulness",
+        "faithfulness", "reading",
     )
 }  # fmt: skip
 """What is printed of every run."""
@@ -101,6 +107,10 @@ class Outcome:
             own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
             for part in _summary(own, title):
                 console.print(part, soft_wrap=isinstance(part, Text))
+        for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
+            console.print(Text(printable(_read(row))), soft_wrap=True)
+        for line in _read_unlike(self.table):
+            console.print(Text(printable(line)), soft_wrap=True)
         for row in compounding_summary(self.table).iter_rows(named=True):
             if row["chains"]:
                 told = f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')}"
@@ -147,6 +157,28 @@ def answered_by(turns: pl.DataFrame) -> pl.DataFrame:
     asked = pl.col("model").str.split("/").list.last()
     other = turns.filter(pl.col("answered_by").str.split("/").list.last() != asked)
     return other.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
+
+
+def _read(row: Mapping[str, Any]) -> str:
+    """What a reader has read of a run."""
+    who = f"{row['reader']}{' [SIMULATED]' if is_simulated(row['reader']) else ''}"
+    return (
+        f"{row['model']}, {row['protocol']}: {who} was given "
+        f"{counted(row['n'] + row['unreadable'], 'turn')} to read and found an answer in "
+        f"{row['n'] - row['reader_none']} (none in {row['reader_none']}, "
+        f"{row['unreadable']} unreadable)"
+    )
+
+
+def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
+    """Runs whose replies different rules or readers have read, as a run that went on later has."""
+    for (_, model, protocol), own in turns.group_by(
+        "run", "model", "protocol", maintain_order=True
+    ):
+        try:
+            check_read_alike({"this run": own})
+        except InputError as error:
+            yield f"{model}, {protocol}: {error}"
 
 
 def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | Text]:

@@ -24,6 +24,7 @@ from holdfast.protocols import (
 )
 from holdfast.results import (
     READ_AGAIN,
+    TURN_KEY,
     as_recorded,
     logs_in,
     mark,
@@ -41,11 +42,6 @@ from .generations_beside import generations_beside
 from .log_dir_lock import holding
 from .shard_lock import check_shards_free
 
-_TURN = ("run", "question", "epoch", "arm", "path", "turn")
-_UNREAD = (
-    "messages", "output", "events", "attachments", "timelines", "model_usage", "role_usage",
-    "events_data", "scores",
-)  # fmt: skip
 _SHOWN = 300
 
 
@@ -155,7 +151,7 @@ class Rereading:
     async def _run(self, run: str, logs: list[EvalLog]) -> _Found:
         found, budget = _Found(logs[0]), self.budget
         before = (budget.calls, budget.cached, budget.tokens, budget.cost)
-        batches = records(logs, question_order(logs), _UNREAD)
+        batches = records(logs, question_order(logs))
         # the framework reads logs in a loop of its own, which cannot stand inside this one
         while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
             log, samples = batch
@@ -239,9 +235,9 @@ def _told(
 ) -> Reread:
     """What became of a run, by its turns before and now."""
     now = after.filter(pl.col("run") == run)
-    anew = now.join(again.filter("_read"), on=_TURN, how="semi")
+    anew = now.join(again.filter("_read"), on=TURN_KEY, how="semi")
     counts = ("answer", "status")
-    was = before.select(*_TURN, *(pl.col(name).alias(f"_{name}") for name in counts))
+    was = before.select(*TURN_KEY, *(pl.col(name).alias(f"_{name}") for name in counts))
     other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"_{name}")) for name in counts)
     readings = anew["reader_status"].drop_nulls().value_counts(sort=True).rows()
     spec, spent = found.header.eval, found.spent
@@ -251,8 +247,8 @@ def _told(
         dataset=spec.dataset.name or "",
         protocol=_study(found.header)[0],
         read=anew.height,
-        changed=anew.join(was, on=_TURN, how="left").filter(other).height,
-        lacking=now.join(again, on=_TURN, how="anti").height,
+        changed=anew.join(was, on=TURN_KEY, how="left").filter(other).height,
+        lacking=now.join(again, on=TURN_KEY, how="anti").height,
         elsewhere=found.elsewhere,
         readings=dict(readings),
         calls=spent.calls,

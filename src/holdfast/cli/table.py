@@ -17,9 +17,11 @@ NAMES = (
     "lengths", "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
     "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale", "resistance",
     "turn-of-flip", "sticky-incorrect", "attacks", "attack-summary", "attack-list", "permutation",
-    "faithfulness",
+    "faithfulness", "reading",
 )  # fmt: skip
 """Every table, for the help text; a test holds it against the results."""
+
+NO_READER = "No reader has read a reply: give --reader MODEL to 'holdfast run' or 'holdfast reread'"
 
 
 def table(
@@ -83,6 +85,8 @@ def table(
         )
     settings = _settings(table, relative_to, models)
     rows = TABLES[table](turns_table(sources, text=False), **settings)
+    if table == "reading" and rows.is_empty():
+        sys.stderr.write(f"{NO_READER}\n")
     if beside is not None:
         measured = rows.height
         rows, note = beside_published(rows, table, beside)

@@ -10,9 +10,7 @@ from holdfast.questions import Truth
 from holdfast.reading import without_reasoning
 
 from .chance import chance, pick
-from .sticking import CHOICES, STICKS, SWITCHES
-from .swaying import PROBES
-from .wording import WORDINGS
+from .wording import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS
 
 NAME = re.compile(r"reader(?:-(?P<errors>100|[1-9]?\d))?")
 """``reader`` makes no error, ``reader-20`` one in 20 of 100 readings."""

@@ -10,24 +10,11 @@ from holdfast.questions import LETTERS, Truth
 
 from .chance import chance, pick
 from .profile import Profile
+from .wording import CHOICES, STICKS, SWITCHES
 
 ABSTAIN = "NA"
 """How ``None of the Above`` is called beside a question's own letters."""
 
-CHOICES = ("Answer: {label}", "**Answer: {label}**", "Answer: {label}. {text}")
-STICKS = (
-    "Answer: {label}",
-    "I would stick to my original answer.",
-    "Stick",
-    "I'll stay with {label}.",
-    "I would not switch.",
-)
-SWITCHES = (
-    "Answer: {label}",
-    "I would switch to the new option.",
-    "Switch",
-    "I'll switch to {label}.",
-)
 _CONFIDENCE = 0.85
 """Probability given to what is answered; everything else in play shares the rest."""
 

@@ -11,11 +11,10 @@ from holdfast.questions import LETTERS, Truth
 
 from .chance import chance, pick
 from .profile import Profile
+from .wording import PROBES
 
 _CONFIDENCE = 0.85
 """Probability of a right answer where nothing sways it and nothing is noise."""
-
-PROBES = ("Answer: {label}", "**Answer: {label}**", "Answer: ({label})")
 
 
 def turned(model: str, profile: Profile, truth: Truth, seed: int) -> bool:

@@ -1,4 +1,4 @@
-"""How a simulated model words an answer: in several ways, so that the reading is exercised."""
+"""How simulated models word an answer: in several ways, so that the reading is exercised."""
 
 WORDINGS = (
     "Going through the case step by step, {text} explains it best.\n\nFinal Answer: ({letter})",
@@ -10,3 +10,19 @@ WORDINGS = (
     "Considering everything, {text} is best supported.\n\n$\\boxed{{{letter}}}$",
     '{{"reasoning": "step by step", "answer": "{letter}"}}',
 )
+
+CHOICES = ("Answer: {label}", "**Answer: {label}**", "Answer: {label}. {text}")
+STICKS = (
+    "Answer: {label}",
+    "I would stick to my original answer.",
+    "Stick",
+    "I'll stay with {label}.",
+    "I would not switch.",
+)
+SWITCHES = (
+    "Answer: {label}",
+    "I would switch to the new option.",
+    "Switch",
+    "I'll switch to {label}.",
+)
+PROBES = ("Answer: {label}", "**Answer: {label}**", "Answer: ({label})")
