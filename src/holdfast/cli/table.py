@@ -21,8 +21,6 @@ NAMES = (
 )  # fmt: skip
 """Every table, for the help text; a test holds it against the results."""
 
-NO_READER = "No reader has read a reply: give --reader MODEL to 'holdfast run' or 'holdfast reread'"
-
 
 def table(
     sources: Annotated[
@@ -85,8 +83,6 @@ def table(
         )
     settings = _settings(table, relative_to, models)
     rows = TABLES[table](turns_table(sources, text=False), **settings)
-    if table == "reading" and rows.is_empty():
-        sys.stderr.write(f"{NO_READER}\n")
     if beside is not None:
         measured = rows.height
         rows, note = beside_published(rows, table, beside)
