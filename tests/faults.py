@@ -11,6 +11,7 @@ of its own and ends with the one that started it::
         assert server.stats()["repeated"] == 0
 
 A fault is ``{"kind": NAME}`` with what narrows it (see ``Fault``).  The first that fits counts.
+The server can be down for a while (``FaultyServer.down``), and speak TLS, badly at first.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import json
 import math
 import os
 import socket
+import ssl
 import subprocess
 import sys
 from collections import Counter
@@ -205,6 +207,7 @@ KINDS: Mapping[str, Kind] = {
     "status-429": _status(429),
     "status-429-after": _status(429, Retry_After="1"),
     **{f"status-{code}": _status(code) for code in (400, 401, 404, 500, 502, 503)},
+    "redirect": _status(307, Location=COMPLETIONS),
     "reset-before": _reset_before,
     "reset-inside": _reset_inside,
     "hang": _hang,
@@ -232,6 +235,10 @@ TRANSIENT = (
 """Kinds after which no generation was finished, so that it is asked for again."""
 
 
+RESTART = "restart"
+"""A fault of the whole server: it breaks every connection, and is down for ``seconds``."""
+
+
 def drawn(*parts: object) -> float:
     """A number between 0 and 1, never either, that hangs on the parts alone."""
     number = hashlib.sha256(json.dumps(parts).encode()).digest()[:6]
@@ -248,6 +255,41 @@ class FaultySite:
         self.finished: Counter[str] = Counter()
         self.went_wrong: Counter[str] = Counter()
         self.keys: Counter[str] = Counter()
+        self.outages = 0
+        self.tls: ssl.SSLContext | None = None
+        self.listener: asyncio.Server | None = None
+        self._open: set[Writer] = set()
+
+    async def listen(self, port: int) -> int:
+        """Take connections from now on.
+
+        Args:
+            port: 0 for a free one.
+
+        Returns:
+            The port.
+        """
+        self.listener = await asyncio.start_server(
+            self.talk, HOST, port, family=socket.AF_INET, backlog=1024, limit=2**20, ssl=self.tls
+        )
+        return int(self.listener.sockets[0].getsockname()[1])
+
+    async def go_down(self, seconds: float) -> None:
+        """Break every connection and refuse new ones for a while, as a server that restarts does.
+
+        Args:
+            seconds: how long.
+        """
+        if self.listener is None:  # down already
+            return
+        self.outages += 1
+        listener, self.listener = self.listener, None
+        port = listener.sockets[0].getsockname()[1]
+        listener.close()
+        for writer in self._open:
+            writer.transport.abort()
+        await asyncio.sleep(seconds)
+        await self.listen(port)
 
     def due(self, request: Json, digest: str, attempt: int) -> tuple[str, float] | None:
         """What goes wrong with this attempt, and for how long."""
@@ -273,10 +315,12 @@ class FaultySite:
             "repeated": finished - distinct,
             "faults": dict(self.went_wrong),
             "keys": dict(self.keys),
+            "outages": self.outages,
         }
 
     async def talk(self, reader: asyncio.StreamReader, writer: Writer) -> None:
         """Answer one keep-alive connection."""
+        self._open.add(writer)
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while not writer.is_closing():
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -287,6 +331,7 @@ class FaultySite:
                 body = await reader.readexactly(int(fields.get("content-length", "0")))
                 method, path = head[0].split(" ")[:2]
                 await self._answer(writer, method, path, body, fields.get("authorization", ""))
+        self._open.discard(writer)
         writer.transport.abort()
 
     async def _answer(
@@ -297,6 +342,8 @@ class FaultySite:
         elif (method, path) == ("POST", "/reset"):
             for counts in (self.attempts, self.finished, self.went_wrong, self.keys):
                 counts.clear()
+        elif (method, path) == ("POST", "/down"):
+            self.background = asyncio.create_task(self.go_down(json.loads(body)))
         elif (method, path) == ("POST", COMPLETIONS):
             await self._complete(writer, json.loads(body), authorization)
             return
@@ -316,8 +363,29 @@ class FaultySite:
         asked = Asked(request, digest, attempt, authorization, due[1] if due else 0.0)
         if due:
             self.went_wrong[due[0]] += 1
+            if due[0] == RESTART:
+                await self.go_down(due[1])
+                return
         if await (KINDS[due[0]] if due else _reply())(writer, asked):
             self.finished[digest] += 1
+
+
+def speaking_tls(certificate: str, handshakes_failed: int) -> ssl.SSLContext:
+    """TLS with a certificate, whose first handshakes fail.
+
+    Args:
+        certificate: PEM file of key and certificate.
+        handshakes_failed: so many are ended with an alert.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    left = iter(range(handshakes_failed))
+
+    def greet(*_: object) -> int | None:
+        return None if next(left, None) is None else ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+
+    context.sni_callback = greet
+    return context
 
 
 async def serve(site: FaultySite, port: int, lifetime: float) -> None:
@@ -331,10 +399,8 @@ async def serve(site: FaultySite, port: int, lifetime: float) -> None:
     parent = os.getppid()
     loop = asyncio.get_running_loop()
     end = loop.time() + lifetime
-    server = await asyncio.start_server(
-        site.talk, HOST, port, family=socket.AF_INET, backlog=1024, limit=2**20
-    )
-    print(f"http://{HOST}:{server.sockets[0].getsockname()[1]}", flush=True)
+    scheme = "https" if site.tls else "http"
+    print(f"{scheme}://{HOST}:{await site.listen(port)}", flush=True)
     while os.getppid() == parent and loop.time() < end:
         await asyncio.sleep(0.5)
 
@@ -345,9 +411,11 @@ class FaultyServer:
 
     Attributes:
         url: ``http://127.0.0.1:PORT``; the API's base URL is this and ``/v1``.
+        certificate: what it shows where it speaks TLS; PEM file.
     """
 
     url: str
+    certificate: Path | None = None
 
     @property
     def api(self) -> str:
@@ -366,8 +434,19 @@ class FaultyServer:
         """Other faults from now on; none mends the server."""
         self._ask("POST", "/faults", [asdict(fault) for fault in faults])
 
+    def down(self, seconds: float) -> None:
+        """Break every connection, and refuse all for a while."""
+        self._ask("POST", "/down", seconds)
+
     def _ask(self, method: str, path: str, body: Any) -> Json:
-        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=30)
+        address = self.url.partition("://")[2]
+        connection = (
+            http.client.HTTPSConnection(
+                address, timeout=30, context=ssl.create_default_context(cafile=self.certificate)
+            )
+            if self.certificate
+            else http.client.HTTPConnection(address, timeout=30)
+        )
         try:
             connection.request(method, path, json.dumps(body).encode())
             return cast(Json, json.load(connection.getresponse()))
@@ -377,7 +456,12 @@ class FaultyServer:
 
 @contextmanager
 def faulty_server(
-    *faults: Fault, latency: Latency | None = None, seed: int = 42, lifetime: float = 1800
+    *faults: Fault,
+    latency: Latency | None = None,
+    seed: int = 42,
+    lifetime: float = 1800,
+    certificate: Path | None = None,
+    handshakes_failed: int = 0,
 ) -> Iterator[FaultyServer]:
     """A faulty server in a process of its own, for as long as the block lasts.
 
@@ -386,6 +470,8 @@ def faulty_server(
         latency: how long replies take.
         seed: of every draw.
         lifetime: seconds to serve at most.
+        certificate: PEM file of key and certificate, to speak TLS with.
+        handshakes_failed: so many of the first TLS handshakes fail.
 
     Yields:
         The server, which takes requests.
@@ -396,6 +482,8 @@ def faulty_server(
     command = [sys.executable, "-m", "tests.faults", "--seed", str(seed)]
     command += ["--faults", json.dumps([asdict(fault) for fault in faults])]
     command += ["--latency", json.dumps(asdict(latency or Latency())), "--lifetime", str(lifetime)]
+    if certificate:
+        command += ["--tls", str(certificate), "--handshakes-failed", str(handshakes_failed)]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -407,7 +495,7 @@ def faulty_server(
         url = process.stdout.readline().decode().strip()
         if not url:
             raise RuntimeError(f"the server did not start: {' '.join(command)}")
-        yield FaultyServer(url)
+        yield FaultyServer(url, certificate)
     finally:
         process.kill()
         process.wait()
@@ -429,12 +517,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--latency", default="{}", metavar="JSON", help="of each completion")
     parser.add_argument("--seed", type=int, default=42, help="of every draw")
     parser.add_argument("--lifetime", type=float, default=1800, help="seconds at most")
+    parser.add_argument("--tls", metavar="PEM", help="key and certificate, to speak TLS with")
+    parser.add_argument("--handshakes-failed", type=int, default=0, help="first ones to fail")
     parsed = parser.parse_args(arguments)
     site = FaultySite(
         [Fault(**fault) for fault in json.loads(parsed.faults)],
         Latency(**json.loads(parsed.latency)),
         parsed.seed,
     )
+    if parsed.tls:
+        site.tls = speaking_tls(parsed.tls, parsed.handshakes_failed)
     with suppress(KeyboardInterrupt):
         asyncio.run(serve(site, parsed.port, parsed.lifetime))
     return 0

@@ -18,6 +18,7 @@ from holdfast.questions import Purpose, Question, Truth
 from holdfast.reading import Extraction, extract_answer
 
 from .digest import digest
+from .lasting import what_to_change
 from .request import request
 from .turn import Intervention, Turn, judged, usage_of
 
@@ -157,7 +158,7 @@ class Conversation:
             raise
         except Exception as error:
             cause = _cause(error)
-            failed = GenerationFailedError(_one_line(cause))
+            failed = GenerationFailedError(_one_line(cause) + what_to_change(cause))
             failed.kind = type(cause).__name__
             raise failed from error
         self._asked += 1

@@ -1,7 +1,8 @@
 """What passes between Inspect and a provider: replies that are kept, keys taken out of errors."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -136,10 +137,13 @@ def _masked(value: Any, secrets: list[str]) -> Any:
         for secret in secrets:
             value = value.replace(secret, MASK)
         return value
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):  # headers too, which cannot be written to
         return {key: _masked(inner, secrets) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_masked(inner, secrets) for inner in value)
+        inner = [_masked(one, secrets) for one in value]
+        # aiohttp's errors hold named tuples
+        make = list if isinstance(value, list) else getattr(value, "_make", tuple)
+        return make(inner)
     return value
 
 
@@ -153,7 +157,8 @@ def _mask_error(error: BaseException | None, secrets: list[str]) -> None:
             continue
         seen.add(id(one))
         one.args = _masked(one.args, secrets)
-        for name in ("message", "body"):
-            if isinstance(held := getattr(one, name, None), (str, dict)):
-                setattr(one, name, _masked(held, secrets))
+        for name in ("message", "body", "request_info"):
+            if isinstance(held := getattr(one, name, None), (str, dict, tuple)):
+                with suppress(AttributeError):  # made of the arguments, which are masked
+                    setattr(one, name, _masked(held, secrets))
         left += [one.__cause__, one.__context__]

@@ -144,8 +144,11 @@ class Lean(ModelAPI):
             total=None if config.attempt_timeout else ATTEMPT_SECONDS,
             sock_connect=30,
         )
-        async with self._client().post(self._url, json=body, timeout=timeout) as response:
-            content = await response.read()
+        try:
+            async with self._client().post(self._url, json=body, timeout=timeout) as response:
+                content = await response.read()
+        except aiohttp.ClientConnectorError as error:
+            raise error from None  # it names the host, what led to it does not
         if response.status == 200:
             return _output(content, self.model_name)
         message, code = _message(content)
@@ -170,12 +173,14 @@ class Lean(ModelAPI):
         return self._session
 
     def should_retry(self, ex: Exception) -> RetryDecision:
-        """Rate limits, server faults and broken connections pass; anything else lasts."""
+        """Rate limits, server faults and connections broken or not made pass; others last."""
         if isinstance(ex, ServerError):
             if ex.status == 429:
                 return RetryDecision.rate_limit(retry_after=ex.retry_after)
             if ex.status in _TRANSIENT or ex.status == 0:
                 return RetryDecision.transient(retry_after=ex.retry_after)
+            return RetryDecision.no()
+        if isinstance(ex, (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)):
             return RetryDecision.no()
         if isinstance(ex, (aiohttp.ClientError, TimeoutError, ConnectionError)):
             return RetryDecision.transient()
