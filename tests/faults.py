@@ -25,6 +25,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -39,6 +40,9 @@ Json = dict[str, Any]
 
 LARGE = 10_000_000
 """Characters of a large reply."""
+
+ENDLESS_MIB = 1024
+"""MiB of a reply that has no end, or of one that is packed into one."""
 
 
 @dataclass(frozen=True)
@@ -136,16 +140,67 @@ def _reply(change: Callable[[Json], object] | None = None, **message: Any) -> Ki
     return send
 
 
-def _bytes(change: Callable[[bytes], bytes]) -> Kind:
-    """A whole reply whose body is spoilt."""
+def _bytes(change: Callable[[bytes], bytes], *, whole: bool = False) -> Kind:
+    """A reply whose body is changed: spoilt, or whole all the same."""
 
     async def send(writer: Writer, asked: Asked) -> bool:
         await _send(
             writer, 200, change(json.dumps(completion(asked.request, asked.digest)).encode())
         )
+        return whole
+
+    return send
+
+
+def _refusing(
+    concerned: Callable[[Json], bool], message: str, code: str | None = None
+) -> Kind:
+    """Refuses requests for what they ask for, and answers the others."""
+
+    async def send(writer: Writer, asked: Asked) -> bool:
+        if not concerned(asked.request):
+            return await _reply()(writer, asked)
+        await _send(writer, 400, _error(message, code))
         return False
 
     return send
+
+
+def _in_200(error: Json) -> Kind:
+    """An error with the status of a reply."""
+    return _bytes(lambda body: json.dumps({"error": error}).encode())
+
+
+def _in_parts(reply: Json) -> None:
+    message = reply["choices"][0]["message"]
+    half = len(message["content"]) // 2
+    parts = message["content"][:half], message["content"][half:]
+    message["content"] = [{"type": "text", "text": part} for part in parts]
+
+
+_DEPTH = 100_000
+_DEEP = b'"created": ' + b'[{"a":' * _DEPTH + b"0" + b"}]" * _DEPTH
+_DIGITS = b'"created": 1' + b"0" * 5000
+
+
+async def _endless(writer: Writer, asked: Asked) -> bool:
+    body = json.dumps(completion(asked.request, asked.digest)).encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
+    piece = body[:-1] + b" " * 2**20
+    with suppress(ConnectionError):
+        for _ in range(ENDLESS_MIB):
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+    writer.transport.abort()
+    return False
+
+
+async def _gzip_bomb(writer: Writer, asked: Asked) -> bool:
+    packer = zlib.compressobj(9, wbits=31)
+    packed = b"".join([*(packer.compress(b" " * 2**20) for _ in range(ENDLESS_MIB)), packer.flush()])
+    await _send(writer, 200, packed, Content_Encoding="gzip")
+    return False
 
 
 async def _reset_before(writer: Writer, asked: Asked) -> bool:
@@ -222,6 +277,41 @@ KINDS: Mapping[str, Kind] = {
     "filtered-request": _filtered_request,
     "refusal": _reply(content=None, refusal="That is nothing I take part in."),
     "large": _reply(content="word " * (LARGE // 5) + "\n\nFinal Answer: (A)"),
+    "half-emoji": _reply(content="So be it \ud83d\n\nFinal Answer: (A)"),
+    "half-emoji-model": _reply(lambda reply: reply.update(model="bench\ud83d")),
+    "huge-usage": _reply(lambda reply: reply["usage"].update(prompt_tokens=10**30)),
+    "endless-digits": _bytes(lambda body: body.replace(b'"created": 0', _DIGITS), whole=True),
+    "negative-usage": _reply(lambda reply: reply["usage"].update(completion_tokens=-5)),
+    "no-usage": _reply(lambda reply: reply.pop("usage")),
+    "usage-as-text": _reply(lambda reply: reply.update(usage="many")),
+    "usage-of-texts": _reply(lambda reply: reply["usage"].update(prompt_tokens="50")),
+    "finish-as-list": _reply(lambda reply: reply["choices"][0].update(finish_reason=["stop"])),
+    "logprobs-as-text": _reply(lambda reply: reply["choices"][0].update(logprobs="-1.5")),
+    "logprobs-of-texts": _reply(
+        lambda reply: reply["choices"][0].update(logprobs={"content": ["A", {"token": 1}]})
+    ),
+    "reasoning-as-object": _reply(reasoning_content={"steps": [1, 2]}),
+    "model-as-object": _reply(lambda reply: reply.update(model={"name": "bench"})),
+    "content-in-parts": _reply(_in_parts),
+    "deep": _bytes(lambda body: body.replace(b'"created": 0', _DEEP), whole=True),
+    "error-in-200": _in_200({"message": "the worker is restarting", "type": "server"}),
+    "lasting-error-in-200": _in_200({"message": "no such adapter", "code": 404}),
+    "endless": _endless,
+    "gzip-bomb": _gzip_bomb,
+    "retry-after-infinity": _status(429, Retry_After="Infinity"),
+    "retry-after-9999": _status(429, Retry_After="Fri, 31 Dec 9999 23:59:59 GMT"),
+    "too-long": _refusing(
+        lambda request: True,
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
+        "context_length_exceeded",
+    ),
+    "no-logprobs": _refusing(
+        lambda request: "logprobs" in request, "logprobs are not supported by this model"
+    ),
+    "no-schema": _refusing(
+        lambda request: "response_format" in request,
+        "response_format of type json_schema is not supported",
+    ),
     "wrong-model": _reply(lambda reply: reply.update(model="another-model-7b")),
     "echo-key": _echo_key,
     "echo-key-busy": _echo_key_busy,

@@ -73,6 +73,7 @@ class Outcome:
             "cached": self.budget.cached,
             "tokens": self.budget.tokens,
             "cost": self.budget.cost,
+            "estimated_calls": self.budget.estimated,
             "left_out": {path: dict(reasons) for path, reasons in self.left_out.items()},
             "questions_left_out": dict(self.questions_left_out),
             "remarks": list(self.remarks),
@@ -129,7 +130,10 @@ class Outcome:
         spent += f", {self.budget.tokens} tokens"
         if self.budget.cost:
             spent += f", ${self.budget.cost:.2f}"
-        console.print(Text(f"Spent: {spent}"))
+        if self.budget.estimated:
+            spent += f" (estimated for {counted(self.budget.estimated, 'call')}, of which the "
+            spent += "server told no tokens)"
+        console.print(Text(f"Spent: {spent}"), soft_wrap=True)
         console.print(Text(f"Logs:  {self.log_dir} (inspect view --log-dir {self.log_dir})"))
         console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)
 

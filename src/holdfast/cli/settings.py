@@ -39,6 +39,9 @@ PROVIDERS = (
 ROLES = ("generator", ATTACKER, JUDGE)
 """Models that help with a study; one that is not bound is never the model under test."""
 
+MOST = 2**62
+"""Largest number that may be typed: tables and servers hold numbers of 64 bits, seeds grow."""
+
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
 
@@ -96,7 +99,9 @@ TaskArgs = Annotated[
     list[str] | None,
     typer.Option("-T", help="A protocol's setting, NAME=VALUE, such as chains=paper. Repeatable."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Fixes every draw of the study.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=-MOST, max=MOST, help="Fixes every draw of the study.")
+]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="First questions only.")]
 Epochs = Annotated[
     int | None,
@@ -265,7 +270,12 @@ def generating(
 
 def _of_type(value: str, parameter: inspect.Parameter) -> Any:
     try:
-        return TypeAdapter(parameter.annotation).validate_python(value)
+        typed = TypeAdapter(parameter.annotation).validate_python(value)
+        if isinstance(typed, int) and abs(typed) > MOST:
+            raise InputError(
+                f"{parameter.name} is '{value}'", field="-T", remedy=f"Give {MOST} at the most"
+            )
+        return typed
     except ValidationError as error:
         expected = error.errors()[0]["type"].partition("_")[0]
         kind = {"int": "a whole number", "bool": "true or false"}.get(expected, expected)

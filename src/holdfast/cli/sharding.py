@@ -38,6 +38,7 @@ class Report:
         cached: requests that the cache answered.
         tokens: input and output tokens.
         cost: US dollars.
+        estimated: calls whose tokens are estimated.
         missing: questions that are not finished.
         reasons: why, with their numbers.
     """
@@ -47,8 +48,16 @@ class Report:
     cached: int = 0
     tokens: int = 0
     cost: float = 0.0
+    estimated: int = 0
     missing: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, shard: Shard, budget: Budget) -> "Report":
+        """What a shard has spent so far."""
+        return cls(
+            shard, budget.calls, budget.cached, budget.tokens, budget.cost, budget.estimated
+        )
 
     @property
     def unfinished(self) -> str:
@@ -71,6 +80,7 @@ class Report:
             cached=self.cached + more.cached,
             tokens=self.tokens + more.tokens,
             cost=self.cost + more.cost,
+            estimated=self.estimated + more.estimated,
         )
 
     def __str__(self) -> str:
@@ -136,9 +146,7 @@ def put(
     if any(log.status == "cancelled" for log in logs):
         raise InterruptedRunError
     missing, reasons = shortfall(logs)
-    return Report(
-        shard, budget.calls, budget.cached, budget.tokens, budget.cost, missing, dict(reasons)
-    )
+    return replace(Report.of(shard, budget), missing=missing, reasons=dict(reasons))
 
 
 def put_apart(
@@ -213,7 +221,7 @@ class Sharding:
 
         def advance(report: Report) -> None:
             spent[report.shard] = report
-            for name in ("calls", "cached", "tokens", "cost"):
+            for name in ("calls", "cached", "tokens", "cost", "estimated"):
                 of_shards = sum(getattr(one, name) for one in spent.values())
                 setattr(budget, name, getattr(before, name) + of_shards)
             if budget.on_turn:

@@ -18,7 +18,9 @@ from inspect_ai.model import (
 )
 
 from .digest import digest
+from .falling_back import asked_plainly
 from .generations import generations
+from .soundness import make_sound
 
 MASK = "[key]"
 """What stands where a key stood."""
@@ -75,7 +77,7 @@ def guard(model: Model) -> None:
             if request.kept is not None:
                 return request.kept.model_copy(update={"usage": None})
         try:
-            result = await ask(input, tools, tool_choice, config)
+            result = await asked_plainly(api, ask, input, tools, tool_choice, config)
         except Exception as error:
             _mask_error(error, _secrets(model))
             raise
@@ -84,6 +86,8 @@ def guard(model: Model) -> None:
             _mask_error(output, _secrets(model))
             if isinstance(call, ModelCall):
                 call.response = _masked(call.response, _secrets(model))
+        else:
+            make_sound(output)
         return result
 
     # the provider is Inspect's or anybody's, and is set up before a conversation begins

@@ -16,7 +16,6 @@ _TOO_LONG = (
 _CONNECTIONS = {
     "ClientConnectorCertificateError": "Name the authority that vouches for the server in "
     "SSL_CERT_FILE",
-    "InvalidUrlClientError": "Correct the base URL",
 }
 
 
@@ -29,7 +28,12 @@ def what_to_change(error: BaseException) -> str:
     Returns:
         Empty where the request may be answered the next time.
     """
-    remedy = _CONNECTIONS.get(type(error).__name__) or _REFUSED.get(status := status_of(error))
+    status = status_of(error)
+    remedy = (
+        getattr(error, "remedy", None)
+        or _CONNECTIONS.get(type(error).__name__)
+        or _REFUSED.get(status)
+    )
     if status in _UNUSABLE:
         long = any(words in str(error).lower() for words in _TOO_LONG)
         remedy = (
@@ -41,9 +45,14 @@ def what_to_change(error: BaseException) -> str:
     return f". {LASTING}: {remedy}" if remedy else ""
 
 
+def refused_request(error: BaseException) -> bool:
+    """Whether the server has refused the request for what it asks."""
+    return status_of(error) in (*_UNUSABLE, 403)
+
+
 def status_of(error: BaseException) -> int:
     """The HTTP status of an error, 0 where it has none."""
-    for name in ("status", "status_code"):
+    for name in ("status", "status_code", "code"):
         if isinstance(status := getattr(error, name, None), int):
             return status
     return 0
