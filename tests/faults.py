@@ -16,6 +16,7 @@ The server can be down for a while (``FaultyServer.down``), and speak TLS, badly
 
 import argparse
 import asyncio
+import base64
 import hashlib
 import http.client
 import json
@@ -247,6 +248,12 @@ async def _echo_key_busy(writer: Writer, asked: Asked) -> bool:
     return False
 
 
+async def _echo_url(writer: Writer, asked: Asked) -> bool:
+    user = base64.b64decode(asked.authorization.partition(" ")[2]).decode()
+    await _send(writer, 401, _error(f"http://{user}@{HOST} is not for you"))
+    return False
+
+
 async def _filtered_request(writer: Writer, asked: Asked) -> bool:
     await _send(writer, 400, _error("The prompt was filtered.", "content_filter"))
     return True
@@ -315,6 +322,7 @@ KINDS: Mapping[str, Kind] = {
     "wrong-model": _reply(lambda reply: reply.update(model="another-model-7b")),
     "echo-key": _echo_key,
     "echo-key-busy": _echo_key_busy,
+    "echo-url": _echo_url,
 }  # fmt: skip
 """Everything that can go wrong, by name."""
 

@@ -50,6 +50,7 @@ class Outcome:
         remarks: what of the inputs was not used.
         prepared: what was generated before the run.
         unfinished: what is missing and why, empty when the run is complete.
+        interrupted: whether the user has stopped it.
     """
 
     log_dir: str
@@ -61,6 +62,7 @@ class Outcome:
     remarks: Sequence[str]
     prepared: Sequence[Prepared]
     unfinished: str
+    interrupted: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""

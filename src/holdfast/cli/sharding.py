@@ -194,7 +194,6 @@ class Sharding:
         Raises:
             InputError: as ``Running.run``.
             IncompleteRunError: contexts or wrong options could not be finished.
-            InterruptedRunError: the user stopped it.
         """
         running = self.running
         budget, labels = running.budget(), running.labels_read()  # as in Running.run
@@ -203,14 +202,21 @@ class Sharding:
             studies, prepared = running.with_inputs(budget)
             evaluation = running.evaluation(studies, budget)
             total = evaluation.generations(list(evaluation.rests(WHOLE)))
-            ends = self._ends(budget, total)
+            ends: list[Report | Lost] = []
+            interrupted = False
+            try:
+                ends = self._ends(budget, total)
+            except InterruptedRunError:
+                interrupted = True
             keep_labels(labels, running.log_dir)
             turns = write_turns(running.log_dir, text=running.text)
             reasons: Counter[str] = Counter()
             for end in ends:
                 reasons.update({str(end): 1} if isinstance(end, Lost) else end.reasons)
             left = sum(len(rest.places) for rest in evaluation.rests(WHOLE))
-            return running.outcome(studies, budget, prepared, turns, missing_told(left, reasons))
+            told = missing_told(left, reasons)
+            outcome = running.outcome(studies, budget, prepared, turns, told)
+            return replace(outcome, interrupted=interrupted)
 
     def _ends(self, budget: Budget, total: int) -> list[Report | Lost]:
         """Put all shards; what they spend is added to the budget."""

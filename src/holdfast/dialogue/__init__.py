@@ -5,10 +5,12 @@ from .budget import Budget, run_budget
 from .conversation import Conversation, GenerationFailedError, Reader
 from .gathering import BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
+from .lasting import LASTING
 from .turn import CUT_OFF, Intervention, Turn
 
 __all__ = [
     "CUT_OFF",
+    "LASTING",
     "BranchesFailedError",
     "Budget",
     "Conversation",

@@ -1,11 +1,14 @@
 """What passes between Inspect and a provider: replies that are kept, keys taken out of errors."""
 
+import base64
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from inspect_ai.model import (
     ChatMessage,
@@ -133,7 +136,18 @@ def _secrets(model: Model) -> list[str]:
     """The keys that this process knows, the longest first."""
     known = {value for name, value in os.environ.items() if name.upper().endswith(_SECRET)}
     known.add(model.api.api_key or "")
+    known |= {secret for value in os.environ.values() for secret in _basic(value)}
     return sorted((key for key in known if len(key) >= _SHORTEST), key=len, reverse=True)
+
+
+def _basic(url: str) -> list[str]:
+    """User and password in a URL, as they stand there and as they are sent."""
+    found = re.match(r"https?://([^/@]*):([^/@]*)@", url)
+    if not found:
+        return []
+    user, password = map(unquote, found.groups())
+    token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return [found[0].rpartition("/")[2], f"{user}:{password}", password, token]
 
 
 def _masked(value: Any, secrets: list[str]) -> Any:
