@@ -167,6 +167,11 @@ def _refusing(
     return send
 
 
+async def _busy_with_logprobs(writer: Writer, asked: Asked) -> bool:
+    await _send(writer, 503, _error("the worker for logprobs is restarting"))
+    return False
+
+
 def _in_200(error: Json) -> Kind:
     """An error with the status of a reply."""
     return _bytes(lambda body: json.dumps({"error": error}).encode())
@@ -315,6 +320,7 @@ KINDS: Mapping[str, Kind] = {
     "no-logprobs": _refusing(
         lambda request: "logprobs" in request, "logprobs are not supported by this model"
     ),
+    "logprobs-busy": _busy_with_logprobs,
     "no-schema": _refusing(
         lambda request: "response_format" in request,
         "response_format of type json_schema is not supported",

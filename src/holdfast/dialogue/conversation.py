@@ -158,7 +158,8 @@ class Conversation:
             raise
         except Exception as error:
             cause = _cause(error)
-            failed = GenerationFailedError(_one_line(cause) + what_to_change(cause))
+            lasting = "" if _tried_again(self.model, cause) else what_to_change(cause)
+            failed = GenerationFailedError(_one_line(cause) + lasting)
             failed.kind = type(cause).__name__
             raise failed from error
         self._asked += 1
@@ -220,6 +221,12 @@ def _cause(error: BaseException) -> BaseException:
     attempt = getattr(error, "last_attempt", None)
     inner = attempt.exception() if attempt is not None else error.__cause__
     return error if inner is None else _cause(inner)
+
+
+def _tried_again(model: Model, error: BaseException) -> bool:
+    """Whether the provider takes the error for one that passes."""
+    decision = model.api.should_retry(error) if isinstance(error, Exception) else False
+    return bool(getattr(decision, "retry", decision))
 
 
 def _one_line(error: BaseException) -> str:

@@ -173,7 +173,7 @@ class Lean(ModelAPI):
         try:
             async with self._client().post(self._url, json=body, timeout=timeout) as response:
                 content = await self._read(response)
-        except aiohttp.ClientConnectorError as error:
+        except aiohttp.ClientError as error:
             raise error from None  # it names the host, what led to it does not
         status = response.status
         if status == 200:
