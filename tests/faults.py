@@ -153,9 +153,7 @@ def _bytes(change: Callable[[bytes], bytes], *, whole: bool = False) -> Kind:
     return send
 
 
-def _refusing(
-    concerned: Callable[[Json], bool], message: str, code: str | None = None
-) -> Kind:
+def _refusing(concerned: Callable[[Json], bool], message: str, code: str | None = None) -> Kind:
     """Refuses requests for what they ask for, and answers the others."""
 
     async def send(writer: Writer, asked: Asked) -> bool:
@@ -204,7 +202,9 @@ async def _endless(writer: Writer, asked: Asked) -> bool:
 
 async def _gzip_bomb(writer: Writer, asked: Asked) -> bool:
     packer = zlib.compressobj(9, wbits=31)
-    packed = b"".join([*(packer.compress(b" " * 2**20) for _ in range(ENDLESS_MIB)), packer.flush()])
+    packed = b"".join(
+        [*(packer.compress(b" " * 2**20) for _ in range(ENDLESS_MIB)), packer.flush()]
+    )
     await _send(writer, 200, packed, Content_Encoding="gzip")
     return False
 

@@ -109,7 +109,7 @@ def certificate(tmp_path: Path) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")
     key, found, both = (tmp_path / name for name in ("key.pem", "cert.pem", "both.pem"))
-    command = [
+    command: list[str | Path] = [
         "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1",
         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", found,
     ]  # fmt: skip

@@ -68,7 +68,9 @@ def test_what_no_file_could_hold_is_replaced_and_the_turns_table_is_written(
         assert odd["answered_by"].to_list() == ["bench\ufffd"] * 3
     else:
         assert odd["input_tokens"].to_list() == [0] * 3
-    written = holdfast("export", study.log_dir, "--format", "openai-chat", "-o", tmp_path / "chats.jsonl")
+    written = holdfast(
+        "export", study.log_dir, "--format", "openai-chat", "-o", tmp_path / "chats.jsonl"
+    )
     assert written.returncode == 0, written.stderr
 
 
@@ -119,9 +121,7 @@ def test_the_largest_reply_is_a_setting(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("LEAN_MAX_REPLY_MIB", "much")
         run = study.run()
     assert run.returncode == 2
-    assert run.stderr == (
-        "holdfast: LEAN_MAX_REPLY_MIB: is 'much'. Give a whole number of MiB.\n"
-    )
+    assert run.stderr == ("holdfast: LEAN_MAX_REPLY_MIB: is 'much'. Give a whole number of MiB.\n")
 
 
 def test_a_seed_beyond_64_bits_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

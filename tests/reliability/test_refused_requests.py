@@ -20,7 +20,7 @@ def test_a_target_that_refuses_log_probabilities_is_asked_without(
     provider: str, sound: pl.DataFrame, tmp_path: Path
 ) -> None:
     with faulty_server(Fault("no-logprobs")) as server:
-        command = [
+        command: list[str | Path] = [
             "run", "medfuzz", "--model", f"{provider}/bench", "--model-base-url", server.api,
             "--model-role", "attacker=simulated/attacker", "--limit", "2", "--epochs", "1",
             "-T", "attempts=1", "-T", "confidence=true", "--log-dir", tmp_path / "r",

@@ -41,7 +41,14 @@ def followed_up(study: Study, folder: Path, env: dict[str, str]) -> list[str]:
     for command in (
         ("report", str(study.log_dir), "-o", str(folder / "report.html")),
         ("table", str(study.log_dir), "--format", "json"),
-        ("export", str(study.log_dir), "--format", "openai-chat", "-o", str(folder / "chats.jsonl")),
+        (
+            "export",
+            str(study.log_dir),
+            "--format",
+            "openai-chat",
+            "-o",
+            str(folder / "chats.jsonl"),
+        ),
     ):
         done = holdfast_apart(*command, env=env)
         said += [done.stdout, done.stderr]

@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from holdfast.dialogue import LASTING, Budget, run_budget
-from holdfast.errors import InputError, InterruptedRunError, counted
+from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.models import Lean
 from holdfast.protocols import Study
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings
+from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings, set_aside
 
 from .generations_beside import generations_beside
 from .log_dir_lock import holding
@@ -90,6 +90,7 @@ class Evaluation:
         else:
             with holding(self.log_dir):
                 check_shards_free(self.log_dir)
+                without_damaged(self.log_dir)
                 yield
 
     def _run(self) -> list[EvalLog]:
@@ -269,6 +270,12 @@ class Evaluation:
         }
         here |= {f"--model-role {role}": str(model) for role, model in self.roles.items()}
         return here | {"version": task.version}
+
+
+def without_damaged(log_dir: str) -> None:
+    """Set aside what cannot be read in a log dir, and warn of it."""
+    for told in set_aside(log_dir):
+        sys.stderr.write(f"Warning: {printable(told)}\n")
 
 
 def _arguments(model: Model) -> dict[str, object]:

@@ -15,7 +15,7 @@ from holdfast.dialogue import Budget
 from holdfast.errors import HoldfastError, InputError, InterruptedRunError, counted, printable
 from holdfast.results import write_turns
 
-from .evaluating import missing_told, progress, shortfall
+from .evaluating import missing_told, progress, shortfall, without_damaged
 from .labels import keep_labels
 from .log_dir_lock import holding
 from .outcome import Outcome
@@ -55,9 +55,7 @@ class Report:
     @classmethod
     def of(cls, shard: Shard, budget: Budget) -> "Report":
         """What a shard has spent so far."""
-        return cls(
-            shard, budget.calls, budget.cached, budget.tokens, budget.cost, budget.estimated
-        )
+        return cls(shard, budget.calls, budget.cached, budget.tokens, budget.cost, budget.estimated)
 
     @property
     def unfinished(self) -> str:
@@ -199,6 +197,7 @@ class Sharding:
         budget, labels = running.budget(), running.labels_read()  # as in Running.run
         with holding(running.log_dir):
             check_shards_free(running.log_dir)
+            without_damaged(running.log_dir)
             studies, prepared = running.with_inputs(budget)
             evaluation = running.evaluation(studies, budget)
             total = evaluation.generations(list(evaluation.rests(WHOLE)))

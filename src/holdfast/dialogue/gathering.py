@@ -11,7 +11,6 @@ from inspect_ai.util import span
 
 from holdfast.errors import BudgetExceededError, HoldfastError
 
-
 _SHOWN = 3
 """Names of branches that failed alike, in a message."""
 

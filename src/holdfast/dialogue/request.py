@@ -71,9 +71,7 @@ async def request(
     return with_refusals(output)
 
 
-def _estimate(
-    model: Model, messages: Sequence[ChatMessage], output: ModelOutput
-) -> ModelUsage:
+def _estimate(model: Model, messages: Sequence[ChatMessage], output: ModelOutput) -> ModelUsage:
     """What a request may have taken, at four characters a token, where the server does not say."""
     read = sum(len(message.text) for message in messages) // 4
     said = sum(len(choice.message.text) for choice in output.choices) // 4

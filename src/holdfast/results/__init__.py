@@ -28,6 +28,7 @@ from .compounding import (
     compounding_summary,
 )
 from .cues import CUES_COLUMNS, cues
+from .damaged import set_aside
 from .dynamics import (
     RESISTANCE_COLUMNS,
     STICKY_INCORRECT_COLUMNS,
@@ -205,6 +206,7 @@ __all__ = [
     "run_records",
     "run_settings",
     "scale",
+    "set_aside",
     "single_turn",
     "size_of",
     "sizes",

@@ -20,6 +20,7 @@ from inspect_ai.log import (
 
 from holdfast.errors import InputError
 
+from .damaged import reading, whole_header
 from .labels import with_labels
 
 SCHEMA = pl.Schema(
@@ -189,23 +190,35 @@ def is_ours(header: EvalLog, kind: str = "protocol") -> bool:
     return bool(header.eval.metadata and kind in header.eval.metadata)
 
 
-def logs_in(log_dir: str, *, kind: str = "protocol") -> list[EvalLog]:
+def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> list[EvalLog]:
     """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
 
     Args:
         log_dir: a local folder or any fsspec URL.
         kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
+        whole: whether all of them must be readable; else one that another process writes, or a
+            kill has left empty, is passed over.
+
+    Raises:
+        InputError: one is damaged.
     """
     infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
     headers: list[EvalLog] = []
     for info in infos:
         try:
-            header = read_eval_log(info, header_only=True)
-        except Exception:  # killed before its first write: nothing in it to read
+            header = (whole_header if whole else _header)(info.name)
+        except InputError:
+            if whole and info.size:  # an empty one was killed before its first write
+                raise
             continue
         if is_ours(header, kind):
             headers.append(header)
     return headers
+
+
+def _header(log: str) -> EvalLog:
+    with reading(log):
+        return read_eval_log(log, header_only=True)
 
 
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
@@ -238,7 +251,7 @@ def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
     Returns:
         Its path, and the table without texts.
     """
-    frame = with_labels(_logs(logs_in(log_dir), text=text), log_dir, STRATA)
+    frame = with_labels(_logs(logs_in(log_dir, whole=True), text=text), log_dir, STRATA)
     if "://" in log_dir:
         url = f"{log_dir.rstrip('/')}/{FILE_NAME}"
         with fsspec.open(url, "wb") as file:
@@ -258,10 +271,10 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if source.endswith(".eval"):
         if "://" not in source and not path.is_file():
             raise InputError("no such log", source, remedy="Check the path")
-        return _logs([read_eval_log(source, header_only=True)], text=text)
+        return _logs([whole_header(source)], text=text)
     if "://" not in source and not path.is_dir():
         raise InputError("no such log dir", source, remedy="Check the path")
-    headers = logs_in(source)
+    headers = logs_in(source, whole=True)
     if headers:
         return with_labels(_logs(headers, text=text), source, STRATA)
     if (path / FILE_NAME).is_file():
@@ -321,10 +334,14 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
             for start in range(0, len(keys), _SAMPLES_AT_ONCE):
                 # one open file and one event loop for many samples: half the time of one by one;
                 # and a frame for these few: as dicts, the texts of a whole study fill the memory
-                samples = read_eval_log_samples_by_id(
-                    key_log.location, keys[start : start + _SAMPLES_AT_ONCE], exclude_fields=_UNREAD
-                )
-                rows = [row for sample in samples for row in _rows(run, key_log, sample, text=text)]
+                some = keys[start : start + _SAMPLES_AT_ONCE]
+                with reading(key_log.location):
+                    samples = read_eval_log_samples_by_id(
+                        key_log.location, some, exclude_fields=_UNREAD
+                    )
+                    rows = [
+                        row for sample in samples for row in _rows(run, key_log, sample, text=text)
+                    ]
                 frames.append(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
     table = pl.concat(frames)
     if len(logs) == 1:
@@ -366,7 +383,9 @@ def _chosen(logs: list[EvalLog]) -> dict[_Key, tuple[bool, EvalLog]]:
     """Of a question logged twice, the newest finished record, else the newest."""
     chosen: dict[_Key, tuple[bool, EvalLog]] = {}
     for log in logs:
-        for summary in read_eval_log_sample_summaries(log.location):
+        with reading(log.location):
+            summaries = read_eval_log_sample_summaries(log.location)
+        for summary in summaries:
             key, finished = (summary.id, summary.epoch), summary.error is None
             if key not in chosen or (finished and not chosen[key][0]):
                 chosen[key] = (finished, log)
