@@ -42,5 +42,4 @@ def encodable(text: str) -> str:
 
 
 def _possible(usage: ModelUsage) -> bool:
-    counts = [n for n in usage.model_dump(exclude={"total_cost"}).values() if isinstance(n, int)]
-    return all(0 <= n <= _MOST_TOKENS for n in counts)
+    return all(0 <= n <= _MOST_TOKENS for n in vars(usage).values() if isinstance(n, int))

@@ -74,7 +74,6 @@ MAX_REPLY = "LEAN_MAX_REPLY_MIB"
 
 _MAX_REPLY_MIB = 64
 _CHUNK = 2**16
-_MOST_TOKENS = 10**12
 
 
 class ServerError(Exception):
@@ -354,7 +353,6 @@ def _parsed(content: bytes) -> Any:
     """
     try:
         try:
-            # Python refuses numbers of thousands of digits, and the whole reply with them
             return json.loads(content, parse_int=_whole_number)
         except RecursionError:
             return json.loads(_shallow(content), parse_int=_whole_number)
@@ -382,7 +380,11 @@ def _shallow(content: bytes) -> bytes:
 
 
 def _whole_number(digits: str) -> float:
-    return int(digits) if len(digits) < 20 else math.inf
+    """The number; one of more than twelve digits counts nothing here, and Python may refuse it."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
+
+
+_MOST_DIGITS = 12
 
 
 def _no_completion(error: Exception) -> ServerError:
@@ -467,7 +469,7 @@ def _usage(given: object) -> ModelUsage:
         if within:
             told = _optional(told.get(within), dict) or {}
         n = told.get(name)
-        return n if isinstance(n, int) and 0 <= n <= _MOST_TOKENS else 0
+        return n if isinstance(n, int) and n >= 0 else 0
 
     read, said = count("prompt_tokens"), count("completion_tokens")
     cached = min(count("cached_tokens", "prompt_tokens_details"), read)

@@ -334,14 +334,10 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
             for start in range(0, len(keys), _SAMPLES_AT_ONCE):
                 # one open file and one event loop for many samples: half the time of one by one;
                 # and a frame for these few: as dicts, the texts of a whole study fill the memory
-                some = keys[start : start + _SAMPLES_AT_ONCE]
-                with reading(key_log.location):
-                    samples = read_eval_log_samples_by_id(
-                        key_log.location, some, exclude_fields=_UNREAD
-                    )
-                    rows = [
-                        row for sample in samples for row in _rows(run, key_log, sample, text=text)
-                    ]
+                samples = read_eval_log_samples_by_id(
+                    key_log.location, keys[start : start + _SAMPLES_AT_ONCE], exclude_fields=_UNREAD
+                )
+                rows = [row for sample in samples for row in _rows(run, key_log, sample, text=text)]
                 frames.append(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
     table = pl.concat(frames)
     if len(logs) == 1:
@@ -383,9 +379,7 @@ def _chosen(logs: list[EvalLog]) -> dict[_Key, tuple[bool, EvalLog]]:
     """Of a question logged twice, the newest finished record, else the newest."""
     chosen: dict[_Key, tuple[bool, EvalLog]] = {}
     for log in logs:
-        with reading(log.location):
-            summaries = read_eval_log_sample_summaries(log.location)
-        for summary in summaries:
+        for summary in read_eval_log_sample_summaries(log.location):
             key, finished = (summary.id, summary.epoch), summary.error is None
             if key not in chosen or (finished and not chosen[key][0]):
                 chosen[key] = (finished, log)
