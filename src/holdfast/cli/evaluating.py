@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import io
 import logging
 import re
 import sys
@@ -11,7 +12,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, redi
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from inspect_ai import Task, eval, eval_set
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
@@ -19,12 +19,12 @@ from inspect_ai.model import Model
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from holdfast.dialogue import Budget, run_budget
-from holdfast.errors import InputError, InterruptedRunError, counted
+from holdfast.dialogue import LASTING, Budget, run_budget
+from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.models import Lean
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings
+from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings, set_aside
 
 from .generations_beside import generations_beside
 from .log_dir_lock import holding
@@ -35,6 +35,8 @@ from .shard_lock import check_shards_free
 
 ATTEMPT_SECONDS = 600
 """A single attempt at a generation that takes longer is given up and made anew."""
+
+_LONGEST_REASON = 600
 
 _TASKS = 10
 """Studies put at once, as the framework has it for a set."""
@@ -75,11 +77,9 @@ class Evaluation:
 
         Raises:
             InputError: the log dir holds a run with other settings, cannot be written, or
-                another process is at it; or a base URL holds a password.
+                another process is at it.
             InterruptedRunError: the user stopped it.
         """
-        for model in (*self.models, *self.roles.values()):
-            _check_base_url(model)
         with self._held(), generations_beside(self.log_dir):
             return self._run()
 
@@ -90,6 +90,7 @@ class Evaluation:
         else:
             with holding(self.log_dir):
                 check_shards_free(self.log_dir)
+                without_damaged(self.log_dir)
                 yield
 
     def _run(self) -> list[EvalLog]:
@@ -189,7 +190,7 @@ class Evaluation:
 
     def _eval(self, tasks: list[Task]) -> None:
         # standard output is for results alone
-        with redirect_stdout(sys.stderr), _at_speed():
+        with redirect_stdout(_WithoutVerdict()), _at_speed():
             eval_set(
                 tasks,
                 model=list(self.models),
@@ -276,6 +277,12 @@ class Evaluation:
         return here | {"version": task.version}
 
 
+def without_damaged(log_dir: str) -> None:
+    """Set aside what cannot be read in a log dir, and warn of it."""
+    for told in set_aside(log_dir):
+        sys.stderr.write(f"Warning: {printable(told)}\n")
+
+
 def _arguments(model: Model) -> dict[str, object]:
     """A provider's arguments by the names of ``run_settings``, as far as a user can give them."""
     given = model.model_args.items()
@@ -287,18 +294,6 @@ def _close(models: Sequence[Model]) -> None:
     for model in models:
         if isinstance(model.api, Lean):
             asyncio.run(model.api.aclose())
-
-
-def _check_base_url(model: Model) -> None:
-    """Refuse a password where every log would repeat it."""
-    urls = (model.explicit_base_url or "", model.api.base_url or "")
-    if any("@" in urlsplit(url).netloc for url in urls):
-        raise InputError(
-            f"the one of '{model}' holds a password, and logs hold base URLs",
-            field="--model-base-url",
-            remedy="Give the key in the provider's environment variable, or use lean/MODEL with "
-            "the whole URL in LEAN_BASE_URL",
-        )
 
 
 _JUDGE, _CATALOGUE, _CONTEXTS = (
@@ -346,9 +341,34 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
     if not missing:
         return ""
     shown = "; ".join(f"{n} x {reason.rstrip('.')}" for reason, n in reasons.most_common(3))
+    lasting = any(LASTING in reason for reason in reasons)
     return f"{counted(missing, 'question')} unfinished{': ' if shown else ''}{shown}. " + (
-        "The same command goes on from here."
+        "What is finished is kept, but the rest fails again until that is changed."
+        if lasting
+        else "The same command goes on from here."
     )
+
+
+class _WithoutVerdict(io.StringIO):
+    """Standard error, without the framework's word on how a set of tasks has ended.
+
+    It calls a run that was interrupted completed; and holdfast says itself how it ended.
+    """
+
+    def write(self, text: str) -> int:
+        """Pass on."""
+        return len(text) if _VERDICT.search(text) else sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Pass on."""
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        """As standard error is."""
+        return sys.stderr.isatty()
+
+
+_VERDICT = re.compile(r"^(Completed all tasks|Did not successfully complete all tasks) in ")
 
 
 @contextmanager
@@ -386,7 +406,7 @@ def _short(value: object) -> str:
 def _reason(error: str) -> str:
     """What went wrong, out of the representation of an exception that the log keeps."""
     inner = re.fullmatch(r"""\w+\((['"])(.*)\1\)""", error, re.DOTALL)
-    return " ".join((inner[2] if inner else error).split())[:300]
+    return " ".join((inner[2] if inner else error).split())[:_LONGEST_REASON]
 
 
 def progress(budget: Budget, total: int | None) -> Progress:

@@ -56,6 +56,7 @@ class Outcome:
         remarks: what of the inputs was not used.
         prepared: what was generated before the run.
         unfinished: what is missing and why, empty when the run is complete.
+        interrupted: whether the user has stopped it.
     """
 
     log_dir: str
@@ -67,6 +68,7 @@ class Outcome:
     remarks: Sequence[str]
     prepared: Sequence[Prepared]
     unfinished: str
+    interrupted: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -79,6 +81,7 @@ class Outcome:
             "cached": self.budget.cached,
             "tokens": self.budget.tokens,
             "cost": self.budget.cost,
+            "estimated_calls": self.budget.estimated,
             "left_out": {path: dict(reasons) for path, reasons in self.left_out.items()},
             "questions_left_out": dict(self.questions_left_out),
             "remarks": list(self.remarks),
@@ -139,7 +142,10 @@ class Outcome:
         spent += f", {self.budget.tokens} tokens"
         if self.budget.cost:
             spent += f", ${self.budget.cost:.2f}"
-        console.print(Text(f"Spent: {spent}"))
+        if self.budget.estimated:
+            spent += f" (estimated for {counted(self.budget.estimated, 'call')}, of which the "
+            spent += "server told no tokens)"
+        console.print(Text(f"Spent: {spent}"), soft_wrap=True)
         console.print(Text(f"Logs:  {self.log_dir} (inspect view --log-dir {self.log_dir})"))
         console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)
 

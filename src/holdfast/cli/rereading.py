@@ -119,7 +119,7 @@ class Rereading:
             IncompleteRunError: the reader failed, or the budget is spent; nothing is written.
         """
         before = turns_table([self.log_dir], text=False)
-        headers = logs_in(self.log_dir)
+        headers = logs_in(self.log_dir, whole=True)
         if not headers:
             raise InputError(
                 "holds no log of holdfast", self.log_dir, remedy="Give the log dir of a run"

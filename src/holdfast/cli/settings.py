@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 import yaml
@@ -42,6 +43,9 @@ PROVIDERS = (
 
 ROLES = ("generator", ATTACKER, JUDGE, READER, READER_ALL)
 """Models that help with a study; one that is not bound is never the model under test."""
+
+MOST = 2**62
+"""Largest number that may be typed: tables and servers hold numbers of 64 bits, seeds grow."""
 
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
@@ -108,7 +112,9 @@ TaskArgs = Annotated[
     list[str] | None,
     typer.Option("-T", help="A protocol's setting, NAME=VALUE, such as chains=paper. Repeatable."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Fixes every draw of the study.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=-MOST, max=MOST, help="Fixes every draw of the study.")
+]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="First questions only.")]
 Epochs = Annotated[
     int | None,
@@ -292,7 +298,12 @@ def generating(
 
 def _of_type(value: str, parameter: inspect.Parameter) -> Any:
     try:
-        return TypeAdapter(parameter.annotation).validate_python(value)
+        typed = TypeAdapter(parameter.annotation).validate_python(value)
+        if isinstance(typed, int) and abs(typed) > MOST:
+            raise InputError(
+                f"{parameter.name} is '{value}'", field="-T", remedy=f"Give {MOST} at the most"
+            )
+        return typed
     except ValidationError as error:
         expected = error.errors()[0]["type"].partition("_")[0]
         kind = {"int": "a whole number", "bool": "true or false"}.get(expected, expected)
@@ -324,6 +335,12 @@ def models(
 
 def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
     provider = name.partition("/")[0]
+    if base_url:
+        _check_base_url(name, base_url, "--model-base-url")
+    else:
+        named = f"{provider.upper().replace('-', '_')}_BASE_URL"
+        _check_base_url(name, os.environ.get(named, ""), named)
+    _check_arguments(args)
     try:
         given = {**_chat(provider, base_url), **args}
         return get_model(name, base_url=base_url, memoize=False, **given)
@@ -365,6 +382,69 @@ def role_arguments(
             "no reader is given", field="--reader-all", remedy="Give --reader MODEL beside it"
         )
     return [re.sub(f"^{READER}=", f"{READER_ALL}=", argument) for argument in arguments]
+
+
+def _check_arguments(args: Mapping[str, Any]) -> None:
+    """Refuse a secret where every log would repeat it.
+
+    Raises:
+        InputError: the name of an argument says that it is one.
+    """
+    for name, value in args.items():
+        words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+        if name not in _OPEN and _SECRET.intersection(words):
+            raise InputError(
+                f"'{name}' sounds like a secret, and logs hold it",
+                field="-M",
+                remedy="Give the key in the provider's environment variable, such as "
+                "OPENAI_API_KEY or LEAN_API_KEY",
+            )
+        if isinstance(value, Mapping):
+            _check_arguments(value)
+
+
+_SECRET = frozenset(
+    {
+        "token", "password", "passwd", "passphrase", "secret", "secrets", "key", "keys", "apikey",
+        "authorization", "auth", "bearer", "credential", "credentials", "header", "headers",
+        "cookie", "cookies",
+    }
+)  # fmt: skip
+"""Words in the name of an argument that say that its value is a secret."""
+
+_OPEN = ("api_key", "prompt_cache_key")
+"""Arguments that no log holds, or that are none."""
+
+
+def _check_base_url(model: str, url: str, given: str) -> None:
+    """Refuse a base URL that no request can be sent to, or a secret where every log repeats it.
+
+    Args:
+        model: whose it is.
+        url: the URL; empty for that of the provider.
+        given: the option or the variable of the environment that names it.
+
+    Raises:
+        InputError: it is no URL, or holds a query, or in an option a password. None is repeated.
+    """
+    elsewhere = (
+        "Give the key in the provider's environment variable, or use lean/MODEL with user and "
+        "password in LEAN_BASE_URL"
+    )
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets, a port
+        usable = False
+    if url and "@" in url and given.startswith("-"):
+        fault, remedy = "holds a password, and logs hold base URLs", elsewhere
+    elif "?" in url or "#" in url:
+        fault, remedy = "holds a query, and logs hold base URLs", elsewhere
+    elif url and (not usable or any(not c.isprintable() or c.isspace() for c in url)):
+        fault, remedy = "is no URL", "Write http://HOST:PORT/v1"
+    else:
+        return
+    raise InputError(f"the one of '{model}' {fault}", field=given, remedy=remedy)
 
 
 def role_names(given: Sequence[str]) -> dict[str, str]:

@@ -6,10 +6,12 @@ from .choice import Choice, Reading, Rule, SecondReader
 from .conversation import Conversation, GenerationFailedError
 from .gathering import BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
+from .lasting import LASTING
 from .turn import CUT_OFF, Intervention, Turn, judged
 
 __all__ = [
     "CUT_OFF",
+    "LASTING",
     "BranchesFailedError",
     "Budget",
     "Choice",

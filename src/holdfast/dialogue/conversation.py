@@ -19,6 +19,7 @@ from holdfast.reading import Extraction, extract_answer
 
 from .choice import Choice, Reading, Rule, SecondReader
 from .digest import digest
+from .lasting import what_to_change
 from .request import request
 from .turn import Intervention, Turn, judged, usage_of
 
@@ -159,7 +160,8 @@ class Conversation:
             raise
         except Exception as error:
             cause = _cause(error)
-            failed = GenerationFailedError(_one_line(cause))
+            lasting = "" if _tried_again(self.model, cause) else what_to_change(cause)
+            failed = GenerationFailedError(_one_line(cause) + lasting)
             failed.kind = type(cause).__name__
             raise failed from error
         self._asked += 1
@@ -241,6 +243,12 @@ def _cause(error: BaseException) -> BaseException:
     attempt = getattr(error, "last_attempt", None)
     inner = attempt.exception() if attempt is not None else error.__cause__
     return error if inner is None else _cause(inner)
+
+
+def _tried_again(model: Model, error: BaseException) -> bool:
+    """Whether the provider takes the error for one that passes."""
+    decision = model.api.should_retry(error) if isinstance(error, Exception) else False
+    return bool(getattr(decision, "retry", decision))
 
 
 def _one_line(error: BaseException) -> str:

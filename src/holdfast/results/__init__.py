@@ -29,6 +29,7 @@ from .compounding import (
     compounding_summary,
 )
 from .cues import CUES_COLUMNS, cues
+from .damaged import set_aside
 from .dynamics import (
     RESISTANCE_COLUMNS,
     STICKY_INCORRECT_COLUMNS,
@@ -231,6 +232,7 @@ __all__ = [
     "run_settings",
     "runs_in",
     "scale",
+    "set_aside",
     "single_turn",
     "size_of",
     "sizes",

@@ -43,7 +43,8 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     Raises:
         InputError: no run of MedFuzz is there, or none of its attacks succeeded.
     """
-    headers = [log for log in logs_in(log_dir) if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
+    logs = logs_in(log_dir, whole=True)
+    headers = [log for log in logs if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
     if not headers:
         raise InputError(
             "holds no run of medfuzz", log_dir, remedy=f"Run it first, with --log-dir {log_dir}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from inspect_ai.log import EvalLog, read_eval_log
 
+from .damaged import reading
 from .runs import logs_in, run_id, run_settings
 
 
@@ -48,7 +49,8 @@ def _headers(source: str) -> list[EvalLog]:
     if source.endswith(".parquet"):
         return []
     if source.endswith(".eval"):
-        return [read_eval_log(source, header_only=True)]
+        with reading(source):
+            return [read_eval_log(source, header_only=True)]
     return logs_in(source) if "://" in source or Path(source).is_dir() else []
 
 

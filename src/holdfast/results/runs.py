@@ -6,6 +6,10 @@ from typing import Any
 
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
+from holdfast.errors import InputError
+
+from .damaged import reading, whole_header
+
 SHARD = "shard"
 """In the metadata of a log that holds some of a run's questions: which, and their places."""
 
@@ -86,20 +90,32 @@ def is_ours(header: EvalLog, kind: str = "protocol") -> bool:
     return bool(header.eval.metadata and kind in header.eval.metadata)
 
 
-def logs_in(log_dir: str, *, kind: str = "protocol") -> list[EvalLog]:
+def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> list[EvalLog]:
     """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
 
     Args:
         log_dir: a local folder or any fsspec URL.
         kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
+        whole: whether all of them must be readable; else one that another process writes, or a
+            kill has left empty, is passed over.
+
+    Raises:
+        InputError: one is damaged.
     """
     infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
     headers: list[EvalLog] = []
     for info in infos:
         try:
-            header = read_eval_log(info, header_only=True)
-        except Exception:  # killed before its first write: nothing in it to read
+            header = (whole_header if whole else _header)(info.name)
+        except InputError:
+            if whole and info.size:  # an empty one was killed before its first write
+                raise
             continue
         if is_ours(header, kind):
             headers.append(header)
     return headers
+
+
+def _header(log: str) -> EvalLog:
+    with reading(log):
+        return read_eval_log(log, header_only=True)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from inspect_ai.log import EvalLog, EvalSample, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample
 
 from holdfast.errors import InputError
 
+from .damaged import whole_header
 from .labels import with_labels
 from .parquet import write_parquet
 from .readings import (
@@ -137,7 +138,7 @@ def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
     Returns:
         Its path, and the table without texts.
     """
-    frame = _of_log_dir(logs_in(log_dir), log_dir, text=text)
+    frame = _of_log_dir(logs_in(log_dir, whole=True), log_dir, text=text)
     return write_parquet(frame, log_dir, FILE_NAME), frame.drop(TEXTS)
 
 
@@ -148,10 +149,10 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if source.endswith(".eval"):
         if "://" not in source and not path.is_file():
             raise InputError("no such log", source, remedy="Check the path")
-        return _logs([read_eval_log(source, header_only=True)], text=text).select(*SCHEMA)
+        return _logs([whole_header(source)], text=text).select(*SCHEMA)
     if "://" not in source and not path.is_dir():
         raise InputError("no such log dir", source, remedy="Check the path")
-    headers = logs_in(source)
+    headers = logs_in(source, whole=True)
     if headers:
         return _of_log_dir(headers, source, text=text)
     if (path / FILE_NAME).is_file():
