@@ -19,9 +19,9 @@ def main() -> None:
     """Run the command line; exits with the codes that the documentation lists."""
     gc.set_threshold(*_GARBAGE)
     try:
-        from .app import app  # here, so that an interrupt while it loads ends in one line too
+        from .app import called  # here, so that an interrupt while it loads ends in one line too
 
-        app()
+        sys.exit(called())
     except InterruptedRunError as error:
         _end(str(error), INTERRUPTED)
     except IncompleteRunError as error:

@@ -9,7 +9,7 @@ import typer
 
 from holdfast.errors import IncompleteRunError, InputError, counted
 
-from . import settings
+from . import options
 from .writing import write_whole
 
 medfuzz = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
@@ -31,17 +31,17 @@ def permute(
     samples: Annotated[
         int, typer.Option(min=1, help="Direct answers that estimate each probability.")
     ] = 5,
-    exemplars: settings.Exemplars = "bank",
+    exemplars: options.Exemplars = "bank",
     shots: Annotated[int, typer.Option(min=0, help="Exemplars shown.")] = 3,
-    model_role: settings.Roles = None,
-    seed: settings.Seed = 42,
-    max_calls: Annotated[int | None, typer.Option(min=0, help="Budget of model calls.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=0, help="Budget of tokens.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Budget in dollars.")] = None,
-    prices: settings.Prices = None,
-    max_connections: Annotated[int | None, typer.Option(help="Concurrent model calls.")] = None,
-    max_retries: Annotated[int, typer.Option(help="Tries again after a transient fault.")] = 8,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    model_role: options.Roles = None,
+    seed: options.Seed = 42,
+    max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
+    max_connections: options.MaxConnections = None,
+    max_retries: options.MaxRetries = 8,
+    as_json: options.AsJson = False,
 ) -> None:
     """Test whether successful attacks are more than any added text (Algorithm 2).
 
@@ -54,6 +54,7 @@ def permute(
     from holdfast.report import render
     from holdfast.results import TABLES, successful_attacks, turns_table, write_turns
 
+    from . import settings
     from .evaluating import Evaluation, unfinished
 
     log_dir = settings.as_log_dir(log_dir)
@@ -136,7 +137,7 @@ def show(
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Question set, where there are several.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show one attack: what was added, the reasoning before and after, attempts, p-value.
 

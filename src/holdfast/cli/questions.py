@@ -8,6 +8,8 @@ import typer
 
 from holdfast.errors import InputError, counted
 
+from . import options
+
 app = typer.Typer(help="Prepare question files.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -21,10 +23,8 @@ def check(
     source: Annotated[
         str, typer.Argument(metavar="FILE", help="A file, bank, medqa, medmcqa or hf:NAME@REVISION")
     ],
-    fields: Annotated[
-        str | None, typer.Option(help="Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    fields: options.FieldMap = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Report every bad row at once.
 

@@ -9,6 +9,7 @@ import typer
 
 from holdfast.errors import InputError
 
+from . import options
 from .writing import write_whole
 
 MOST = 20_000
@@ -30,7 +31,7 @@ def report(
     conversations: Annotated[
         int, typer.Option(min=0, help="Most conversations that can be read in the page.")
     ] = MOST,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Make one self-contained page from what was run.
 

@@ -1,16 +1,19 @@
 """Successful attacks of MedFuzz, as the logs have them: what the permutation test starts from."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from string import ascii_uppercase
-from typing import Any
-
-from inspect_ai.log import EvalLog, read_eval_log_samples
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 
 from .turns import STRATA, logs_in, run_id, turns_in
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog
 
 MEDFUZZ = "medfuzz"
 
@@ -46,6 +49,8 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     Raises:
         InputError: no run of MedFuzz is there, or none of its attacks succeeded.
     """
+    from inspect_ai.log import read_eval_log_samples
+
     runs: dict[str, Attacked] = {}
     seen: set[tuple[str, str, int]] = set()
     headers = [log for log in logs_in(log_dir) if (log.eval.metadata or {})["protocol"] == MEDFUZZ]

@@ -1,26 +1,23 @@
 """The turns table: one row for each assistant turn, derived from the logs alone."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import fsspec
 import polars as pl
-from inspect_ai.log import (
-    EvalLog,
-    EvalSample,
-    list_eval_logs,
-    read_eval_log,
-    read_eval_log_sample_summaries,
-    read_eval_log_samples_by_id,
-)
 
 from holdfast.errors import InputError
 
-from .labels import with_labels
+from .labels import LABELS_FILE, with_labels
+
+if TYPE_CHECKING:  # Inspect takes two seconds to import; a table that is there needs none of it
+    from inspect_ai.log import EvalLog, EvalSample
 
 SCHEMA = pl.Schema(
     {
@@ -106,6 +103,9 @@ _UNREAD = {
     "role_usage", "events_data", "scores",
 }  # fmt: skip
 """Fields of a logged sample that the table has no use for."""
+
+_ORIGIN = "holdfast_origin"
+"""In the metadata of a turns table: which logs it was derived from."""
 
 _SAMPLES_AT_ONCE = 50
 _ROWS_AT_ONCE = 4096
@@ -196,6 +196,8 @@ def logs_in(log_dir: str, *, kind: str = "protocol") -> list[EvalLog]:
         log_dir: a local folder or any fsspec URL.
         kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
     """
+    from inspect_ai.log import list_eval_logs, read_eval_log
+
     infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
     headers: list[EvalLog] = []
     for info in infos:
@@ -238,15 +240,20 @@ def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
     Returns:
         Its path, and the table without texts.
     """
+    origin = _origin(Path(log_dir))  # before the logs are read, so that a later one makes it stale
     frame = with_labels(_logs(logs_in(log_dir), text=text), log_dir, STRATA)
     if "://" in log_dir:
         url = f"{log_dir.rstrip('/')}/{FILE_NAME}"
+        import fsspec
+
         with fsspec.open(url, "wb") as file:
             frame.write_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE)
         return url, frame.drop(TEXTS)
     path = Path(log_dir) / FILE_NAME
     partial = path.with_name(f".{FILE_NAME}.partial")
-    frame.write_parquet(partial, compression="zstd", row_group_size=_ROWS_AT_ONCE)
+    frame.write_parquet(
+        partial, compression="zstd", row_group_size=_ROWS_AT_ONCE, metadata={_ORIGIN: origin}
+    )
     partial.replace(path)
     return str(path), frame.drop(TEXTS)
 
@@ -258,9 +265,13 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if source.endswith(".eval"):
         if "://" not in source and not path.is_file():
             raise InputError("no such log", source, remedy="Check the path")
+        from inspect_ai.log import read_eval_log
+
         return _logs([read_eval_log(source, header_only=True)], text=text)
     if "://" not in source and not path.is_dir():
         raise InputError("no such log dir", source, remedy="Check the path")
+    if not text and _is_current(path):
+        return _table(path / FILE_NAME, text=False)
     headers = logs_in(source)
     if headers:
         return with_labels(_logs(headers, text=text), source, STRATA)
@@ -269,6 +280,25 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     raise InputError(
         "holds no log of holdfast", source, remedy=f"Run a protocol with --log-dir {source} first"
     )
+
+
+def _origin(log_dir: Path) -> str:
+    """What a local log dir's table is derived from: this version, and every file by name and time.
+
+    Reading logs takes seconds; looking whether one has changed does not.
+    """
+    files = [*log_dir.glob("*.eval"), *log_dir.glob(LABELS_FILE)]
+    stats = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    return json.dumps([version("holdfast"), list(SCHEMA), stats])
+
+
+def _is_current(log_dir: Path) -> bool:
+    """Whether the table in a log dir is of the logs as they are."""
+    try:
+        written = pl.read_parquet_metadata(log_dir / FILE_NAME).get(_ORIGIN)
+        return written == _origin(log_dir)
+    except (OSError, pl.exceptions.PolarsError):  # none there, or not to be read: the logs count
+        return False
 
 
 def _table(path: Path, *, text: bool) -> pl.DataFrame:
@@ -314,6 +344,8 @@ def _first_written(run: tuple[str, list[EvalLog]], begun: Mapping[str, str]) -> 
 
 def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     """The rows of one run from its logs, newest first."""
+    from inspect_ai.log import read_eval_log_samples_by_id
+
     order = _order(logs)
     frames = [pl.DataFrame(schema=SCHEMA)]
     for extent in _extents(logs):
@@ -364,6 +396,8 @@ def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
 
 def _chosen(logs: list[EvalLog]) -> dict[_Key, tuple[bool, EvalLog]]:
     """Of a question logged twice, the newest finished record, else the newest."""
+    from inspect_ai.log import read_eval_log_sample_summaries
+
     chosen: dict[_Key, tuple[bool, EvalLog]] = {}
     for log in logs:
         for summary in read_eval_log_sample_summaries(log.location):

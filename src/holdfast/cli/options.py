@@ -1,0 +1,89 @@
+"""Options that several commands have. Nothing here is slow to import, so that help is not."""
+
+from typing import Annotated
+
+import typer
+
+Protocols = Annotated[
+    list[str],
+    typer.Argument(metavar="PROTOCOL", help="followup, single-turn, stick-or-switch, medfuzz."),
+]
+Models = Annotated[
+    list[str],
+    typer.Option("--model", help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable."),
+]
+_WHICH = "bank, medqa, medmcqa, a file, or hf:NAME@REVISION."
+Questions = Annotated[str, typer.Option("--questions", help=_WHICH)]
+QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{_WHICH} Repeatable.")]
+Shuffle = Annotated[
+    int | None,
+    typer.Option("--shuffle", help="Seed of a random order; with --limit N, a sample of N."),
+]
+Stratify = Annotated[
+    str | None,
+    typer.Option("--stratify", help="Label whose shares the sample keeps: step, system, ..."),
+]
+Exemplars = Annotated[
+    str,
+    typer.Option("--exemplars", help="Few-shot exemplars of stick-or-switch: bank, or a file."),
+]
+FieldMap = Annotated[
+    str | None,
+    typer.Option("--fields", help="Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1"),
+]
+ContextSource = Annotated[
+    str, typer.Option("--contexts", help="auto, bank, synthetic, generate, none, or a file.")
+]
+Distractors = Annotated[
+    str,
+    typer.Option(
+        "--distractors", help="More plausible wrong options: auto, bank, none, or a file."
+    ),
+]
+Generator = Annotated[
+    str | None,
+    typer.Option("--generator", help="Model that writes contexts and wrong options first."),
+]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-role",
+        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge.",
+    ),
+]
+ChallengeFile = Annotated[
+    str | None, typer.Option("--challenges", help="TOML file with techniques of your own.")
+]
+TaskArgs = Annotated[
+    list[str] | None,
+    typer.Option("-T", help="A protocol's setting, NAME=VALUE, such as chains=paper. Repeatable."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Fixes every draw of the study.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="First questions only.")]
+Epochs = Annotated[
+    int | None,
+    typer.Option("--epochs", min=1, help="Times each question is asked; medfuzz 5, others 1."),
+]
+Prices = Annotated[
+    str | None,
+    typer.Option("--prices", help="JSON or YAML file of prices in Inspect's --model-cost-config."),
+]
+ModelBaseUrl = Annotated[
+    str | None, typer.Option("--model-base-url", help="Base URL of the model's API.")
+]
+ModelArgs = Annotated[
+    list[str] | None, typer.Option("-M", help="A provider's argument, NAME=VALUE. Repeatable.")
+]
+MaxCalls = Annotated[int | None, typer.Option("--max-calls", min=0, help="Budget of model calls.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Budget of tokens.")]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Budget in dollars.")]
+MaxConnections = Annotated[
+    int | None, typer.Option("--max-connections", min=1, help="Concurrent model calls.")
+]
+MaxRetries = Annotated[
+    int, typer.Option("--max-retries", min=0, help="Tries again after a transient fault.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+REPLY_TOKENS = 400
+"""Assumed length of a reply, unless told otherwise."""
