@@ -274,7 +274,8 @@ class Evaluation:
 def _arguments(model: Model) -> dict[str, object]:
     """A provider's arguments by the names of ``run_settings``, as far as a user can give them."""
     given = model.model_args.items()
-    return {f"-M {name}": value for name, value in given if isinstance(value, (str, int, float))}
+    plain = (str, int, float, list, dict)
+    return {f"-M {name}": value for name, value in given if isinstance(value, plain)}
 
 
 def _close(models: Sequence[Model]) -> None:

@@ -25,14 +25,19 @@ def permute(
     log_dir: LogDir,
     id: Ids = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Attacks of each run, the best for review first.")
+        int | None,
+        typer.Option(
+            min=1, max=options.MOST, help="Attacks of each run, the best for review first."
+        ),
     ] = None,
-    controls: Annotated[int, typer.Option(min=1, help="Control fuzzes for each attack, M.")] = 30,
+    controls: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Control fuzzes for each attack, M.")
+    ] = 30,
     samples: Annotated[
-        int, typer.Option(min=1, help="Direct answers that estimate each probability.")
+        int, typer.Option(min=1, max=10_000, help="Direct answers that estimate each probability.")
     ] = 5,
     exemplars: options.Exemplars = "bank",
-    shots: Annotated[int, typer.Option(min=0, help="Exemplars shown.")] = 3,
+    shots: Annotated[int, typer.Option(min=0, max=1000, help="Exemplars shown.")] = 3,
     model_role: options.Roles = None,
     seed: options.Seed = 42,
     max_calls: options.MaxCalls = None,
@@ -51,6 +56,7 @@ def permute(
     Example: holdfast medfuzz test runs --id 0012
     """
     from holdfast.dialogue import Budget
+    from holdfast.questions import BANK_NAME, load_questions
     from holdfast.report import render
     from holdfast.results import TABLES, successful_attacks, turns_table, write_turns
 
@@ -59,6 +65,9 @@ def permute(
 
     log_dir = settings.as_log_dir(log_dir)
     settings.load_prices(prices)
+    given = settings.roles(model_role or [], None)
+    if exemplars != BANK_NAME:
+        load_questions(exemplars)  # what is wrong leaves nothing in the log dir
     budget = Budget(max_calls, max_tokens, max_cost)
     missing: list[str] = []
     ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
@@ -74,7 +83,6 @@ def permute(
                 "seed": seed,
             }
         )
-        given = settings.roles(model_role or [], None)
         roles = settings.recorded_roles(run.header) | given
         settings.check_roles([study], roles)
         models = [settings.recorded_model(run.header)]
@@ -129,7 +137,10 @@ def show(
     ],
     id: Annotated[str, typer.Option("--id", help="Id of the question.")],
     replicate: Annotated[
-        int | None, typer.Option(min=1, help="Replicate; the first that succeeded, unless given.")
+        int | None,
+        typer.Option(
+            min=1, max=options.MOST, help="Replicate; the first that succeeded, unless given."
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", help="Model, where there are several.")

@@ -1,8 +1,22 @@
 """Options that several commands have. Nothing here is slow to import, so that help is not."""
 
+import math
 from typing import Annotated
 
 import typer
+
+MOST = 2**31 - 1
+"""The largest number that an option takes which counts something."""
+
+_SEED = 2**63 - 1  # what the turns table can hold
+
+
+def finite(value: float | None) -> float | None:
+    """The value, unless it is no number or without end."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number")
+    return value
+
 
 Protocols = Annotated[
     list[str],
@@ -17,7 +31,12 @@ Questions = Annotated[str, typer.Option("--questions", help=_WHICH)]
 QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{_WHICH} Repeatable.")]
 Shuffle = Annotated[
     int | None,
-    typer.Option("--shuffle", help="Seed of a random order; with --limit N, a sample of N."),
+    typer.Option(
+        "--shuffle",
+        min=-_SEED,
+        max=_SEED,
+        help="Seed of a random order; with --limit N, a sample of N.",
+    ),
 ]
 Stratify = Annotated[
     str | None,
@@ -58,11 +77,17 @@ TaskArgs = Annotated[
     list[str] | None,
     typer.Option("-T", help="A protocol's setting, NAME=VALUE, such as chains=paper. Repeatable."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Fixes every draw of the study.")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="First questions only.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=-_SEED, max=_SEED, help="Fixes every draw of the study.")
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, max=MOST, help="First questions only.")
+]
 Epochs = Annotated[
     int | None,
-    typer.Option("--epochs", min=1, help="Times each question is asked; medfuzz 5, others 1."),
+    typer.Option(
+        "--epochs", min=1, max=10_000, help="Times each question is asked; medfuzz 5, others 1."
+    ),
 ]
 Prices = Annotated[
     str | None,
@@ -74,14 +99,21 @@ ModelBaseUrl = Annotated[
 ModelArgs = Annotated[
     list[str] | None, typer.Option("-M", help="A provider's argument, NAME=VALUE. Repeatable.")
 ]
-MaxCalls = Annotated[int | None, typer.Option("--max-calls", min=0, help="Budget of model calls.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Budget of tokens.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Budget in dollars.")]
+MaxCalls = Annotated[
+    int | None, typer.Option("--max-calls", min=0, max=_SEED, help="Budget of model calls.")
+]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", min=0, max=_SEED, help="Budget of tokens.")
+]
+MaxCost = Annotated[
+    float | None, typer.Option("--max-cost", min=0, callback=finite, help="Budget in dollars.")
+]
 MaxConnections = Annotated[
-    int | None, typer.Option("--max-connections", min=1, help="Concurrent model calls.")
+    int | None,
+    typer.Option("--max-connections", min=1, max=100_000, help="Concurrent model calls."),
 ]
 MaxRetries = Annotated[
-    int, typer.Option("--max-retries", min=0, help="Tries again after a transient fault.")
+    int, typer.Option("--max-retries", min=0, max=1000, help="Tries again after a transient fault.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 

@@ -29,7 +29,7 @@ def plan(
     task_args: options.TaskArgs = None,
     prices: options.Prices = None,
     reply_tokens: Annotated[
-        int, typer.Option(min=1, help="Assumed length of a reply, in tokens.")
+        int, typer.Option(min=1, max=options.MOST, help="Assumed length of a reply, in tokens.")
     ] = options.REPLY_TOKENS,
     as_json: options.AsJson = False,
 ) -> None:

@@ -12,15 +12,24 @@ from . import options
 
 def power(
     baseline: Annotated[
-        float, typer.Option(metavar="PERCENT", help="Accuracy of the first answers.")
+        float,
+        typer.Option(
+            metavar="PERCENT", callback=options.finite, help="Accuracy of the first answers."
+        ),
     ],
     difference: Annotated[
-        float, typer.Option(metavar="POINTS", help="Drop to be found, in percentage points.")
+        float,
+        typer.Option(
+            metavar="POINTS",
+            callback=options.finite,
+            help="Drop to be found, in percentage points.",
+        ),
     ],
     discordant: Annotated[
         float | None,
         typer.Option(
             metavar="PERCENT",
+            callback=options.finite,
             help="Questions right on one side only; as of two sides that err independently if not "
             "given.",
         ),
@@ -54,7 +63,9 @@ def power(
     if as_json:
         typer.echo(json.dumps({"questions": n}))
         return
-    way = f"a {'drop' if difference > 0 else 'rise'} from {baseline:g}% to {baseline - difference:g}%"
+    way = (
+        f"a {'drop' if difference > 0 else 'rise'} from {baseline:g}% to {baseline - difference:g}%"
+    )
     differ = f"{discordant:g}%" if discordant is not None else "as many as by chance"
     typer.echo(
         f"{n:,} questions: so many find {way} with a chance of {power:.0%} "

@@ -25,7 +25,8 @@ def build_contexts(
     generator: ModelRequired,
     questions: options.Questions = "bank",
     sentences: Annotated[
-        int | None, typer.Option(min=1, help="Sentences of each; 4 to 10 are drawn without it.")
+        int | None,
+        typer.Option(min=1, max=100, help="Sentences of each; 4 to 10 are drawn without it."),
     ] = None,
     lengths: Annotated[
         str, typer.Option(help="Lengths of an ablation beside them, such as 1,10,20.")
@@ -63,7 +64,7 @@ def build_distractors(
         str | None, typer.Option(help="Knowledge graph to walk: CSV of head, relation, tail.")
     ] = None,
     replace: Annotated[
-        int, typer.Option(min=0, help="Wrong options to replace in each question; 0: all.")
+        int, typer.Option(min=0, max=26, help="Wrong options to replace in each question; 0: all.")
     ] = 0,
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "distractors.jsonl",
     seed: options.Seed = 42,
@@ -169,7 +170,7 @@ def check_contexts(
         str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
     ] = None,
     sentences: Annotated[
-        int | None, typer.Option(min=1, help="Sentences that every text must have.")
+        int | None, typer.Option(min=1, max=100, help="Sentences that every text must have.")
     ] = None,
     fields: options.FieldMap = None,
     as_json: options.AsJson = False,

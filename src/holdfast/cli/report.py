@@ -29,7 +29,10 @@ def report(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     conversations: Annotated[
-        int, typer.Option(min=0, help="Most conversations that can be read in the page.")
+        int,
+        typer.Option(
+            min=0, max=options.MOST, help="Most conversations that can be read in the page."
+        ),
     ] = MOST,
     as_json: options.AsJson = False,
 ) -> None:

@@ -38,16 +38,23 @@ def run(
     max_cost: options.MaxCost = None,
     prices: options.Prices = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Instead of the protocol's own.")
+        float | None,
+        typer.Option(min=0, callback=options.finite, help="Instead of the protocol's own."),
     ] = None,
-    max_output_tokens: Annotated[int | None, typer.Option(help="Longest reply.")] = None,
+    max_output_tokens: Annotated[
+        int | None, typer.Option(min=1, max=options.MOST, help="Longest reply.")
+    ] = None,
     max_connections: options.MaxConnections = None,
     max_retries: options.MaxRetries = 8,
     timeout: Annotated[
-        int | None, typer.Option(help="Seconds for one call and its retries.")
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Seconds for one call and its retries."),
     ] = None,
     attempt_timeout: Annotated[
-        int | None, typer.Option(min=1, help="Seconds for one attempt; 600 unless told otherwise.")
+        int | None,
+        typer.Option(
+            min=1, max=options.MOST, help="Seconds for one attempt; 600 unless told otherwise."
+        ),
     ] = None,
     model_base_url: options.ModelBaseUrl = None,
     model_args: options.ModelArgs = None,
@@ -55,7 +62,7 @@ def run(
         bool, typer.Option("--no-text", help="Leave prompts and replies out of the turns table.")
     ] = False,
     shards: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share the questions.")
+        int | None, typer.Option(min=1, max=1024, help="Processes that share the questions.")
     ] = None,
     ray: Annotated[
         str | None,

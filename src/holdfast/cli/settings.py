@@ -1,12 +1,14 @@
 """The studies and models that options name."""
 
 import inspect
+import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import date
 from typing import Any
 
+import fsspec
 import yaml
 from inspect_ai import Task
 from inspect_ai.log import EvalLog
@@ -16,6 +18,7 @@ from rich.text import Text
 
 from holdfast.challenges import GENERATE
 from holdfast.errors import HoldfastError, InputError, did_you_mean
+from holdfast.files import named_path, text_of
 from holdfast.protocols import (
     ATTACKER,
     JUDGE,
@@ -294,10 +297,13 @@ def _role_specs(given: Sequence[str], generator: str | None) -> dict[str, dict[s
             )
         try:
             spec = yaml.safe_load(value) if value.startswith("{") else {"model": value}
-            specs[role] = {"model": str(spec["model"]), **spec}
-        except (yaml.YAMLError, KeyError, TypeError) as error:
+            wrong = [name for name in _OWN if not isinstance(spec.get(name, ""), str)]
+            if wrong or "model" not in spec or _NOT_THE_PROVIDERS & spec.keys() - {*_OWN}:
+                raise TypeError(value)
+            specs[role] = spec
+        except (yaml.YAMLError, AttributeError, TypeError, RecursionError) as error:
             raise InputError(
-                f"'{value}' is no model",
+                f"'{value[:200]}' is no model",
                 field="--model-role",
                 remedy=f"Write {role}=PROVIDER/MODEL or {role}='{{model: NAME, base_url: URL}}'",
             ) from error
@@ -325,14 +331,21 @@ def checked_names(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names)) or [str(model) for model in models(names)]
 
 
-def _model_arg(argument: str) -> tuple[str, Any]:
+_NOT_THE_PROVIDERS = frozenset(inspect.signature(get_model).parameters) - {"api_key"}
+"""What ``get_model`` takes for itself."""
+
+
+def _model_arg(argument: str, option: str = "-M") -> tuple[str, Any]:
     name, equals, value = argument.partition("=")
     if not equals:
-        raise InputError(f"'{argument}' is not NAME=VALUE", field="-M", remedy="Add a value")
-    try:
-        return name, int(value)
-    except ValueError:
-        return name, {"true": True, "false": False}.get(value, value)
+        raise InputError(f"'{argument}' is not NAME=VALUE", field=option, remedy="Add a value")
+    if name in _NOT_THE_PROVIDERS or not name.isidentifier():
+        raise InputError(
+            f"'{name}' is no argument of a provider",
+            field=option,
+            remedy="Give it with the option of that name, or leave it out",
+        )
+    return name, value if name == "api_key" else typed(value)
 
 
 def load_prices(path: str | None) -> None:
@@ -344,16 +357,20 @@ def load_prices(path: str | None) -> None:
     if path is None:
         return
     try:
-        prices = yaml.safe_load(Path(path).read_text("utf-8"))  # JSON is YAML
+        prices = yaml.safe_load(text_of(named_path(path), "Check --prices"))  # JSON is YAML
         for model, price in prices.items():
             cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
+            if not all(0 <= dollars < math.inf for dollars in price.values()):
+                raise ValueError(f"{price} of '{model}' are no prices")
             known = get_model_info(model) or ModelInfo()
             cost = ModelCost.model_validate({**cache, **price})
             # a model of the user's own server is in no database of Inspect's
             set_model_info(model, known.model_copy(update={"cost": cost}))
-    except FileNotFoundError:
-        raise InputError("no such file", path, remedy="Check --prices") from None
-    except (yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError) as error:
+    except InputError:
+        raise
+    except (
+        yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError, RecursionError
+    ) as error:  # fmt: skip
         raise InputError(
             f"is no price list ({' '.join(str(error).split())[:200]})",
             path,
@@ -414,6 +431,33 @@ def attack_test(args: Mapping[str, Any]) -> Planned:
     return _resolved("medfuzz-test", MEDFUZZ_TEST, args)
 
 
+def typed(value: str) -> Any:
+    """A provider's argument as Inspect types those of ``-M``: as YAML, lists by commas."""
+    try:
+        found = yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return value
+    if isinstance(found, date):  # a version, not a day
+        return value
+    if isinstance(found, str):
+        parts = found.split(",")
+        return parts if len(parts) > 1 else found
+    return found
+
+
+def _remote(log_dir: str) -> str:
+    protocol = log_dir.partition("://")[0]
+    try:
+        fsspec.get_filesystem_class(protocol)
+    except (ValueError, ImportError) as error:
+        raise InputError(
+            f"no log dir can be at '{protocol}://' ({error})",
+            field="--log-dir",
+            remedy="Name a folder, or a URL that fsspec knows",
+        ) from error
+    return log_dir
+
+
 def as_log_dir(text: str) -> str:
     """The log dir in the one spelling that everything downstream understands.
 
@@ -422,9 +466,11 @@ def as_log_dir(text: str) -> str:
     """
     log_dir = text.removeprefix("file://") if text.startswith("file:///") else text
     if "://" in log_dir:
-        return log_dir
-    if found := [character for character in "#?%" if character in log_dir]:
+        return _remote(log_dir)
+    if found := [c for c in log_dir if c in "#?%" or not c.isprintable()]:
         raise InputError(
             f"'{text}' holds '{found[0]}'", field="--log-dir", remedy="Name a folder without it"
         )
-    return str(Path(log_dir).expanduser())
+    if not log_dir.strip():
+        raise InputError("is empty", field="--log-dir", remedy="Name a folder")
+    return str(named_path(log_dir))

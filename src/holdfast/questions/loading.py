@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
+from holdfast.files import named_path
 
 from .bank import BANK_NAME, bank_rows
 from .fields import Fields, is_medmcqa, recognised
@@ -150,7 +150,7 @@ def _open(source: str) -> tuple[str, Iterable[Row]]:
     if source.startswith("hf:"):
         spec = source.removeprefix("hf:")
         return split_spec(spec)[0].rstrip("/").split("/")[-1], read_hugging_face(spec)
-    path = Path(source).expanduser()
+    path = named_path(source)
     if not os.path.exists(path) and not path.suffix:
         remedy = did_you_mean(source, (BANK_NAME, *HUB))
         raise InputError(f"no such question set '{source}'", field="--questions", remedy=remedy)
@@ -159,7 +159,7 @@ def _open(source: str) -> tuple[str, Iterable[Row]]:
 
 def _on_hub(source: str) -> bool:
     return source in HUB or (
-        source.startswith("hf:") and not Path(split_spec(source[3:])[0]).expanduser().is_dir()
+        source.startswith("hf:") and not named_path(split_spec(source[3:])[0]).is_dir()
     )
 
 
