@@ -2,13 +2,18 @@
 
 import json
 import sys
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.errors import InputError, counted
 
 from . import options
+
+if TYPE_CHECKING:
+    from holdfast.questions import Problem, Question
 
 app = typer.Typer(help="Prepare question files.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -33,6 +38,7 @@ def check(
     from holdfast.questions import Fields, check_questions
 
     found, problems = check_questions(source, Fields.parse(fields) if fields else None)
+    problems += _alike(found.questions)
     if as_json:
         report = {
             "source": source,
@@ -47,14 +53,39 @@ def check(
         left_out = InputError(problem.message, source, problem.row, problem.field)
         sys.stderr.write(f"left out: {left_out}\n")
     if problems:
-        rows = len({problem.row for problem in problems})
+        rows = len({problem.row or problem.message for problem in problems})
         raise InputError(counted(rows, "bad row"), source, remedy="Mend them and check again")
     if not found.questions:
         raise InputError("holds no question", source, remedy="Give a file with at least one row")
     if not as_json:
-        options = sorted({len(question.options) for question in found.questions})
+        for line in _shorter(found.questions):
+            sys.stderr.write(f"{source}: {line}\n")
+        counts = sorted({len(question.options) for question in found.questions})
         print(
             f"{source}: {counted(len(found.questions), 'question')} with "
-            f"{' or '.join(map(str, options))} options"
+            f"{' or '.join(map(str, counts))} options"
             + (f", {len(found.left_out)} left out" if found.left_out else ", every row is sound")
+        )
+
+
+def _alike(questions: "Sequence[Question]") -> "Iterator[Problem]":
+    """Questions that stand in a file under two ids."""
+    from holdfast.questions import Problem
+
+    first: dict[str, str] = {}
+    for question in questions:
+        before = first.setdefault(question.content_hash, question.id)
+        if before != question.id:
+            yield Problem(None, "id", f"'{question.id}' asks the same question as '{before}'")
+
+
+def _shorter(questions: "Sequence[Question]") -> Iterator[str]:
+    """Questions with fewer options than most: a last cell may be empty by mistake."""
+    most, _ = Counter(len(question.options) for question in questions).most_common(1)[0]
+    fewer = [question.id for question in questions if len(question.options) < most]
+    if fewer and len(fewer) * 10 <= len(questions):
+        shown = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
+        yield (
+            f"{counted(len(fewer), 'question')} with fewer than {most} options ({shown}): see that "
+            "no cell is empty by mistake"
         )

@@ -47,10 +47,11 @@ def report(
     if turns.is_empty():
         raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
     made = report_page(turns, run_records(sources), plans(sources), title=title, most=conversations)
+    if figures is not None:
+        _made(figures)
     write_whole(made.html, output, "-o FILE")
     drawn = []
     if figures is not None:
-        _made(figures)
         for name, picture in report_figures(turns):
             file = f"{figures.rstrip('/')}/{name}"
             write_whole(picture, file, "--figures DIR")

@@ -19,6 +19,9 @@ Row = tuple[int, dict[str, Any] | str]
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+
+
 def check_file(path: Path) -> None:
     """Refuse what is no file of rows.
 
@@ -54,7 +57,9 @@ def read_rows(path: Path) -> Iterator[Row]:
             raise InputError(
                 f"unknown kind of file '{other or path.name}'",
                 str(path),
-                remedy=f"Use one of {', '.join(SUFFIXES)}",
+                remedy="Save the sheet as CSV in UTF-8, and give that"
+                if other in _SHEETS
+                else f"Use one of {', '.join(SUFFIXES)}",
             )
 
 
@@ -87,11 +92,7 @@ def _csv(path: Path) -> Iterator[Row]:
     if "\0" in text:
         raise InputError("holds NUL bytes", str(path), remedy="Save it as plain text CSV")
     csv.field_size_limit(2**31 - 1)
-    lines = csv.reader(
-        io.StringIO(text, newline=""),
-        delimiter="\t" if path.suffix.lower() == ".tsv" else ",",
-        strict=True,
-    )
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(path, text), strict=True)
     number = 0
     try:
         header = next(lines, [])
@@ -109,6 +110,14 @@ def _csv(path: Path) -> Iterator[Row]:
         raise InputError(
             f"broken CSV ({error})", str(path), number + 1, remedy="Check the quotes"
         ) from error
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """A tab in TSV; in CSV the comma, or what the header has instead: spreadsheets differ."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    header = text.partition("\n")[0]
+    return next((mark for mark in ",;\t" if mark in header), ",")
 
 
 def _parquet(path: Path) -> Iterator[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from importlib.metadata import version
@@ -263,12 +264,14 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if source.endswith(".parquet"):
         return _table(path, text=text)
     if source.endswith(".eval"):
-        if "://" not in source and not path.is_file():
+        if "://" not in source and not os.path.isfile(source):
             raise InputError("no such log", source, remedy="Check the path")
         from inspect_ai.log import read_eval_log
 
         return _logs([read_eval_log(source, header_only=True)], text=text)
-    if "://" not in source and not path.is_dir():
+    if "://" not in source and not os.path.isdir(
+        source
+    ):  # Path's own raises where a name is too long
         raise InputError("no such log dir", source, remedy="Check the path")
     if not text and _is_current(path):
         return _table(path / FILE_NAME, text=False)
