@@ -273,12 +273,13 @@ def _there(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def fault(combination: Combination, folder: Path) -> str:
+def fault(combination: Combination, folder: Path, code: int | None = None) -> str:
     """What is wrong with how a command line ends; empty where nothing is.
 
     Args:
         combination: the command line.
         folder: the working folder, with ``write_files`` and ``write_inputs``.
+        code: the exit code that it must have; any that is documented, unless given.
     """
     before = _there(folder)
     try:
@@ -289,7 +290,7 @@ def fault(combination: Combination, folder: Path) -> str:
     except BaseException:
         return "".join(traceback.format_exc()[-1500:])
     new = {name for name, stat in _there(folder).items() if before.get(name) != stat}
-    if done.returncode not in (0, 1, 2, 3, 4):
+    if done.returncode not in ((0, 1, 2, 3, 4) if code is None else (code,)):
         return f"exit code {done.returncode}"
     if "Traceback" in done.stderr or "Traceback" in done.stdout:
         return done.stderr[-1500:]

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from inspect_ai import Task, eval, eval_set
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
-from inspect_ai.model import Model
+from inspect_ai.model import GenerateConfig, Model
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -24,7 +24,7 @@ from holdfast.errors import InputError, InterruptedRunError, counted
 from holdfast.models import Lean
 from holdfast.protocols import Study
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings
+from holdfast.results import EXTENSIBLE, RUNTIME, SHARD, logs_in, run_settings
 
 from .generations_beside import generations_beside
 from .log_dir_lock import holding
@@ -261,7 +261,9 @@ class Evaluation:
     def _settings_of(self, study: Planned, task: Task) -> dict[str, Any]:
         """What fixes prompts and replies here, by the names of ``run_settings``."""
         here = study.settings() | task.config.model_dump(exclude_none=True)
-        here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
+        # without one, what is there must be without it too
+        here = dict.fromkeys(GenerateConfig.model_fields.keys() - {*RUNTIME}) | here
+        here |= {k: v for k, v in self.generation.items() if k not in RUNTIME}
         here |= {
             f"content of {k}": v
             for k, v in (task.metadata or {}).items()

@@ -115,6 +115,44 @@ MaxConnections = Annotated[
 MaxRetries = Annotated[
     int, typer.Option("--max-retries", min=0, max=1000, help="Tries again after a transient fault.")
 ]
+TopP = Annotated[
+    float | None,
+    typer.Option("--top-p", min=0, max=1, callback=finite, help="Nucleus sampling."),
+]
+FrequencyPenalty = Annotated[
+    float | None,
+    typer.Option("--frequency-penalty", min=-2, max=2, callback=finite, help="As Inspect has it."),
+]
+PresencePenalty = Annotated[
+    float | None,
+    typer.Option("--presence-penalty", min=-2, max=2, callback=finite, help="As Inspect has it."),
+]
+ReasoningEffort = Annotated[
+    str | None,
+    typer.Option("--reasoning-effort", help="none, minimal, low, medium, high, xhigh or max."),
+]
+ReasoningTokens = Annotated[
+    int | None,
+    typer.Option("--reasoning-tokens", min=0, max=MOST, help="Most tokens of hidden reasoning."),
+]
+ReasoningSummary = Annotated[
+    str | None,
+    typer.Option("--reasoning-summary", help="none, concise, detailed or auto."),
+]
+Verbosity = Annotated[str | None, typer.Option("--verbosity", help="low, medium or high.")]
+Effort = Annotated[
+    str | None, typer.Option("--effort", help="How thorough, where a model has it: low, ..., max.")
+]
+CachePrompt = Annotated[
+    str | None,
+    typer.Option("--cache-prompt", help="Whether the provider caches prompts: auto, true, false."),
+]
+Batch = Annotated[
+    int | None,
+    typer.Option(
+        "--batch", min=1, max=MOST, help="Asks by the provider's batch API, so many at once."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 REPLY_TOKENS = 400

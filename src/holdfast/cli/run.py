@@ -44,6 +44,16 @@ def run(
     max_output_tokens: Annotated[
         int | None, typer.Option(min=1, max=options.MOST, help="Longest reply.")
     ] = None,
+    top_p: options.TopP = None,
+    frequency_penalty: options.FrequencyPenalty = None,
+    presence_penalty: options.PresencePenalty = None,
+    reasoning_effort: options.ReasoningEffort = None,
+    reasoning_tokens: options.ReasoningTokens = None,
+    reasoning_summary: options.ReasoningSummary = None,
+    verbosity: options.Verbosity = None,
+    effort: options.Effort = None,
+    cache_prompt: options.CachePrompt = None,
+    batch: options.Batch = None,
     max_connections: options.MaxConnections = None,
     max_retries: options.MaxRetries = 8,
     timeout: Annotated[

@@ -236,6 +236,8 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
     provider = name.partition("/")[0]
     try:
         given = {**_chat(provider, base_url), **args}
+        if "responses_api" in given:
+            _as_chat_model(name)
         return get_model(name, base_url=base_url, memoize=False, **given)
     except HoldfastError:
         raise
@@ -314,6 +316,18 @@ def _chat(provider: str, base_url: str | None) -> dict[str, Any]:
     """A server of the user's own speaks chat completions, whatever OpenAI itself prefers."""
     own = base_url or os.environ.get("OPENAI_BASE_URL")
     return {"responses_api": False} if provider == "openai" and own else {}
+
+
+def _as_chat_model(name: str) -> None:
+    """Have a name that Inspect does not know asked like a chat model.
+
+    It would take one for a model of OpenAI's that is not published yet, drop the temperature and
+    send the system message as a developer's.
+    """
+    known = get_model_info(name)
+    if known is None or known.organization is None:
+        info = (known or ModelInfo()).model_copy(update={"family": "gpt-4"})
+        set_model_info(name, info)
 
 
 def checked_names(names: Sequence[str]) -> list[str]:

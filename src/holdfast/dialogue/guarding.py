@@ -18,6 +18,7 @@ from inspect_ai.model import (
 
 from .digest import digest
 from .generations import generations
+from .sent import note_difference
 
 MASK = "[key]"
 """What stands where a key stood."""
@@ -79,6 +80,8 @@ def guard(model: Model) -> None:
             _mask_error(error, _secrets(model))
             raise
         output, call = result if isinstance(result, tuple) else (result, None)
+        if isinstance(output, ModelOutput):
+            note_difference(output, call, input, config)
         if isinstance(output, Exception):
             _mask_error(output, _secrets(model))
             if isinstance(call, ModelCall):

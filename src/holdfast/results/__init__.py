@@ -7,6 +7,7 @@ import polars as pl
 
 from .accuracy import ACCURACY_COLUMNS, FAMILY_AVERAGE, accuracy
 from .attack_log import Attacked, successful_attacks
+from .attack_turns import ATTACKER
 from .attacks import (
     ATTACK_LIST_COLUMNS,
     ATTACK_SUMMARY_COLUMNS,
@@ -46,7 +47,7 @@ from .gate_rules import CONDITIONS, Rule, Rules, read_rules
 from .holding import HOLDING_COLUMNS, holding
 from .labels import LABELS_FILE
 from .lengths import LENGTHS_COLUMNS, lengths
-from .malfunctions import errors
+from .malfunctions import errors, sent_otherwise
 from .permutation import PERMUTATION_COLUMNS, permutation
 from .plans import keep_plan, plans
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
@@ -65,6 +66,7 @@ from .turns import (
     FILE_NAME,
     IMPORTED,
     INPUTS,
+    RUNTIME,
     SCHEMA,
     SHARD,
     is_imported,
@@ -117,6 +119,7 @@ __all__ = [
     "ACCURACY_COLUMNS",
     "ALL_MODELS",
     "APART",
+    "ATTACKER",
     "ATTACKS_COLUMNS",
     "ATTACK_LIST_COLUMNS",
     "ATTACK_SUMMARY_COLUMNS",
@@ -143,6 +146,7 @@ __all__ = [
     "POSITIONS_COLUMNS",
     "PUBLISHED",
     "RESISTANCE_COLUMNS",
+    "RUNTIME",
     "SCALE_COLUMNS",
     "SCHEMA",
     "SHARD",
@@ -205,6 +209,7 @@ __all__ = [
     "run_records",
     "run_settings",
     "scale",
+    "sent_otherwise",
     "single_turn",
     "size_of",
     "sizes",

@@ -70,6 +70,7 @@ SCHEMA = pl.Schema(
         "latency": pl.Float64(),
         "stop": pl.String(),
         "answered_by": pl.String(),
+        "sent_otherwise": pl.String(),
         "shared": pl.Boolean(),
         "prompt": pl.String(),
         "reply": pl.String(),
@@ -84,7 +85,7 @@ ATTACKS = (
 )  # fmt: skip
 JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review")
 """Columns that a judge fills, who may come to a run later."""
-ENDING = ("stop", "answered_by")
+ENDING = ("stop", "answered_by", "sent_otherwise")
 OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, "shown")
 """Columns that a turns table may lack, and is then read without."""
 
@@ -129,7 +130,10 @@ EXTENSIBLE = (
 )  # fmt: skip
 """Settings that say how much is asked, not how: with more of it a run grows and stays itself."""
 
-_RUNTIME = ("max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout")
+RUNTIME = (
+    "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
+    "cache_prompt", "batch",
+)  # fmt: skip
 """Generation settings that cannot change a reply and so do not tell runs apart."""
 
 
@@ -176,7 +180,7 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
         named = models if isinstance(models, list) else [models]
         settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
-    settings |= {k: v for k, v in config.items() if k not in _RUNTIME}
+    settings |= {k: v for k, v in config.items() if k not in RUNTIME}
     settings |= {
         f"content of {k}": v
         for k, v in (spec.metadata or {}).items()
@@ -275,7 +279,7 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
         raise InputError("no such log dir", source, remedy="Check the path")
     if not text and _is_current(path):
         return _table(path / FILE_NAME, text=False)
-    headers = logs_in(source)
+    headers = logs_in(source) if "://" not in source else _remote_logs(source)
     if headers:
         return with_labels(_logs(headers, text=text), source, STRATA)
     if (path / FILE_NAME).is_file():
@@ -283,6 +287,15 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     raise InputError(
         "holds no log of holdfast", source, remedy=f"Run a protocol with --log-dir {source} first"
     )
+
+
+def _remote_logs(url: str) -> list[EvalLog]:
+    try:
+        return logs_in(url)
+    except Exception as error:  # each store raises its own
+        raise InputError(
+            f"cannot be reached ({' '.join(str(error).split())[:200]})", url, remedy="Check the URL"
+        ) from error
 
 
 def _origin(log_dir: Path) -> str:
