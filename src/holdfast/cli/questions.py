@@ -13,7 +13,7 @@ from holdfast.errors import InputError, counted
 from . import options
 
 if TYPE_CHECKING:
-    from holdfast.questions import Problem, Question
+    from holdfast.questions import Question
 
 app = typer.Typer(help="Prepare question files.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -38,22 +38,27 @@ def check(
     from holdfast.questions import Fields, check_questions
 
     found, problems = check_questions(source, Fields.parse(fields) if fields else None)
-    problems += _alike(found.questions)
+    alike = list(_alike(found.questions))
     if as_json:
         report = {
             "source": source,
             "questions": len(found.questions),
-            "problems": [problem.__dict__ for problem in problems],
+            "problems": [
+                *(problem.__dict__ for problem in problems),
+                *({"row": None, "field": "id", "message": told} for told in alike),
+            ],
             "left_out": [problem.__dict__ for problem in found.left_out],
         }
         sys.stdout.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     for problem in problems:
         sys.stderr.write(f"{InputError(problem.message, source, problem.row, problem.field)}\n")
+    for told in alike:
+        sys.stderr.write(f"{InputError(told, source, field='id')}\n")
     for problem in found.left_out:
         left_out = InputError(problem.message, source, problem.row, problem.field)
         sys.stderr.write(f"left out: {left_out}\n")
-    if problems:
-        rows = len({problem.row or problem.message for problem in problems})
+    if problems or alike:
+        rows = len({problem.row for problem in problems}) + len(alike)
         raise InputError(counted(rows, "bad row"), source, remedy="Mend them and check again")
     if not found.questions:
         raise InputError("holds no question", source, remedy="Give a file with at least one row")
@@ -68,15 +73,13 @@ def check(
         )
 
 
-def _alike(questions: "Sequence[Question]") -> "Iterator[Problem]":
+def _alike(questions: "Sequence[Question]") -> Iterator[str]:
     """Questions that stand in a file under two ids."""
-    from holdfast.questions import Problem
-
     first: dict[str, str] = {}
     for question in questions:
         before = first.setdefault(question.content_hash, question.id)
         if before != question.id:
-            yield Problem(None, "id", f"'{question.id}' asks the same question as '{before}'")
+            yield f"'{question.id}' asks the same question as '{before}'"
 
 
 def _shorter(questions: "Sequence[Question]") -> Iterator[str]:

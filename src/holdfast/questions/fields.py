@@ -156,7 +156,7 @@ def _plain(column: str) -> str:
 
 def _renamed(shape: Fields, names: Mapping[str, str]) -> Fields:
     """The shape with a file's own names of its columns."""
-    given = {
+    given: dict[str, Any] = {
         field.name: names.get(value, value) if isinstance(value, str) else value
         for field in fields(shape)
         for value in (getattr(shape, field.name),)

@@ -28,9 +28,9 @@ HUB = {
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """A row that is no question, and why; without a row where several are alike."""
+    """A row that is no question, and why."""
 
-    row: int | None
+    row: int
     field: str | None
     message: str
 
@@ -193,9 +193,11 @@ def _values(
         "options": options,
         "gold": gold,
     }
+    labels: dict[str, str | None] = {}
     for stratum in LABELS:
         value = row.get(getattr(shape, stratum))
-        values[stratum] = None if value is None or value == "" else str(value)
+        labels[stratum] = None if value is None or value == "" else str(value)
+    values |= labels
     faulty = {column for column, _ in found}
     if in_options in faulty:  # a letter cannot be held against them
         faulty.add(shape.gold)
@@ -206,7 +208,7 @@ def _values(
             stem if isinstance(stem, str) else "",
             options,
             gold,
-            {name: values[name] for name in LABELS},
+            labels,
         )
         # of what is known to be wrong, nothing more is said
         if {"stem": shape.stem, "gold": shape.gold, "options": in_options}.get(field) not in faulty
