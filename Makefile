@@ -6,7 +6,11 @@ STAMP := .venv/.installed
 # The CPU build, where pip is pointed at one; elsewhere the platform's own.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-local browser check docs bench build clean
+FUZZ ?= 2000
+SEED ?= 1
+RESOLUTION ?= lowest-direct
+
+.PHONY: demo test test-local test-versions fuzz browser check docs bench build clean
 
 demo: $(STAMP)
 	$(BIN)/holdfast demo
@@ -18,6 +22,23 @@ test: $(STAMP) browser
 # gigabyte and Ray a quarter of one, so the other tests go without.
 test-local: $(STAMP)-local
 	OMP_NUM_THREADS=2 HF_HUB_OFFLINE=1 $(BIN)/pytest tests/local
+
+# Everything that is not slow, with the lowest stated versions or the newest, in an environment of
+# its own: the packages of the tests are the newest beside either.
+test-versions:
+	$(PYTHON) -m venv .venv-$(RESOLUTION)
+	.venv-$(RESOLUTION)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-$(RESOLUTION)/bin/uv pip install --quiet --python .venv-$(RESOLUTION)/bin/python \
+	  --resolution $(RESOLUTION) -e .
+	.venv-$(RESOLUTION)/bin/uv pip install --quiet --python .venv-$(RESOLUTION)/bin/python \
+	  hypothesis junitparser psutil pytest pytest-xdist scipy statsmodels datasets nbclient ipykernel
+	.venv-$(RESOLUTION)/bin/holdfast demo --log-dir .venv-$(RESOLUTION)/demo
+	.venv-$(RESOLUTION)/bin/holdfast report .venv-$(RESOLUTION)/demo -o .venv-$(RESOLUTION)/report.html
+	.venv-$(RESOLUTION)/bin/pytest -n 2 --dist worksteal -m "not slow"
+
+fuzz: $(STAMP)
+	HOLDFAST_FUZZ=$(FUZZ) HOLDFAST_FUZZ_SEED=$(SEED) \
+	  $(BIN)/pytest -n 2 --dist worksteal tests/cli/test_fuzz.py
 
 # The tests of pages open them in Chromium; without one they are skipped with a message.
 browser:
@@ -54,4 +75,4 @@ $(STAMP)-local: $(STAMP)
 	touch $@
 
 clean:
-	rm -rf .venv dist site runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* dist site runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,12 +6,12 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.files import named_path, text_of
 
 from .technique import Technique
 
@@ -49,10 +49,8 @@ def load_catalogue(path: str | None = None) -> Catalogue:
     """
     if path is None:
         return built_in()
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise InputError("no such file", path, remedy="Check the path given to --challenges")
-    return {**built_in(), **_parse(_text(file, path), path)}
+    text = text_of(named_path(path), "Check the path given to --challenges")
+    return {**built_in(), **_parse(text, path)}
 
 
 def fingerprint(techniques: Mapping[str, Any]) -> str:
@@ -131,19 +129,10 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip() not in ("", "none")]
 
 
-def _text(file: Path, path: str) -> str:
-    try:
-        return file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"is not UTF-8 (byte {error.start})", path, remedy="Save it as UTF-8"
-        ) from error
-
-
 def _parse(text: str, file: str) -> dict[str, Technique]:
     try:
         data: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"broken TOML ({error})", file, remedy="Mend the file") from error
     entries = data.get("technique", [])
     unknown = set(data) - {"technique", *_INHERITED}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError, printable
+from holdfast.files import named_path
 from holdfast.questions import Problem, Question, QuestionSet, read_rows
 
 from .context import Context, Contexts, text_key
@@ -87,7 +88,7 @@ def _read(
     seen: dict[tuple[str, str], int] = {}
     left_out: list[Problem] = []
     unused = 0
-    for number, values in read_rows(Path(source).expanduser()):
+    for number, values in read_rows(named_path(source)):
         if isinstance(values, str):
             _bad(problems, source, number, None, values, "Mend the row")
             continue

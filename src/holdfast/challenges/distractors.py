@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.files import named_path
 from holdfast.questions import (
     BANK_NAME,
     SUFFIXES,
@@ -128,7 +129,7 @@ def check_distractors(
     texts: dict[str, dict[str, str]] = {}
     faults: dict[str, str] = {}
     unused = 0
-    for number, row in read_rows(Path(source).expanduser()):
+    for number, row in read_rows(named_path(source)):
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
             continue

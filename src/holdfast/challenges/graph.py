@@ -4,10 +4,10 @@ import heapq
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.files import named_path
 from holdfast.questions import Question, read_rows
 
 from .naming import names_of, without_parentheses, words_of
@@ -63,7 +63,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
 
     graph = nx.MultiDiGraph()
     source = str(path)
-    for number, row in read_rows(Path(path).expanduser()):
+    for number, row in read_rows(named_path(path)):
         if isinstance(row, str):
             raise InputError(row, source, number, remedy="Mend the row")
         head, relation, tail = (_cell(row, column, source, number) for column in _COLUMNS)

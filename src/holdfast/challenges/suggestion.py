@@ -5,10 +5,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Literal, get_args
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.files import named_path
 from holdfast.questions import SUFFIXES, Question, QuestionSet, read_rows
 
 SuggestRule = Literal["per-question", "per-technique", "second-best", "not-own"]
@@ -64,7 +64,7 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
     if not setting.endswith(SUFFIXES):
         return None
     found: dict[tuple[str, str], str] = {}
-    for number, row in read_rows(Path(setting).expanduser()):
+    for number, row in read_rows(named_path(setting)):
         if isinstance(row, str):
             raise InputError(row, setting, number, remedy="Mend the row")
         for column in ("question", "suggested"):

@@ -24,9 +24,9 @@ def main() -> None:
         # schedulers end a job with it; what Ctrl-C leaves behind, it leaves too
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        from .app import app  # here, so that an interrupt while it loads ends in one line too
+        from .app import called  # here, so that an interrupt while it loads ends in one line too
 
-        app()
+        sys.exit(called())
     except InterruptedRunError as error:
         _end(str(error), INTERRUPTED)
     except IncompleteRunError as error:

@@ -1,6 +1,12 @@
-"""The application and its commands."""
+"""The application and its commands. Nothing slow is imported before a command is at work."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
+
+from holdfast.errors import InputError
 
 from . import (
     compare,
@@ -21,12 +27,29 @@ from . import (
 
 app = typer.Typer(
     name="holdfast",
-    help="Does a medical language model hold fast? Ask, challenge, measure.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"holdfast {version('holdfast')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _holdfast(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Does a medical language model hold fast? Ask, challenge, measure."""
+
+
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
@@ -43,3 +66,23 @@ app.add_typer(prepare.contexts, name="contexts")
 app.add_typer(prepare.distractors, name="distractors")
 app.add_typer(prepare.label, name="label")
 app.add_typer(medfuzz.medfuzz, name="medfuzz")
+
+_UsageError: Any = typer.BadParameter.__base__
+"""What the framework raises; where it lives differs between its versions."""
+
+
+def called() -> int:
+    """Run the command that the user has called; its exit code.
+
+    Raises:
+        InputError: bad usage, in one line like all bad input.
+    """
+    try:
+        return app(standalone_mode=False) or 0
+    except _UsageError as error:
+        told = error.format_message()
+        if "\n" in told:  # no arguments at all: it is the help
+            sys.stderr.write(f"{told}\n")
+            return 2
+        where = error.ctx.command_path if error.ctx else "holdfast"
+        raise InputError(told.rstrip("."), remedy=f"See '{where} --help'") from error

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from . import settings
 from .writing import write_whole
 
 MODELS = ("simulated/claude-sonnet-4", "simulated/steadfast")
@@ -21,6 +20,7 @@ def demo(
     from holdfast.report import report_page
     from holdfast.results import plans, run_records, turns_table
 
+    from . import settings
     from .running import Running
 
     log_dir = settings.as_log_dir(log_dir)

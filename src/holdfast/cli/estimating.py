@@ -8,10 +8,8 @@ from holdfast.protocols import READER_ALL, Estimate, Study, opening_estimate, re
 from holdfast.questions import Question
 
 from . import settings
+from .options import REPLY_TOKENS
 from .settings import Planned
-
-REPLY_TOKENS = 400
-"""Assumed length of a reply, unless told otherwise."""
 
 
 def estimates(

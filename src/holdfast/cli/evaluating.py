@@ -15,7 +15,7 @@ from typing import Any
 
 from inspect_ai import Task, eval, eval_set
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
-from inspect_ai.model import Model
+from inspect_ai.model import GenerateConfig, Model
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -24,7 +24,7 @@ from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.models import Lean
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, SHARD, logs_in, run_settings, set_aside
+from holdfast.results import EXTENSIBLE, RUNTIME, SHARD, logs_in, run_settings, set_aside
 
 from .generations_beside import generations_beside
 from .log_dir_lock import holding
@@ -265,7 +265,9 @@ class Evaluation:
     def _settings_of(self, study: Planned, task: Task) -> dict[str, Any]:
         """What fixes prompts and replies here, by the names of ``run_settings``."""
         here = study.settings() | task.config.model_dump(exclude_none=True)
-        here |= {k: v for k, v in self.generation.items() if k in ("temperature", "max_tokens")}
+        # without one, what is there must be without it too
+        here = dict.fromkeys(GenerateConfig.model_fields.keys() - {*RUNTIME}) | here
+        here |= {k: v for k, v in self.generation.items() if k not in RUNTIME}
         here |= {
             f"content of {k}": v
             for k, v in (task.metadata or {}).items()
@@ -286,7 +288,8 @@ def without_damaged(log_dir: str) -> None:
 def _arguments(model: Model) -> dict[str, object]:
     """A provider's arguments by the names of ``run_settings``, as far as a user can give them."""
     given = model.model_args.items()
-    return {f"-M {name}": value for name, value in given if isinstance(value, (str, int, float))}
+    plain = (str, int, float, list, dict)
+    return {f"-M {name}": value for name, value in given if isinstance(value, plain)}
 
 
 def _close(models: Sequence[Model]) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from holdfast.errors import InputError, counted
 
+from . import options
 from .writing import whole_file
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ def export(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(help="At most so many rows, conversations or pairs; of a review 50."),
+        typer.Option(
+            min=1,
+            max=options.MOST,
+            help="At most so many rows, conversations or pairs; of a review 50.",
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the counts as JSON; needs -o FILE.")

@@ -2,12 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.errors import InputError, counted, printable
+from holdfast.files import named_path
 
 from .writing import whole_file
 
@@ -49,7 +49,7 @@ def import_(
         read_mapping,
     )
 
-    source = Path(file).expanduser()
+    source = named_path(file)
     if mapping is None:
         if not is_exported(source):
             raise InputError(
@@ -65,7 +65,7 @@ def import_(
             )
         _done(import_transcripts(source), file, output, as_json=as_json)
         return
-    read = read_mapping(Path(mapping).expanduser())
+    read = read_mapping(named_path(mapping))
     asked = None if questions is None else load_questions(questions, read.fields)
     imported = import_transcripts(source, read, asked, processes=cores())
     _done(imported, file, output, as_json=as_json)
@@ -104,5 +104,5 @@ def _done(imported: "Imported", file: str, output: str, *, as_json: bool) -> Non
 
 
 def _write(imported: "Imported", output: str) -> None:
-    with whole_file(str(Path(output).expanduser())) as file:
+    with whole_file(str(named_path(output))) as file:
         imported.turns.write_parquet(file, compression="zstd", row_group_size=4096)

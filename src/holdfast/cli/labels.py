@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import fsspec
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.files import named_path
 from holdfast.questions import LABELS, QuestionSet, read_rows
 from holdfast.results import LABELS_FILE
 
@@ -30,7 +30,7 @@ def read_labels(source: str, questions: Sequence[QuestionSet]) -> list[Row]:
         InputError: the file cannot be read, has no such columns, or is for other questions.
     """
     rows: list[Row] = []
-    for number, row in read_rows(Path(source).expanduser()):
+    for number, row in read_rows(named_path(source)):
         if isinstance(row, str):
             raise InputError(row, source, number, remedy="Mend the row")
         column = next((name for name in _IDS if name in row), None)

@@ -9,7 +9,7 @@ import typer
 
 from holdfast.errors import IncompleteRunError, InputError, counted
 
-from . import settings
+from . import options
 from .writing import write_whole
 
 medfuzz = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
@@ -25,23 +25,28 @@ def permute(
     log_dir: LogDir,
     id: Ids = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Attacks of each run, the best for review first.")
+        int | None,
+        typer.Option(
+            min=1, max=options.MOST, help="Attacks of each run, the best for review first."
+        ),
     ] = None,
-    controls: Annotated[int, typer.Option(min=1, help="Control fuzzes for each attack, M.")] = 30,
+    controls: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Control fuzzes for each attack, M.")
+    ] = 30,
     samples: Annotated[
-        int, typer.Option(min=1, help="Direct answers that estimate each probability.")
+        int, typer.Option(min=1, max=10_000, help="Direct answers that estimate each probability.")
     ] = 5,
-    exemplars: settings.Exemplars = "bank",
-    shots: Annotated[int, typer.Option(min=0, help="Exemplars shown.")] = 3,
-    model_role: settings.Roles = None,
-    seed: settings.Seed = 42,
-    max_calls: Annotated[int | None, typer.Option(min=0, help="Budget of model calls.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=0, help="Budget of tokens.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Budget in dollars.")] = None,
-    prices: settings.Prices = None,
-    max_connections: Annotated[int | None, typer.Option(help="Concurrent model calls.")] = None,
-    max_retries: Annotated[int, typer.Option(help="Tries again after a transient fault.")] = 8,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    exemplars: options.Exemplars = "bank",
+    shots: Annotated[int, typer.Option(min=0, max=1000, help="Exemplars shown.")] = 3,
+    model_role: options.Roles = None,
+    seed: options.Seed = 42,
+    max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
+    max_connections: options.MaxConnections = None,
+    max_retries: options.MaxRetries = 8,
+    as_json: options.AsJson = False,
 ) -> None:
     """Test whether successful attacks are more than any added text (Algorithm 2).
 
@@ -51,13 +56,18 @@ def permute(
     Example: holdfast medfuzz test runs --id 0012
     """
     from holdfast.dialogue import Budget
+    from holdfast.questions import BANK_NAME, load_questions
     from holdfast.report import render
     from holdfast.results import TABLES, successful_attacks, turns_table, write_turns
 
+    from . import settings
     from .evaluating import Evaluation, unfinished
 
     log_dir = settings.as_log_dir(log_dir)
     settings.load_prices(prices)
+    given = settings.roles(model_role or [])
+    if exemplars != BANK_NAME:
+        load_questions(exemplars)  # what is wrong leaves nothing in the log dir
     budget = Budget(max_calls, max_tokens, max_cost)
     missing: list[str] = []
     ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
@@ -73,7 +83,6 @@ def permute(
                 "seed": seed,
             }
         )
-        given = settings.roles(model_role or [])
         roles = settings.recorded_roles(run.header) | given
         settings.check_roles([study], roles)
         models = [settings.recorded_model(run.header)]
@@ -128,7 +137,10 @@ def show(
     ],
     id: Annotated[str, typer.Option("--id", help="Id of the question.")],
     replicate: Annotated[
-        int | None, typer.Option(min=1, help="Replicate; the first that succeeded, unless given.")
+        int | None,
+        typer.Option(
+            min=1, max=options.MOST, help="Replicate; the first that succeeded, unless given."
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", help="Model, where there are several.")
@@ -136,7 +148,7 @@ def show(
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Question set, where there are several.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show one attack: what was added, the reasoning before and after, attempts, p-value.
 

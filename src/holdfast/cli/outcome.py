@@ -23,11 +23,13 @@ from holdfast.report import (
     summary_table,
 )
 from holdfast.results import (
+    ATTACKER,
     TABLES,
     check_read_alike,
     compounding_summary,
     errors,
     is_simulated,
+    sent_otherwise,
 )
 
 from .preparing import Prepared
@@ -87,6 +89,7 @@ class Outcome:
             "remarks": list(self.remarks),
             "cut_off": cut_off(self.table).to_dicts(),
             "answered_by": answered_by(self.table).to_dicts(),
+            "sent_otherwise": sent_otherwise(self.table).to_dicts(),
             "prepared": [made.as_json(spent=False) for made in self.prepared],
             **{
                 name: json.loads(render(measure(self.table), "json"))
@@ -138,6 +141,9 @@ class Outcome:
         for row in answered_by(self.table).iter_rows(named=True):
             told = f"{row['model']}: {counted(row['n'], 'turn')} answered by '{row['answered_by']}'"
             console.print(Text(printable(told)))
+        for row in sent_otherwise(self.table).iter_rows(named=True):
+            told = f"{row['model']}: not asked as set, {counted(row['n'], 'turn')}: "
+            console.print(Text(printable(told + row["sent_otherwise"])), soft_wrap=True)
         spent = f"{self.budget.calls} calls, {self.budget.cached} from the cache"
         spent += f", {self.budget.tokens} tokens"
         if self.budget.cost:
@@ -150,9 +156,13 @@ class Outcome:
         console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)
 
 
+_UNDER_TEST = pl.col("arm") != ATTACKER
+"""Turns of the model that the table names; an attacker's own are beside them."""
+
+
 def cut_off(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies that the limit of tokens cut off, by model, and how many gave no answer."""
-    cut = turns.filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"))
+    cut = turns.filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"), _UNDER_TEST)
     return cut.group_by("model", maintain_order=True).agg(
         n=pl.len(), unread=(pl.col("status") != "parsed").sum()
     )
@@ -161,7 +171,8 @@ def cut_off(turns: pl.DataFrame) -> pl.DataFrame:
 def answered_by(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns that a server says another model has answered than the one asked."""
     asked = pl.col("model").str.split("/").list.last()
-    other = turns.filter(pl.col("answered_by").str.split("/").list.last() != asked)
+    answered = pl.col("answered_by").str.split("/").list.last()
+    other = turns.filter(answered != asked, _UNDER_TEST)
     return other.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
 
 

@@ -3,40 +3,37 @@
 import sys
 from typing import Annotated
 
-import polars as pl
 import typer
 
 from holdfast.errors import counted
-from holdfast.protocols import reasons
 
-from . import settings
-from .estimating import REPLY_TOKENS, estimates
+from . import options
 
 
 def plan(
-    protocols: settings.Protocols,
-    model: settings.Models = [],  # noqa: B006 (Typer copies it)
-    questions: settings.QuestionSets = ["bank"],  # noqa: B006
-    contexts: settings.ContextSource = "auto",
-    distractors: settings.Distractors = "auto",
-    generator: settings.Generator = None,
-    model_role: settings.Roles = None,
-    reader: settings.Reader = None,
-    reader_all: settings.ReaderAll = False,
-    exemplars: settings.Exemplars = "bank",
-    seed: settings.Seed = 42,
-    limit: settings.Limit = None,
-    shuffle: settings.Shuffle = None,
-    stratify: settings.Stratify = None,
-    epochs: settings.Epochs = None,
-    challenges: settings.ChallengeFile = None,
-    fields: settings.FieldMap = None,
-    task_args: settings.TaskArgs = None,
-    prices: settings.Prices = None,
+    protocols: options.Protocols,
+    model: options.Models = [],  # noqa: B006 (Typer copies it)
+    questions: options.QuestionSets = ["bank"],  # noqa: B006
+    contexts: options.ContextSource = "auto",
+    distractors: options.Distractors = "auto",
+    generator: options.Generator = None,
+    model_role: options.Roles = None,
+    reader: options.Reader = None,
+    reader_all: options.ReaderAll = False,
+    exemplars: options.Exemplars = "bank",
+    seed: options.Seed = 42,
+    limit: options.Limit = None,
+    shuffle: options.Shuffle = None,
+    stratify: options.Stratify = None,
+    epochs: options.Epochs = None,
+    challenges: options.ChallengeFile = None,
+    fields: options.FieldMap = None,
+    task_args: options.TaskArgs = None,
+    prices: options.Prices = None,
     reply_tokens: Annotated[
-        int, typer.Option(min=1, help="Assumed length of a reply, in tokens.")
-    ] = REPLY_TOKENS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+        int, typer.Option(min=1, max=options.MOST, help="Assumed length of a reply, in tokens.")
+    ] = options.REPLY_TOKENS,
+    as_json: options.AsJson = False,
 ) -> None:
     """Count generations, tokens and dollars before a model is called.
 
@@ -44,7 +41,13 @@ def plan(
 
     Example: holdfast plan followup --model openai/gpt-4.1 --prices prices.json
     """
+    import polars as pl
+
+    from holdfast.protocols import reasons
     from holdfast.report import render
+
+    from . import settings
+    from .estimating import estimates
 
     common = {
         "contexts": contexts,

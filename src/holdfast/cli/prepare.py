@@ -9,7 +9,7 @@ import typer
 
 from holdfast.errors import IncompleteRunError, InputError, counted
 
-from . import settings
+from . import options
 
 contexts = typer.Typer(help="Prepare contexts.", no_args_is_help=True, rich_markup_mode=None)
 distractors = typer.Typer(
@@ -18,37 +18,31 @@ distractors = typer.Typer(
 label = typer.Typer(help="Label questions.", no_args_is_help=True, rich_markup_mode=None)
 
 ModelRequired = Annotated[str, typer.Option("--generator", help="Model that writes them.")]
-Base = Annotated[str | None, typer.Option("--model-base-url", help="Base URL of its API.")]
-ModelArgs = Annotated[
-    list[str] | None, typer.Option("-M", help="A provider's argument, NAME=VALUE. Repeatable.")
-]
-MaxCalls = Annotated[int | None, typer.Option(min=0, help="Budget of model calls.")]
-MaxConnections = Annotated[int | None, typer.Option(help="Concurrent model calls.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @contexts.command("build")
 def build_contexts(
     generator: ModelRequired,
-    questions: settings.Questions = "bank",
+    questions: options.Questions = "bank",
     sentences: Annotated[
-        int | None, typer.Option(min=1, help="Sentences of each; 4 to 10 are drawn without it.")
+        int | None,
+        typer.Option(min=1, max=100, help="Sentences of each; 4 to 10 are drawn without it."),
     ] = None,
     lengths: Annotated[
         str, typer.Option(help="Lengths of an ablation beside them, such as 1,10,20.")
     ] = "none",
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "contexts.jsonl",
-    seed: settings.Seed = 42,
-    limit: settings.Limit = None,
-    shuffle: settings.Shuffle = None,
-    stratify: settings.Stratify = None,
-    fields: settings.FieldMap = None,
+    seed: options.Seed = 42,
+    limit: options.Limit = None,
+    shuffle: options.Shuffle = None,
+    stratify: options.Stratify = None,
+    fields: options.FieldMap = None,
     log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/contexts",
-    model_base_url: Base = None,
-    model_args: ModelArgs = None,
-    max_calls: MaxCalls = None,
-    max_connections: MaxConnections = None,
-    as_json: AsJson = False,
+    model_base_url: options.ModelBaseUrl = None,
+    model_args: options.ModelArgs = None,
+    max_calls: options.MaxCalls = None,
+    max_connections: options.MaxConnections = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Have contexts written for the follow-up protocol; the same command goes on if cut short.
 
@@ -65,25 +59,25 @@ def build_contexts(
 @distractors.command("build")
 def build_distractors(
     generator: ModelRequired,
-    questions: settings.Questions = "bank",
+    questions: options.Questions = "bank",
     graph: Annotated[
         str | None, typer.Option(help="Knowledge graph to walk: CSV of head, relation, tail.")
     ] = None,
     replace: Annotated[
-        int, typer.Option(min=0, help="Wrong options to replace in each question; 0: all.")
+        int, typer.Option(min=0, max=26, help="Wrong options to replace in each question; 0: all.")
     ] = 0,
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "distractors.jsonl",
-    seed: settings.Seed = 42,
-    limit: settings.Limit = None,
-    shuffle: settings.Shuffle = None,
-    stratify: settings.Stratify = None,
-    fields: settings.FieldMap = None,
+    seed: options.Seed = 42,
+    limit: options.Limit = None,
+    shuffle: options.Shuffle = None,
+    stratify: options.Stratify = None,
+    fields: options.FieldMap = None,
     log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/distractors",
-    model_base_url: Base = None,
-    model_args: ModelArgs = None,
-    max_calls: MaxCalls = None,
-    max_connections: MaxConnections = None,
-    as_json: AsJson = False,
+    model_base_url: options.ModelBaseUrl = None,
+    model_args: options.ModelArgs = None,
+    max_calls: options.MaxCalls = None,
+    max_connections: options.MaxConnections = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Have wrong options written for the single-turn protocol.
 
@@ -105,19 +99,19 @@ def _label() -> None:
 @label.command("systems")
 def label_systems(
     classifier: Annotated[str, typer.Option("--classifier", help="Model that sorts them.")],
-    questions: settings.Questions = "bank",
+    questions: options.Questions = "bank",
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "systems.jsonl",
-    seed: settings.Seed = 42,
-    limit: settings.Limit = None,
-    shuffle: settings.Shuffle = None,
-    stratify: settings.Stratify = None,
-    fields: settings.FieldMap = None,
+    seed: options.Seed = 42,
+    limit: options.Limit = None,
+    shuffle: options.Shuffle = None,
+    stratify: options.Stratify = None,
+    fields: options.FieldMap = None,
     log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/labels",
-    model_base_url: Base = None,
-    model_args: ModelArgs = None,
-    max_calls: MaxCalls = None,
-    max_connections: MaxConnections = None,
-    as_json: AsJson = False,
+    model_base_url: options.ModelBaseUrl = None,
+    model_args: options.ModelArgs = None,
+    max_calls: options.MaxCalls = None,
+    max_connections: options.MaxConnections = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Sort questions into the 15 USMLE systems.
 
@@ -146,6 +140,7 @@ def _build(
 ) -> None:
     from holdfast.dialogue import Budget
 
+    from . import settings
     from .preparing import Preparing
 
     log_dir = settings.as_log_dir(log_dir)
@@ -175,10 +170,10 @@ def check_contexts(
         str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
     ] = None,
     sentences: Annotated[
-        int | None, typer.Option(min=1, help="Sentences that every text must have.")
+        int | None, typer.Option(min=1, max=100, help="Sentences that every text must have.")
     ] = None,
-    fields: settings.FieldMap = None,
-    as_json: AsJson = False,
+    fields: options.FieldMap = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Report everything that is wrong with a file of contexts, made here or elsewhere.
 
@@ -209,8 +204,8 @@ def check_distractors(
     questions: Annotated[
         str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
     ] = None,
-    fields: settings.FieldMap = None,
-    as_json: AsJson = False,
+    fields: options.FieldMap = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Report everything that is wrong with a file of wrong options.
 

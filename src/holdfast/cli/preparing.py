@@ -1,6 +1,7 @@
 """Making what a study needs: contexts, wrong options and labels, each a file of rows."""
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,13 +207,16 @@ def _missing(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def _writable(file: str) -> None:
-    if Path(file).is_dir():
+    if os.path.isdir(file):
         raise InputError("cannot be written (Is a directory)", file, remedy="Give another -o FILE")
     if Path(file).suffix.lower() not in (".jsonl", ".ndjson"):
         raise InputError("is no JSONL file by its name", file, remedy="Give -o a name in .jsonl")
-    if not Path(file).parent.is_dir():
+    if not os.path.isfile(file):
         try:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).lstat()  # raises where no file can be called that
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise InputError(
                 f"cannot be written ({error.strerror})", file, remedy="Give another -o FILE"

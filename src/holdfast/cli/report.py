@@ -9,6 +9,7 @@ import typer
 
 from holdfast.errors import InputError
 
+from . import options
 from .writing import write_whole
 
 MOST = 20_000
@@ -28,9 +29,12 @@ def report(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     conversations: Annotated[
-        int, typer.Option(min=0, help="Most conversations that can be read in the page.")
+        int,
+        typer.Option(
+            min=0, max=options.MOST, help="Most conversations that can be read in the page."
+        ),
     ] = MOST,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Make one self-contained page from what was run.
 
@@ -43,10 +47,11 @@ def report(
     if turns.is_empty():
         raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
     made = report_page(turns, run_records(sources), plans(sources), title=title, most=conversations)
+    if figures is not None:
+        _made(figures)
     write_whole(made.html, output, "-o FILE")
     drawn = []
     if figures is not None:
-        _made(figures)
         for name, picture in report_figures(turns):
             file = f"{figures.rstrip('/')}/{name}"
             write_whole(picture, file, "--figures DIR")

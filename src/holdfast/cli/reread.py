@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.errors import counted, printable
-from holdfast.protocols import READER, READER_ALL
 
-from . import settings
+from . import options
 
 if TYPE_CHECKING:
     from .rereading import Reread
@@ -19,18 +18,18 @@ if TYPE_CHECKING:
 
 def reread(
     log_dir: Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of finished runs.")],
-    reader: settings.Reader = None,
-    reader_all: settings.ReaderAll = False,
-    max_calls: Annotated[int | None, typer.Option(min=0, help="Budget of model calls.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=0, help="Budget of tokens.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Budget in dollars.")] = None,
-    prices: settings.Prices = None,
-    max_connections: Annotated[int | None, typer.Option(help="Concurrent model calls.")] = None,
-    max_retries: Annotated[int, typer.Option(help="Tries again after a transient fault.")] = 8,
+    reader: options.Reader = None,
+    reader_all: options.ReaderAll = False,
+    max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
+    max_connections: options.MaxConnections = None,
+    max_retries: options.MaxRetries = 8,
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave prompts and replies out of the turns table.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Read the replies of finished runs again, by the rules of this version and by a reader.
 
@@ -41,7 +40,9 @@ def reread(
     from inspect_ai.model import GenerateConfig
 
     from holdfast.dialogue import Budget
+    from holdfast.protocols import READER, READER_ALL
 
+    from . import settings
     from .log_dir_lock import kept_in
     from .rereading import Rereading
 

@@ -8,58 +8,73 @@ import typer
 
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 
-from . import settings
+from . import options
 
 
 def run(
-    protocols: settings.Protocols,
-    model: settings.Models = [],  # noqa: B006 (Typer copies it)
-    questions: settings.QuestionSets = ["bank"],  # noqa: B006
-    contexts: settings.ContextSource = "auto",
-    distractors: settings.Distractors = "auto",
-    generator: settings.Generator = None,
-    model_role: settings.Roles = None,
-    reader: settings.Reader = None,
-    reader_all: settings.ReaderAll = False,
+    protocols: options.Protocols,
+    model: options.Models = [],  # noqa: B006 (Typer copies it)
+    questions: options.QuestionSets = ["bank"],  # noqa: B006
+    contexts: options.ContextSource = "auto",
+    distractors: options.Distractors = "auto",
+    generator: options.Generator = None,
+    model_role: options.Roles = None,
+    reader: options.Reader = None,
+    reader_all: options.ReaderAll = False,
     labels: Annotated[
         str | None,
         typer.Option(help="File with the system (step, specialty, subject) of each question."),
     ] = None,
-    exemplars: settings.Exemplars = "bank",
-    seed: settings.Seed = 42,
-    limit: settings.Limit = None,
-    shuffle: settings.Shuffle = None,
-    stratify: settings.Stratify = None,
-    epochs: settings.Epochs = None,
-    challenges: settings.ChallengeFile = None,
-    fields: settings.FieldMap = None,
-    task_args: settings.TaskArgs = None,
+    exemplars: options.Exemplars = "bank",
+    seed: options.Seed = 42,
+    limit: options.Limit = None,
+    shuffle: options.Shuffle = None,
+    stratify: options.Stratify = None,
+    epochs: options.Epochs = None,
+    challenges: options.ChallengeFile = None,
+    fields: options.FieldMap = None,
+    task_args: options.TaskArgs = None,
     log_dir: Annotated[str, typer.Option(help="Where logs and the turns table go.")] = "runs",
-    max_calls: Annotated[int | None, typer.Option(min=0, help="Budget of model calls.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=0, help="Budget of tokens.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Budget in dollars.")] = None,
-    prices: settings.Prices = None,
+    max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Instead of the protocol's own.")
+        float | None,
+        typer.Option(min=0, callback=options.finite, help="Instead of the protocol's own."),
     ] = None,
-    max_output_tokens: Annotated[int | None, typer.Option(help="Longest reply.")] = None,
-    max_connections: Annotated[int | None, typer.Option(help="Concurrent model calls.")] = None,
-    max_retries: Annotated[int, typer.Option(help="Tries again after a transient fault.")] = 8,
+    max_output_tokens: Annotated[
+        int | None, typer.Option(min=1, max=options.MOST, help="Longest reply.")
+    ] = None,
+    top_p: options.TopP = None,
+    frequency_penalty: options.FrequencyPenalty = None,
+    presence_penalty: options.PresencePenalty = None,
+    reasoning_effort: options.ReasoningEffort = None,
+    reasoning_tokens: options.ReasoningTokens = None,
+    reasoning_summary: options.ReasoningSummary = None,
+    verbosity: options.Verbosity = None,
+    effort: options.Effort = None,
+    cache_prompt: options.CachePrompt = None,
+    batch: options.Batch = None,
+    max_connections: options.MaxConnections = None,
+    max_retries: options.MaxRetries = 8,
     timeout: Annotated[
-        int | None, typer.Option(help="Seconds for one call and its retries.")
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Seconds for one call and its retries."),
     ] = None,
     attempt_timeout: Annotated[
-        int | None, typer.Option(min=1, help="Seconds for one attempt; 600 unless told otherwise.")
+        int | None,
+        typer.Option(
+            min=1, max=options.MOST, help="Seconds for one attempt; 600 unless told otherwise."
+        ),
     ] = None,
-    model_base_url: Annotated[str | None, typer.Option(help="Base URL of the model's API.")] = None,
-    model_args: Annotated[
-        list[str] | None, typer.Option("-M", help="A provider's argument, NAME=VALUE. Repeatable.")
-    ] = None,
+    model_base_url: options.ModelBaseUrl = None,
+    model_args: options.ModelArgs = None,
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave prompts and replies out of the turns table.")
     ] = False,
     shards: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share the questions.")
+        int | None, typer.Option(min=1, max=1024, help="Processes that share the questions.")
     ] = None,
     ray: Annotated[
         str | None,
@@ -68,7 +83,7 @@ def run(
     shard: Annotated[
         str | None, typer.Option(help="K/N: only the K-th of N shards, in this process.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Run protocols on models.
 

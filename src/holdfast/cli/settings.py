@@ -1,15 +1,16 @@
-"""What `run` and `plan` have in common: arguments, and the studies and models they name."""
+"""The studies and models that options name."""
 
 import inspect
+import math
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from datetime import date
+from typing import Any
 from urllib.parse import urlsplit
 
-import typer
+import fsspec
 import yaml
 from inspect_ai import Task
 from inspect_ai.log import EvalLog
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from holdfast.challenges import GENERATE
 from holdfast.errors import HoldfastError, InputError, did_you_mean
+from holdfast.files import named_path, text_of
 from holdfast.protocols import (
     ATTACKER,
     JUDGE,
@@ -49,81 +51,6 @@ MOST = 2**62
 
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
-
-Protocols = Annotated[
-    list[str],
-    typer.Argument(metavar="PROTOCOL", help="followup, single-turn, stick-or-switch, medfuzz."),
-]
-Models = Annotated[
-    list[str],
-    typer.Option("--model", help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable."),
-]
-_WHICH = "bank, medqa, medmcqa, a file, or hf:NAME@REVISION."
-Questions = Annotated[str, typer.Option("--questions", help=_WHICH)]
-QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{_WHICH} Repeatable.")]
-Shuffle = Annotated[
-    int | None,
-    typer.Option("--shuffle", help="Seed of a random order; with --limit N, a sample of N."),
-]
-Stratify = Annotated[
-    str | None,
-    typer.Option("--stratify", help="Label whose shares the sample keeps: step, system, ..."),
-]
-Exemplars = Annotated[
-    str,
-    typer.Option("--exemplars", help="Few-shot exemplars of stick-or-switch: bank, or a file."),
-]
-FieldMap = Annotated[
-    str | None,
-    typer.Option("--fields", help="Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1"),
-]
-ContextSource = Annotated[
-    str, typer.Option("--contexts", help="auto, bank, synthetic, generate, none, or a file.")
-]
-Distractors = Annotated[
-    str,
-    typer.Option(
-        "--distractors", help="More plausible wrong options: auto, bank, none, or a file."
-    ),
-]
-Generator = Annotated[
-    str | None,
-    typer.Option("--generator", help="Model that writes contexts and wrong options first."),
-]
-Roles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model-role",
-        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge, "
-        "reader.",
-    ),
-]
-Reader = Annotated[
-    str | None,
-    typer.Option("--reader", help="Model that reads replies in which the rules find no answer."),
-]
-ReaderAll = Annotated[
-    bool, typer.Option("--reader-all", help="The reader reads every reply, and its answer counts.")
-]
-ChallengeFile = Annotated[
-    str | None, typer.Option("--challenges", help="TOML file with techniques of your own.")
-]
-TaskArgs = Annotated[
-    list[str] | None,
-    typer.Option("-T", help="A protocol's setting, NAME=VALUE, such as chains=paper. Repeatable."),
-]
-Seed = Annotated[
-    int, typer.Option("--seed", min=-MOST, max=MOST, help="Fixes every draw of the study.")
-]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="First questions only.")]
-Epochs = Annotated[
-    int | None,
-    typer.Option("--epochs", min=1, help="Times each question is asked; medfuzz 5, others 1."),
-]
-Prices = Annotated[
-    str | None,
-    typer.Option("--prices", help="JSON or YAML file of prices in Inspect's --model-cost-config."),
-]
 
 
 @dataclass(frozen=True)
@@ -343,6 +270,8 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
     _check_arguments(args)
     try:
         given = {**_chat(provider, base_url), **args}
+        if "responses_api" in given:
+            _as_chat_model(name)
         return get_model(name, base_url=base_url, memoize=False, **given)
     except HoldfastError:
         raise
@@ -494,10 +423,13 @@ def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
             )
         try:
             spec = yaml.safe_load(value) if value.startswith("{") else {"model": value}
-            specs[role] = {"model": str(spec["model"]), **spec}
-        except (yaml.YAMLError, KeyError, TypeError) as error:
+            wrong = [name for name in _OWN if not isinstance(spec.get(name, ""), str)]
+            if wrong or "model" not in spec or _NOT_THE_PROVIDERS & spec.keys() - {*_OWN}:
+                raise TypeError(value)
+            specs[role] = spec
+        except (yaml.YAMLError, AttributeError, TypeError, RecursionError) as error:
             raise InputError(
-                f"'{value}' is no model",
+                f"'{value[:200]}' is no model",
                 field="--model-role",
                 remedy=f"Write {role}=PROVIDER/MODEL or {role}='{{model: NAME, base_url: URL}}'",
             ) from error
@@ -516,6 +448,18 @@ def _chat(provider: str, base_url: str | None) -> dict[str, Any]:
     return {"responses_api": False} if provider == "openai" and own else {}
 
 
+def _as_chat_model(name: str) -> None:
+    """Have a name that Inspect does not know asked like a chat model.
+
+    It would take one for a model of OpenAI's that is not published yet, drop the temperature and
+    send the system message as a developer's.
+    """
+    known = get_model_info(name)
+    if known is None or known.organization is None:
+        info = (known or ModelInfo()).model_copy(update={"family": "gpt-4"})
+        set_model_info(name, info)
+
+
 def checked_names(names: Sequence[str]) -> list[str]:
     """Model names for a command that calls none, so that it needs neither key nor package.
 
@@ -531,14 +475,21 @@ def checked_names(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names)) or [str(model) for model in models(names)]
 
 
-def _model_arg(argument: str) -> tuple[str, Any]:
+_NOT_THE_PROVIDERS = frozenset(inspect.signature(get_model).parameters) - {"api_key"}
+"""What ``get_model`` takes for itself."""
+
+
+def _model_arg(argument: str, option: str = "-M") -> tuple[str, Any]:
     name, equals, value = argument.partition("=")
     if not equals:
-        raise InputError(f"'{argument}' is not NAME=VALUE", field="-M", remedy="Add a value")
-    try:
-        return name, int(value)
-    except ValueError:
-        return name, {"true": True, "false": False}.get(value, value)
+        raise InputError(f"'{argument}' is not NAME=VALUE", field=option, remedy="Add a value")
+    if name in _NOT_THE_PROVIDERS or not name.isidentifier():
+        raise InputError(
+            f"'{name}' is no argument of a provider",
+            field=option,
+            remedy="Give it with the option of that name, or leave it out",
+        )
+    return name, value if name == "api_key" else typed(value)
 
 
 def load_prices(path: str | None) -> None:
@@ -550,16 +501,20 @@ def load_prices(path: str | None) -> None:
     if path is None:
         return
     try:
-        prices = yaml.safe_load(Path(path).read_text("utf-8"))  # JSON is YAML
+        prices = yaml.safe_load(text_of(named_path(path), "Check --prices"))  # JSON is YAML
         for model, price in prices.items():
             cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
+            if not all(0 <= dollars < math.inf for dollars in price.values()):
+                raise ValueError(f"{price} of '{model}' are no prices")
             known = get_model_info(model) or ModelInfo()
             cost = ModelCost.model_validate({**cache, **price})
             # a model of the user's own server is in no database of Inspect's
             set_model_info(model, known.model_copy(update={"cost": cost}))
-    except FileNotFoundError:
-        raise InputError("no such file", path, remedy="Check --prices") from None
-    except (yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError) as error:
+    except InputError:
+        raise
+    except (
+        yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError, RecursionError
+    ) as error:  # fmt: skip
         raise InputError(
             f"is no price list ({' '.join(str(error).split())[:200]})",
             path,
@@ -620,6 +575,33 @@ def attack_test(args: Mapping[str, Any]) -> Planned:
     return _resolved("medfuzz-test", MEDFUZZ_TEST, args)
 
 
+def typed(value: str) -> Any:
+    """A provider's argument as Inspect types those of ``-M``: as YAML, lists by commas."""
+    try:
+        found = yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return value
+    if isinstance(found, date):  # a version, not a day
+        return value
+    if isinstance(found, str):
+        parts = found.split(",")
+        return parts if len(parts) > 1 else found
+    return found
+
+
+def _remote(log_dir: str) -> str:
+    protocol = log_dir.partition("://")[0]
+    try:
+        fsspec.get_filesystem_class(protocol)
+    except (ValueError, ImportError) as error:
+        raise InputError(
+            f"no log dir can be at '{protocol}://' ({error})",
+            field="--log-dir",
+            remedy="Name a folder, or a URL that fsspec knows",
+        ) from error
+    return log_dir
+
+
 def as_log_dir(text: str) -> str:
     """The log dir in the one spelling that everything downstream understands.
 
@@ -628,9 +610,11 @@ def as_log_dir(text: str) -> str:
     """
     log_dir = text.removeprefix("file://") if text.startswith("file:///") else text
     if "://" in log_dir:
-        return log_dir
-    if found := [character for character in "#?%" if character in log_dir]:
+        return _remote(log_dir)
+    if found := [c for c in log_dir if c in "#?%" or not c.isprintable()]:
         raise InputError(
             f"'{text}' holds '{found[0]}'", field="--log-dir", remedy="Name a folder without it"
         )
-    return str(Path(log_dir).expanduser())
+    if not log_dir.strip():
+        raise InputError("is empty", field="--log-dir", remedy="Name a folder")
+    return str(named_path(log_dir))

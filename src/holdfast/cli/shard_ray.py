@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from holdfast.errors import HoldfastError, InputError, InterruptedRunError
@@ -11,6 +12,18 @@ from .sharding import Lost, Report, put_apart
 
 HERE = "local"
 """Address that starts a cluster on this machine, for this run alone."""
+
+
+def check_installed() -> None:
+    """Refuse to go on without Ray.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    if find_spec("ray") is None:
+        raise InputError(
+            "Ray is not installed", field="--ray", remedy="pip install 'holdfast[ray]'"
+        )
 
 
 def put_on_ray(
@@ -33,7 +46,7 @@ def put_on_ray(
         How each task ended.
 
     Raises:
-        InputError: Ray is not installed, or the cluster cannot be reached.
+        InputError: the cluster cannot be reached.
         InterruptedRunError: the user stopped it.
     """
     ray = _connected(address)
@@ -76,12 +89,8 @@ def _connected(address: str) -> Any:
     if address == HERE:
         # what keeps Ray to the loopback interface, on Linux too; read when it is imported
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    try:
-        import ray
-    except ImportError:
-        raise InputError(
-            "Ray is not installed", field="--ray", remedy="pip install 'holdfast[ray]'"
-        ) from None
+    import ray
+
     own = {"include_dashboard": False} if address == HERE else {}
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", **own)

@@ -194,6 +194,7 @@ class Sharding:
             IncompleteRunError: contexts or wrong options could not be finished.
         """
         running = self.running
+        put = self._put()
         budget, labels = running.budget(), running.labels_read()  # as in Running.run
         with holding(running.log_dir):
             check_shards_free(running.log_dir)
@@ -204,7 +205,7 @@ class Sharding:
             ends: list[Report | Lost] = []
             interrupted = False
             try:
-                ends = self._ends(budget, total)
+                ends = self._ends(put, budget, total)
             except InterruptedRunError:
                 interrupted = True
             keep_labels(labels, running.log_dir)
@@ -217,7 +218,7 @@ class Sharding:
             outcome = running.outcome(studies, budget, prepared, turns, told)
             return replace(outcome, interrupted=interrupted)
 
-    def _ends(self, budget: Budget, total: int) -> list[Report | Lost]:
+    def _ends(self, put: Put, budget: Budget, total: int) -> list[Report | Lost]:
         """Put all shards; what they spend is added to the budget."""
         ends: list[Report | Lost] = []
         wrong: list[HoldfastError] = []
@@ -236,7 +237,7 @@ class Sharding:
         tries = TRIES if limited == [None, None, None] else 1
         # standard output is for results alone, and Ray speaks on it
         with redirect_stdout(sys.stderr), progress(budget, total) as drawn:
-            for end in self._put()(self._left(budget), Shard.all(self.shards), tries, advance):
+            for end in put(self._left(budget), Shard.all(self.shards), tries, advance):
                 if isinstance(end, HoldfastError):
                     wrong.append(end)
                     continue
@@ -266,6 +267,7 @@ class Sharding:
             return put_on_this_machine
         from functools import partial
 
-        from .shard_ray import put_on_ray
+        from .shard_ray import check_installed, put_on_ray
 
+        check_installed()
         return partial(put_on_ray, self.ray)

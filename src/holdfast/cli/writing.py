@@ -66,5 +66,5 @@ def write_whole(shown: str | bytes, output: str | None, option: str = "-o FILE")
 def _resolved(output: str) -> Path:
     try:
         return Path(output).resolve()
-    except ValueError as error:  # a NUL in the path
+    except (ValueError, RuntimeError) as error:  # a NUL in the path, links in a circle
         raise OSError(str(error)) from error

@@ -23,6 +23,7 @@ from inspect_ai.model import (
 from .digest import digest
 from .falling_back import asked_plainly
 from .generations import generations
+from .sent import note_difference
 from .soundness import make_sound
 
 MASK = "[key]"
@@ -85,6 +86,8 @@ def guard(model: Model) -> None:
             _mask_error(error, _secrets(model))
             raise
         output, call = result if isinstance(result, tuple) else (result, None)
+        if isinstance(output, ModelOutput):
+            note_difference(output, call, input, config)
         if isinstance(output, Exception):
             _mask_error(output, _secrets(model))
             if isinstance(call, ModelCall):

@@ -7,6 +7,8 @@ from inspect_ai.model import ModelOutput, StopReason
 
 from holdfast.reading import READING_VERSION, Extraction
 
+from .sent import SENT_OTHERWISE
+
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
@@ -113,6 +115,7 @@ def usage_of(output: ModelOutput) -> dict[str, Any]:
         "latency": output.time,
         "stop": output.stop_reason,
         "answered_by": output.model or None,
+        SENT_OTHERWISE: (output.metadata or {}).get(SENT_OTHERWISE),
     }
 
 

@@ -1,5 +1,6 @@
 """Which column of a file holds what: given with ``--fields``, or recognised."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
@@ -90,7 +91,16 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid"),
     "stem": ("stem", "question", "vignette", "prompt"),
     "options": ("options", "choices"),
-    "gold": ("gold", "answer_idx", "answer", "correct", "label"),
+    "gold": (
+        "gold",
+        "answer_idx",
+        "answer",
+        "correct",
+        "label",
+        "correct_answer",
+        "right_answer",
+        "correct_option",
+    ),
     "step": ("step", "meta_info"),
     "system": ("system",),
     "specialty": ("specialty",),
@@ -127,9 +137,33 @@ def recognised(rows: Iterable[Row], source: str, cop_base: int = 1) -> Fields:
             return _shape(row, columns, source, cop_base)
         except InputError as error:
             unknown = unknown or error
+    # as people head their columns: "Option A", "Correct answer"
+    plain = {_plain(str(column)): column for column in columns}
+    for row in readable if len(plain) == len(columns) else ():
+        try:
+            shape = _shape({_plain(str(k)): v for k, v in row.items()}, {*plain}, source, cop_base)
+        except InputError:
+            continue
+        return _renamed(shape, plain)
     if unknown:
         raise unknown
     return Fields()
+
+
+def _plain(column: str) -> str:
+    return re.sub(r"[\s_-]+", "_", column.strip().lower())
+
+
+def _renamed(shape: Fields, names: Mapping[str, str]) -> Fields:
+    """The shape with a file's own names of its columns."""
+    given: dict[str, Any] = {
+        field.name: names.get(value, value) if isinstance(value, str) else value
+        for field in fields(shape)
+        for value in (getattr(shape, field.name),)
+    }
+    if isinstance(shape.options, tuple):
+        given["options"] = tuple(names[column] for column in shape.options)
+    return Fields(**given)
 
 
 def is_medmcqa(shape: Fields) -> bool:

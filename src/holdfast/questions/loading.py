@@ -2,14 +2,16 @@
 
 import hashlib
 import json
+import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
+from holdfast.files import named_path
 
 from .bank import BANK_NAME, bank_rows
 from .fields import Fields, is_medmcqa, recognised
@@ -118,17 +120,10 @@ def check_questions(
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
             continue
-        values, row_faults = _values(row, shape, index)
-        found = row_faults or faults(
-            values["id"],
-            values["stem"],
-            values["options"],
-            values["gold"],
-            {name: values[name] for name in LABELS},
-        )
-        if not found and values["id"] in first_row_of:
+        values, found = _values(row, shape, index)
+        if values["id"] in first_row_of:
             message = f"id '{values['id']}' was used before, in row {first_row_of[values['id']]}"
-            found = [("id", message)]
+            found.append(("id", message))
         if found:
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
             known = is_medmcqa(shape) and all(message.endswith(SAME_TEXT) for _, message in found)
@@ -150,7 +145,7 @@ def _open(source: str) -> tuple[str, Iterable[Row]]:
     if source.startswith("hf:"):
         spec = source.removeprefix("hf:")
         return split_spec(spec)[0].rstrip("/").split("/")[-1], read_hugging_face(spec)
-    path = Path(source).expanduser()
+    path = named_path(source)
     if not os.path.exists(path) and not path.suffix:
         remedy = did_you_mean(source, (BANK_NAME, *HUB))
         raise InputError(f"no such question set '{source}'", field="--questions", remedy=remedy)
@@ -159,28 +154,38 @@ def _open(source: str) -> tuple[str, Iterable[Row]]:
 
 def _on_hub(source: str) -> bool:
     return source in HUB or (
-        source.startswith("hf:") and not Path(split_spec(source[3:])[0]).expanduser().is_dir()
+        source.startswith("hf:") and not named_path(split_spec(source[3:])[0]).is_dir()
     )
 
 
 def _values(
     row: Mapping[str, Any], shape: Fields, index: int
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The row's values as a question's, and what is missing or of the wrong type."""
+    """The row's values as a question's, and everything that keeps them from being one."""
     found: list[tuple[str, str]] = []
     stem = row.get(shape.stem)
     if not isinstance(stem, str):
         found.append((shape.stem, "is missing" if stem is None else "is not text"))
+    elif _says_nothing(stem):
+        found.append((shape.stem, f"is '{stem.strip()}', which stands for a missing value"))
     options, message = _options(row, shape)
     if not message and len(options) < 2:
         message = f"has {len(options)} options; a question needs 2 to 26"
+    in_options = "options" if isinstance(shape.options, tuple) else shape.options
     if message:
-        found.append(("options" if isinstance(shape.options, tuple) else shape.options, message))
-    gold = ""
-    if not found:
-        gold, message = _gold(row.get(shape.gold), options, shape.gold_base)
-        if message:
-            found.append((shape.gold, message))
+        found.append((in_options, message))
+    for letter, text in options.items():
+        # "None" can be an answer, what programs write for an empty cell cannot
+        # (and one published MedMCQA question has a "#NAME?" that it was evaluated with)
+        if _says_nothing(text) and text.strip().lower() != "none" and not is_medmcqa(shape):
+            said = f"option {letter} is '{text.strip()}', which stands for a missing value"
+            found.append((in_options, said))
+    value = row.get(shape.gold)
+    gold, message = "", ""
+    if options or value in (None, ""):
+        gold, message = _gold(value, options, shape.gold_base)
+    if message:
+        found.append((shape.gold, message))
     id = row.get(shape.id)
     values = {
         "id": f"{index:04d}" if id is None or id == "" else str(id),
@@ -188,10 +193,35 @@ def _values(
         "options": options,
         "gold": gold,
     }
+    labels: dict[str, str | None] = {}
     for stratum in LABELS:
         value = row.get(getattr(shape, stratum))
-        values[stratum] = None if value is None or value == "" else str(value)
+        labels[stratum] = None if value is None or value == "" else str(value)
+    values |= labels
+    faulty = {column for column, _ in found}
+    if in_options in faulty:  # a letter cannot be held against them
+        faulty.add(shape.gold)
+    found += [
+        (field, fault)
+        for field, fault in faults(
+            str(values["id"]),
+            stem if isinstance(stem, str) else "",
+            options,
+            gold,
+            labels,
+        )
+        # of what is known to be wrong, nothing more is said
+        if {"stem": shape.stem, "gold": shape.gold, "options": in_options}.get(field) not in faulty
+    ]
     return values, found
+
+
+_NOTHING = frozenset("nan n/a null none #n/a #value! #ref! #name? #div/0! <na> undefined".split())
+"""What programs write into a cell that is empty or could not be computed."""
+
+
+def _says_nothing(text: str) -> bool:
+    return text.strip().lower() in _NOTHING
 
 
 def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str]:
@@ -222,6 +252,10 @@ def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str
     return {str(letter): str(text) for letter, text in value.items()}, ""
 
 
+_MARKED = re.compile(r"(?:option\s+)?[(\[]?([A-Z])[)\].:]?", re.IGNORECASE)
+"""A letter as people write it: ``(A)``, ``A.``, ``[a]``, ``Option A``."""
+
+
 def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str, str]:
     if value is None or value == "":
         return "", "is missing"
@@ -246,6 +280,11 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
     matching = [letter for letter, option in options.items() if option.strip() == text]
     if len(matching) == 1:
         return matching[0], ""
+    marked = _MARKED.fullmatch(text)
+    if marked and marked[1].upper() in options:
+        return marked[1].upper(), ""
+    if (isinstance(value, float) and math.isnan(value)) or _says_nothing(text):
+        return "", f"is '{text}', which stands for a missing value"
     if isinstance(value, int) or text.isdigit():
         return "", f"{text} is a number; say gold_base=0 or gold_base=1 in --fields"
     letters = ", ".join(options)

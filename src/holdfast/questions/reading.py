@@ -11,11 +11,15 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError
+from holdfast.files import named_path, text_of
 
 Row = tuple[int, dict[str, Any] | str]
 """1-based row number, and the row's fields or the reason why it could not be read."""
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+
+
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 
 
 def check_file(path: Path) -> None:
@@ -53,22 +57,15 @@ def read_rows(path: Path) -> Iterator[Row]:
             raise InputError(
                 f"unknown kind of file '{other or path.name}'",
                 str(path),
-                remedy=f"Use one of {', '.join(SUFFIXES)}",
+                remedy="Save the sheet as CSV in UTF-8, and give that"
+                if other in _SHEETS
+                else f"Use one of {', '.join(SUFFIXES)}",
             )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"is not UTF-8 (byte {error.start})", str(path), remedy="Save it as UTF-8"
-        ) from error
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
     # split on \n alone: U+2028 and control characters are legal inside a JSON string
-    for number, line in enumerate(_text(path).split("\n"), start=1):
+    for number, line in enumerate(text_of(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -81,7 +78,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
 
 def _json(path: Path) -> Iterator[Row]:
     try:
-        value = json.loads(_text(path))
+        value = json.loads(text_of(path))
     except (ValueError, RecursionError) as error:
         raise InputError(f"broken JSON ({error})", str(path), remedy="Mend the file") from error
     if not isinstance(value, list):
@@ -91,15 +88,11 @@ def _json(path: Path) -> Iterator[Row]:
 
 
 def _csv(path: Path) -> Iterator[Row]:
-    text = _text(path)
+    text = text_of(path)
     if "\0" in text:
         raise InputError("holds NUL bytes", str(path), remedy="Save it as plain text CSV")
     csv.field_size_limit(2**31 - 1)
-    lines = csv.reader(
-        io.StringIO(text, newline=""),
-        delimiter="\t" if path.suffix.lower() == ".tsv" else ",",
-        strict=True,
-    )
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(path, text), strict=True)
     number = 0
     try:
         header = next(lines, [])
@@ -117,6 +110,14 @@ def _csv(path: Path) -> Iterator[Row]:
         raise InputError(
             f"broken CSV ({error})", str(path), number + 1, remedy="Check the quotes"
         ) from error
+
+
+def _delimiter(path: Path, text: str) -> str:
+    """A tab in TSV; in CSV the comma, or what the header has instead: spreadsheets differ."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    header = text.partition("\n")[0]
+    return next((mark for mark in ",;\t" if mark in header), ",")
 
 
 def _parquet(path: Path) -> Iterator[Row]:
@@ -149,7 +150,7 @@ def read_hugging_face(spec: str) -> Iterator[Row]:
     """
     shown = f"hf:{spec}"
     name, revision, split = split_spec(spec)
-    local = Path(name).expanduser().is_dir()
+    local = named_path(name).is_dir()
     if not local and not revision:
         raise InputError(
             "names no revision, so its questions could change under a study",
@@ -164,7 +165,7 @@ def read_hugging_face(spec: str) -> Iterator[Row]:
         ) from error
     try:
         loaded = datasets.load_dataset(
-            str(Path(name).expanduser()) if local else name,
+            str(named_path(name)) if local else name,
             revision=revision or None,
             split=split or "test",
         )

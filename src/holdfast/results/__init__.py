@@ -8,6 +8,7 @@ import polars as pl
 from .accuracy import ACCURACY_COLUMNS, FAMILY_AVERAGE, accuracy
 from .agreement import READING_COLUMNS, reading
 from .attack_log import Attacked, successful_attacks
+from .attack_turns import ATTACKER
 from .attacks import (
     ATTACK_LIST_COLUMNS,
     ATTACK_SUMMARY_COLUMNS,
@@ -48,7 +49,7 @@ from .gate_rules import CONDITIONS, Rule, Rules, read_rules
 from .holding import HOLDING_COLUMNS, holding
 from .labels import LABELS_FILE
 from .lengths import LENGTHS_COLUMNS, lengths
-from .malfunctions import errors
+from .malfunctions import errors, sent_otherwise
 from .permutation import PERMUTATION_COLUMNS, permutation
 from .plans import keep_plan, plans
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
@@ -72,6 +73,7 @@ from .runs import (
     EXTENSIBLE,
     IMPORTED,
     INPUTS,
+    RUNTIME,
     SHARD,
     is_imported,
     is_ours,
@@ -130,6 +132,7 @@ __all__ = [
     "ACCURACY_COLUMNS",
     "ALL_MODELS",
     "APART",
+    "ATTACKER",
     "ATTACKS_COLUMNS",
     "ATTACK_LIST_COLUMNS",
     "ATTACK_SUMMARY_COLUMNS",
@@ -161,6 +164,7 @@ __all__ = [
     "READING_COLUMNS",
     "READ_AGAIN",
     "RESISTANCE_COLUMNS",
+    "RUNTIME",
     "SCALE_COLUMNS",
     "SCHEMA",
     "SHARD",
@@ -232,6 +236,7 @@ __all__ = [
     "run_settings",
     "runs_in",
     "scale",
+    "sent_otherwise",
     "set_aside",
     "single_turn",
     "size_of",

@@ -1,12 +1,12 @@
 """Successful attacks of MedFuzz, as the logs have them: what the permutation test starts from."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from string import ascii_uppercase
-from typing import Any
-
-from inspect_ai.log import EvalLog, read_eval_log_samples
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 
@@ -15,6 +15,9 @@ from .attack_turns import PROTOCOL as MEDFUZZ
 from .records import UNREAD
 from .runs import logs_in, run_id
 from .turns import STRATA, turns_in, turns_table
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     Raises:
         InputError: no run of MedFuzz is there, or none of its attacks succeeded.
     """
+    from inspect_ai.log import read_eval_log_samples
+
     logs = logs_in(log_dir, whole=True)
     headers = [log for log in logs if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
     if not headers:

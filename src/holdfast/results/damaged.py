@@ -1,13 +1,16 @@
 """Logs that cannot be read: named to who reads them, set aside by who writes the run."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
-import fsspec
-from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
-
 from holdfast.errors import HoldfastError, InputError
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog
 
 ASIDE = ".damaged"
 """Ends the name of a log that was set aside."""
@@ -45,6 +48,9 @@ def whole_header(log: str) -> EvalLog:
     Raises:
         InputError: it is damaged. A checksum tells so too, for spoilt text can be read.
     """
+    import fsspec
+    from inspect_ai.log import read_eval_log
+
     with reading(log):
         with fsspec.open(log, "rb") as file, ZipFile(file) as archive:
             if spoilt := archive.testzip():
@@ -61,6 +67,9 @@ def set_aside(log_dir: str) -> list[str]:
     Returns:
         What happened to each, a sentence.
     """
+    import fsspec
+    from inspect_ai.log import list_eval_logs
+
     told = []
     for info in list_eval_logs(log_dir, formats=["eval"], recursive=False):
         if info.size == 0:  # killed before its first write

@@ -3,12 +3,12 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.files import named_path, text_of
 
 Sense = Literal["least", "most"]
 """Whether a figure has to be at least or at most what it is held against."""
@@ -180,20 +180,10 @@ def read_rules(path: str) -> Rules:
 
 
 def _parsed(path: str) -> dict[str, Any]:
-    try:
-        text = Path(path).expanduser().read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"is not UTF-8 (byte {error.start})", path, remedy="Save it as UTF-8"
-        ) from error
-    except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: ~
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(
-            f"cannot be read ({reason})", path, remedy="Give a TOML file of rules"
-        ) from error
+    text = text_of(named_path(path), "Give a TOML file of rules")
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"is no TOML ({error})", path, remedy="Mend that line") from error
 
 

@@ -1,6 +1,5 @@
 """Labels of questions that are kept beside the logs, such as the USMLE system."""
 
-import fsspec
 import polars as pl
 
 from holdfast.errors import InputError
@@ -24,6 +23,8 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
         InputError: there is a label file, but it cannot be read.
     """
     path = f"{log_dir.rstrip('/')}/{LABELS_FILE}"
+    import fsspec
+
     file = fsspec.open(path)
     if not file.fs.exists(file.path):
         return turns

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import fsspec
-
 PLAN_FILE = "plan.json"
 """Name of the plan in a log dir."""
 
@@ -23,6 +21,8 @@ def keep_plan(log_dir: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     kept = {_key(row): dict(row) for row in [*_read(log_dir), *rows]}
     text = json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
+    import fsspec  # slow to import, and a table does without
+
     with fsspec.open(f"{log_dir.rstrip('/')}/{PLAN_FILE}", "wb") as file:
         file.write(text.encode())
 
@@ -49,6 +49,8 @@ def _read(log_dir: str) -> list[dict[str, Any]]:
         if "://" not in path:
             text = Path(path).read_text("utf-8")
         else:
+            import fsspec
+
             with fsspec.open(path, "rb") as file:
                 text = file.read().decode()
         found = json.loads(text)

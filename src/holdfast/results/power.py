@@ -15,6 +15,10 @@ MOST = 20_000
 """Questions up to which the power is computed in full; above, by the formula."""
 
 
+_LEAST_LEVEL, _LEAST_DIFFERENCE = 1e-12, 1e-5
+"""What is smaller is a slip of the pen, and past what floating point can tell from nothing."""
+
+
 def questions_needed(
     baseline: float,
     difference: float,
@@ -199,21 +203,32 @@ def _check(
             raise InputError(f"{value} is not between 0 and 1", field=field)
     if tests < 1:
         raise InputError(f"{tests} tests", field="tests", remedy="Give 1 or more")
+    if alpha / tests < _LEAST_LEVEL:
+        raise InputError(
+            f"{alpha:g} over {tests} tests is next to nothing",
+            field="alpha",
+            remedy=f"Give {_LEAST_LEVEL * tests:g} or more",
+        )
     if not 0 <= baseline <= 1:
-        raise InputError(f"{baseline} is not a share of 0 to 1", field="baseline")
+        raise InputError(f"{100 * baseline:g}% is not in 0% to 100%", field="baseline")
     if not 0 <= round(baseline - difference, 12) <= 1:
         raise InputError(
-            f"{baseline} less {difference} is not a share of 0 to 1", field="difference"
+            f"{100 * baseline:g}% less {100 * difference:g} points is not in 0% to 100%",
+            field="difference",
         )
-    if difference == 0:
-        raise InputError("no number of questions finds no difference", field="difference")
+    if not abs(difference) >= _LEAST_DIFFERENCE:
+        raise InputError(
+            "no number of questions finds no difference",
+            field="difference",
+            remedy=f"Give {100 * _LEAST_DIFFERENCE:g} points or more",
+        )
     if discordant is None:
         return
     other = baseline - difference
     most = min(baseline + other, 2 - baseline - other)
     if not abs(difference) - 1e-12 <= discordant <= most + 1e-12:
         raise InputError(
-            f"{discordant} of the questions cannot come out differently",
+            f"{100 * discordant:g}% of the questions cannot come out differently",
             field="discordant",
-            remedy=f"With these accuracies {abs(difference):g} to {most:g} can",
+            remedy=f"With these accuracies {100 * abs(difference):g}% to {100 * most:g}% can",
         )

@@ -1,17 +1,16 @@
 """Records: which logged record of a question counts, of a run that several logs hold."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
-
-from inspect_ai.log import (
-    EvalLog,
-    EvalSample,
-    read_eval_log_sample_summaries,
-    read_eval_log_samples_by_id,
-)
+from typing import TYPE_CHECKING
 
 from .runs import EXTENSIBLE, SHARD, run_id, run_settings
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
 
 SAMPLES_AT_ONCE = 50
 """Records that are in memory together."""
@@ -58,6 +57,8 @@ def records(
         logs: headers of the run's logs, newest first.
         order: place of each question.
     """
+    from inspect_ai.log import read_eval_log_samples_by_id
+
     for extent in _extents(logs):
         for log, keys in _by_log(_chosen(extent), order):
             for start in range(0, len(keys), SAMPLES_AT_ONCE):
@@ -97,6 +98,8 @@ def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
 
 def _chosen(logs: list[EvalLog]) -> dict[_Key, tuple[bool, EvalLog]]:
     """Of a question logged twice, the newest finished record, else the newest."""
+    from inspect_ai.log import read_eval_log_sample_summaries
+
     chosen: dict[_Key, tuple[bool, EvalLog]] = {}
     for log in logs:
         for summary in read_eval_log_sample_summaries(log.location):

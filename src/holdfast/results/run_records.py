@@ -1,14 +1,17 @@
 """Runs as their logs record them: when, with what settings, and how much was to be asked."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from inspect_ai.log import EvalLog, read_eval_log
+from typing import TYPE_CHECKING, Any
 
 from .damaged import reading
 from .runs import logs_in, run_id, run_settings
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ def _headers(source: str) -> list[EvalLog]:
     if source.endswith(".parquet"):
         return []
     if source.endswith(".eval"):
+        from inspect_ai.log import read_eval_log
+
         with reading(source):
             return [read_eval_log(source, header_only=True)]
     return logs_in(source) if "://" in source or Path(source).is_dir() else []

@@ -1,14 +1,17 @@
 """Runs: what fixes a run's prompts and replies, and the logs that hold them."""
 
+from __future__ import annotations
+
 import hashlib
 import json
-from typing import Any
-
-from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 
 from .damaged import reading, whole_header
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog
 
 SHARD = "shard"
 """In the metadata of a log that holds some of a run's questions: which, and their places."""
@@ -29,7 +32,10 @@ EXTENSIBLE = (
 )  # fmt: skip
 """Settings that say how much is asked or read, not how: with more a run grows and stays itself."""
 
-_RUNTIME = ("max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout")
+RUNTIME = (
+    "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
+    "cache_prompt", "batch",
+)  # fmt: skip
 """Generation settings that cannot change a reply and so do not tell runs apart."""
 
 
@@ -76,7 +82,7 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
         named = models if isinstance(models, list) else [models]
         settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
-    settings |= {k: v for k, v in config.items() if k not in _RUNTIME}
+    settings |= {k: v for k, v in config.items() if k not in RUNTIME}
     settings |= {
         f"content of {k}": v
         for k, v in (spec.metadata or {}).items()
@@ -102,6 +108,8 @@ def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> lis
     Raises:
         InputError: one is damaged.
     """
+    from inspect_ai.log import list_eval_logs
+
     infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
     headers: list[EvalLog] = []
     for info in infos:
@@ -117,5 +125,7 @@ def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> lis
 
 
 def _header(log: str) -> EvalLog:
+    from inspect_ai.log import read_eval_log
+
     with reading(log):
         return read_eval_log(log, header_only=True)

@@ -1,21 +1,25 @@
 """The turns table: one row for each assistant turn, derived from the logs alone."""
 
+from __future__ import annotations
+
 import json
+import os
 from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from inspect_ai.log import EvalLog, EvalSample
 
 from holdfast.errors import InputError
 
 from .damaged import whole_header
-from .labels import with_labels
+from .labels import LABELS_FILE, with_labels
 from .parquet import write_parquet
 from .readings import (
     READ_BY,
     READINGS,
+    READINGS_FILE,
     TURN_KEY,
     as_recorded,
     first_readings,
@@ -24,6 +28,9 @@ from .readings import (
 )
 from .records import question_order, records, runs_in
 from .runs import logs_in
+
+if TYPE_CHECKING:  # Inspect takes two seconds to import; a table that is there needs none of it
+    from inspect_ai.log import EvalLog, EvalSample
 
 SCHEMA = pl.Schema(
     {
@@ -76,6 +83,7 @@ SCHEMA = pl.Schema(
         "latency": pl.Float64(),
         "stop": pl.String(),
         "answered_by": pl.String(),
+        "sent_otherwise": pl.String(),
         "shared": pl.Boolean(),
         "prompt": pl.String(),
         "reply": pl.String(),
@@ -90,7 +98,7 @@ ATTACKS = (
 )  # fmt: skip
 JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review")
 """Columns that a judge fills, who may come to a run later."""
-ENDING = ("stop", "answered_by")
+ENDING = ("stop", "answered_by", "sent_otherwise")
 OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, "shown")
 """Columns that a turns table may lack, and is then read without."""
 
@@ -106,6 +114,9 @@ STRATA = ("step", "system", "specialty", "subject")
 
 FILE_NAME = "turns.parquet"
 """Name of the turns table in a log dir."""
+
+_ORIGIN = "holdfast_origin"
+"""In the metadata of a turns table: which logs it was derived from."""
 
 
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
@@ -138,8 +149,9 @@ def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
     Returns:
         Its path, and the table without texts.
     """
+    origin = _origin(Path(log_dir))  # before the logs are read, so that a later one makes it stale
     frame = _of_log_dir(logs_in(log_dir, whole=True), log_dir, text=text)
-    return write_parquet(frame, log_dir, FILE_NAME), frame.drop(TEXTS)
+    return write_parquet(frame, log_dir, FILE_NAME, {_ORIGIN: origin}), frame.drop(TEXTS)
 
 
 def _source(source: str, *, text: bool) -> pl.DataFrame:
@@ -147,12 +159,16 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if source.endswith(".parquet"):
         return _table(path, text=text)
     if source.endswith(".eval"):
-        if "://" not in source and not path.is_file():
+        if "://" not in source and not os.path.isfile(source):
             raise InputError("no such log", source, remedy="Check the path")
         return _logs([whole_header(source)], text=text).select(*SCHEMA)
-    if "://" not in source and not path.is_dir():
+    if "://" not in source and not os.path.isdir(
+        source
+    ):  # Path's own raises where a name is too long
         raise InputError("no such log dir", source, remedy="Check the path")
-    headers = logs_in(source, whole=True)
+    if not text and _is_current(path):
+        return _table(path / FILE_NAME, text=False)
+    headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
     if headers:
         return _of_log_dir(headers, source, text=text)
     if (path / FILE_NAME).is_file():
@@ -160,6 +176,36 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     raise InputError(
         "holds no log of holdfast", source, remedy=f"Run a protocol with --log-dir {source} first"
     )
+
+
+def _remote_logs(url: str) -> list[EvalLog]:
+    try:
+        return logs_in(url, whole=True)
+    except InputError:
+        raise
+    except Exception as error:  # each store raises its own
+        raise InputError(
+            f"cannot be reached ({' '.join(str(error).split())[:200]})", url, remedy="Check the URL"
+        ) from error
+
+
+def _origin(log_dir: Path) -> str:
+    """What a local log dir's table is derived from: this version, and every file by name and time.
+
+    Reading logs takes seconds; looking whether one has changed does not.
+    """
+    files = [*log_dir.glob("*.eval"), *log_dir.glob(LABELS_FILE), *log_dir.glob(READINGS_FILE)]
+    stats = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    return json.dumps([version("holdfast"), list(SCHEMA), stats])
+
+
+def _is_current(log_dir: Path) -> bool:
+    """Whether the table in a log dir is of the logs as they are."""
+    try:
+        written = pl.read_parquet_metadata(log_dir / FILE_NAME).get(_ORIGIN)
+        return written == _origin(log_dir)
+    except (OSError, pl.exceptions.PolarsError):  # none there, or not to be read: the logs count
+        return False
 
 
 def _table(path: Path, *, text: bool) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError, did_you_mean
-from holdfast.questions import QuestionSet
+from holdfast.questions import QuestionSet, check_file
 from holdfast.results import IMPORTED, SCHEMA
 
 from .exported import read_exported
@@ -100,6 +100,7 @@ Piece = tuple[pl.DataFrame, int, Counter[str]]
 
 
 def _read(path: Path, reading: Reading, processes: int) -> Iterator[Piece]:
+    check_file(path)
     mapping = reading.mapping
     records = _checked(read_records(path, mapping.encoding, mapping.delimiter), reading)
     pieces = _pieces(records)

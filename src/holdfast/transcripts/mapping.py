@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.files import text_of
 from holdfast.questions import Fields
 
 TURN = "{turn}"
@@ -192,12 +193,8 @@ def read_mapping(path: Path) -> Mapping:
     """
     shown = str(path)
     try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", shown, remedy="Check the path"
-        ) from error
-    except (ValueError, RecursionError) as error:  # no TOML, or no UTF-8
+        data = tomllib.loads(text_of(path))
+    except (ValueError, RecursionError) as error:
         raise InputError(f"broken TOML ({error})", shown, remedy="Mend the file") from error
     try:
         return Mapping.model_validate(data)

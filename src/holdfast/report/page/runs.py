@@ -12,7 +12,7 @@ from holdfast.errors import counted
 from holdfast.report.grid import Block, Cell, Grid, Line
 from holdfast.report.matrix import percent
 from holdfast.report.tables import one_line
-from holdfast.results import APART, RunRecord, is_simulated
+from holdfast.results import APART, RunRecord, is_simulated, sent_otherwise
 
 _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
@@ -86,6 +86,11 @@ def runs(
         (name, _settings(records[row["run"]]))
         for row, name in zip(rows, names, strict=True)
         if row["run"] in records
+    ]
+    missing += [
+        f"{row['model']} was not asked as set in {counted(row['n'], 'turn')}: "
+        f"{row['sent_otherwise']}."
+        for row in sent_otherwise(turns).iter_rows(named=True)
     ]
     unlogged = [row for row in rows if row["run"] not in records]
     if unlogged:

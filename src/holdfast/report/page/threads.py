@@ -92,13 +92,13 @@ def _paths(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
 
 def _prefixes(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
     """For each path those that it goes through before its own end, the empty one first."""
-    paths = keys.select(pl.col("path").unique(maintain_order=True)).filter(pl.col("path") != "")
-    if not stepwise:
-        return paths.with_columns(pl.lit("").alias("_before"))
-    steps = pl.col("path").str.split(">")
-    each = paths.with_columns(pl.int_ranges(0, steps.list.len()).alias("_n")).explode("_n")
-    before = steps.list.head("_n").list.join(">")
-    return each.select("path", before.alias("_before"))
+    paths = [path for path in keys["path"].unique(maintain_order=True) if path]
+    before = {
+        path: [">".join(path.split(">")[:n]) for n in range(path.count(">") + 1 if stepwise else 1)]
+        for path in paths
+    }
+    rows = [(path, one) for path in paths for one in before[path]]
+    return pl.DataFrame(rows, {"path": pl.String, "_before": pl.String}, orient="row")
 
 
 def _arms(keys: pl.DataFrame) -> pl.DataFrame:

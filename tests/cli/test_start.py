@@ -1,0 +1,72 @@
+"""Starting: help, bad usage and a table that is there import nothing slow."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.studies import holdfast
+
+SLOW = ("inspect_ai", "polars", "numpy", "openai", "aiohttp", "fsspec", "altair")
+
+USES = {
+    "help": ["--help"],
+    "help of run": ["run", "--help"],
+    "version": ["--version"],
+    "no such option": ["run", "followup", "--nope"],
+    "a value out of range": ["run", "followup", "--max-connections", "0"],
+    "no argument": ["table"],
+}
+
+
+def loaded(*arguments: str) -> set[str]:
+    """Top-level packages that a command imports."""
+    code = (
+        "import json, sys\n"
+        "from holdfast.cli import main\n"
+        f"sys.argv = ['holdfast', *{list(arguments)!r}]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('\\n' + json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("use", USES)
+def test_help_and_bad_usage_import_nothing_slow(use: str) -> None:
+    assert not loaded(*USES[use]) & set(SLOW)
+
+
+def test_a_table_that_is_there_is_read_without_inspect(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    run = holdfast("run", "followup", "--model", "simulated/sycophant", "--limit", "2",
+                   "-T", "techniques=rethink", "--log-dir", runs)  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert not loaded("table", str(runs)) & {"inspect_ai", "openai", "aiohttp", "fsspec", "altair"}
+    by_table = holdfast("table", runs, "--format", "json").stdout
+
+    # a log that has changed since makes the table stale: the logs count
+    (log,) = runs.glob("*.eval")
+    shutil.move(log, log.with_name(f"later-{log.name}"))
+    assert "inspect_ai" in loaded("table", str(runs))
+    assert holdfast("table", runs, "--format", "json").stdout == by_table
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    told = holdfast("--version")
+    assert told.returncode == 0
+    assert told.stdout.startswith("holdfast 0.")
+
+
+def test_bad_usage_is_one_line() -> None:
+    for arguments in (["run"], ["run", "--nope"], ["table"], ["nosuch"]):
+        told = holdfast(*arguments)
+        assert (told.returncode, told.stdout) == (2, "")
+        (line,) = told.stderr.splitlines()
+        assert line.startswith("holdfast: ")
+        assert "--help'" in line

@@ -1,0 +1,121 @@
+"""What a provider sent is what the study has, and where it is not, everything says so."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fuzzing import (
+    ATTACKER,
+    Message,
+    Request,
+    Script,
+    at,
+    gold_in,
+    script_server,
+    serving,
+)
+from tests.studies import Done, holdfast, question_rows, write_jsonl
+
+from holdfast.results import turns_table
+
+
+def answer(request: Request) -> str:
+    (text, *_) = [text for _, text in request.messages if "Vignette" in text]
+    return f"The answer is {gold_in(text)}."
+
+
+def ran(site: Script, tmp_path: Path, model: str, *more: str) -> Done:
+    questions = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
+    return holdfast(
+        "run", "followup", "--model", model, "--model-base-url", site.url, "--questions", questions,
+        "-T", "techniques=time-neutral", *more,
+    )  # fmt: skip
+
+
+def asked(site: Script) -> list[dict[str, Any]]:
+    return [request.body for request in site.requests]
+
+
+@pytest.mark.parametrize("model", ["openai/my-own-model", "openai/gpt-4.1", "lean/my-own-model"])
+def test_a_model_of_an_own_server_is_asked_as_the_study_has_it(model: str, tmp_path: Path) -> None:
+    with script_server(answer) as site:
+        run = ran(site, tmp_path, model, "--json")
+    assert run.returncode == 0, run.stderr
+    for body in asked(site):
+        assert body["temperature"] == 0
+        assert body["messages"][0]["role"] == "system"
+    assert json.loads(run.stdout)["sent_otherwise"] == []
+
+
+def test_what_a_provider_leaves_out_is_told_everywhere(tmp_path: Path) -> None:
+    with script_server(answer) as site:
+        run = ran(site, tmp_path, "openai/o3-mini", "--log-dir", "runs")
+        assert run.returncode == 0, run.stderr
+        again = ran(site, tmp_path, "openai/o3-mini", "--log-dir", "runs", "--json")
+    assert all("temperature" not in body for body in asked(site))
+    told = "temperature 0 was not sent; the system message was sent as developer"
+    assert f"openai/o3-mini: not asked as set, 4 turns: {told}" in run.stdout
+    row = {"model": "openai/o3-mini", "sent_otherwise": told, "n": 4}
+    assert json.loads(again.stdout)["sent_otherwise"] == [row]
+    assert turns_table(["runs"])["sent_otherwise"].to_list() == [told] * 4
+    assert holdfast("report", "runs", "-o", "report.html").returncode == 0
+    assert "was not asked as set in 4 turns" in Path("report.html").read_text()
+
+
+def test_arguments_and_options_go_out_typed(tmp_path: Path) -> None:
+    more = (
+        "-M", "min_p=0.05", "-M", 'chat_template_kwargs={"enable_thinking": false}',
+        "-M", "api_key=1e3",
+        "--top-p", "0.9", "--frequency-penalty", "0.5", "--reasoning-effort", "low",
+    )  # fmt: skip
+    with script_server(answer) as site:
+        run = ran(site, tmp_path, "lean/my-own-model", "--log-dir", "runs", *more)
+        assert run.returncode == 0, run.stderr
+        without = ran(site, tmp_path, "lean/my-own-model", "--log-dir", "runs", *more[:-2])
+    body = asked(site)[0]
+    assert (body["min_p"], body["top_p"], body["frequency_penalty"]) == (0.05, 0.9, 0.5)
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body["reasoning_effort"] == "low"
+    assert without.returncode == 2
+    assert "reasoning_effort was 'low', now it is None" in without.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--reasoning-effort", "much"), "--reasoning-effort: 'much' does not do"),
+        (("--reasoning-tokens", "100"), "--reasoning-tokens: 'lean/m' cannot be sent it"),
+        (("--batch", "10"), "--batch: 'lean/m' cannot be sent it"),
+        (("--top-p", "2"), "--top-p"),
+        (("-M", "config=1"), "-M: 'config' is no argument of a provider"),
+        (("-M", "=1"), "-M: '' is no argument of a provider"),
+    ],
+)
+def test_options_that_cannot_go_out_are_refused(
+    more: tuple[str, str], said: str, tmp_path: Path
+) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "lean/m", "--model-base-url", "http://127.0.0.1:9/v1", *more
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert said in run.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_attacker_is_no_other_model_than_the_one_asked(tmp_path: Path) -> None:
+    questions = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
+
+    def right(messages: Sequence[Message]) -> str:
+        return f"The answer is {gold_in(messages[-1][1])}."
+
+    with script_server(serving(right)) as site:
+        run = holdfast("run", "medfuzz", "--questions", questions, "--epochs", "1", "--json",
+                       "-T", "attempts=1", *at(site))  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert site.by(ATTACKER)
+    outcome = json.loads(run.stdout)
+    assert outcome["answered_by"] == []
+    turns = turns_table(["runs"])
+    assert set(turns.filter(arm="attacker")["answered_by"]) == {ATTACKER}
