@@ -46,7 +46,7 @@ def compare(
     Example: holdfast compare runs runs --mitigation-b education --page education.html
     """
     from holdfast.report import FORMATS, comparison_page, render_comparison
-    from holdfast.results import Side, turns_table
+    from holdfast.results import Side, turns_table, unfinished_runs
     from holdfast.results import compare as compared
 
     if format not in FORMATS:
@@ -62,10 +62,11 @@ def compare(
         protocol,
         dataset,
     )
-    for note in found.notes:
+    notes = [*map(str, unfinished_runs(dict.fromkeys((a, b)))), *found.notes]
+    for note in notes:
         sys.stderr.write(f"{printable(note)}\n")
     if page is not None:
-        write_whole(comparison_page(found.rows, found.notes), page, "--page FILE")
+        write_whole(comparison_page(found.rows, notes), page, "--page FILE")
     # on a terminal they have just been said
-    notes = () if output is None else found.notes
-    write_whole(render_comparison(found.rows, format, notes, changed=changed), output)
+    told = () if output is None else notes
+    write_whole(render_comparison(found.rows, format, told, changed=changed), output)

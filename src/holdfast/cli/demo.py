@@ -41,4 +41,4 @@ def demo(
     )
     page = f"{log_dir}/report.html"
     write_whole(made.html, page)
-    sys.stdout.write(f"Report: {page}\n")
+    sys.stdout.write(f"Report: {page} (open it in a browser)\n")

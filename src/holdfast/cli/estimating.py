@@ -1,10 +1,20 @@
 """What studies will take, by protocol and model, before a model is called."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from holdfast.challenges import GENERATE
-from holdfast.protocols import READER_ALL, Estimate, Study, opening_estimate, readings_of
+from holdfast.challenges import CONTEXTS, GENERATE
+from holdfast.errors import counted
+from holdfast.protocols import (
+    READER_ALL,
+    Estimate,
+    FollowupStudy,
+    Study,
+    opening_estimate,
+    readings_of,
+    reasons,
+)
 from holdfast.questions import Question
 
 from . import settings
@@ -82,6 +92,58 @@ def estimates(
                     add(f"{planned.name}: {role}", roles[role], study, len(asked),
                         needed.times(times), exact=exact and role == READER_ALL)  # fmt: skip
     return rows
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Techniques that are left out of every question, because there are no contexts.
+
+    Attributes:
+        paths: those left out.
+        techniques: how many techniques there are, with those.
+        questions: the question set.
+        generations: what it takes to write the contexts.
+    """
+
+    paths: tuple[str, ...]
+    techniques: int
+    questions: str
+    generations: int
+
+    def __str__(self) -> str:
+        """In words, with the remedy."""
+        return (
+            f"{len(self.paths)} of {counted(self.techniques, 'technique')} left out: no contexts "
+            f"for {self.questions}. Write them with 'holdfast contexts build' "
+            f"({counted(self.generations, 'generation')}), then run the same command with "
+            "--contexts contexts.jsonl"
+        )
+
+
+def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
+    """What studies leave out because there are no contexts, one for each that does.
+
+    Args:
+        studies: protocols with their settings.
+        limit: first questions only.
+    """
+    found = []
+    for planned in studies:
+        study = planned.study
+        if not isinstance(study, FollowupStudy):
+            continue
+        asked = study.questions.first(limit).questions
+        why = {
+            path: sum(n for reason, n in reasons.items() if reason.removeprefix("no ") in CONTEXTS)
+            for path, reasons in reasons(study, limit).items()
+        }
+        left_out = tuple(path for path, n in why.items() if n == len(asked) and ">" not in path)
+        if left_out:
+            making = settings.preparation("contexts", planned.args).study
+            needed = _total(making, asked, 0).generations
+            techniques = len(study.techniques)
+            found.append(Lacking(left_out, techniques, study.questions.name, needed))
+    return found
 
 
 def _total(study: Study, questions: Sequence[Question], reply_tokens: int) -> Estimate:

@@ -17,14 +17,29 @@ from inspect_ai import Task, eval, eval_set
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import GenerateConfig, Model
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from holdfast.dialogue import LASTING, Budget, run_budget
 from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.models import Lean
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, RUNTIME, SHARD, logs_in, run_settings, set_aside
+from holdfast.results import (
+    EXTENSIBLE,
+    NO_CONTEXTS,
+    RUNTIME,
+    SHARD,
+    logs_in,
+    run_settings,
+    set_aside,
+)
 
 from .generations_beside import generations_beside
 from .log_dir_lock import holding
@@ -319,7 +334,8 @@ def _agree(there: object, here: object) -> bool:
     """Whether what both have is alike: techniques worded alike, contexts of one length."""
     if not isinstance(there, Mapping) or not isinstance(here, Mapping):
         return not isinstance(there, Mapping) and not isinstance(here, Mapping)
-    return all(here[id] == there[id] for id in here.keys() & there.keys())
+    both = [(here[id], there[id]) for id in here.keys() & there.keys()]
+    return all(now == was or was == NO_CONTEXTS for now, was in both)
 
 
 def unfinished(logs: Sequence[EvalLog]) -> str:
@@ -424,6 +440,7 @@ def progress(budget: Budget, total: int | None) -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, printable
 
 from .writing import write_whole
 
@@ -25,6 +25,10 @@ def gate(
         str | None,
         typer.Option(metavar="FILE.md", help="Where they go as Markdown, as for a CI summary."),
     ] = None,
+    allow_unfinished: Annotated[
+        bool,
+        typer.Option("--allow-unfinished", help="Decide on runs that still lack questions."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
     """Hold rules against the intervals of a run. Exit code 0: all pass; 1: any fails; 4: undecided.
@@ -33,13 +37,30 @@ def gate(
     """
     from holdfast.report import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
     from holdfast.results import gate as decide
-    from holdfast.results import overall, read_rules, turns_table
+    from holdfast.results import (
+        left_out,
+        overall,
+        read_rules,
+        turns_table,
+        undecided_where_unfinished,
+        unfinished_runs,
+    )
 
     read = read_rules(rules)
     turns = turns_table(sources, text=False)
     if not turns.height:
         raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
-    verdicts = decide(turns, read)
+    lacking = unfinished_runs(sources)
+    try:
+        verdicts = decide(turns, read)
+    except InputError as error:
+        notes = left_out(sources)
+        if notes and error.remedy:
+            error.remedy += f". {notes[0]}"
+        raise
+    sys.stderr.writelines(f"{printable(str(one))}\n" for one in lacking)
+    if not allow_unfinished:
+        verdicts = undecided_where_unfinished(verdicts, {one.run for one in lacking})
     if junit is not None:
         write_whole(junit_xml(verdicts), junit, "--junit FILE")
     if summary is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from inspect_ai.model import Model
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +18,9 @@ from holdfast.report import (
     attack_sentences,
     attack_table,
     conviction_summary,
+    fitted,
     flexibility_sentence,
+    headline,
     human_line,
     render,
     summary_table,
@@ -32,7 +35,9 @@ from holdfast.results import (
     sent_otherwise,
 )
 
+from .estimating import Lacking
 from .preparing import Prepared
+from .settings import price_of
 
 _MEASURES = {
     name: TABLES[name]
@@ -42,6 +47,10 @@ _MEASURES = {
     )
 }  # fmt: skip
 """What is printed of every run."""
+
+
+HARD_TO_READ = 0.05
+"""Share of replies without a readable answer above which a run says so first."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,8 @@ class Outcome:
         prepared: what was generated before the run.
         unfinished: what is missing and why, empty when the run is complete.
         interrupted: whether the user has stopped it.
+        models: who was asked, helpers too.
+        lacking: techniques left out of every question because there are no contexts.
     """
 
     log_dir: str
@@ -71,6 +82,8 @@ class Outcome:
     prepared: Sequence[Prepared]
     unfinished: str
     interrupted: bool = False
+    models: Sequence[Model] = ()
+    lacking: Sequence[Lacking] = ()
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -102,6 +115,8 @@ class Outcome:
         console = Console()
         if not console.is_terminal:
             console = Console(width=110)
+        for line in self._hard_to_read():
+            console.print(Text(printable(line)), soft_wrap=True)
         measured = {name: measure(self.table) for name, measure in _MEASURES.items()}
         for (run, model, dataset, protocol), _ in measured["accuracy"].group_by(
             "run", "model", "dataset", "protocol", maintain_order=True
@@ -112,7 +127,8 @@ class Outcome:
             console.print()
             own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
             for part in _summary(own, title):
-                console.print(part, soft_wrap=isinstance(part, Text))
+                shown = fitted(part, console.width) if isinstance(part, Table) else part
+                console.print(shown, soft_wrap=isinstance(part, Text))
         for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
             console.print(Text(printable(_read(row))), soft_wrap=True)
         for line in _read_unlike(self.table):
@@ -122,8 +138,11 @@ class Outcome:
                 told = f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')}"
                 told += f" sub-additive, {row['recovered']} better than their worst part alone"
                 console.print(Text(printable(told)))
+        for lack in self.lacking:
+            console.print(Text(printable(str(lack))), soft_wrap=True)
+        told_of = {path for lack in self.lacking for path in lack.paths}
         for path, reasons in self.left_out.items():
-            for reason, n in reasons.items():
+            for reason, n in reasons.items() if path not in told_of else ():
                 console.print(Text(f"{path}: left out for {counted(n, 'question')} ({reason})"))
         for line in [*self.remarks, *(line for made in self.prepared for line in made.lines())]:
             console.print(Text(printable(line)), soft_wrap=True)
@@ -144,16 +163,54 @@ class Outcome:
         for row in sent_otherwise(self.table).iter_rows(named=True):
             told = f"{row['model']}: not asked as set, {counted(row['n'], 'turn')}: "
             console.print(Text(printable(told + row["sent_otherwise"])), soft_wrap=True)
-        spent = f"{self.budget.calls} calls, {self.budget.cached} from the cache"
-        spent += f", {self.budget.tokens} tokens"
-        if self.budget.cost:
-            spent += f", ${self.budget.cost:.2f}"
-        if self.budget.estimated:
-            spent += f" (estimated for {counted(self.budget.estimated, 'call')}, of which the "
-            spent += "server told no tokens)"
-        console.print(Text(f"Spent: {spent}"), soft_wrap=True)
+        console.print(Text(f"Spent: {spent(self.budget, self.models)}"), soft_wrap=True)
         console.print(Text(f"Logs:  {self.log_dir} (inspect view --log-dir {self.log_dir})"))
         console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)
+        if self.table.height:
+            console.print(
+                Text(f"\n{printable(headline(self.table, draw=False).sentence)}."), soft_wrap=True
+            )
+        console.print(Text(f"Next:  holdfast report {self.log_dir}"), soft_wrap=True)
+
+    def _hard_to_read(self) -> Iterator[str]:
+        """Models many of whose replies gave no answer, with two of those replies."""
+        for (model,), own in self.table.filter(~pl.col("shared")).group_by(
+            "model", maintain_order=True
+        ):
+            unread = own.filter(pl.col("status").is_in(("none", "ambiguous")))
+            if unread.height <= HARD_TO_READ * own.height:
+                continue
+            yield (
+                f"{model}: {unread.height / own.height:.0%} of {own.height} replies could not be "
+                "read. They count as wrong. Two of them:"
+            )
+            turns = pl.scan_parquet(self.turns) if self.turns.endswith(".parquet") else None
+            if turns is not None and "reply" in turns.collect_schema():
+                some = turns.filter(
+                    pl.col("model") == model, pl.col("status").is_in(("none", "ambiguous"))
+                )
+                for reply in some.head(2).collect()["reply"]:
+                    said = " ".join(str(reply).split())
+                    yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"
+
+
+def spent(budget: Budget, models: Sequence[Model]) -> str:
+    """What a command has spent, in words.
+
+    Args:
+        budget: counted it.
+        models: who was asked; dollars are told where the prices of all are known.
+    """
+    told = f"{budget.calls} calls, {budget.cached} from the cache, {budget.tokens} tokens"
+    unpriced = [str(one) for one in models if not is_simulated(str(one)) and not price_of(str(one))]
+    if budget.cost:
+        told += f", ${budget.cost:.2f}"
+    if budget.estimated:
+        told += f" (estimated for {counted(budget.estimated, 'call')}, of which the server told "
+        told += "no tokens)"
+    if unpriced and budget.calls:
+        told += f" (no price known for {', '.join(sorted(unpriced))}: give --prices FILE)"
+    return told
 
 
 _UNDER_TEST = pl.col("arm") != ATTACKER

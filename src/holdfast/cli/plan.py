@@ -47,7 +47,7 @@ def plan(
     from holdfast.report import render
 
     from . import settings
-    from .estimating import estimates
+    from .estimating import estimates, lacking
 
     common = {
         "contexts": contexts,
@@ -69,9 +69,12 @@ def plan(
     settings.check_roles(studies, roles)
     models = settings.checked_names(model)
     settings.check_readers(roles, models)
+    lack = lacking(studies, limit)
+    sys.stderr.writelines(f"{line}\n" for line in lack)
+    told_of = {path for line in lack for path in line.paths}
     for each in studies:
         for path, why in reasons(each.study, limit).items():
-            for reason, n in why.items():
+            for reason, n in why.items() if path not in told_of else ():
                 sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
     rows = estimates(studies, models, roles, limit, epochs, reply_tokens)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})

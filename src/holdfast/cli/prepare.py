@@ -41,6 +41,9 @@ def build_contexts(
     model_base_url: options.ModelBaseUrl = None,
     model_args: options.ModelArgs = None,
     max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
     max_connections: options.MaxConnections = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -53,7 +56,7 @@ def build_contexts(
         "shuffle": shuffle, "stratify": stratify, "fields": fields,
     }  # fmt: skip
     _build("contexts", args, generator, output, log_dir, limit, model_base_url, model_args,
-           max_calls, max_connections, as_json)  # fmt: skip
+           max_connections, as_json, prices, (max_calls, max_tokens, max_cost))  # fmt: skip
 
 
 @distractors.command("build")
@@ -76,6 +79,9 @@ def build_distractors(
     model_base_url: options.ModelBaseUrl = None,
     model_args: options.ModelArgs = None,
     max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
     max_connections: options.MaxConnections = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -88,7 +94,7 @@ def build_distractors(
         "shuffle": shuffle, "stratify": stratify, "fields": fields,
     }  # fmt: skip
     _build("distractors", args, generator, output, log_dir, limit, model_base_url, model_args,
-           max_calls, max_connections, as_json)  # fmt: skip
+           max_connections, as_json, prices, (max_calls, max_tokens, max_cost))  # fmt: skip
 
 
 @label.callback()
@@ -110,6 +116,9 @@ def label_systems(
     model_base_url: options.ModelBaseUrl = None,
     model_args: options.ModelArgs = None,
     max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    prices: options.Prices = None,
     max_connections: options.MaxConnections = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -122,7 +131,7 @@ def label_systems(
         "fields": fields,
     }  # fmt: skip
     _build("systems", args, classifier, output, log_dir, limit, model_base_url, model_args,
-           max_calls, max_connections, as_json)  # fmt: skip
+           max_connections, as_json, prices, (max_calls, max_tokens, max_cost))  # fmt: skip
 
 
 def _build(
@@ -134,31 +143,35 @@ def _build(
     limit: int | None,
     base_url: str | None,
     model_args: Sequence[str] | None,
-    max_calls: int | None,
     max_connections: int | None,
     as_json: bool,
+    prices: str | None,
+    budget: tuple[int | None, int | None, float | None],
 ) -> None:
     from holdfast.dialogue import Budget
 
     from . import settings
+    from .outcome import spent
     from .preparing import Preparing
 
     log_dir = settings.as_log_dir(log_dir)
+    settings.load_prices(prices)
     (asked,) = settings.models([model], base_url=base_url, model_args=model_args or [])
+    settings.check_prices([asked], budget[2])
     made = Preparing(
         settings.preparation(name, args),
         asked,
         output,
         log_dir,
         limit=limit,
-        budget=Budget(max_calls),
+        budget=Budget(*budget),
         generation={"max_retries": 8}
         | ({"max_connections": max_connections} if max_connections else {}),
     ).run()
     if as_json:
         sys.stdout.write(json.dumps(made.as_json(), indent=2, ensure_ascii=False) + "\n")
     else:
-        print("\n".join(made.lines()))
+        print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))
     if made.unfinished:
         raise IncompleteRunError(made.unfinished)
 

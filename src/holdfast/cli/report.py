@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, printable
 
 from . import options
 from .writing import write_whole
@@ -41,12 +41,21 @@ def report(
     Example: holdfast report runs -o report.html --figures figures
     """
     from holdfast.report import report_figures, report_page
-    from holdfast.results import plans, run_records, turns_table
+    from holdfast.results import left_out, plans, run_records, turns_table, unfinished_runs
 
     turns = turns_table(sources)
     if turns.is_empty():
         raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
-    made = report_page(turns, run_records(sources), plans(sources), title=title, most=conversations)
+    notes = [*map(str, unfinished_runs(sources)), *left_out(sources)]
+    sys.stderr.writelines(f"{printable(note)}\n" for note in notes)
+    made = report_page(
+        turns,
+        run_records(sources),
+        plans(sources),
+        notes=notes,
+        title=title,
+        most=conversations,
+    )
     if figures is not None:
         _made(figures)
     write_whole(made.html, output, "-o FILE")

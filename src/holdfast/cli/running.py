@@ -14,7 +14,7 @@ from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 from holdfast.protocols import reasons
 from holdfast.results import keep_plan, logs_in, write_turns
 
-from .estimating import estimates
+from .estimating import estimates, lacking
 from .evaluating import Evaluation, unfinished
 from .labels import keep_labels, read_labels
 from .log_dir_lock import holding, kept_in
@@ -109,7 +109,12 @@ class Running:
         path, table = turns
         roles = {role: str(model) for role, model in self.roles.items()}
         names = [str(model) for model in self.models]
-        keep_plan(self.log_dir, estimates(self.studies, names, roles, self.limit, self.epochs))
+        lack = lacking(studies, self.limit)
+        keep_plan(
+            self.log_dir,
+            estimates(self.studies, names, roles, self.limit, self.epochs),
+            {one.questions: str(one) for one in lack},
+        )
         return Outcome(
             self.log_dir,
             path,
@@ -124,6 +129,8 @@ class Running:
             [remark for study in studies for remark in study.study.remarks()],
             prepared,
             unfinished,
+            models=[*self.models, *self.roles.values()],
+            lacking=lack,
         )
 
     def with_inputs(self, budget: Budget) -> tuple[list[Planned], list[Prepared]]:

@@ -4,8 +4,9 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, did_you_mean, printable
 
 from .writing import write_whole
 
@@ -28,12 +29,12 @@ def table(
     ],
     table: Annotated[str, typer.Option(help=f"Name: {', '.join(NAMES)}.")] = "accuracy",
     format: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="md or latex to read, csv or json to compute with, svg or png for a picture, "
-            "vega for its specification."
+            "vega for its specification. On a terminal an aligned table, without it; else md."
         ),
-    ] = "md",
+    ] = None,
     beside: Annotated[
         str | None,
         typer.Option(
@@ -61,9 +62,19 @@ def table(
 
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
-    from holdfast.report import FIGURE_FORMATS, FORMATS, check_drawable, draw, render
-    from holdfast.results import TABLES, beside_published, turns_table
+    from holdfast.report import (
+        FIGURE_FORMATS,
+        FORMATS,
+        arranged,
+        check_drawable,
+        draw,
+        render,
+        terminal,
+    )
+    from holdfast.results import TABLES, beside_published, left_out, turns_table, unfinished_runs
 
+    to_terminal = format is None and output is None and sys.stdout.isatty()
+    format = format or "md"
     drawn = format in FIGURE_FORMATS
     if table not in TABLES:
         raise InputError(
@@ -83,6 +94,8 @@ def table(
         )
     settings = _settings(table, relative_to, models)
     rows = TABLES[table](turns_table(sources, text=False), **settings)
+    for note in (*map(str, unfinished_runs(sources)), *left_out(sources)):
+        sys.stderr.write(f"{printable(note)}\n")
     if beside is not None:
         measured = rows.height
         rows, note = beside_published(rows, table, beside)
@@ -90,6 +103,12 @@ def table(
             raise InputError(note, field="--beside", remedy="Leave it out")
         if note:
             sys.stderr.write(f"{note}\n")
+    grids = arranged(rows, table) if to_terminal else None
+    if grids is not None:
+        console = Console()
+        for part in terminal(grids, console.width):
+            console.print(part)
+        return
     write_whole(draw(rows, table, format) if drawn else render(rows, format, table), output)
 
 

@@ -8,10 +8,11 @@ from .conviction_summary import conviction_summary, flexibility_sentence
 from .figures import FIGURE_FORMATS, FIGURES, check_drawable, draw
 from .gate_summary import gate_counts, gate_markdown, gate_rows, gate_sentence
 from .junit import junit_xml
-from .layouts import LAYOUTS, render
-from .page import Report, report_figures, report_page
+from .layouts import LAYOUTS, arranged, render
+from .page import Report, headline, report_figures, report_page
 from .summary import summary_table
 from .tables import FORMATS
+from .terminal import fitted, terminal
 
 __all__ = [
     "FIGURES",
@@ -19,6 +20,7 @@ __all__ = [
     "FORMATS",
     "LAYOUTS",
     "Report",
+    "arranged",
     "attack_sentences",
     "attack_story",
     "attack_table",
@@ -27,11 +29,13 @@ __all__ = [
     "comparison_page",
     "conviction_summary",
     "draw",
+    "fitted",
     "flexibility_sentence",
     "gate_counts",
     "gate_markdown",
     "gate_rows",
     "gate_sentence",
+    "headline",
     "human_line",
     "junit_xml",
     "render",
@@ -39,4 +43,5 @@ __all__ = [
     "report_figures",
     "report_page",
     "summary_table",
+    "terminal",
 ]

@@ -167,6 +167,8 @@ def _n(verdict: Verdict) -> str:
 
 
 def _would_decide(verdict: Verdict) -> str:
+    if verdict.unfinished:
+        return "the run is unfinished"
     if verdict.value is None or verdict.low is None:
         return "there is nothing to decide on"
     if verdict.further is None:

@@ -48,12 +48,20 @@ def render(frame: pl.DataFrame, format: str, table: str | None = None) -> str:
         table: name of the table of results that the rows are of; without it, or where rows do not
             fit the layout, every format shows them row by row.
     """
-    write, arrange = {"md": markdown, "latex": latex}.get(format), LAYOUTS.get(table or "")
-    if write is not None and arrange is not None and not frame.is_empty():
-        grids = arrange(frame.to_dicts())
-        if grids is not None:
-            return write(grids)
-    return FORMATS[format](frame)
+    write = {"md": markdown, "latex": latex}.get(format)
+    grids = arranged(frame, table) if write is not None else None
+    return write(grids) if write is not None and grids is not None else FORMATS[format](frame)
+
+
+def arranged(frame: pl.DataFrame, table: str | None) -> list[Grid] | None:
+    """The rows as people read them; None where there is no such arrangement.
+
+    Args:
+        frame: any table.
+        table: name of the table of results that the rows are of.
+    """
+    arrange = LAYOUTS.get(table or "")
+    return None if arrange is None or frame.is_empty() else arrange(frame.to_dicts())
 
 
 def accuracy(rows: Sequence[Row]) -> list[Grid] | None:

@@ -35,6 +35,13 @@ def summary_table(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Ta
     for row in rows:
         if row["arm"] != "family-average":
             blocks.setdefault(_block(row), []).append(row)
+    chains = blocks.get(("compound", ""), [])
+    if len(chains) > MOST_CHAINS:
+        del blocks["compound", ""]
+        table.caption.append(
+            f" {len(chains)} chains of techniques are not shown: see 'holdfast table --table "
+            "compounding'."
+        )
     for block, members in sorted(blocks.items(), key=lambda item: _ARMS.index(item[0][0])):
         table.add_section()
         title = " ".join(part for part in block[1:] if part) or block[0]
@@ -55,6 +62,9 @@ def summary_table(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Ta
 
 
 Row = dict[str, Any]
+
+MOST_CHAINS = 12
+"""Chains that the summary still shows one by one."""
 
 _ARMS = ("baseline", "single-turn", "followup", "length", "compound", "")
 _HEADINGS = {"length": "contexts of so many sentences", "compound": "compounding"}

@@ -44,14 +44,14 @@ from .first_answers import APART, BASELINE
 from .flexibility import FLEXIBILITY_COLUMNS, flexibility
 from .flips import FLIPS_COLUMNS, flips
 from .flows import FLOWS_COLUMNS, flows
-from .gate import Outcome, Verdict, gate, overall
+from .gate import Outcome, Verdict, gate, overall, undecided_where_unfinished
 from .gate_rules import CONDITIONS, Rule, Rules, read_rules
 from .holding import HOLDING_COLUMNS, holding
 from .labels import LABELS_FILE
 from .lengths import LENGTHS_COLUMNS, lengths
 from .malfunctions import errors, sent_otherwise
 from .permutation import PERMUTATION_COLUMNS, permutation
-from .plans import keep_plan, plans
+from .plans import keep_plan, left_out, plans
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
 from .power import further_questions, questions_needed
 from .published import PUBLISHED, beside_published, published
@@ -67,12 +67,13 @@ from .readings import (
     mark,
     write_readings,
 )
-from .records import question_order, records, runs_in
+from .records import Unfinished, question_order, records, runs_in
 from .run_records import RunRecord, run_records
 from .runs import (
     EXTENSIBLE,
     IMPORTED,
     INPUTS,
+    NO_CONTEXTS,
     RUNTIME,
     SHARD,
     is_imported,
@@ -89,7 +90,7 @@ from .strata import strata, strata_columns
 from .survival import SURVIVAL_COLUMNS, survival
 from .tax import TAX_COLUMNS, tax
 from .testing import benjamini_hochberg, clustered, holm, mcnemar
-from .turns import FILE_NAME, SCHEMA, turns_in, turns_table, write_turns
+from .turns import FILE_NAME, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
 
 TABLES: Mapping[str, Callable[..., pl.DataFrame]] = {
     "accuracy": accuracy,
@@ -156,6 +157,7 @@ __all__ = [
     "LABELS_FILE",
     "LENGTHS_COLUMNS",
     "NON_RESPONSE",
+    "NO_CONTEXTS",
     "PARTS_COLUMNS",
     "PERMUTATION_COLUMNS",
     "POSITIONS_COLUMNS",
@@ -185,6 +187,7 @@ __all__ = [
     "RunRecord",
     "Side",
     "Size",
+    "Unfinished",
     "Verdict",
     "accuracy",
     "as_recorded",
@@ -216,6 +219,7 @@ __all__ = [
     "is_ours",
     "is_simulated",
     "keep_plan",
+    "left_out",
     "lengths",
     "logs_in",
     "mark",
@@ -250,6 +254,8 @@ __all__ = [
     "turn_of_flip",
     "turns_in",
     "turns_table",
+    "undecided_where_unfinished",
+    "unfinished_runs",
     "winners",
     "write_readings",
     "write_turns",

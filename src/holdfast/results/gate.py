@@ -1,7 +1,7 @@
 """The gate: rules held against intervals; a rule passes, fails or is undecided."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import polars as pl
@@ -44,6 +44,7 @@ class Verdict:
         further: of an undecided one, how many further questions would decide at the same figure;
             None where no number would.
         several: whether the model has several runs like this one, which only the id tells apart.
+        unfinished: whether the run lacks questions, so that nothing is decided.
     """
 
     rule: Rule
@@ -61,6 +62,7 @@ class Verdict:
     questions: int
     further: int | None
     several: bool = False
+    unfinished: bool = False
 
 
 def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
@@ -109,6 +111,23 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
             study = tuple(figure.study[name] for name in STUDY[1:])
             verdicts.append(_verdict(rule, figure, rules.level, study in several))
     return verdicts
+
+
+def undecided_where_unfinished(
+    verdicts: Sequence[Verdict], unfinished: Collection[str]
+) -> list[Verdict]:
+    """The verdicts, those on runs that lack questions undecided, whatever their figures.
+
+    Args:
+        verdicts: of a gate.
+        unfinished: ids of such runs.
+    """
+    return [
+        replace(verdict, outcome="undecided", further=None, unfinished=True)
+        if verdict.run in unfinished
+        else verdict
+        for verdict in verdicts
+    ]
 
 
 def overall(verdicts: Sequence[Verdict]) -> Outcome:

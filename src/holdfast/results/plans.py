@@ -12,14 +12,19 @@ _KEY = ("protocol", "model", "dataset")
 _COLUMNS = {*_KEY, "generations", "at_least", "cost"}
 
 
-def keep_plan(log_dir: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def keep_plan(
+    log_dir: str, rows: Sequence[Mapping[str, Any]], left_out: Mapping[str, str] | None = None
+) -> None:
     """Write a plan into a log dir, over what it planned for the same studies before.
 
     Args:
         log_dir: a local folder or any fsspec URL.
         rows: those of ``holdfast plan``.
+        left_out: by question set, which techniques were left out and what would bring them in.
     """
-    kept = {_key(row): dict(row) for row in [*_read(log_dir), *rows]}
+    told = left_out or {}
+    planned = [{**row, "left_out": told.get(row["dataset"])} for row in rows]
+    kept = {_key(row): dict(row) for row in [*_read(log_dir), *planned]}
     text = json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
     import fsspec  # slow to import, and a table does without
 
@@ -37,6 +42,17 @@ def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
         row for source in sources if not source.endswith((".parquet", ".eval"))
         for row in _read(source)
     ]  # fmt: skip
+
+
+def left_out(sources: Iterable[str]) -> list[str]:
+    """What the runs of log dirs left out, a line each.
+
+    Args:
+        sources: as for ``turns_table``.
+    """
+    return list(
+        dict.fromkeys(str(row["left_out"]) for row in plans(sources) if row.get("left_out"))
+    )
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

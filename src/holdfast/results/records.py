@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .runs import EXTENSIBLE, SHARD, run_id, run_settings
+from holdfast.errors import counted
+
+from .runs import EXTENSIBLE, SHARD, run_ids, run_settings
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -33,8 +36,8 @@ def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
     """
     runs: dict[str, list[EvalLog]] = {}
     begun: dict[str, str] = {}  # when each process began: of its logs any may be the first
-    for header in headers:
-        runs.setdefault(run_id(header), []).append(header)
+    for header, id in zip(headers, run_ids(headers), strict=True):
+        runs.setdefault(id, []).append(header)
         at = header.eval.created
         begun[header.eval.run_id] = min(at, begun.get(header.eval.run_id, at))
     return sorted(runs.items(), key=partial(_first_written, begun=begun))
@@ -71,6 +74,53 @@ def records(
                         exclude_fields=set(UNREAD),
                     ),
                 )
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that lacks questions.
+
+    Attributes:
+        run: its id.
+        protocol: what was asked.
+        model: of whom.
+        dataset: its questions.
+        finished: how many are done, those of several epochs counted each.
+        asked: how many there are to be.
+    """
+
+    run: str
+    protocol: str
+    model: str
+    dataset: str
+    finished: int
+    asked: int
+
+    def __str__(self) -> str:
+        """One line."""
+        return (
+            f"{self.protocol} of {self.model} on {self.dataset} is unfinished: "
+            f"{self.finished} of {counted(self.asked, 'question')}"
+        )
+
+
+def unfinished(headers: list[EvalLog]) -> list[Unfinished]:
+    """The runs of a log dir that lack questions, at their newest extent.
+
+    Args:
+        headers: of its logs, newest first.
+    """
+    found = []
+    for run, logs in runs_in(headers):
+        newest = _extents(logs)[0]  # those of its shards are one extent
+        ids = {id for log in newest for id in log.eval.dataset.sample_ids or []}
+        asked = len(ids) * max(log.eval.config.epochs or 1 for log in newest)
+        done = sum(finished for finished, _ in _chosen(newest).values())
+        if done < asked:
+            spec = logs[0].eval
+            name, dataset = spec.task.rpartition("/")[2], str(spec.dataset.name)
+            found.append(Unfinished(run, name, spec.model, dataset, done, asked))
+    return found
 
 
 def question_order(logs: list[EvalLog]) -> dict[str, int]:

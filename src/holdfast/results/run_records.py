@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .damaged import reading
-from .runs import logs_in, run_id, run_settings
+from .runs import logs_in, run_ids, run_settings
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
@@ -43,8 +43,9 @@ def run_records(sources: Iterable[str]) -> dict[str, RunRecord]:
     """
     runs: dict[str, list[EvalLog]] = {}
     for source in sources:
-        for header in _headers(source):
-            runs.setdefault(run_id(header), []).append(header)
+        headers = _headers(source)
+        for header, id in zip(headers, run_ids(headers), strict=True):
+            runs.setdefault(id, []).append(header)
     return {run: _record(run, logs) for run, logs in runs.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
 SHARD = "shard"
 """In the metadata of a log that holds some of a run's questions: which, and their places."""
+
+CONTEXTS = "content of contexts"
+"""Setting that tells contexts by their texts, by length."""
+
+NO_CONTEXTS = hashlib.sha256(b"[]").hexdigest()[:16]
+"""What it is, at every length, where there are none."""
 
 IMPORTED = "imported-"
 """How the run of turns begins that holdfast has not asked, but read from a file."""
@@ -45,10 +52,42 @@ def run_id(header: EvalLog) -> str:
     Args:
         header: an Inspect log; its samples are not looked at.
     """
+    return _digest(_fixed(header))
+
+
+def run_ids(headers: Sequence[EvalLog]) -> list[str]:
+    """The run of each log of a log dir.
+
+    A run that began without contexts is one with the run that has them: they only add turns.
+
+    Args:
+        headers: logs, newest first.
+    """
+    runs = [_fixed(header) for header in headers]
+    with_contexts: dict[str, str] = {}
+    for settings in runs:
+        if settings.get(CONTEXTS, NO_CONTEXTS) != NO_CONTEXTS:
+            with_contexts.setdefault(_without_contexts(settings), _digest(settings))
+    return [
+        with_contexts.get(_without_contexts(settings), _digest(settings))
+        if settings.get(CONTEXTS) == NO_CONTEXTS
+        else _digest(settings)
+        for settings in runs
+    ]
+
+
+def _fixed(header: EvalLog) -> dict[str, Any]:
     settings = {k: v for k, v in run_settings(header).items() if k not in EXTENSIBLE}
-    contexts = settings.get("content of contexts")
-    if isinstance(contexts, dict):  # those of other lengths come as an ablation is added
-        settings["content of contexts"] = contexts.get("")
+    if isinstance(contexts := settings.get(CONTEXTS), dict):
+        settings[CONTEXTS] = contexts.get("")  # other lengths come as an ablation is added
+    return settings
+
+
+def _without_contexts(settings: Mapping[str, Any]) -> str:
+    return _digest({k: v for k, v in settings.items() if k != CONTEXTS})
+
+
+def _digest(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
 
 

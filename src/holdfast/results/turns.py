@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from .readings import (
     mark,
     with_readings,
 )
-from .records import question_order, records, runs_in
+from .records import Unfinished, question_order, records, runs_in, unfinished
 from .runs import logs_in
 
 if TYPE_CHECKING:  # Inspect takes two seconds to import; a table that is there needs none of it
@@ -115,6 +116,9 @@ STRATA = ("step", "system", "specialty", "subject")
 FILE_NAME = "turns.parquet"
 """Name of the turns table in a log dir."""
 
+_UNFINISHED = "holdfast_unfinished"
+"""In the metadata of a turns table: which runs lacked questions as it was derived."""
+
 _ORIGIN = "holdfast_origin"
 """In the metadata of a turns table: which logs it was derived from."""
 
@@ -150,8 +154,29 @@ def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
         Its path, and the table without texts.
     """
     origin = _origin(Path(log_dir))  # before the logs are read, so that a later one makes it stale
-    frame = _of_log_dir(logs_in(log_dir, whole=True), log_dir, text=text)
-    return write_parquet(frame, log_dir, FILE_NAME, {_ORIGIN: origin}), frame.drop(TEXTS)
+    headers = logs_in(log_dir, whole=True)
+    frame = _of_log_dir(headers, log_dir, text=text)
+    lacking = json.dumps([asdict(one) for one in unfinished(headers)])
+    about = {_ORIGIN: origin, _UNFINISHED: lacking}
+    return write_parquet(frame, log_dir, FILE_NAME, about), frame.drop(TEXTS)
+
+
+def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
+    """Runs of log dirs that lack questions; of logs and turns tables nothing is known.
+
+    Args:
+        sources: as for ``turns_table``.
+    """
+    found: list[Unfinished] = []
+    for source in sources:
+        if source.endswith((".parquet", ".eval")):
+            continue
+        if "://" not in source and _is_current(Path(source)):
+            told = pl.read_parquet_metadata(Path(source) / FILE_NAME).get(_UNFINISHED, "[]")
+            found += [Unfinished(**one) for one in json.loads(told)]
+        else:
+            found += unfinished(logs_in(source))
+    return found
 
 
 def _source(source: str, *, text: bool) -> pl.DataFrame:

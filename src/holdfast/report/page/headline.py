@@ -64,7 +64,7 @@ class _Measure:
     told: Callable[[Row, str], str]
 
 
-def headline(turns: pl.DataFrame) -> Headline:
+def headline(turns: pl.DataFrame, *, draw: bool = True) -> Headline:
     """The answer that the turns give, by the first measure that they have rows for.
 
     Right answers kept under a follow-up come first; then targets that survived one option after
@@ -72,6 +72,7 @@ def headline(turns: pl.DataFrame) -> Headline:
 
     Args:
         turns: a turns table; texts are not read.
+        draw: whether the figure is wanted.
     """
     held = TABLES["holding"](turns).filter(pl.col("n_right") > 0)
     biased = pl.col("protocol") == "single-turn"
@@ -83,7 +84,8 @@ def headline(turns: pl.DataFrame) -> Headline:
     ):
         if not rows.is_empty():
             drawn = rows if measure.table == "holding" else TABLES[measure.table](turns)
-            return _headline(rows.to_dicts(), measure, page_svg(drawn, measure.table))
+            svg = page_svg(drawn, measure.table) if draw else ""
+            return _headline(rows.to_dicts(), measure, svg)
     return Headline(
         "Nothing was challenged here, so nothing can be said about holding fast", (), "", ""
     )

@@ -46,6 +46,7 @@ def report_page(
     records: Mapping[str, RunRecord] | None = None,
     plans: Sequence[Mapping[str, Any]] = (),
     *,
+    notes: Sequence[str] = (),
     title: str | None = None,
     most: int = MOST_CONVERSATIONS,
 ) -> Report:
@@ -59,6 +60,7 @@ def report_page(
         turns: a turns table with texts, where they were kept.
         records: the runs as their logs record them, by id.
         plans: what was planned, as ``holdfast plan`` has it.
+        notes: what a reader has to know before the first figure.
         title: of the page.
         most: conversations that can be read in it.
     """
@@ -80,6 +82,7 @@ def report_page(
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,
+        notes=list(map(one_line, notes)),
         runs=runs(bare, records or {}, plans, texts),
         sections=list(shown(bare)),
         explorer=packed(turns, most),
