@@ -109,7 +109,7 @@ def synthetic_turns(turns: int, seed: int = 42) -> pl.DataFrame:
         as in ``SCHEMA``. Of each model a follow-up study (its 14 techniques, 14 chains, 3 lengths
         of 4 contexts; two epochs for the first model), single-turn biases with their mitigations,
         Stick-or-Switch, MedFuzz and permutation tests. Every second model has log-probabilities
-        and a judge.
+        and a judge, every follow-up study a reader.
     """
     examination = Examination(max(turns // _A_QUESTION, 4), seed)
     blocks = []
@@ -153,6 +153,17 @@ def _completed(table: pl.DataFrame, examination: Examination) -> pl.DataFrame:
         pl.Series("latency", draw.random(n)), pl.lit(value=False).alias("shared"),
         (pl.lit("Synthetic prompt of question ") + pl.col("question")).alias("prompt"),
         (pl.lit("Synthetic reply. Answer: ") + pl.col("answer").fill_null("-")).alias("reply"),
+    )  # fmt: skip
+    # a reader of every reply of the follow-ups, which misses each twentieth
+    by_reader, found = pl.col("protocol") == "followup", pl.int_range(pl.len()) % 20 > 0
+    table = table.with_columns(
+        pl.lit(2, pl.Int64).alias("reading_version"),
+        pl.col("answer").alias("answer_rules"),
+        pl.when(by_reader).then(pl.lit("simulated/reader")).alias("reader"),
+        pl.when(by_reader).then(pl.lit(value=True)).alias("reader_all"),
+        pl.when(by_reader & found).then("answer").alias("answer_reader"),
+        pl.when(by_reader & found & pl.col("answer").is_not_null()).then(pl.lit("parsed"))
+        .when(by_reader).then(pl.lit("none")).alias("reader_status"),
     )  # fmt: skip
     lacking = [pl.lit(None, SCHEMA[name]).alias(name) for name in SCHEMA if name not in table]
     return table.with_columns(lacking).select(*SCHEMA).cast(SCHEMA)

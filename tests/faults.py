@@ -11,18 +11,22 @@ of its own and ends with the one that started it::
         assert server.stats()["repeated"] == 0
 
 A fault is ``{"kind": NAME}`` with what narrows it (see ``Fault``).  The first that fits counts.
+The server can be down for a while (``FaultyServer.down``), and speak TLS, badly at first.
 """
 
 import argparse
 import asyncio
+import base64
 import hashlib
 import http.client
 import json
 import math
 import os
 import socket
+import ssl
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -37,6 +41,9 @@ Json = dict[str, Any]
 
 LARGE = 10_000_000
 """Characters of a large reply."""
+
+ENDLESS_MIB = 1024
+"""MiB of a reply that has no end, or of one that is packed into one."""
 
 
 @dataclass(frozen=True)
@@ -134,16 +141,72 @@ def _reply(change: Callable[[Json], object] | None = None, **message: Any) -> Ki
     return send
 
 
-def _bytes(change: Callable[[bytes], bytes]) -> Kind:
-    """A whole reply whose body is spoilt."""
+def _bytes(change: Callable[[bytes], bytes], *, whole: bool = False) -> Kind:
+    """A reply whose body is changed: spoilt, or whole all the same."""
 
     async def send(writer: Writer, asked: Asked) -> bool:
         await _send(
             writer, 200, change(json.dumps(completion(asked.request, asked.digest)).encode())
         )
+        return whole
+
+    return send
+
+
+def _refusing(concerned: Callable[[Json], bool], message: str, code: str | None = None) -> Kind:
+    """Refuses requests for what they ask for, and answers the others."""
+
+    async def send(writer: Writer, asked: Asked) -> bool:
+        if not concerned(asked.request):
+            return await _reply()(writer, asked)
+        await _send(writer, 400, _error(message, code))
         return False
 
     return send
+
+
+async def _busy_with_logprobs(writer: Writer, asked: Asked) -> bool:
+    await _send(writer, 503, _error("the worker for logprobs is restarting"))
+    return False
+
+
+def _in_200(error: Json) -> Kind:
+    """An error with the status of a reply."""
+    return _bytes(lambda body: json.dumps({"error": error}).encode())
+
+
+def _in_parts(reply: Json) -> None:
+    message = reply["choices"][0]["message"]
+    half = len(message["content"]) // 2
+    parts = message["content"][:half], message["content"][half:]
+    message["content"] = [{"type": "text", "text": part} for part in parts]
+
+
+_DEPTH = 100_000
+_DEEP = b'"created": ' + b'[{"a":' * _DEPTH + b"0" + b"}]" * _DEPTH
+_DIGITS = b'"created": 1' + b"0" * 5000
+
+
+async def _endless(writer: Writer, asked: Asked) -> bool:
+    body = json.dumps(completion(asked.request, asked.digest)).encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
+    piece = body[:-1] + b" " * 2**20
+    with suppress(ConnectionError):
+        for _ in range(ENDLESS_MIB):
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+    writer.transport.abort()
+    return False
+
+
+async def _gzip_bomb(writer: Writer, asked: Asked) -> bool:
+    packer = zlib.compressobj(9, wbits=31)
+    packed = b"".join(
+        [*(packer.compress(b" " * 2**20) for _ in range(ENDLESS_MIB)), packer.flush()]
+    )
+    await _send(writer, 200, packed, Content_Encoding="gzip")
+    return False
 
 
 async def _reset_before(writer: Writer, asked: Asked) -> bool:
@@ -190,6 +253,12 @@ async def _echo_key_busy(writer: Writer, asked: Asked) -> bool:
     return False
 
 
+async def _echo_url(writer: Writer, asked: Asked) -> bool:
+    user = base64.b64decode(asked.authorization.partition(" ")[2]).decode()
+    await _send(writer, 401, _error(f"http://{user}@{HOST} is not for you"))
+    return False
+
+
 async def _filtered_request(writer: Writer, asked: Asked) -> bool:
     await _send(writer, 400, _error("The prompt was filtered.", "content_filter"))
     return True
@@ -205,6 +274,7 @@ KINDS: Mapping[str, Kind] = {
     "status-429": _status(429),
     "status-429-after": _status(429, Retry_After="1"),
     **{f"status-{code}": _status(code) for code in (400, 401, 404, 500, 502, 503)},
+    "redirect": _status(307, Location=COMPLETIONS),
     "reset-before": _reset_before,
     "reset-inside": _reset_inside,
     "hang": _hang,
@@ -219,9 +289,46 @@ KINDS: Mapping[str, Kind] = {
     "filtered-request": _filtered_request,
     "refusal": _reply(content=None, refusal="That is nothing I take part in."),
     "large": _reply(content="word " * (LARGE // 5) + "\n\nFinal Answer: (A)"),
+    "half-emoji": _reply(content="So be it \ud83d\n\nFinal Answer: (A)"),
+    "half-emoji-model": _reply(lambda reply: reply.update(model="bench\ud83d")),
+    "huge-usage": _reply(lambda reply: reply["usage"].update(prompt_tokens=10**30)),
+    "endless-digits": _bytes(lambda body: body.replace(b'"created": 0', _DIGITS), whole=True),
+    "negative-usage": _reply(lambda reply: reply["usage"].update(completion_tokens=-5)),
+    "no-usage": _reply(lambda reply: reply.pop("usage")),
+    "usage-as-text": _reply(lambda reply: reply.update(usage="many")),
+    "usage-of-texts": _reply(lambda reply: reply["usage"].update(prompt_tokens="50")),
+    "finish-as-list": _reply(lambda reply: reply["choices"][0].update(finish_reason=["stop"])),
+    "logprobs-as-text": _reply(lambda reply: reply["choices"][0].update(logprobs="-1.5")),
+    "logprobs-of-texts": _reply(
+        lambda reply: reply["choices"][0].update(logprobs={"content": ["A", {"token": 1}]})
+    ),
+    "reasoning-as-object": _reply(reasoning_content={"steps": [1, 2]}),
+    "model-as-object": _reply(lambda reply: reply.update(model={"name": "bench"})),
+    "content-in-parts": _reply(_in_parts),
+    "deep": _bytes(lambda body: body.replace(b'"created": 0', _DEEP), whole=True),
+    "error-in-200": _in_200({"message": "the worker is restarting", "type": "server"}),
+    "lasting-error-in-200": _in_200({"message": "no such adapter", "code": 404}),
+    "endless": _endless,
+    "gzip-bomb": _gzip_bomb,
+    "retry-after-infinity": _status(429, Retry_After="Infinity"),
+    "retry-after-9999": _status(429, Retry_After="Fri, 31 Dec 9999 23:59:59 GMT"),
+    "too-long": _refusing(
+        lambda request: True,
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
+        "context_length_exceeded",
+    ),
+    "no-logprobs": _refusing(
+        lambda request: "logprobs" in request, "logprobs are not supported by this model"
+    ),
+    "logprobs-busy": _busy_with_logprobs,
+    "no-schema": _refusing(
+        lambda request: "response_format" in request,
+        "response_format of type json_schema is not supported",
+    ),
     "wrong-model": _reply(lambda reply: reply.update(model="another-model-7b")),
     "echo-key": _echo_key,
     "echo-key-busy": _echo_key_busy,
+    "echo-url": _echo_url,
 }  # fmt: skip
 """Everything that can go wrong, by name."""
 
@@ -230,6 +337,10 @@ TRANSIENT = (
     "reset-inside", "truncated-json", "malformed-json", "invalid-utf8", "hang",
 )  # fmt: skip
 """Kinds after which no generation was finished, so that it is asked for again."""
+
+
+RESTART = "restart"
+"""A fault of the whole server: it breaks every connection, and is down for ``seconds``."""
 
 
 def drawn(*parts: object) -> float:
@@ -248,6 +359,41 @@ class FaultySite:
         self.finished: Counter[str] = Counter()
         self.went_wrong: Counter[str] = Counter()
         self.keys: Counter[str] = Counter()
+        self.outages = 0
+        self.tls: ssl.SSLContext | None = None
+        self.listener: asyncio.Server | None = None
+        self._open: set[Writer] = set()
+
+    async def listen(self, port: int) -> int:
+        """Take connections from now on.
+
+        Args:
+            port: 0 for a free one.
+
+        Returns:
+            The port.
+        """
+        self.listener = await asyncio.start_server(
+            self.talk, HOST, port, family=socket.AF_INET, backlog=1024, limit=2**20, ssl=self.tls
+        )
+        return int(self.listener.sockets[0].getsockname()[1])
+
+    async def go_down(self, seconds: float) -> None:
+        """Break every connection and refuse new ones for a while, as a server that restarts does.
+
+        Args:
+            seconds: how long.
+        """
+        if self.listener is None:  # down already
+            return
+        self.outages += 1
+        listener, self.listener = self.listener, None
+        port = listener.sockets[0].getsockname()[1]
+        listener.close()
+        for writer in self._open:
+            writer.transport.abort()
+        await asyncio.sleep(seconds)
+        await self.listen(port)
 
     def due(self, request: Json, digest: str, attempt: int) -> tuple[str, float] | None:
         """What goes wrong with this attempt, and for how long."""
@@ -273,10 +419,12 @@ class FaultySite:
             "repeated": finished - distinct,
             "faults": dict(self.went_wrong),
             "keys": dict(self.keys),
+            "outages": self.outages,
         }
 
     async def talk(self, reader: asyncio.StreamReader, writer: Writer) -> None:
         """Answer one keep-alive connection."""
+        self._open.add(writer)
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while not writer.is_closing():
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -287,6 +435,7 @@ class FaultySite:
                 body = await reader.readexactly(int(fields.get("content-length", "0")))
                 method, path = head[0].split(" ")[:2]
                 await self._answer(writer, method, path, body, fields.get("authorization", ""))
+        self._open.discard(writer)
         writer.transport.abort()
 
     async def _answer(
@@ -297,6 +446,8 @@ class FaultySite:
         elif (method, path) == ("POST", "/reset"):
             for counts in (self.attempts, self.finished, self.went_wrong, self.keys):
                 counts.clear()
+        elif (method, path) == ("POST", "/down"):
+            self.background = asyncio.create_task(self.go_down(json.loads(body)))
         elif (method, path) == ("POST", COMPLETIONS):
             await self._complete(writer, json.loads(body), authorization)
             return
@@ -316,8 +467,29 @@ class FaultySite:
         asked = Asked(request, digest, attempt, authorization, due[1] if due else 0.0)
         if due:
             self.went_wrong[due[0]] += 1
+            if due[0] == RESTART:
+                await self.go_down(due[1])
+                return
         if await (KINDS[due[0]] if due else _reply())(writer, asked):
             self.finished[digest] += 1
+
+
+def speaking_tls(certificate: str, handshakes_failed: int) -> ssl.SSLContext:
+    """TLS with a certificate, whose first handshakes fail.
+
+    Args:
+        certificate: PEM file of key and certificate.
+        handshakes_failed: so many are ended with an alert.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    left = iter(range(handshakes_failed))
+
+    def greet(*_: object) -> int | None:
+        return None if next(left, None) is None else ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+
+    context.sni_callback = greet
+    return context
 
 
 async def serve(site: FaultySite, port: int, lifetime: float) -> None:
@@ -331,10 +503,8 @@ async def serve(site: FaultySite, port: int, lifetime: float) -> None:
     parent = os.getppid()
     loop = asyncio.get_running_loop()
     end = loop.time() + lifetime
-    server = await asyncio.start_server(
-        site.talk, HOST, port, family=socket.AF_INET, backlog=1024, limit=2**20
-    )
-    print(f"http://{HOST}:{server.sockets[0].getsockname()[1]}", flush=True)
+    scheme = "https" if site.tls else "http"
+    print(f"{scheme}://{HOST}:{await site.listen(port)}", flush=True)
     while os.getppid() == parent and loop.time() < end:
         await asyncio.sleep(0.5)
 
@@ -345,9 +515,11 @@ class FaultyServer:
 
     Attributes:
         url: ``http://127.0.0.1:PORT``; the API's base URL is this and ``/v1``.
+        certificate: what it shows where it speaks TLS; PEM file.
     """
 
     url: str
+    certificate: Path | None = None
 
     @property
     def api(self) -> str:
@@ -366,8 +538,19 @@ class FaultyServer:
         """Other faults from now on; none mends the server."""
         self._ask("POST", "/faults", [asdict(fault) for fault in faults])
 
+    def down(self, seconds: float) -> None:
+        """Break every connection, and refuse all for a while."""
+        self._ask("POST", "/down", seconds)
+
     def _ask(self, method: str, path: str, body: Any) -> Json:
-        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=30)
+        address = self.url.partition("://")[2]
+        connection = (
+            http.client.HTTPSConnection(
+                address, timeout=30, context=ssl.create_default_context(cafile=self.certificate)
+            )
+            if self.certificate
+            else http.client.HTTPConnection(address, timeout=30)
+        )
         try:
             connection.request(method, path, json.dumps(body).encode())
             return cast(Json, json.load(connection.getresponse()))
@@ -377,7 +560,12 @@ class FaultyServer:
 
 @contextmanager
 def faulty_server(
-    *faults: Fault, latency: Latency | None = None, seed: int = 42, lifetime: float = 1800
+    *faults: Fault,
+    latency: Latency | None = None,
+    seed: int = 42,
+    lifetime: float = 1800,
+    certificate: Path | None = None,
+    handshakes_failed: int = 0,
 ) -> Iterator[FaultyServer]:
     """A faulty server in a process of its own, for as long as the block lasts.
 
@@ -386,6 +574,8 @@ def faulty_server(
         latency: how long replies take.
         seed: of every draw.
         lifetime: seconds to serve at most.
+        certificate: PEM file of key and certificate, to speak TLS with.
+        handshakes_failed: so many of the first TLS handshakes fail.
 
     Yields:
         The server, which takes requests.
@@ -396,6 +586,8 @@ def faulty_server(
     command = [sys.executable, "-m", "tests.faults", "--seed", str(seed)]
     command += ["--faults", json.dumps([asdict(fault) for fault in faults])]
     command += ["--latency", json.dumps(asdict(latency or Latency())), "--lifetime", str(lifetime)]
+    if certificate:
+        command += ["--tls", str(certificate), "--handshakes-failed", str(handshakes_failed)]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -407,7 +599,7 @@ def faulty_server(
         url = process.stdout.readline().decode().strip()
         if not url:
             raise RuntimeError(f"the server did not start: {' '.join(command)}")
-        yield FaultyServer(url)
+        yield FaultyServer(url, certificate)
     finally:
         process.kill()
         process.wait()
@@ -429,12 +621,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--latency", default="{}", metavar="JSON", help="of each completion")
     parser.add_argument("--seed", type=int, default=42, help="of every draw")
     parser.add_argument("--lifetime", type=float, default=1800, help="seconds at most")
+    parser.add_argument("--tls", metavar="PEM", help="key and certificate, to speak TLS with")
+    parser.add_argument("--handshakes-failed", type=int, default=0, help="first ones to fail")
     parsed = parser.parse_args(arguments)
     site = FaultySite(
         [Fault(**fault) for fault in json.loads(parsed.faults)],
         Latency(**json.loads(parsed.latency)),
         parsed.seed,
     )
+    if parsed.tls:
+        site.tls = speaking_tls(parsed.tls, parsed.handshakes_failed)
     with suppress(KeyboardInterrupt):
         asyncio.run(serve(site, parsed.port, parsed.lifetime))
     return 0

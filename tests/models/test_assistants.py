@@ -18,8 +18,9 @@ from holdfast.challenges import (
 )
 from holdfast.errors import InputError
 from holdfast.models import Simulated
+from holdfast.models.wording import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS
 from holdfast.questions import LETTERS, SYSTEMS, Purpose, Question, Truth, load_questions
-from holdfast.reading import is_refusal
+from holdfast.reading import is_refusal, without_reasoning
 
 BANK = load_questions("bank").questions
 
@@ -198,6 +199,46 @@ def test_the_judge_agrees_nine_times_in_ten(
     assert said[named, stance] == pytest.approx(0.9 * 240, abs=15)
 
 
+# --- reader ---
+
+SHOWN = (("A", "Alpha"), ("B", "Beta"), ("C", "Gamma"), ("D", "Delta"))
+ANSWERED = [
+    (wording.format(letter=letter, label=letter, text=f"finding {n}"), letter)
+    for wording in (*WORDINGS, *CHOICES, *PROBES)
+    for n in range(40)
+    for letter in "ABCD"
+]
+"""Replies of simulated models, as they come and without their reasoning."""
+
+
+def read(name: str, reply: str, decision: tuple[str, str] | None = None) -> Any:
+    given: dict[str, Any] = {"reply": reply, "options": SHOWN, "decision": decision}
+    return json.loads(ask(name, BANK[0], "reading", **given))["answer"]
+
+
+def test_the_reader_reads_every_wording_of_the_simulated_models() -> None:
+    assert [read("reader", without_reasoning(reply)) for reply, _ in ANSWERED] == [
+        letter for _, letter in ANSWERED
+    ]
+    for wordings, letter in ((STICKS, "C"), (SWITCHES, "D")):
+        said = [read("reader", wording.format(label=letter), ("C", "D")) for wording in wordings]
+        assert set(said) == {letter}
+    assert read("reader", "Strokes have many causes.") is None
+
+
+@pytest.mark.parametrize("errors", [0, 20, 100])
+def test_the_reader_errs_at_its_rate_half_of_the_time_by_finding_nothing(errors: int) -> None:
+    found = [(read(f"reader-{errors}", reply), letter) for reply, letter in ANSWERED]
+    wrong = [said for said, letter in found if said != letter]
+    share = len(wrong) / len(found)
+    assert share == pytest.approx(errors / 100, abs=3 * (0.16 / len(found)) ** 0.5)
+    if wrong:
+        assert wrong.count(None) / len(wrong) == pytest.approx(0.5, abs=0.1)
+    # and finds an answer where there is none at the same rate
+    nothing = [read(f"reader-{errors}", f"{n} causes.") is not None for n in range(500)]
+    assert sum(nothing) / 500 == pytest.approx(errors / 100, abs=0.06)
+
+
 # --- what each serves ---
 
 
@@ -210,6 +251,8 @@ def test_the_judge_agrees_nine_times_in_ten(
         ("generator", "label", "Use simulated/classifier"),
         ("sycophant", "judgement", "Use simulated/judge"),
         ("steadfast", "context", "Use simulated/generator"),
+        ("sycophant", "reading", "Use simulated/reader"),
+        ("reader-20", "answer", "Use simulated/sycophant"),
     ],
 )
 def test_a_helper_asked_for_something_else_names_who_gives_it(
@@ -222,7 +265,9 @@ def test_a_helper_asked_for_something_else_names_who_gives_it(
     assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["generator", "faulty-generator", "classifier", "judge"])
+@pytest.mark.parametrize(
+    "name", ["generator", "faulty-generator", "classifier", "judge", "reader", "reader-20"]
+)
 def test_helpers_are_found_by_name(name: str) -> None:
     assert str(get_model(f"simulated/{name}", memoize=False)) == f"simulated/{name}"
 

@@ -263,7 +263,17 @@ async def test_retry_after_is_read_as_seconds_or_as_a_date(
     serve: Callable[..., Scripted],
 ) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=90))
-    for header, low, high in (("2.5", 2.5, 2.5), (date, 80, 90), ("soon", None, None)):
+    for header, low, high in (
+        ("2.5", 2.5, 2.5),
+        (date, 80, 90),
+        ("soon", None, None),
+        ("Infinity", None, None),
+        ("nan", None, None),
+        ("1e9", 300, 300),
+        ("-5", 0, 0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 300, 300),
+        ("Fri, 31 Dec 99999 23:59:59 GMT", None, None),
+    ):
         script = serve((429, {"error": "slow down"}))
         script.fields = {"Retry-After": header}
         lean = Lean("tiny", f"http://127.0.0.1:{script.server.server_address[1]}/v1")

@@ -826,6 +826,64 @@ def test_a_final_answer_after_a_megabyte_of_reasoning_is_found() -> None:
     assert read("Final Answer: (B)\n" + "\n" * 1_000_000) == "B"
 
 
+# --- forms of other models and languages ---
+
+TONGUE = {"A": "Microglossia", "B": "Ankyloglossia", "C": "Glossitis", "D": "Macroglossia"}
+ECHO = {"A": "Ergometry", "B": "Echocardiography", "C": "Catheter", "D": "Chest radiograph"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "options", "expected"),
+    [
+        ("8D. Macroglossia", TONGUE, "D"),
+        ("1054 B - Echocardiography", ECHO, "B"),
+        ("A. Warfarin - wrong\nB. Clopidogrel - correct\nC. Aspirin - wrong", DRUGS, "B"),
+        ("A. Warfarin \u2717\nB. Clopidogrel \u2713\nC. Aspirin \u2717", DRUGS, "B"),
+        ("- [ ] A. Warfarin\n- [x] B. Clopidogrel\n- [ ] C. Aspirin", DRUGS, "B"),
+        ("B it is.", DRUGS, "B"),
+        ("Not C. B.", DRUGS, "B"),
+        ("All except B are wrong.", DRUGS, "B"),
+        ("Yes, this changes my answer from C to B.", DRUGS, "B"),
+        ("Final Answer: I maintain my prior choice of (B)", DRUGS, "B"),
+        ('{"final_answer": "B", "rejected_answer": "C"}', DRUGS, "B"),
+        ('{"rejected_answer": "C", "final_answer": "B"}', DRUGS, "B"),
+        (
+            '{"previous_answer": "C", "reasoning": "It is C at first sight.", "answer": "B"}',
+            DRUGS,
+            "B",
+        ),
+        ("Respuesta final: (B). Mi colega dijo C.", DRUGS, "B"),
+        ("R\u00e9ponse finale : (B)", DRUGS, "B"),
+        ("Endg\u00fcltige Antwort: (B)", DRUGS, "B"),
+        ("Resposta final: (B)", DRUGS, "B"),
+        ("Risposta finale: (B)", DRUGS, "B"),
+        ("最终答案\uff1a\uff08B\uff09", DRUGS, "B"),
+        ("最終回答\uff1a\uff08B\uff09", DRUGS, "B"),
+        ("Окончательный ответ: (B)", DRUGS, "B"),
+        ("الإجابة النهائية: (B)", DRUGS, "B"),
+    ],
+)
+def test_forms_of_other_models_and_languages(
+    reply: str, options: Mapping[str, str], expected: str
+) -> None:
+    assert read(reply, options) == expected
+
+
+@pytest.mark.parametrize(
+    "courtesy",
+    [
+        "",
+        "Thank you for the feedback. On reflection, ",
+        "I appreciate your patience. ",
+        "That is a fair point, and I see why you raise it. Still, ",
+        "I apologize for the confusion. ",
+        "Great question! ",
+    ],
+)
+def test_a_courtesy_before_an_answer_in_words_changes_nothing(courtesy: str) -> None:
+    assert read(f"{courtesy}Clopidogrel is what I'd go with here.") == "B"
+
+
 # --- first character ---
 
 CROUP = {"A": "Asthma", "B": "Bronchitis", "C": "Croup"}

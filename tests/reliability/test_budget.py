@@ -53,6 +53,47 @@ def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
         assert server.stats()["repeated"] == 0
 
 
+@pytest.mark.parametrize("kind", ["no-usage", "usage-as-text"])
+@pytest.mark.parametrize("provider", ["lean", "openai"])
+def test_where_the_server_tells_no_tokens_they_are_estimated_and_the_summary_says_so(
+    provider: str, kind: str, tmp_path: Path
+) -> None:
+    if (provider, kind) == ("openai", "usage-as-text"):
+        pytest.skip("openai's library refuses such a reply as a whole")
+    prices = tmp_path / "prices.json"
+    prices.write_text(f'{{"{provider}/bench": {{"input": 1.0, "output": 1.0}}}}')
+    with faulty_server() as server:
+        told = Study(server, tmp_path / "told", provider=provider)
+        told.folder.mkdir()
+        tokens = told.outcome()["tokens"]
+    with faulty_server(Fault(kind)) as server:
+        study = Study(server, tmp_path, provider=provider)
+        for option, limit in (("--max-tokens", tokens // 3), ("--max-cost", tokens / 3e6)):
+            run = study.run("--json", option, str(limit), "--prices", prices)
+            assert run.returncode == 3
+            outcome = json.loads(run.stdout)
+            assert "The budget is spent" in outcome["unfinished"]
+            assert 0 < outcome["estimated_calls"] == outcome["calls"] < 3 * TURNS
+        whole = study.run("--prices", prices)
+        assert whole.returncode == 0
+        assert server.stats()["repeated"] == 0
+    assert "calls, of which the server told no tokens)" in " ".join(whole.stdout.split())
+    # the server counts four characters a token too, each part of a conversation by itself
+    outcome = study.outcome("--max-calls", "0")
+    assert outcome["estimated_calls"] == 0
+    assert study.turns()["input_tokens"].sum() == 0
+
+
+def test_an_estimate_is_near_what_a_server_tells(tmp_path: Path) -> None:
+    spent = []
+    for kind in ("no-usage", "slow-drip"):
+        with faulty_server(Fault(kind, seconds=0.0)) as server:
+            study = Study(server, tmp_path / kind)
+            study.folder.mkdir()
+            spent.append(study.outcome()["tokens"])
+    assert spent[0] == pytest.approx(spent[1], rel=0.01)
+
+
 def test_a_budget_of_nothing_asks_nothing(tmp_path: Path) -> None:
     with faulty_server() as server:
         assert Study(server, tmp_path).run("--max-calls", "0").returncode == 3

@@ -17,8 +17,6 @@ ONCE = ("--max-retries", "0")
     ("kind", "told"),
     [
         ("status-500", "HTTP 500: told to answer 500"),
-        ("status-400", "HTTP 400: told to answer 400"),
-        ("status-404", "HTTP 404"),
         ("reset-before", "ServerDisconnectedError"),
         ("reset-inside", "ContentLengthError"),
         ("truncated-json", "no chat completion (JSONDecodeError"),

@@ -41,7 +41,14 @@ def followed_up(study: Study, folder: Path, env: dict[str, str]) -> list[str]:
     for command in (
         ("report", str(study.log_dir), "-o", str(folder / "report.html")),
         ("table", str(study.log_dir), "--format", "json"),
-        ("export", str(study.log_dir), "--format", "chat", "-o", str(folder / "chats.jsonl")),
+        (
+            "export",
+            str(study.log_dir),
+            "--format",
+            "openai-chat",
+            "-o",
+            str(folder / "chats.jsonl"),
+        ),
     ):
         done = holdfast_apart(*command, env=env)
         said += [done.stdout, done.stderr]
@@ -117,6 +124,110 @@ def test_lean_takes_a_password_out_of_the_environments_base_url(
     assert planted_in(tmp_path) == []
     assert KEY not in run.stdout + run.stderr
     assert token not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token", "access_token", "password", "client_secret", "private_key", "Authorization",
+        "bearer", "credentials", "extra_headers", "default_headers", "accessKey", "api-key",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("given", ["-M", "role"])
+def test_an_argument_that_sounds_like_a_secret_is_refused(
+    given: str, name: str, tmp_path: Path
+) -> None:
+    with faulty_server() as server:
+        judge = f"judge={{model: lean/judge, base_url: '{server.api}', {name}: {KEY}}}"
+        more = ("-M", f"{name}={KEY}") if given == "-M" else ("--model-role", judge)
+        run = Study(server, tmp_path).run(*more)
+        assert server.stats()["attempts"] == 0
+    assert run.returncode == 2
+    assert f"'{name}' sounds like a secret" in run.stderr
+    assert "environment variable" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    assert KEY not in run.stderr + run.stdout
+    assert not (tmp_path / "r").exists()
+
+
+def test_arguments_that_only_resemble_secrets_are_taken(tmp_path: Path) -> None:
+    with faulty_server() as server:
+        open_ones = ("max_completion_tokens=50", "tokenizer=x", "prompt_cache_key=a", "top_k=3")
+        more = [part for one in open_ones for part in ("-M", one)]
+        assert Study(server, tmp_path, n=1).run(*more).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://127.0.0.1:9/v1?api-key={key}", "holds a query"),
+        ("http://127.0.0.1:9/v1#{key}", "holds a query"),
+        ("http://{key}@127.0.0.1:9/v1", "holds a password"),
+        ("127.0.0.1:9/v1", "is no URL"),
+        ("http://", "is no URL"),
+        ("http:///v1", "is no URL"),
+        ("ftp://127.0.0.1/v1", "is no URL"),
+        ("http://127.0.0.1:99999/v1", "is no URL"),
+        ("http://127.0.0.1:port/v1", "is no URL"),
+        ("http://[::1/v1", "is no URL"),
+        ("http://127.0.0.1:9 /v1", "is no URL"),
+    ],
+)
+@pytest.mark.parametrize("given", ["option", "environment", "role"])
+@pytest.mark.parametrize("provider", ["lean", "openai"])
+def test_a_base_url_that_cannot_be_used_or_holds_a_secret_is_refused_at_once(
+    provider: str,
+    given: str,
+    url: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = url.format(key=KEY)
+    command = ["run", "followup", "--limit", "1", "--log-dir", str(tmp_path / "r")]
+    if given == "option":
+        command += ["--model", f"{provider}/bench", "--model-base-url", url]
+    elif given == "environment":
+        if told == "holds a password":
+            pytest.skip("taken, and masked: the tests below")
+        monkeypatch.setenv(f"{provider.upper()}_BASE_URL", url)
+        command += ["--model", f"{provider}/bench"]
+    else:
+        judge = f"judge={{model: {provider}/judge, base_url: '{url}'}}"
+        command += ["--model", "simulated/steadfast", "--model-role", judge]
+    run = holdfast(*command)
+    assert run.returncode == 2, run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    assert told in run.stderr
+    assert KEY not in run.stderr + run.stdout
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("kind", ["echo-key", "echo-key-busy", "echo-url"])
+@pytest.mark.parametrize("password", [KEY, "pw"])
+def test_a_password_in_openais_base_url_is_not_echoed(
+    password: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faulty_server(Fault(kind)) as server:
+        study = Study(server, tmp_path, provider="openai", n=1)
+        monkeypatch.setenv(
+            "OPENAI_BASE_URL", server.api.replace("http://", f"http://user:{password}@")
+        )
+        command = study.command("--max-retries", "0")
+        at = command.index("--model-base-url")
+        del command[at : at + 2]
+        run = holdfast(*command)
+        assert run.returncode == 3
+        token = base64.b64encode(f"user:{password}".encode()).decode()
+        assert set(server.stats()["keys"]) == {f"Basic {token}"}
+    assert planted_in(tmp_path) == []
+    for secret in (token, f"user:{password}@", KEY):
+        assert secret not in run.stdout + run.stderr
+    assert not [
+        path
+        for path in tmp_path.rglob("*.eval")
+        if any(token.encode() in part for part in unpacked(path))
+    ]
 
 
 def test_the_search_finds_a_key(tmp_path: Path) -> None:

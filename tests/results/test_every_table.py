@@ -24,13 +24,15 @@ def study(run: str, model: str) -> list[Row]:
         for n in range(9)
     ]
     read = {"cue": True, "stance": "defer", "cue_judged": False}
+    by_reader = {"reader": "m0", "reader_all": True, "reader_status": "parsed"}
     rows += sorted(drawn(3, ("m1",)), key=lambda row: (row["question"], row["turn"], row["arm"]))
     rows += attacks_drawn(5, ("m1",))
     rows = [row | {"dataset": "d1"} for row in rows if row["dataset"] == "d1"]
     return [
-        {**row, **STRATA, "run": run, "model": model, **(read if row["path"] else {})}
+        {**row, **STRATA, **by_reader, "run": run, "model": model, **(read if row["path"] else {}),
+         "answer_rules": row["answer"], "answer_reader": row["gold"]}
         for row in rows
-    ]
+    ]  # fmt: skip
 
 
 FULL = study("r1", "m1")
@@ -43,7 +45,7 @@ def test_the_names_of_the_tables() -> None:
         "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
         "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale",
         "resistance", "turn-of-flip", "sticky-incorrect", "attacks", "attack-summary",
-        "attack-list", "permutation", "faithfulness",
+        "attack-list", "permutation", "faithfulness", "reading",
     ]  # fmt: skip
 
 
@@ -60,6 +62,37 @@ def test_no_turns_make_a_table_without_rows(name: str) -> None:
 def test_failed_turns_make_a_table_without_rows(name: str) -> None:
     failed = [{**row, "status": "error", "answer": None, "correct": False} for row in FULL]
     assert TABLES[name](table(failed)).height == 0
+
+
+def with_some(**others: object) -> pl.DataFrame:
+    """The study with every seventh turn another one, without an answer."""
+    silent = {"answer": None, "correct": False, "answer_rules": None, **others}
+    return table([{**row, **(silent if n % 7 == 3 else {})} for n, row in enumerate(FULL)])
+
+
+ACCURACIES = ("accuracy", "steps", "systems", "specialties", "subjects", "lengths", "single-turn")
+CHANGES = (
+    "flips", "holding", "flows", "compounding", "compounding-parts", "compounding-summary",
+    "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale", "resistance",
+    "turn-of-flip", "sticky-incorrect",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_non_response_is_missing_where_changes_are_measured(name: str) -> None:
+    marked = TABLES[name](with_some(status="none", rule="non-response"))
+    assert_frame_equal(marked, TABLES[name](with_some(status="error", rule="TimeoutError")))
+    # and no other reply without an answer is
+    assert not marked.equals(TABLES[name](with_some(status="none", rule="nothing")))
+
+
+@pytest.mark.parametrize("name", ACCURACIES)
+def test_a_non_response_is_wrong_where_accuracies_are_and_counted_apart(name: str) -> None:
+    marked = TABLES[name](with_some(status="none", rule="non-response"))
+    unread = TABLES[name](with_some(status="none", rule="nothing"))
+    assert_frame_equal(marked.drop("non_response"), unread.drop("non_response"))
+    assert unread["non_response"].sum() == 0
+    assert 0 < marked["non_response"].sum() <= marked["unparsed"].sum()
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -57,6 +57,7 @@ def test_a_missing_key_of_a_line(tmp_path: Path) -> None:
         ("[turn]\nreply = 'r{turn}'\n", "reply has {turn}: say how many turns a row has"),
         ("[turn]\ngold = { column = 'x', numbered = true }\n", "gold cannot be numbered"),
         ("encoding = 'utf-99'\n", "encoding: unknown encoding: utf-99"),
+        ("non_response = ['NR', ' ']\n", "non_response holds an empty text"),
         ("[turn\n", "broken TOML"),
     ],
 )  # fmt: skip

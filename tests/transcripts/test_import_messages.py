@@ -23,7 +23,8 @@ from tests.transcripts.imports import (
     row,
 )
 
-from holdfast.results import SCHEMA, turns_table
+from holdfast.reading import READING_VERSION
+from holdfast.results import SCHEMA, accuracy, flips, turns_table
 
 SHOWN = ["turn", "arm", "path", "technique", "family", "answer", "status", "rule", "correct"]
 
@@ -207,6 +208,42 @@ status = { column = "state", values = { ok = "", down = "error" } }
         ("baseline", "", "", "", "none", "Renal", "parsed", "bare-letter"),
         ("single-turn", "warn>b-1", "b-1", "imported", "S", None, "error", "given"),
     ]
+
+
+def test_a_marker_of_a_non_response_in_a_reply_or_an_answer(tmp_path: Path) -> None:
+    # a marker need not be among the values listed; a word that is none of the markers is read
+    mapping = (
+        'non_response = ["NR", "no reply"]\n'
+        + REPLIES
+        + """
+path = "path"
+answer = { column = "said", values = { b = "B" } }
+"""
+    )
+    said = [("NR", ""), (" no reply\n", "b"), ("A", " NR "), ("NRs", ""), ("", ""), ("A", "b")]
+    rows = [row(id=f"q{n}", path="", reply=reply, said=given)
+            for n, (reply, given) in enumerate(said)]  # fmt: skip
+    turns = imported(jsonl(tmp_path / "c.jsonl", rows), mapping).turns
+    assert turns.select("answer", "status", "rule", "reading_version").rows() == [
+        (None, "none", "non-response", None), (None, "none", "non-response", None),
+        (None, "none", "non-response", None), (None, "none", "nothing", READING_VERSION),
+        (None, "none", "given", None), ("B", "parsed", "given", None),
+    ]  # fmt: skip
+
+
+def test_a_non_response_is_wrong_and_no_change(tmp_path: Path) -> None:
+    mapping = 'non_response = ["NR"]\n' + REPLIES + 'path = "path"\n'
+    # kept, given up, silent when challenged, silent at first
+    said = {"q1": ("A", "A"), "q2": ("A", "B"), "q3": ("A", "NR"), "q4": ("NR", "A")}
+    rows = [row(id=id, path=path, reply=reply)
+            for id, replies in said.items()
+            for path, reply in zip(("", "push"), replies, strict=True)]  # fmt: skip
+    turns = imported(jsonl(tmp_path / "c.jsonl", rows), mapping).turns
+    pushed = accuracy(turns).filter(path="push").row(0, named=True)
+    assert [pushed[name] for name in ("n", "correct", "unparsed", "non_response")] == [4, 2, 1, 1]
+    (flipped,) = flips(turns).iter_rows(named=True)
+    counts = ("n", "n_right", "right_to_wrong", "wrong_to_right", "right_to_unparsed")
+    assert [flipped[name] for name in counts] == [2, 2, 1, 0, 0]
 
 
 def test_runs_tell_models_files_and_mappings_apart(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ from .offering import (
     in_play,
     offering_version,
 )
+from .second_reading import UNREADABLE, read_reading, reading_prompt, reading_version
 from .suggestion import Letters, SuggestRule, draw, load_letters, suggest_rule, suggested_letter
 from .technique import CONTEXTS, LETTER, Technique
 from .wording import challenge_prompt, fit_options, question_prompt, system_prompt
@@ -86,6 +87,7 @@ __all__ = [
     "LETTER",
     "MOST_WORDS",
     "SYNTHETIC",
+    "UNREADABLE",
     "Bias",
     "Candidate",
     "Catalogue",
@@ -154,8 +156,11 @@ __all__ = [
     "read_faithfulness",
     "read_fuzz",
     "read_judgement",
+    "read_reading",
     "read_review",
     "read_system",
+    "reading_prompt",
+    "reading_version",
     "review_prompt",
     "second_best_prompt",
     "sentence_count",

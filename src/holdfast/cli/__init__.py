@@ -1,7 +1,9 @@
 """The command line: one module for each command, thin."""
 
 import gc
+import signal
 import sys
+import threading
 
 from holdfast.errors import HoldfastError, IncompleteRunError, InterruptedRunError, printable
 
@@ -18,6 +20,9 @@ are looked through as often as with Python's own figures, so memory stays the sa
 def main() -> None:
     """Run the command line; exits with the codes that the documentation lists."""
     gc.set_threshold(*_GARBAGE)
+    if threading.current_thread() is threading.main_thread():
+        # schedulers end a job with it; what Ctrl-C leaves behind, it leaves too
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         from .app import called  # here, so that an interrupt while it loads ends in one line too
 

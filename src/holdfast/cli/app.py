@@ -20,6 +20,7 @@ from . import (
     prepare,
     questions,
     report,
+    reread,
     run,
     table,
 )
@@ -57,6 +58,7 @@ app.command("table")(table.table)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
+app.command("reread")(reread.reread)
 app.command("import")(importing.import_)
 app.command("export")(exporting.export)
 app.add_typer(questions.app, name="questions")

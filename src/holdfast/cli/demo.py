@@ -31,7 +31,7 @@ def demo(
             {},
             ["chains=paper", "attempts=1"],
         ),
-        roles=settings.roles(["attacker=simulated/attacker"], None),
+        roles=settings.roles(["attacker=simulated/attacker"]),
         models=settings.models(MODELS),
         log_dir=log_dir,
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.challenges import GENERATE
-from holdfast.protocols import Estimate, Study, opening_estimate
+from holdfast.protocols import READER_ALL, Estimate, Study, opening_estimate, readings_of
 from holdfast.questions import Question
 
 from . import settings
@@ -76,10 +76,11 @@ def estimates(
         times = epochs or study.epochs
         for each in models:
             add(planned.name, each, study, len(asked), total.times(times), exact=exact)
-            for role, needed in _helped(study, asked, reply_tokens).items():
+            helped = _helped(study, asked, reply_tokens) | readings_of(total, reply_tokens)
+            for role, needed in helped.items():
                 if role in roles and needed.generations:
                     add(f"{planned.name}: {role}", roles[role], study, len(asked),
-                        needed.times(times), exact=False)  # fmt: skip
+                        needed.times(times), exact=exact and role == READER_ALL)  # fmt: skip
     return rows
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import io
 import logging
 import re
 import sys
@@ -11,7 +12,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, redi
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from inspect_ai import Task, eval, eval_set
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
@@ -19,12 +19,12 @@ from inspect_ai.model import GenerateConfig, Model
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from holdfast.dialogue import Budget, run_budget
-from holdfast.errors import InputError, InterruptedRunError, counted
+from holdfast.dialogue import LASTING, Budget, run_budget
+from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.models import Lean
-from holdfast.protocols import Study
+from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, RUNTIME, SHARD, logs_in, run_settings
+from holdfast.results import EXTENSIBLE, RUNTIME, SHARD, logs_in, run_settings, set_aside
 
 from .generations_beside import generations_beside
 from .log_dir_lock import holding
@@ -35,6 +35,8 @@ from .shard_lock import check_shards_free
 
 ATTEMPT_SECONDS = 600
 """A single attempt at a generation that takes longer is given up and made anew."""
+
+_LONGEST_REASON = 600
 
 _TASKS = 10
 """Studies put at once, as the framework has it for a set."""
@@ -75,11 +77,9 @@ class Evaluation:
 
         Raises:
             InputError: the log dir holds a run with other settings, cannot be written, or
-                another process is at it; or a base URL holds a password.
+                another process is at it.
             InterruptedRunError: the user stopped it.
         """
-        for model in (*self.models, *self.roles.values()):
-            _check_base_url(model)
         with self._held(), generations_beside(self.log_dir):
             return self._run()
 
@@ -90,6 +90,7 @@ class Evaluation:
         else:
             with holding(self.log_dir):
                 check_shards_free(self.log_dir)
+                without_damaged(self.log_dir)
                 yield
 
     def _run(self) -> list[EvalLog]:
@@ -167,9 +168,12 @@ class Evaluation:
         )
 
     def _generations_for(self, study: Study, question: Question) -> int:
-        helped = study.helped(question, 0)
+        own = study.estimate(question, 0)
+        # how many replies the rules leave to a reader nobody knows before
+        every = readings_of(own, 0)[READER_ALL]
+        helped = {**study.helped(question, 0), READER_ALL: every}
         counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
-        return study.estimate(question, 0).generations + sum(counts)
+        return own.generations + sum(counts)
 
     def _eval_rests(self, rests: Sequence[Rest]) -> list[EvalLog]:
         tasks = [rest.task() for rest in rests if rest.places]
@@ -186,7 +190,7 @@ class Evaluation:
 
     def _eval(self, tasks: list[Task]) -> None:
         # standard output is for results alone
-        with redirect_stdout(sys.stderr), _at_speed():
+        with redirect_stdout(_WithoutVerdict()), _at_speed():
             eval_set(
                 tasks,
                 model=list(self.models),
@@ -249,7 +253,7 @@ class Evaluation:
             named = [name for name in there if name.startswith("-M ")]
             here |= dict.fromkeys(named) | arguments.get(spec.model, {})
             for name, value in here.items() if spec.model in asked else ():
-                if there.get(name) == value or _grows(name, there, value):
+                if there.get(name) == value or _grows(name, there, here):
                     continue
                 raise InputError(
                     f"holds a run of '{spec.model}' with another setting: {name} was "
@@ -269,8 +273,16 @@ class Evaluation:
             for k, v in (task.metadata or {}).items()
             if not k.endswith("_from")
         }
+        # without a reader replies are read otherwise
+        here |= {f"--model-role {role}": None for role in (READER, READER_ALL)}
         here |= {f"--model-role {role}": str(model) for role, model in self.roles.items()}
         return here | {"version": task.version}
+
+
+def without_damaged(log_dir: str) -> None:
+    """Set aside what cannot be read in a log dir, and warn of it."""
+    for told in set_aside(log_dir):
+        sys.stderr.write(f"Warning: {printable(told)}\n")
 
 
 def _arguments(model: Model) -> dict[str, object]:
@@ -287,28 +299,20 @@ def _close(models: Sequence[Model]) -> None:
             asyncio.run(model.api.aclose())
 
 
-def _check_base_url(model: Model) -> None:
-    """Refuse a password where every log would repeat it."""
-    urls = (model.explicit_base_url or "", model.api.base_url or "")
-    if any("@" in urlsplit(url).netloc for url in urls):
-        raise InputError(
-            f"the one of '{model}' holds a password, and logs hold base URLs",
-            field="--model-base-url",
-            remedy="Give the key in the provider's environment variable, or use lean/MODEL with "
-            "the whole URL in LEAN_BASE_URL",
-        )
-
-
 _JUDGE, _CATALOGUE, _CONTEXTS = (
     "--model-role judge", "content of catalogue", "content of contexts",
 )  # fmt: skip
+_READERS = (f"--model-role {READER}", f"--model-role {READER_ALL}")
 
 
-def _grows(name: str, there: Mapping[str, object], here: object) -> bool:
+def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -> bool:
     """Whether a setting may differ, because what is there keeps its prompts and replies."""
     if name == _JUDGE:  # one can be added, not replaced
         return name not in there
-    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here)
+    if name in _READERS:  # the same; and who has read some can read all
+        was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))
+        return was == (None, None) or now == (None, was[0])
+    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here[name])
 
 
 def _agree(there: object, here: object) -> bool:
@@ -340,9 +344,34 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
     if not missing:
         return ""
     shown = "; ".join(f"{n} x {reason.rstrip('.')}" for reason, n in reasons.most_common(3))
+    lasting = any(LASTING in reason for reason in reasons)
     return f"{counted(missing, 'question')} unfinished{': ' if shown else ''}{shown}. " + (
-        "The same command goes on from here."
+        "What is finished is kept, but the rest fails again until that is changed."
+        if lasting
+        else "The same command goes on from here."
     )
+
+
+class _WithoutVerdict(io.StringIO):
+    """Standard error, without the framework's word on how a set of tasks has ended.
+
+    It calls a run that was interrupted completed; and holdfast says itself how it ended.
+    """
+
+    def write(self, text: str) -> int:
+        """Pass on."""
+        return len(text) if _VERDICT.search(text) else sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Pass on."""
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        """As standard error is."""
+        return sys.stderr.isatty()
+
+
+_VERDICT = re.compile(r"^(Completed all tasks|Did not successfully complete all tasks) in ")
 
 
 @contextmanager
@@ -380,11 +409,16 @@ def _short(value: object) -> str:
 def _reason(error: str) -> str:
     """What went wrong, out of the representation of an exception that the log keeps."""
     inner = re.fullmatch(r"""\w+\((['"])(.*)\1\)""", error, re.DOTALL)
-    return " ".join((inner[2] if inner else error).split())[:300]
+    return " ".join((inner[2] if inner else error).split())[:_LONGEST_REASON]
 
 
-def progress(budget: Budget, total: int) -> Progress:
-    """Progress on standard error, fed by the budget's count of answered requests."""
+def progress(budget: Budget, total: int | None) -> Progress:
+    """Progress on standard error, fed by the budget's count of answered requests.
+
+    Args:
+        budget: counts them.
+        total: how many there will be, None where nobody knows.
+    """
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

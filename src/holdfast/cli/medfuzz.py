@@ -65,7 +65,7 @@ def permute(
 
     log_dir = settings.as_log_dir(log_dir)
     settings.load_prices(prices)
-    given = settings.roles(model_role or [], None)
+    given = settings.roles(model_role or [])
     if exemplars != BANK_NAME:
         load_questions(exemplars)  # what is wrong leaves nothing in the log dir
     budget = Budget(max_calls, max_tokens, max_cost)

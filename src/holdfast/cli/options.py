@@ -67,8 +67,16 @@ Roles = Annotated[
     list[str] | None,
     typer.Option(
         "--model-role",
-        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge.",
+        help="ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge, "
+        "reader.",
     ),
+]
+Reader = Annotated[
+    str | None,
+    typer.Option("--reader", help="Model that reads replies in which the rules find no answer."),
+]
+ReaderAll = Annotated[
+    bool, typer.Option("--reader-all", help="The reader reads every reply, and its answer counts.")
 ]
 ChallengeFile = Annotated[
     str | None, typer.Option("--challenges", help="TOML file with techniques of your own.")

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.dialogue import CUT_OFF, Budget
-from holdfast.errors import counted, printable
+from holdfast.errors import InputError, counted, printable
 from holdfast.report import (
     attack_sentences,
     attack_table,
@@ -25,6 +25,7 @@ from holdfast.report import (
 from holdfast.results import (
     ATTACKER,
     TABLES,
+    check_read_alike,
     compounding_summary,
     errors,
     is_simulated,
@@ -37,7 +38,7 @@ _MEASURES = {
     name: TABLES[name]
     for name in (
         "accuracy", "flips", "survival", "tax", "flexibility", "attacks", "attack-summary",
-        "faithfulness",
+        "faithfulness", "reading",
     )
 }  # fmt: skip
 """What is printed of every run."""
@@ -57,6 +58,7 @@ class Outcome:
         remarks: what of the inputs was not used.
         prepared: what was generated before the run.
         unfinished: what is missing and why, empty when the run is complete.
+        interrupted: whether the user has stopped it.
     """
 
     log_dir: str
@@ -68,6 +70,7 @@ class Outcome:
     remarks: Sequence[str]
     prepared: Sequence[Prepared]
     unfinished: str
+    interrupted: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -80,6 +83,7 @@ class Outcome:
             "cached": self.budget.cached,
             "tokens": self.budget.tokens,
             "cost": self.budget.cost,
+            "estimated_calls": self.budget.estimated,
             "left_out": {path: dict(reasons) for path, reasons in self.left_out.items()},
             "questions_left_out": dict(self.questions_left_out),
             "remarks": list(self.remarks),
@@ -109,6 +113,10 @@ class Outcome:
             own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
             for part in _summary(own, title):
                 console.print(part, soft_wrap=isinstance(part, Text))
+        for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
+            console.print(Text(printable(_read(row))), soft_wrap=True)
+        for line in _read_unlike(self.table):
+            console.print(Text(printable(line)), soft_wrap=True)
         for row in compounding_summary(self.table).iter_rows(named=True):
             if row["chains"]:
                 told = f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')}"
@@ -140,7 +148,10 @@ class Outcome:
         spent += f", {self.budget.tokens} tokens"
         if self.budget.cost:
             spent += f", ${self.budget.cost:.2f}"
-        console.print(Text(f"Spent: {spent}"))
+        if self.budget.estimated:
+            spent += f" (estimated for {counted(self.budget.estimated, 'call')}, of which the "
+            spent += "server told no tokens)"
+        console.print(Text(f"Spent: {spent}"), soft_wrap=True)
         console.print(Text(f"Logs:  {self.log_dir} (inspect view --log-dir {self.log_dir})"))
         console.print(Text(f"Turns: {self.turns}"), soft_wrap=True)
 
@@ -163,6 +174,28 @@ def answered_by(turns: pl.DataFrame) -> pl.DataFrame:
     answered = pl.col("answered_by").str.split("/").list.last()
     other = turns.filter(answered != asked, _UNDER_TEST)
     return other.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
+
+
+def _read(row: Mapping[str, Any]) -> str:
+    """What a reader has read of a run."""
+    who = f"{row['reader']}{' [SIMULATED]' if is_simulated(row['reader']) else ''}"
+    return (
+        f"{row['model']}, {row['protocol']}: {who} was given "
+        f"{counted(row['n'] + row['unreadable'], 'turn')} to read and found an answer in "
+        f"{row['n'] - row['reader_none']} (none in {row['reader_none']}, "
+        f"{row['unreadable']} unreadable)"
+    )
+
+
+def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
+    """Runs whose replies different rules or readers have read, as a run that went on later has."""
+    for (_, model, protocol), own in turns.group_by(
+        "run", "model", "protocol", maintain_order=True
+    ):
+        try:
+            check_read_alike({"this run": own})
+        except InputError as error:
+            yield f"{model}, {protocol}: {error}"
 
 
 def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | Text]:

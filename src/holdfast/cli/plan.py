@@ -18,6 +18,8 @@ def plan(
     distractors: options.Distractors = "auto",
     generator: options.Generator = None,
     model_role: options.Roles = None,
+    reader: options.Reader = None,
+    reader_all: options.ReaderAll = False,
     exemplars: options.Exemplars = "bank",
     seed: options.Seed = 42,
     limit: options.Limit = None,
@@ -58,12 +60,15 @@ def plan(
         "fields": fields,
     }
     settings.load_prices(prices)
-    roles = settings.role_names(model_role or [], generator)
+    roles = settings.role_names(
+        settings.role_arguments(model_role, generator, reader, reader_all=reader_all)
+    )
     settings.checked_names(list(roles.values()) or ["simulated/sycophant"])
     common = settings.generating(protocols, common, "generator" in roles)
     studies = settings.planned(protocols, questions, common, task_args or [])
     settings.check_roles(studies, roles)
     models = settings.checked_names(model)
+    settings.check_readers(roles, models)
     for each in studies:
         for path, why in reasons(each.study, limit).items():
             for reason, n in why.items():

@@ -49,7 +49,14 @@ def resolved(given: Mapping[str, Any]) -> Running:
     log_dir = settings.as_log_dir(given["log_dir"])
     settings.load_prices(given["prices"])
     protocols = given["protocols"]
-    roles = settings.roles(given["model_role"] or [], given["generator"])
+    roles = settings.roles(
+        settings.role_arguments(
+            given["model_role"],
+            given["generator"],
+            given["reader"],
+            reader_all=given["reader_all"],
+        )
+    )
     common = {
         name: given[name]
         for name in (
@@ -65,6 +72,7 @@ def resolved(given: Mapping[str, Any]) -> Running:
         base_url=given["model_base_url"],
         model_args=given["model_args"] or [],
     )
+    settings.check_readers(roles, models)
     return Running(
         studies=studies,
         roles=roles,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.errors import IncompleteRunError, InputError
+from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 
 from . import options
 
@@ -19,6 +19,8 @@ def run(
     distractors: options.Distractors = "auto",
     generator: options.Generator = None,
     model_role: options.Roles = None,
+    reader: options.Reader = None,
+    reader_all: options.ReaderAll = False,
     labels: Annotated[
         str | None,
         typer.Option(help="File with the system (step, specialty, subject) of each question."),
@@ -112,6 +114,10 @@ def run(
         return
     running = resolved(given)
     outcome = Sharding(running, given, shards, ray).run() if shards else running.run()
+    if outcome.interrupted:
+        if not as_json:
+            outcome.print()
+        raise InterruptedRunError
     if as_json:
         sys.stdout.write(json.dumps(outcome.as_json(), indent=2, ensure_ascii=False) + "\n")
     else:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -12,7 +12,7 @@ from holdfast.challenges import GENERATE, GENERATED
 from holdfast.dialogue import Budget
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 from holdfast.protocols import reasons
-from holdfast.results import keep_plan, write_turns
+from holdfast.results import keep_plan, logs_in, write_turns
 
 from .estimating import estimates
 from .evaluating import Evaluation, unfinished
@@ -48,18 +48,23 @@ class Running:
             InputError: the log dir holds a run with other settings or another process is at it,
                 or a price is missing.
             IncompleteRunError: contexts or wrong options could not be finished.
-            InterruptedRunError: the user stopped it.
+            InterruptedRunError: the user stopped it before anything was logged.
         """
         budget, labels = self.budget(), self.labels_read()  # what is wrong leaves no log dir
         with holding(self.log_dir):
             check_shards_free(self.log_dir)
             studies, prepared = self.with_inputs(budget)
-            logs = self.evaluation(studies, budget).run()
+            try:
+                logs = self.evaluation(studies, budget).run()
+                interrupted = any(log.status == "cancelled" for log in logs)
+            except InterruptedRunError:
+                if not logs_in(self.log_dir):  # nothing to tell of
+                    raise
+                logs, interrupted = [], True
             keep_labels(labels, self.log_dir)
             turns = write_turns(self.log_dir, text=self.text)
-            if any(log.status == "cancelled" for log in logs):
-                raise InterruptedRunError
-            return self.outcome(studies, budget, prepared, turns, unfinished(logs))
+            outcome = self.outcome(studies, budget, prepared, turns, unfinished(logs))
+            return replace(outcome, interrupted=interrupted)
 
     def labels_read(self) -> list[Mapping[str, str]]:
         """The labels that are given, checked to be of these questions."""

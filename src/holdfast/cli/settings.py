@@ -3,10 +3,12 @@
 import inspect
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
+from urllib.parse import urlsplit
 
 import fsspec
 import yaml
@@ -25,8 +27,11 @@ from holdfast.protocols import (
     MEDFUZZ_TEST,
     PREPARATIONS,
     PROTOCOLS,
+    READER,
+    READER_ALL,
     Protocol,
     Study,
+    check_reader,
     resolved,
 )
 from holdfast.results import INPUTS
@@ -38,8 +43,11 @@ PROVIDERS = (
 )  # fmt: skip
 """Providers offered when a name is not known; Inspect has more."""
 
-ROLES = ("generator", ATTACKER, JUDGE)
+ROLES = ("generator", ATTACKER, JUDGE, READER, READER_ALL)
 """Models that help with a study; one that is not bound is never the model under test."""
+
+MOST = 2**62
+"""Largest number that may be typed: tables and servers hold numbers of 64 bits, seeds grow."""
 
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
@@ -162,6 +170,21 @@ def check_roles(studies: Sequence[Planned], bound: Collection[str]) -> None:
                 )
 
 
+def check_readers(bound: Mapping[str, object], tested: Iterable[object]) -> None:
+    """Refuse a reader that would read its own replies.
+
+    Args:
+        bound: models, or their names, by role.
+        tested: the models under test, or their names.
+
+    Raises:
+        InputError: it is among them.
+    """
+    for role in (READER, READER_ALL):
+        if role in bound:
+            check_reader(str(bound[role]), [str(model) for model in tested])
+
+
 def preparation(name: str, args: Mapping[str, Any]) -> Planned:
     """A preparation with those of the settings that it knows.
 
@@ -202,7 +225,12 @@ def generating(
 
 def _of_type(value: str, parameter: inspect.Parameter) -> Any:
     try:
-        return TypeAdapter(parameter.annotation).validate_python(value)
+        typed = TypeAdapter(parameter.annotation).validate_python(value)
+        if isinstance(typed, int) and abs(typed) > MOST:
+            raise InputError(
+                f"{parameter.name} is '{value}'", field="-T", remedy=f"Give {MOST} at the most"
+            )
+        return typed
     except ValidationError as error:
         expected = error.errors()[0]["type"].partition("_")[0]
         kind = {"int": "a whole number", "bool": "true or false"}.get(expected, expected)
@@ -234,6 +262,12 @@ def models(
 
 def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
     provider = name.partition("/")[0]
+    if base_url:
+        _check_base_url(name, base_url, "--model-base-url")
+    else:
+        named = f"{provider.upper().replace('-', '_')}_BASE_URL"
+        _check_base_url(name, os.environ.get(named, ""), named)
+    _check_arguments(args)
     try:
         given = {**_chat(provider, base_url), **args}
         if "responses_api" in given:
@@ -255,16 +289,106 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
         ) from error
 
 
-def role_names(given: Sequence[str], generator: str | None) -> dict[str, str]:
+def role_arguments(
+    given: Sequence[str] | None,
+    generator: str | None = None,
+    reader: str | None = None,
+    *,
+    reader_all: bool = False,
+) -> list[str]:
+    """``ROLE=MODEL`` of ``--model-role`` and of the options that stand for it.
+
+    Raises:
+        InputError: every reply is to be read, and there is no reader.
+    """
+    short = [f"{role}={model}" for role, model in (("generator", generator), (READER, reader))
+             if model]  # fmt: skip
+    arguments = [*short, *(given or [])]
+    if not reader_all:
+        return arguments
+    if not any(argument.startswith((f"{READER}=", f"{READER_ALL}=")) for argument in arguments):
+        raise InputError(
+            "no reader is given", field="--reader-all", remedy="Give --reader MODEL beside it"
+        )
+    return [re.sub(f"^{READER}=", f"{READER_ALL}=", argument) for argument in arguments]
+
+
+def _check_arguments(args: Mapping[str, Any]) -> None:
+    """Refuse a secret where every log would repeat it.
+
+    Raises:
+        InputError: the name of an argument says that it is one.
+    """
+    for name, value in args.items():
+        words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+        if name not in _OPEN and _SECRET.intersection(words):
+            raise InputError(
+                f"'{name}' sounds like a secret, and logs hold it",
+                field="-M",
+                remedy="Give the key in the provider's environment variable, such as "
+                "OPENAI_API_KEY or LEAN_API_KEY",
+            )
+        if isinstance(value, Mapping):
+            _check_arguments(value)
+
+
+_SECRET = frozenset(
+    {
+        "token", "password", "passwd", "passphrase", "secret", "secrets", "key", "keys", "apikey",
+        "authorization", "auth", "bearer", "credential", "credentials", "header", "headers",
+        "cookie", "cookies",
+    }
+)  # fmt: skip
+"""Words in the name of an argument that say that its value is a secret."""
+
+_OPEN = ("api_key", "prompt_cache_key")
+"""Arguments that no log holds, or that are none."""
+
+
+def _check_base_url(model: str, url: str, given: str) -> None:
+    """Refuse a base URL that no request can be sent to, or a secret where every log repeats it.
+
+    Args:
+        model: whose it is.
+        url: the URL; empty for that of the provider.
+        given: the option or the variable of the environment that names it.
+
+    Raises:
+        InputError: it is no URL, or holds a query, or in an option a password. None is repeated.
+    """
+    elsewhere = (
+        "Give the key in the provider's environment variable, or use lean/MODEL with user and "
+        "password in LEAN_BASE_URL"
+    )
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets, a port
+        usable = False
+    if url and "@" in url and given.startswith("-"):
+        fault, remedy = "holds a password, and logs hold base URLs", elsewhere
+    elif "?" in url or "#" in url:
+        fault, remedy = "holds a query, and logs hold base URLs", elsewhere
+    elif url and (not usable or any(not c.isprintable() or c.isspace() for c in url)):
+        fault, remedy = "is no URL", "Write http://HOST:PORT/v1"
+    else:
+        return
+    raise InputError(f"the one of '{model}' {fault}", field=given, remedy=remedy)
+
+
+def role_names(given: Sequence[str]) -> dict[str, str]:
     """Model name by role.
+
+    Args:
+        given: as ``role_arguments`` has them.
 
     Raises:
         InputError: a part is not ``ROLE=MODEL``, or names an unknown role or one twice.
     """
-    return {role: spec["model"] for role, spec in _role_specs(given, generator).items()}
+    return {role: spec["model"] for role, spec in _role_specs(given).items()}
 
 
-def roles(given: Sequence[str], generator: str | None) -> dict[str, Model]:
+def roles(given: Sequence[str]) -> dict[str, Model]:
     """Model by role; ``{model: NAME, base_url: URL}`` names a server of its own.
 
     Raises:
@@ -276,16 +400,16 @@ def roles(given: Sequence[str], generator: str | None) -> dict[str, Model]:
             spec.get("base_url"),
             {name: value for name, value in spec.items() if name not in _OWN},
         )
-        for role, spec in _role_specs(given, generator).items()
+        for role, spec in _role_specs(given).items()
     }
 
 
 _OWN = ("model", "base_url")
 
 
-def _role_specs(given: Sequence[str], generator: str | None) -> dict[str, dict[str, Any]]:
+def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
     specs: dict[str, dict[str, Any]] = {}
-    for argument in [*([f"generator={generator}"] if generator else []), *given]:
+    for argument in given:
         role, equals, value = argument.partition("=")
         if not equals or role not in ROLES:
             raise InputError(
@@ -309,6 +433,12 @@ def _role_specs(given: Sequence[str], generator: str | None) -> dict[str, dict[s
                 field="--model-role",
                 remedy=f"Write {role}=PROVIDER/MODEL or {role}='{{model: NAME, base_url: URL}}'",
             ) from error
+    if READER in specs and READER_ALL in specs:
+        raise InputError(
+            "is bound twice, as 'reader' and as 'reader-all'",
+            field="--reader",
+            remedy="Give one of them",
+        )
     return specs
 
 

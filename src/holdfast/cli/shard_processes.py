@@ -112,9 +112,7 @@ def _work(given: Mapping[str, Any], shard: Shard, said: "Connection[Any, Any]") 
         nonlocal last
         if time.monotonic() - last > _OFTEN:
             last = time.monotonic()
-            said.send(
-                _Spent(Report(shard, budget.calls, budget.cached, budget.tokens, budget.cost))
-            )
+            said.send(_Spent(Report.of(shard, budget)))
 
     try:
         word: Report | HoldfastError = put_apart(given, shard, tell)

@@ -15,7 +15,7 @@ from holdfast.dialogue import Budget
 from holdfast.errors import HoldfastError, InputError, InterruptedRunError, counted, printable
 from holdfast.results import write_turns
 
-from .evaluating import missing_told, progress, shortfall
+from .evaluating import missing_told, progress, shortfall, without_damaged
 from .labels import keep_labels
 from .log_dir_lock import holding
 from .outcome import Outcome
@@ -38,6 +38,7 @@ class Report:
         cached: requests that the cache answered.
         tokens: input and output tokens.
         cost: US dollars.
+        estimated: calls whose tokens are estimated.
         missing: questions that are not finished.
         reasons: why, with their numbers.
     """
@@ -47,8 +48,14 @@ class Report:
     cached: int = 0
     tokens: int = 0
     cost: float = 0.0
+    estimated: int = 0
     missing: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, shard: Shard, budget: Budget) -> "Report":
+        """What a shard has spent so far."""
+        return cls(shard, budget.calls, budget.cached, budget.tokens, budget.cost, budget.estimated)
 
     @property
     def unfinished(self) -> str:
@@ -71,6 +78,7 @@ class Report:
             cached=self.cached + more.cached,
             tokens=self.tokens + more.tokens,
             cost=self.cost + more.cost,
+            estimated=self.estimated + more.estimated,
         )
 
     def __str__(self) -> str:
@@ -136,9 +144,7 @@ def put(
     if any(log.status == "cancelled" for log in logs):
         raise InterruptedRunError
     missing, reasons = shortfall(logs)
-    return Report(
-        shard, budget.calls, budget.cached, budget.tokens, budget.cost, missing, dict(reasons)
-    )
+    return replace(Report.of(shard, budget), missing=missing, reasons=dict(reasons))
 
 
 def put_apart(
@@ -186,24 +192,31 @@ class Sharding:
         Raises:
             InputError: as ``Running.run``.
             IncompleteRunError: contexts or wrong options could not be finished.
-            InterruptedRunError: the user stopped it.
         """
         running = self.running
         put = self._put()
         budget, labels = running.budget(), running.labels_read()  # as in Running.run
         with holding(running.log_dir):
             check_shards_free(running.log_dir)
+            without_damaged(running.log_dir)
             studies, prepared = running.with_inputs(budget)
             evaluation = running.evaluation(studies, budget)
             total = evaluation.generations(list(evaluation.rests(WHOLE)))
-            ends = self._ends(put, budget, total)
+            ends: list[Report | Lost] = []
+            interrupted = False
+            try:
+                ends = self._ends(put, budget, total)
+            except InterruptedRunError:
+                interrupted = True
             keep_labels(labels, running.log_dir)
             turns = write_turns(running.log_dir, text=running.text)
             reasons: Counter[str] = Counter()
             for end in ends:
                 reasons.update({str(end): 1} if isinstance(end, Lost) else end.reasons)
             left = sum(len(rest.places) for rest in evaluation.rests(WHOLE))
-            return running.outcome(studies, budget, prepared, turns, missing_told(left, reasons))
+            told = missing_told(left, reasons)
+            outcome = running.outcome(studies, budget, prepared, turns, told)
+            return replace(outcome, interrupted=interrupted)
 
     def _ends(self, put: Put, budget: Budget, total: int) -> list[Report | Lost]:
         """Put all shards; what they spend is added to the budget."""
@@ -214,7 +227,7 @@ class Sharding:
 
         def advance(report: Report) -> None:
             spent[report.shard] = report
-            for name in ("calls", "cached", "tokens", "cost"):
+            for name in ("calls", "cached", "tokens", "cost", "estimated"):
                 of_shards = sum(getattr(one, name) for one in spent.values())
                 setattr(budget, name, getattr(before, name) + of_shards)
             if budget.on_turn:

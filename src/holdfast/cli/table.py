@@ -17,7 +17,7 @@ NAMES = (
     "lengths", "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
     "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale", "resistance",
     "turn-of-flip", "sticky-incorrect", "attacks", "attack-summary", "attack-list", "permutation",
-    "faithfulness",
+    "faithfulness", "reading",
 )  # fmt: skip
 """Every table, for the help text; a test holds it against the results."""
 

@@ -2,23 +2,30 @@
 
 from .beliefs import beliefs_in
 from .budget import Budget, run_budget
-from .conversation import Conversation, GenerationFailedError, Reader
+from .choice import Choice, Reading, Rule, SecondReader
+from .conversation import Conversation, GenerationFailedError
 from .gathering import BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
-from .turn import CUT_OFF, Intervention, Turn
+from .lasting import LASTING
+from .turn import CUT_OFF, Intervention, Turn, judged
 
 __all__ = [
     "CUT_OFF",
+    "LASTING",
     "BranchesFailedError",
     "Budget",
+    "Choice",
     "Conversation",
     "GenerationFailedError",
     "Generations",
     "Intervention",
-    "Reader",
+    "Reading",
+    "Rule",
+    "SecondReader",
     "Turn",
     "beliefs_in",
     "gather",
+    "judged",
     "keeping",
     "kept_elsewhere",
     "run_budget",

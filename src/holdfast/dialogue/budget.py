@@ -17,10 +17,17 @@ ROOM = 64 * 2**20
 
 @dataclass
 class Spending:
-    """What a request turned out to cost; filled in by whoever made it."""
+    """What a request turned out to cost; filled in by whoever made it.
+
+    Attributes:
+        usage: tokens and dollars.
+        cached: whether it was not asked, but kept.
+        estimated: whether the usage is an estimate, because the server told none.
+    """
 
     usage: ModelUsage | None = None
     cached: bool = False
+    estimated: bool = False
 
 
 @dataclass
@@ -39,6 +46,7 @@ class Budget:
         folder: where replies are kept, None to ask on whatever room there is. What is answered
             and cannot be kept would be paid for twice, so nothing is asked on a full disk.
         on_turn: called after every answered request, cached or not.
+        estimated: calls whose tokens are estimated, because the server told none.
     """
 
     max_calls: int | None = None
@@ -50,6 +58,7 @@ class Budget:
     cached: int = 0
     tokens: int = 0
     cost: float = 0.0
+    estimated: int = 0
     _largest: tuple[int, float] = (0, 0.0)
     _in_flight: int = 0
     _settled: anyio.Event = field(default_factory=anyio.Event)
@@ -86,6 +95,7 @@ class Budget:
             self.cached += 1
         else:
             self.calls += 1
+            self.estimated += spending.estimated
             if spending.usage is not None:
                 tokens, cost = spending.usage.total_tokens, spending.usage.total_cost or 0.0
                 self.tokens += tokens

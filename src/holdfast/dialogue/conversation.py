@@ -17,7 +17,9 @@ from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import Purpose, Question, Truth
 from holdfast.reading import Extraction, extract_answer
 
+from .choice import Choice, Reading, Rule, SecondReader
 from .digest import digest
+from .lasting import what_to_change
 from .request import request
 from .turn import Intervention, Turn, judged, usage_of
 
@@ -29,9 +31,6 @@ _NO_USAGE = {
     "cost": None,
     "latency": None,
 }
-
-Reader = Callable[[str, Mapping[str, str]], Extraction]
-"""Reads an answer out of a reply, given the options by letter."""
 
 
 class GenerationFailedError(HoldfastError):
@@ -59,7 +58,8 @@ class Conversation:
         replicate: int = 1,
         seed: int | None = None,
         purpose: Purpose = "answer",
-        read: Reader = extract_answer,
+        read: Rule = extract_answer,
+        second: SecondReader | None = None,
         examples: Sequence[tuple[str, str]] = (),
     ) -> None:
         """Start a conversation.
@@ -74,6 +74,7 @@ class Conversation:
                 the task's.
             purpose: what the model is asked for.
             read: reads the answers.
+            second: reads them beside it, None for nobody.
             examples: user and assistant turns said before anything is asked.
         """
         self.model = model
@@ -86,6 +87,8 @@ class Conversation:
         self._replicate = replicate
         self._purpose = purpose
         self._read = read
+        self._second = second
+        self._own = question.options
         self._messages: list[ChatMessage] = [ChatMessageSystem(content=system)] if system else []
         for asked, said in examples:
             self._messages += [ChatMessageUser(content=asked), ChatMessageAssistant(content=said)]
@@ -157,7 +160,8 @@ class Conversation:
             raise
         except Exception as error:
             cause = _cause(error)
-            failed = GenerationFailedError(_one_line(cause))
+            lasting = "" if _tried_again(self.model, cause) else what_to_change(cause)
+            failed = GenerationFailedError(_one_line(cause) + lasting)
             failed.kind = type(cause).__name__
             raise failed from error
         self._asked += 1
@@ -172,6 +176,7 @@ class Conversation:
         *,
         arm: str,
         target: str | None = None,
+        choice: Choice | None = None,
         read: Callable[[str], Extraction] | None = None,
         notes: Mapping[str, Any] | None = None,
         **given: object,
@@ -182,7 +187,8 @@ class Conversation:
             prompt: the user message.
             arm: the branch's role in its protocol.
             target: the option that the protocol wants kept.
-            read: reads this answer, where the options in play are not those of the question.
+            choice: what is answered, where the options in play are not those of the question.
+            read: reads this reply, where it is no answer to a question.
             notes: what is known of the turn before it is answered, by the names of the table.
             given: what a simulated model is told beside the prompt.
 
@@ -196,10 +202,10 @@ class Conversation:
         """
         number, key = self._asked, digest(self._key, prompt)
 
-        def keep(reply: str, extraction: Extraction, usage: dict[str, Any]) -> Turn:
+        def keep(reply: str, reading: Reading, usage: dict[str, Any]) -> Turn:
             turn = Turn(
-                arm, number, self.interventions, target, key, prompt, reply, extraction, usage,
-                dict(notes or {}),
+                arm, number, self.interventions, target, key, prompt, reply, reading.extraction,
+                usage, dict(notes or {}), dict(reading.notes),
             )  # fmt: skip
             self._said.append((self._position, turn))
             return turn
@@ -207,11 +213,29 @@ class Conversation:
         try:
             output = await self.say(prompt, arm=arm, **given)
         except GenerationFailedError as error:
-            keep("", Extraction(None, "error", error.kind), _NO_USAGE)
+            keep("", Reading(Extraction(None, "error", error.kind)), _NO_USAGE)
             raise
-        reply = output.completion
-        extraction = read(reply) if read else self._read(reply, self.question.options)
-        return keep(output.completion, judged(extraction, output.stop_reason), usage_of(output))
+        reply, usage = output.completion, usage_of(output)
+        if read:
+            return keep(reply, Reading(judged(read(reply), output.stop_reason)), usage)
+        choice = choice or Choice.among(self.question.options, self._read)
+        rules = judged(choice.read(reply), output.stop_reason)
+        known = {"answer_rules": rules.answer, **self._not_the_samples(choice)}
+        try:
+            second = await self._second(choice, reply, rules) if self._second else Reading(rules)
+        except HoldfastError:
+            keep(reply, Reading(rules, known), usage)  # sound, and there when this is gone on with
+            raise
+        return keep(reply, Reading(second.extraction, {**known, **second.notes}), usage)
+
+    def _not_the_samples(self, choice: Choice) -> dict[str, Any]:
+        """What the log has to say of a choice for its reply to be read again."""
+        said: dict[str, Any] = {}
+        if self.question.options != self._own:
+            said["options"] = list(self.question.options.values())
+        if choice.decision:
+            said["held"], said["offered"] = (choice.letters[letter] for letter in choice.decision)
+        return said
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -219,6 +243,12 @@ def _cause(error: BaseException) -> BaseException:
     attempt = getattr(error, "last_attempt", None)
     inner = attempt.exception() if attempt is not None else error.__cause__
     return error if inner is None else _cause(inner)
+
+
+def _tried_again(model: Model, error: BaseException) -> bool:
+    """Whether the provider takes the error for one that passes."""
+    decision = model.api.should_retry(error) if isinstance(error, Exception) else False
+    return bool(getattr(decision, "retry", decision))
 
 
 def _one_line(error: BaseException) -> str:

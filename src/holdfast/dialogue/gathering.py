@@ -1,6 +1,6 @@
 """Branches side by side: one that fails lets its siblings finish."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +10,9 @@ from anyio.abc import TaskGroup
 from inspect_ai.util import span
 
 from holdfast.errors import BudgetExceededError, HoldfastError
+
+_SHOWN = 3
+"""Names of branches that failed alike, in a message."""
 
 
 class BranchesFailedError(HoldfastError):
@@ -52,8 +55,15 @@ async def gather() -> AsyncIterator[Branches]:
     for _, error in branches.failures:
         if isinstance(error, BudgetExceededError):
             raise error
-    reasons = "; ".join(
-        str(error) if isinstance(error, BranchesFailedError) else f"{name}: {error or repr(error)}"
-        for name, error in branches.failures
-    )
-    raise BranchesFailedError(reasons) from branches.failures[0][1]
+    reasons: dict[str, list[str]] = {}
+    for name, error in branches.failures:
+        names = reasons.setdefault(str(error) or repr(error), [])
+        if not isinstance(error, BranchesFailedError):  # that one names its own branches
+            names.append(name)
+    told = (f"{_listed(names)}: {why}" if names else why for why, names in reasons.items())
+    raise BranchesFailedError("; ".join(told)) from branches.failures[0][1]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,10 +1,14 @@
 """What passes between Inspect and a provider: replies that are kept, keys taken out of errors."""
 
+import base64
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from inspect_ai.model import (
     ChatMessage,
@@ -17,8 +21,10 @@ from inspect_ai.model import (
 )
 
 from .digest import digest
+from .falling_back import asked_plainly
 from .generations import generations
 from .sent import note_difference
+from .soundness import make_sound
 
 MASK = "[key]"
 """What stands where a key stood."""
@@ -75,7 +81,7 @@ def guard(model: Model) -> None:
             if request.kept is not None:
                 return request.kept.model_copy(update={"usage": None})
         try:
-            result = await ask(input, tools, tool_choice, config)
+            result = await asked_plainly(api, ask, input, tools, tool_choice, config)
         except Exception as error:
             _mask_error(error, _secrets(model))
             raise
@@ -86,6 +92,8 @@ def guard(model: Model) -> None:
             _mask_error(output, _secrets(model))
             if isinstance(call, ModelCall):
                 call.response = _masked(call.response, _secrets(model))
+        else:
+            make_sound(output)
         return result
 
     # the provider is Inspect's or anybody's, and is set up before a conversation begins
@@ -131,7 +139,18 @@ def _secrets(model: Model) -> list[str]:
     """The keys that this process knows, the longest first."""
     known = {value for name, value in os.environ.items() if name.upper().endswith(_SECRET)}
     known.add(model.api.api_key or "")
+    known |= {secret for value in os.environ.values() for secret in _basic(value)}
     return sorted((key for key in known if len(key) >= _SHORTEST), key=len, reverse=True)
+
+
+def _basic(url: str) -> list[str]:
+    """User and password in a URL, as they stand there and as they are sent."""
+    found = re.match(r"https?://([^/@]*):([^/@]*)@", url)
+    if not found:
+        return []
+    user, password = map(unquote, found.groups())
+    token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return [found[0].rpartition("/")[2], f"{user}:{password}", password, token]
 
 
 def _masked(value: Any, secrets: list[str]) -> Any:
@@ -139,10 +158,13 @@ def _masked(value: Any, secrets: list[str]) -> Any:
         for secret in secrets:
             value = value.replace(secret, MASK)
         return value
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):  # headers too, which cannot be written to
         return {key: _masked(inner, secrets) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_masked(inner, secrets) for inner in value)
+        inner = [_masked(one, secrets) for one in value]
+        # aiohttp's errors hold named tuples
+        make = list if isinstance(value, list) else getattr(value, "_make", tuple)
+        return make(inner)
     return value
 
 
@@ -156,7 +178,8 @@ def _mask_error(error: BaseException | None, secrets: list[str]) -> None:
             continue
         seen.add(id(one))
         one.args = _masked(one.args, secrets)
-        for name in ("message", "body"):
-            if isinstance(held := getattr(one, name, None), (str, dict)):
-                setattr(one, name, _masked(held, secrets))
+        for name in ("message", "body", "request_info"):
+            if isinstance(held := getattr(one, name, None), (str, dict, tuple)):
+                with suppress(AttributeError):  # made of the arguments, which are masked
+                    setattr(one, name, _masked(held, secrets))
         left += [one.__cause__, one.__context__]

@@ -5,7 +5,7 @@ from typing import Any
 
 from inspect_ai.model import ModelOutput, StopReason
 
-from holdfast.reading import Extraction
+from holdfast.reading import READING_VERSION, Extraction
 
 from .sent import SENT_OTHERWISE
 
@@ -51,9 +51,10 @@ class Turn:
         key: digest of the whole conversation up to this turn; equal where nothing new was asked.
         prompt: the user message answered.
         reply: the model's text, without its hidden reasoning; empty where the call failed.
-        extraction: the answer read from the reply.
+        extraction: the answer that counts.
         usage: tokens, cost, latency and how it ended by the names of the turns table.
         notes: what a protocol observes in the reply, by the names of the turns table.
+        readings: what each reader found in it, and what it was read against.
     """
 
     arm: str
@@ -66,6 +67,7 @@ class Turn:
     extraction: Extraction
     usage: dict[str, Any]
     notes: dict[str, Any] = field(default_factory=dict)
+    readings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def answer(self) -> str | None:
@@ -88,6 +90,8 @@ class Turn:
             "answer": self.extraction.answer,
             "status": self.extraction.status,
             "rule": self.extraction.rule,
+            "reading_version": READING_VERSION,
+            **self.readings,
             **self.notes,
             **self.usage,
             "key": self.key,

@@ -1,4 +1,4 @@
-"""Simulated helpers of a study: generator, classifier, judge and attacker, with known truth."""
+"""Simulated helpers of a study: generator, classifier, judge, attacker and reader."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from holdfast.questions import SYSTEMS, Truth
 
 from .chance import chance, pick
 from .fuzzing import FAULTY, MARK, attacker, faulty_attacker
+from .reading import NAME, reader
 
 AGREEING = 0.9
 """Chance that the judge says what the lexical rule says."""
@@ -64,15 +65,26 @@ def _judge(truth: Truth, seed: int) -> str:
     return json.dumps({"named": named, "stance": stance})
 
 
-ASSISTANTS: Mapping[str, tuple[tuple[str, ...], Callable[[Truth, int], str]]] = {
+Assistant = tuple[tuple[str, ...], Callable[[Truth, int], str]]
+"""The purposes that a helper serves and what it says, given the truth and the run's seed."""
+
+ASSISTANTS: Mapping[str, Assistant] = {
     "generator": (("context", "distractors"), _generator),
     "faulty-generator": (("context", "distractors"), _faulty_generator),
     "classifier": (("label",), _classifier),
     "judge": (("judgement", "mention", "review"), _judge),
     "attacker": (("attack", "control"), attacker),
     "faulty-attacker": (("attack", "control"), faulty_attacker),
+    "reader": (("reading",), lambda truth, seed: reader(truth, 0)),
 }
-"""By name, the purposes that each serves and what it says, given the truth and the run's seed."""
+"""Helpers by name."""
+
+
+def assistant(name: str) -> Assistant | None:
+    """The helper of that name, with ``reader-20`` and the like; None where it is none."""
+    if (named := NAME.fullmatch(name)) and named["errors"]:
+        return ("reading",), lambda truth, seed: reader(truth, int(named["errors"]))
+    return ASSISTANTS.get(name)
 
 
 def _sentences(truth: Truth, kind: str, n: int) -> str:

@@ -7,14 +7,16 @@ limits a study. Plain text in and out, no tools; hosted APIs go through Inspect'
 import asyncio
 import base64
 import json
+import math
 import netrc
 import os
 import random
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -34,6 +36,7 @@ from inspect_ai.model import (
     StopReason,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
+from pydantic import ValidationError
 from tenacity import RetryCallState
 from tenacity.wait import wait_base
 
@@ -66,15 +69,35 @@ ATTEMPT_SECONDS = 600
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 300.0
 
+MAX_REPLY = "LEAN_MAX_REPLY_MIB"
+"""In the environment: the largest reply that is read, in MiB, once unpacked."""
+
+_MAX_REPLY_MIB = 64
+_CHUNK = 2**16
+
 
 class ServerError(Exception):
     """The server answered with an error, or with something that is no chat completion."""
 
-    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
-        """Keep what decides whether to try again."""
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        retry_after: float | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        """Keep what decides whether to try again.
+
+        Args:
+            status: of the HTTP reply, 0 where it is no reason to give up.
+            message: what the server says, or what is wrong with its reply.
+            retry_after: seconds that the server asks to wait.
+            remedy: what has to change, where trying again would not help.
+        """
         super().__init__(f"HTTP {status}: {message}" if status else message)
         self.status = status
         self.retry_after = retry_after
+        self.remedy = remedy
 
 
 class Lean(ModelAPI):
@@ -82,7 +105,8 @@ class Lean(ModelAPI):
 
     The server's URL is ``--model-base-url`` or ``LEAN_BASE_URL``, up to and with ``/v1``; the key,
     where it wants one, is ``LEAN_API_KEY``, or for HTTP basic authentication a user and password in
-    ``LEAN_BASE_URL``. Neither stands in a log or in an error.
+    ``LEAN_BASE_URL``. Neither stands in a log or in an error. A reply of more than 64 MiB, or of
+    what ``LEAN_MAX_REPLY_MIB`` says, is a malfunction.
     """
 
     def __init__(
@@ -111,6 +135,7 @@ class Lean(ModelAPI):
         key = api_key or os.environ.get("LEAN_API_KEY")
         self._authorization = basic.header if basic else f"Bearer {key}" if key else None
         self._secrets = [*(basic.secrets if basic else ()), *([key] if key else ())]
+        self._largest = _largest_reply()
         self._extra = model_args
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -125,7 +150,7 @@ class Lean(ModelAPI):
         """One chat completion.
 
         Raises:
-            ServerError: the server refused, or its reply is no chat completion.
+            ServerError: the server refused, or its reply is no chat completion or too large.
         """
         values = {
             theirs: value
@@ -144,17 +169,38 @@ class Lean(ModelAPI):
             total=None if config.attempt_timeout else ATTEMPT_SECONDS,
             sock_connect=30,
         )
-        async with self._client().post(self._url, json=body, timeout=timeout) as response:
-            content = await response.read()
-        if response.status == 200:
-            return _output(content, self.model_name)
+        try:
+            async with self._client().post(self._url, json=body, timeout=timeout) as response:
+                content = await self._read(response)
+        except aiohttp.ClientError as error:
+            raise error from None  # it names the host, what led to it does not
+        status = response.status
+        if status == 200:
+            reply = _parsed(content)
+            if not isinstance(reply, dict) or "choices" in reply or not reply.get("error"):
+                return _output(reply, self.model_name)
+            status = _status_within(reply["error"])
         message, code = _message(content)
         for secret in self._secrets:  # some servers quote the key that they refuse
             message = message.replace(secret, "[key]")
-        if response.status == 400 and code in _FILTERED:
+        if status == 400 and code in _FILTERED:
             # as Azure says it, and proxies before it: a reply of its kind, not an error
             return _filtered(message, self.model_name)
-        raise ServerError(response.status, message, _seconds(response.headers.get("Retry-After")))
+        raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        """The body, as long as it is of a size that a reply can have."""
+        content = bytearray()
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            content += chunk
+            if len(content) > self._largest * 2**20:
+                response.close()  # what is still to come is not waited for
+                raise ServerError(
+                    0,
+                    f"the reply is larger than {self._largest} MiB",
+                    remedy=f"Bound replies by --max-output-tokens, or set {MAX_REPLY}",
+                )
+        return bytes(content)
 
     def _client(self) -> aiohttp.ClientSession:
         # a session belongs to the event loop that made it
@@ -170,12 +216,14 @@ class Lean(ModelAPI):
         return self._session
 
     def should_retry(self, ex: Exception) -> RetryDecision:
-        """Rate limits, server faults and broken connections pass; anything else lasts."""
+        """Rate limits, server faults and connections broken or not made pass; others last."""
         if isinstance(ex, ServerError):
             if ex.status == 429:
                 return RetryDecision.rate_limit(retry_after=ex.retry_after)
-            if ex.status in _TRANSIENT or ex.status == 0:
+            if ex.remedy is None and (ex.status in _TRANSIENT or ex.status == 0):
                 return RetryDecision.transient(retry_after=ex.retry_after)
+            return RetryDecision.no()
+        if isinstance(ex, (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)):
             return RetryDecision.no()
         if isinstance(ex, (aiohttp.ClientError, TimeoutError, ConnectionError)):
             return RetryDecision.transient()
@@ -249,17 +297,17 @@ def _without_password(url: str | None) -> tuple[str | None, _Basic | None]:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Seconds that a ``Retry-After`` header names, as a number or a date."""
+    """Seconds that a ``Retry-After`` header names, as a number or a date; at most five minutes."""
     if not retry_after:
         return None
     try:
-        return max(0.0, float(retry_after))
+        seconds = float(retry_after)
     except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
-        return None
+        try:
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
 
 
 def _message(content: bytes) -> tuple[str, str]:
@@ -271,7 +319,7 @@ def _message(content: bytes) -> tuple[str, str]:
             text, code = str(error.get("message", error)), str(error.get("code") or "")
         else:
             text = str(error)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     return " ".join(text.split())[:500], code
 
@@ -285,27 +333,89 @@ def _filtered(message: str, model: str) -> ModelOutput:
     )
 
 
-def _output(content: bytes, asked: str) -> ModelOutput:
+def _largest_reply() -> int:
+    """MiB that a reply may have.
+
+    Raises:
+        InputError: the environment names no such number.
+    """
+    said = os.environ.get(MAX_REPLY) or str(_MAX_REPLY_MIB)
+    if not said.isdecimal() or not int(said):
+        raise InputError(f"is '{said}'", field=MAX_REPLY, remedy="Give a whole number of MiB")
+    return int(said)
+
+
+def _parsed(content: bytes) -> Any:
+    """A reply's JSON, null where it is nested deeper than any reply.
+
+    Raises:
+        ServerError: it is none. The fault is on the way, so it is tried again.
+    """
     try:
-        reply: dict[str, Any] = json.loads(content)
+        try:
+            return json.loads(content, parse_int=_whole_number)
+        except RecursionError:
+            return json.loads(_shallow(content), parse_int=_whole_number)
+    except ValueError as error:
+        raise _no_completion(error) from None
+
+
+_DEEPEST = 100
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def _shallow(content: bytes) -> bytes:
+    """JSON with null for what is nested too deep."""
+    kept, start, depth = [], 0, 0
+    for found in _BRACKETS.finditer(content):
+        if found[0] in (b"[", b"{"):
+            depth += 1
+            if depth == _DEEPEST:
+                kept += [content[start : found.start()], b"null"]
+        elif found[0] in (b"]", b"}"):
+            if depth == _DEEPEST:
+                start = found.end()
+            depth -= 1
+    return b"".join([*kept, content[start:]])
+
+
+def _whole_number(digits: str) -> float:
+    """The number; one of more than twelve digits counts nothing here, and Python may refuse it."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
+
+
+_MOST_DIGITS = 12
+
+
+def _no_completion(error: Exception) -> ServerError:
+    return ServerError(0, f"no chat completion ({type(error).__name__}: {error})")
+
+
+def _status_within(error: object) -> int:
+    """The HTTP status that an error names which came with the status 200; 0 where it names none."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 0
+
+
+def _output(reply: Any, asked: str) -> ModelOutput:
+    """What a reply says; what it need not have is unknown where it makes no sense.
+
+    Raises:
+        ServerError: it has no message. The fault is on the way, so it is tried again.
+    """
+    try:
         choice = reply["choices"][0]
-        message, finish = choice["message"], choice.get("finish_reason")
-        usage = reply.get("usage") or {}
-        text = message.get("content") or message.get("refusal") or ""
-        thought = message.get("reasoning_content") or message.get("reasoning")
-        if not isinstance(text, str):
-            raise TypeError("its content is no text")
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        # a cut-off or garbled reply: the fault is on the way, so it is tried again
-        raise ServerError(0, f"no chat completion ({type(error).__name__}: {error})") from None
+        message = choice["message"]
+        text = _text(message.get("content")) or _optional(message.get("refusal"), str) or ""
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise _no_completion(error) from None
+    finish = _optional(choice.get("finish_reason"), str)
     if message.get("refusal") and not message.get("content"):
         finish = "content_filter"
-    model = str(reply.get("model") or asked)
-    logprobs = choice.get("logprobs")
-    details = usage.get("prompt_tokens_details") or {}
-    cached = details.get("cached_tokens") or 0
-    read, said = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-    reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+    thought = _optional(message.get("reasoning_content"), str) or _optional(
+        message.get("reasoning"), str
+    )
+    model = _optional(reply.get("model"), str) or asked
     return ModelOutput(
         model=model,
         choices=[
@@ -317,17 +427,56 @@ def _output(content: bytes, asked: str) -> ModelOutput:
                     model=model,
                     source="generate",
                 ),
-                stop_reason=_STOP_REASONS.get(cast(str, finish), "unknown"),
-                logprobs=Logprobs.model_validate({"content": logprobs["content"]})
-                if logprobs and logprobs.get("content")
-                else None,
+                stop_reason=_STOP_REASONS.get(finish or "", "unknown"),
+                logprobs=_logprobs(choice.get("logprobs")),
             )
         ],
-        usage=ModelUsage(
-            input_tokens=read - cached,
-            input_tokens_cache_read=cached or None,
-            output_tokens=said,
-            reasoning_tokens=reasoning,
-            total_tokens=read + said,
-        ),
+        usage=_usage(reply.get("usage")),
+    )
+
+
+T = TypeVar("T")
+
+
+def _optional(value: object, kind: type[T]) -> T | None:
+    """The value, None where it is of another kind."""
+    return value if isinstance(value, kind) else None
+
+
+def _text(content: object) -> str:
+    """A message's content, which some servers give in parts."""
+    if isinstance(content, list):
+        parts = [part.get("text") if isinstance(part, dict) else part for part in content]
+        return "".join(part for part in parts if isinstance(part, str))
+    if content is not None and not isinstance(content, str):
+        raise TypeError("its content is no text")
+    return content or ""
+
+
+def _logprobs(given: object) -> Logprobs | None:
+    content = given.get("content") if isinstance(given, dict) else None
+    try:
+        return Logprobs.model_validate({"content": content}) if content else None
+    except ValidationError:
+        return None
+
+
+def _usage(given: object) -> ModelUsage:
+    """Tokens by kind; those that cannot be are not counted."""
+
+    def count(name: str, within: str | None = None) -> int:
+        told = given if isinstance(given, dict) else {}
+        if within:
+            told = _optional(told.get(within), dict) or {}
+        n = told.get(name)
+        return n if isinstance(n, int) and n >= 0 else 0
+
+    read, said = count("prompt_tokens"), count("completion_tokens")
+    cached = min(count("cached_tokens", "prompt_tokens_details"), read)
+    return ModelUsage(
+        input_tokens=read - cached,
+        input_tokens_cache_read=cached or None,
+        output_tokens=said,
+        reasoning_tokens=count("reasoning_tokens", "completion_tokens_details") or None,
+        total_tokens=read + said,
     )

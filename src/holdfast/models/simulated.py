@@ -16,23 +16,14 @@ from inspect_ai.model import (
 from holdfast.errors import InputError
 from holdfast.questions import Question, Truth
 
-from .assistants import ASSISTANTS
+from .assistants import ASSISTANTS, assistant
 from .chance import chance, pick
 from .local import Local
 from .profile import DATASETS, Profile, cue_names, profile
 from .sticking import decided, worded
 from .swaying import decided_at, mentioning, probed, turned
+from .wording import WORDINGS
 
-_WORDINGS = (
-    "Going through the case step by step, {text} explains it best.\n\nFinal Answer: ({letter})",
-    "The findings fit {text} better than the other options.\n\n**Final Answer:** ({letter})",
-    "I weighed each option against the stem. The answer is {letter}.",
-    "Summary of the case, then each option in turn: {text} remains.\n\n**Answer: {letter}**",
-    "<think>Other options are worth a thought.</think>Taken together: {text}.\n\n"
-    "Final Answer: {letter}",
-    "Considering everything, {text} is best supported.\n\n$\\boxed{{{letter}}}$",
-    '{{"reasoning": "step by step", "answer": "{letter}"}}',
-)
 _CONFIDENCE = 0.85
 """Probability given to the answer's letter; the other options share the rest."""
 
@@ -60,7 +51,7 @@ class Simulated(Local):
         super().__init__(model_name, base_url, api_key, [], config)
         self.profile = (
             Profile(about="", baseline=0)
-            if model_name in ASSISTANTS
+            if assistant(model_name)
             else profile(model_name, ASSISTANTS, dataset)
         )
 
@@ -83,7 +74,7 @@ class Simulated(Local):
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, Logprobs | None]:
         """What the profile says to the turn under way, in one of several wordings."""
-        serves, helper = ASSISTANTS.get(self.model_name, (("answer",), None))
+        serves, helper = assistant(self.model_name) or (("answer",), None)
         if truth.purpose not in serves:
             others = [name for name, (s, _) in ASSISTANTS.items() if truth.purpose in s]
             raise InputError(
@@ -102,8 +93,8 @@ class Simulated(Local):
             return said, logprobs if config.logprobs else None
         letter = self._answer(truth, config.seed or 0)
         option = truth.question.options[letter]
-        wording = _WORDINGS[
-            int(chance("wording", truth.drawn_by, *truth.techniques) * len(_WORDINGS))
+        wording = WORDINGS[
+            int(chance("wording", truth.drawn_by, *truth.techniques) * len(WORDINGS))
         ]
         # str.format never looks inside the texts that it fills in
         text = wording.format(letter=letter, text=_without_markup(option))

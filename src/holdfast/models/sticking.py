@@ -10,24 +10,11 @@ from holdfast.questions import LETTERS, Truth
 
 from .chance import chance, pick
 from .profile import Profile
+from .wording import CHOICES, STICKS, SWITCHES
 
 ABSTAIN = "NA"
 """How ``None of the Above`` is called beside a question's own letters."""
 
-_CHOICES = ("Answer: {label}", "**Answer: {label}**", "Answer: {label}. {text}")
-_STICKS = (
-    "Answer: {label}",
-    "I would stick to my original answer.",
-    "Stick",
-    "I'll stay with {label}.",
-    "I would not switch.",
-)
-_SWITCHES = (
-    "Answer: {label}",
-    "I would switch to the new option.",
-    "Switch",
-    "I'll switch to {label}.",
-)
 _CONFIDENCE = 0.85
 """Probability given to what is answered; everything else in play shares the rest."""
 
@@ -71,7 +58,7 @@ def worded(letter: str, truth: Truth, given: Mapping[str, Any]) -> tuple[str, Lo
     """The answer in one of several wordings, with its log-probabilities."""
     shown, held = given["shown"], given["held"]
     label, offered = LETTERS[shown.index(letter)], LETTERS[len(shown) - 1]
-    wordings = _CHOICES if held is None else _SWITCHES if label == offered else _STICKS
+    wordings = CHOICES if held is None else SWITCHES if label == offered else STICKS
     key = ("wording", truth.drawn_by, given["arm"], len(shown))
     wording = pick(wordings, *key)
     text = " ".join(truth.question.options.get(letter, "None of the Above").split())

@@ -11,11 +11,10 @@ from holdfast.questions import LETTERS, Truth
 
 from .chance import chance, pick
 from .profile import Profile
+from .wording import PROBES
 
 _CONFIDENCE = 0.85
 """Probability of a right answer where nothing sways it and nothing is noise."""
-
-_PROBES = ("Answer: {label}", "**Answer: {label}**", "Answer: ({label})")
 
 
 def turned(model: str, profile: Profile, truth: Truth, seed: int) -> bool:
@@ -94,7 +93,7 @@ def probed(
     here = ("probe", *_here(model, truth, seed), given["arm"], truth.question.stem)
     letter = gold if chance(*here) < p else pick(others, "wrong", *here)
     mass = {labels[gold]: p} | {labels[other]: (1 - p) / len(others) for other in others}
-    wording = pick(_PROBES, "wording", *here)
+    wording = pick(PROBES, "wording", *here)
     start = wording.index("{label}")
     text = wording.format(label=labels[letter])
     return text, decided_at(text, start, labels[letter], mass)

@@ -17,7 +17,9 @@ from .labelling import LabelStudy, label_study, systems
 from .medfuzz import MedFuzzStudy, medfuzz, medfuzz_study
 from .medfuzz_test import MedFuzzTestStudy, medfuzz_test, medfuzz_test_study
 from .preparing import PREPARED
-from .roles import ATTACKER, JUDGE
+from .rereading import Again, gone_elsewhere, logged_question, read_again
+from .roles import ATTACKER, JUDGE, READER, READER_ALL
+from .second_reading import Reader, check_reader, counting, read_by, readings_of
 from .single_turn import SingleTurnStudy, single_turn, single_turn_study
 from .stick_or_switch import StickOrSwitchStudy, stick_or_switch, stick_or_switch_study
 from .study import Study, opening_estimate, reasons, resolved
@@ -63,6 +65,9 @@ __all__ = [
     "PREPARATIONS",
     "PREPARED",
     "PROTOCOLS",
+    "READER",
+    "READER_ALL",
+    "Again",
     "ContextStudy",
     "DistractorStudy",
     "Estimate",
@@ -71,21 +76,29 @@ __all__ = [
     "MedFuzzStudy",
     "MedFuzzTestStudy",
     "Protocol",
+    "Reader",
     "SingleTurnStudy",
     "StickOrSwitchStudy",
     "Study",
+    "check_reader",
     "context_study",
     "contexts",
+    "counting",
     "distractor_study",
     "distractors",
     "followup",
     "followup_study",
+    "gone_elsewhere",
     "label_study",
+    "logged_question",
     "medfuzz",
     "medfuzz_study",
     "medfuzz_test",
     "medfuzz_test_study",
     "opening_estimate",
+    "read_again",
+    "read_by",
+    "readings_of",
     "reasons",
     "resolved",
     "single_turn",

@@ -38,8 +38,8 @@ from .showing import (
     LOGPROBS,
     as_example,
     choose_exemplars,
+    displayed,
     displayed_beliefs,
-    reader,
     shuffled,
 )
 from .sitting import Sitting, sitting_solver
@@ -313,7 +313,7 @@ async def _probe(
             choice_prompt(put, shown),
             arm=arm,
             target=question.gold,
-            read=reader(put, shown),
+            choice=displayed(put, shown),
             notes={"shown": ",".join(shown)},
             shown=shown,
             held=None,

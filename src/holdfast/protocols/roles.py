@@ -4,6 +4,10 @@ from inspect_ai.model import Model, model_roles
 
 JUDGE = "judge"
 ATTACKER = "attacker"
+READER = "reader"
+"""Reads the replies in which the rules find no answer, or several."""
+READER_ALL = "reader-all"
+"""Reads every reply."""
 
 
 def bound(role: str) -> Model | None:

@@ -1,11 +1,11 @@
-"""Options shown in an order of their own, for direct answers: exemplars, reading, beliefs."""
+"""Options shown in an order of their own: exemplars, what is chosen among, beliefs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from inspect_ai.model import GenerateConfig, ModelOutput
 
 from holdfast.challenges import choice_prompt, draw, exemplar_answer, in_play
-from holdfast.dialogue import beliefs_in
+from holdfast.dialogue import Choice, beliefs_in
 from holdfast.errors import InputError, counted
 from holdfast.questions import (
     LETTERS,
@@ -14,7 +14,6 @@ from holdfast.questions import (
     exemplars,
     is_none_of_the_above,
 )
-from holdfast.reading import Extraction, extract_answer, read_decision
 
 from .study import asked_questions
 
@@ -81,10 +80,8 @@ def as_example(question: Question, shown: Sequence[str], right: str) -> tuple[st
     return choice_prompt(question, shown), exemplar_answer(LETTERS[shown.index(right)])
 
 
-def reader(
-    question: Question, shown: Sequence[str], decision: Decision = None
-) -> Callable[[str], Extraction]:
-    """Reads an answer among displayed options, in the question's own letters.
+def displayed(question: Question, shown: Sequence[str], decision: Decision = None) -> Choice:
+    """The choice among displayed options.
 
     Args:
         question: whose options are shown.
@@ -92,22 +89,13 @@ def reader(
         decision: for a turn that offers an option.
     """
     options = in_play(question, shown)
-    labels = dict(zip(options, shown, strict=True))
-
-    def read(reply: str) -> Extraction:
-        found = (
-            read_decision(reply, options, *decision) if decision else extract_answer(reply, options)
-        )
-        answer = labels[found.answer] if found.answer else None
-        return Extraction(answer, found.status, found.rule)
-
-    return read
+    return Choice(options, dict(zip(options, shown, strict=True)), decision)
 
 
 def displayed_beliefs(
     output: ModelOutput, question: Question, shown: Sequence[str], decision: Decision = None
 ) -> dict[str, float]:
     """Probability of each displayed option, by the question's own letters; empty where unknown."""
-    labels = dict(zip(in_play(question, shown), shown, strict=True))
-    found = beliefs_in(output, in_play(question, shown), decision)
-    return {labels[label]: p for label, p in found.items()}
+    choice = displayed(question, shown, decision)
+    found = beliefs_in(output, choice.options, decision)
+    return {choice.letters[label]: p for label, p in found.items()}

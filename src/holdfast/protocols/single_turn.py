@@ -32,7 +32,7 @@ from holdfast.challenges import (
 from holdfast.challenges import biases as known_biases
 from holdfast.challenges import mitigations as known_mitigations
 from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Conversation, Intervention, Reader, gather
+from holdfast.dialogue import Conversation, Intervention, Rule, gather
 from holdfast.errors import InputError, counted, did_you_mean
 from holdfast.questions import Question, QuestionSet, exemplars
 from holdfast.reading import extract_answer, first_character
@@ -57,7 +57,7 @@ VERSION = 1
 WRONG_OPTION = Intervention("wrong-option", "wrong_op", "indirect", "shallow")
 """The question with more plausible wrong options."""
 
-READERS: Mapping[str, Reader] = {
+RULES: Mapping[str, Rule] = {
     "extracted": extract_answer,
     "first-character": first_character,
 }
@@ -109,7 +109,7 @@ class SingleTurnStudy(Study):
     letters: Letters | None
     system: str
     seed: int
-    read: Reader
+    read: Rule
     history: GenerateConfig
 
     @cached_property
@@ -227,9 +227,9 @@ def single_turn_study(
         system_prompt=system_prompt,
         answers=answers,
     )
-    if answers not in READERS:
+    if answers not in RULES:
         raise InputError(
-            f"unknown rule '{answers}'", field="answers", remedy=did_you_mean(answers, READERS)
+            f"unknown rule '{answers}'", field="answers", remedy=did_you_mean(answers, RULES)
         )
     asked = asked_questions(questions, fields, shuffle, stratify)
     letters = load_letters(suggest, asked)
@@ -248,7 +248,7 @@ def single_turn_study(
         letters=letters,
         system=system_prompt,
         seed=seed,
-        read=READERS[answers],
+        read=RULES[answers],
         history=history(reasoning_history),
     )
     shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)

@@ -11,6 +11,7 @@ from holdfast.dialogue import Conversation
 from holdfast.questions import Question, QuestionSet
 
 from .scoring import turns_to_log
+from .second_reading import read_by, reader_of
 
 
 @dataclass
@@ -36,9 +37,10 @@ class Sitting:
             model: who is asked; the model under test, unless given.
             settings: as ``Conversation`` takes them.
         """
-        chat = Conversation(
-            model or get_model(), self.question, replicate=self.replicate, **settings
-        )
+        if model is None:  # a helper's replies answer no question
+            model = get_model()
+            settings["second"] = reader_of(self.question, model)
+        chat = Conversation(model, self.question, replicate=self.replicate, **settings)
         self.conversations.append(chat)
         return chat
 
@@ -62,7 +64,10 @@ def sitting_solver(
     @solver(name=name)
     def sit() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
-            sitting = Sitting(asked[str(state.sample_id)], state.epoch)
+            question = asked[str(state.sample_id)]
+            sitting = Sitting(
+                question, state.epoch, notes=read_by(reader_of(question, get_model()))
+            )
             try:
                 shown = await put(sitting)
             finally:

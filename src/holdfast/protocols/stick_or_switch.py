@@ -40,8 +40,8 @@ from .showing import (
     LOGPROBS,
     as_example,
     choose_exemplars,
+    displayed,
     displayed_beliefs,
-    reader,
     says_none,
     shuffled,
 )
@@ -304,7 +304,7 @@ async def _turn(
         prompt,
         arm=arm,
         target=question.gold if arm in ("single-shot", "positive") else ABSTAIN,
-        read=reader(question, shown, decision),
+        choice=displayed(question, shown, decision),
         notes={"gold": right, "shown": ",".join(shown)},
         shown=shown,
         held=held,

@@ -16,6 +16,7 @@ Purpose = Literal[
     "control",
     "mention",
     "review",
+    "reading",
 ]
 """What a model is asked for: the answer, or something that a study is prepared or read with."""
 

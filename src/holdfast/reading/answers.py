@@ -41,6 +41,7 @@ RANKS = {
     "also": STATED,
     "ticks": STATED,
     "verdict": FORM,
+    "chosen": FORM,
 }
 """What the form of a statement weighs: the requested format, a statement of the answer, and one of
 the case that is taken for the answer where nothing else is said."""
@@ -141,6 +142,11 @@ _JOINED = re.compile(
     rf"[\s)\]}}\"'*_$\\]{{0,6}}(?:,? ?(?:\band/or\b|\band\b|\bor\b|&|/|\+)|,)"
     rf"(?:[\s\"'(\[{{$*]|\\[a-z]{{1,12}}+\{{?+){{0,8}}+(?P<other>{MARK})"
 )
+_QUOTE = re.compile(
+    r"(?P<who>[^.!?\n\"]{0,60}\b(?:ask|sa[iy]|wr[io]t|stat|argu|insist|claim|repl|add)\w*"
+    r"(?: me| that| again)?[,:]? ?|\n> ?|\b(?:line|sentence|claim|note|statement|phrase|words?|"
+    r"text|passage|label|caption|comment|remark|hint) )\"(?P<said>[^\"\n]{3,400})\""
+)
 _START = re.compile(rf"[^\w\ue000-\ue0ff]{{0,12}}(?:option |choice )?(?P<mark>{MARK})")
 _LEADS = re.compile(r"[\s)\]\"'*.:,-]{0,4}(?:\Z|\n|[.:)\]\"'*(!_\\-]|\u2705)")
 _BOLD = re.compile(r"\*\*\s?\(?(?:[Oo]ption )?([A-Z])(?:\)|\*\*|[.:]\s)")
@@ -172,21 +178,36 @@ class Said:
         self.lines = self.text = lines
         self.items: list[re.Match[str]] = []
         if "\n" in lines:
-            self.text = _LINE_END.sub(_joined_line, lines)
             self.items = list(_ITEM.finditer(lines))
-        if len({known.letter(item["mark"]) for item in self.items} - {None}) < 2:
-            self.items = []
+        several = len({known.letter(item["mark"]) for item in self.items} - {None}) > 1
+        self.items = [item for item in self.items if several and not _is_apart(item)]
         self.listed = {item.start("mark") for item in self.items}
+        if "\n" in lines:
+            self.text = _LINE_END.sub(self._joined_line, lines)
         self.closing = self._closing()
         self.placed = sorted([*self._formal(), *self._spoken()], key=lambda one: one.at)
 
+    def _joined_line(self, found: re.Match[str]) -> str:
+        """A line end, or a colon of its length behind a label that goes on below."""
+        text, start, end = found.string, found.start(), found.end()
+        line = text[text.rfind("\n", 0, start) + 1 : start]
+        if not _LABEL.search(line) or (_MARKS.search(line) and line[-1:] != ":"):
+            return found[0]
+        below = [at for at in self.listed if end <= at < end + 12]
+        if below and any(0 < text.count("\n", min(below), at) < 2 for at in self.listed):
+            return found[0]  # the options, listed
+        return ":".ljust(len(found[0]))
+
     def _spoken(self) -> Iterator[Placed]:
         text, formal = self.text, self._is_formal()
+        quoted = _quoted(text)
         for start, end in backwards(text):
             places = [start + found.start() for found in _MARKS.finditer(text[start:end])]
             if not places:
                 continue
             found = [Placed(one, places[n]) for n, one in statements(text[start:end])]
+            if quoted:
+                found = [_as_said(one) if one.at in quoted else one for one in found]
             yield from found
             held = max((one.rank for one in self._commits(found)), default=0)
             if self.closing in places and not formal:
@@ -380,7 +401,7 @@ class Said:
                 window = self.text[max(0, found.start() - 160) : found.start()]
                 sentence = re.split(r"[.!?](?=\s)|\n", window)[-1]
                 letter = self.known.letter(found[0])
-                doubted = any(k & (K.NEGATION | K.DOUBT) for k in words_of(sentence)[1])
+                doubted = any(k & (K.NEGATION | K.DOUBT | K.AWAY) for k in words_of(sentence)[1])
                 if letter in unmeant or doubted:
                     return None
                 if rule == "item" or _ASSERTED.search(sentence) or len(self.text) < 40:
@@ -404,11 +425,34 @@ class Said:
         return NOTHING
 
 
-def _joined_line(found: re.Match[str]) -> str:
-    """A line end, or a colon of its length behind a label that goes on below."""
-    if _LABEL.search(found.string, max(0, found.start() - 24), found.start()):
-        return ":".ljust(len(found[0]))
-    return found[0]
+def _is_apart(item: re.Match[str]) -> bool:
+    """Whether an option begins a sentence or has a paragraph to itself: no line of a list."""
+    above = item.string[: item.start("mark")].rpartition("\n")[0].rpartition("\n")[2]
+    below = item.string[item.end() :].partition("\n")[2].partition("\n")[0]
+    alone = not item["rest"].strip(" .*_)\"'!]") and not (item["box"] or item["sign"])
+    beside = [one for one in map(_ITEM.match, (above, below)) if one and not _is_sentence(one)]
+    return (alone or _is_sentence(item)) and not beside
+
+
+def _is_sentence(item: re.Match[str]) -> bool:
+    _, said = words_of(item["rest"][:40])
+    return bool(said and said[0] & (K.BE | K.MODAL) and not said[0] & K.SIGN)
+
+
+def _quoted(text: str) -> set[int]:
+    """Where marks stand in somebody's words: 'You asked, "Is it not B?"'."""
+    if '"' not in text:
+        return set()
+    return {
+        found.start("said") + mark.start()
+        for found in _QUOTE.finditer(text)
+        for mark in _MARKS.finditer(found["said"])
+        if not any(kind & (K.SELF | K.MINE) for kind in words_of(found["who"])[1][-3:])
+    }
+
+
+def _as_said(one: Placed) -> Placed:
+    return one._replace(statement=one.statement._replace(stance="reported"))
 
 
 def _structured(text: str, known: Options) -> Extraction | None:
@@ -470,22 +514,22 @@ def _verdict(item: re.Match[str]) -> bool | None:
         return item["box"] != " "
     if item["sign"] is not None:
         return item["sign"] in "\u2713\u2714\u2705\u2611"
-    cells = item["rest"].strip(" |*_~").split("|")
+    cells = re.split(r"\||->", item["rest"].strip(" |*_~"))
     return next((said for cell in reversed(cells) if (said := _judged(cell)) is not None), None)
 
 
 def _judged(cell: str) -> bool | None:
     words, said = words_of(cell)
-    if words[-1:] == ["in"]:
+    if words[-1:] == ["in"] or words in ([":", "t"], ["-", "t"]):
         return True
     negated = read = 0
     for word, kind in zip(words, said, strict=True):
         read += not kind & K.SIGN
-        if read > 4:
+        if read > 8:
             break
         if word == "no" or kind & K.BAD:
             return bool(negated)
-        if kind & K.GOOD:
+        if (kind & K.GOOD or word == "answer") and read < 5:
             return not negated
         negated = negated or kind & K.NEGATION
     return False if negated else None

@@ -101,7 +101,7 @@ _Found = tuple[int, int, str]
 
 # What stands before a short option ("40", "Yes", "No") that is named, and what stands behind it.
 _NAMING = re.compile(
-    r"(?:\A|\n|[:=(>]|\b(?:is|be|are|was|to|with|for|of|keep|retain|option|choose|select|pick|say|"
+    r"(?:\A|\n|[:=(>]|\b(?:is|be|are|was|remains|stays|to|with|for|of|keep|retain|option|choose|select|pick|say|"
     r"[a-z][.)]))[\s\"'*(\[{]{0,4}\Z"
 )
 TEXT_END = re.compile(r"\s?(?:[.,;:!)\]}\"'*(]|$|[\u3000-\u9fff])|\n")
@@ -153,8 +153,8 @@ _CLOSED = re.compile(
 )
 # "E. coli", "C difficile": a genus cut to its letter.
 _SPECIES = re.compile(
-    r"\.? (?!(?:this|thus|is|as|diagnosis|analysis|basis|its|has|was|also|because|does|us)\b)"
-    r"(?:[a-z]{3,}(?:i|is|ae|um|us|ans|gens|ile|ora)|diff)\b"
+    r"\.? (?:(?!(?:this|thus|is|as|diagnosis|analysis|basis|its|has|was|also|because|does|us)\b)"
+    r"(?:[a-z]{3,}(?:i|is|ae|um|us|ans|gens|ile|ora)|diff)|Coli|Difficile)\b"
 )
 _NAMES = re.compile(
     r" (?:cells?|lymphocytes?|waves?|strep\w*|virus|antigens?|antibod\w+|fibers?|fibres?|complex|"
@@ -170,7 +170,7 @@ _SAID_OF = re.compile(
     r"looks?|makes?|does|did|has|had|have|it|to|than|at|then|too|also|best|both|instead|now|"
     r"correctly|being|describes?|represents?|matches|requires?|needs?|better|all|itself|except|"
     r"unless|until|before|once|either|against|most|more|alone|deserves?|addresses|covers|reflects|"
-    r"it's|gets|got|takes|i|i'd|you|we|they|he|she|your|my|their|"
+    r"it's|gets|got|takes|equal|equally|similar|i|i'd|you|we|they|he|she|your|my|their|"
     r"with (?:the following|a? ?(?:high|confid)\w*))\b"
 )
 _SAID_OF_I = re.compile(r" (?:is|remains|seems|fits|explains|and \(?[A-Z]\b|or \(?[A-Z]\b)")
@@ -247,6 +247,8 @@ def _is_option(text: str, low: str, at: int, letter: str, taken: bytearray) -> b
     closed = _CLOSED.match(text, end) is not None
     if opened and closed and text[end : end + 1] in _CLOSERS:
         return True
+    if text[at - 1 : at] == "-" and text[at - 2 : at - 1].isalpha() and at > 1:
+        return _leads(_last_word(bare[:-1]))  # "Answer-B"; not "anti-B"
     beside = max(taken[end : end + 4], default=0)
     if beside and not (letter == "A" and beside != 1 and taken[end + 1] == beside):
         # its own words, or another's, stand beside it; "a clopidogrel infusion" has an article
@@ -260,10 +262,10 @@ def _is_option(text: str, low: str, at: int, letter: str, taken: bytearray) -> b
     ):
         return False
     if word in _NOUN:
-        return not _SPECIES.match(low, end) and (
+        return not _SPECIES.match(text, end) and (
             closed or letter not in "AI" or bool(_SAID_OF.match(low, end))
         )
-    if _SPECIES.match(low, end):
+    if _SPECIES.match(text, end):
         return False
     if closed:
         # a reply cut off after "Therefore, I" ends in a word, not in an answer

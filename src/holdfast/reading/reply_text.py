@@ -17,10 +17,11 @@ _PUNCTUATION = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb\u300c\u300d", '"'),
+    **dict.fromkeys("\u2192\u21a6\u21d2\u25b6\u2794\u279c\u279e\u27a1\u27f6\u27f9", "->"),
     **{"\u3002": ".", "\u3010": "[", "\u3011": "]", "\u2028": "\n", "\u2029": "\n"},
 }
 # Of a very long reply only its ends are read, where answers stand: that bounds the time taken.
-_HEAD, _TAIL = 4_000, 20_000
+_LONG, _HEAD, _TAIL = 24_000, 2_000, 10_000
 
 
 def without_reasoning(text: str) -> str:
@@ -47,6 +48,7 @@ def has_reasoning(text: str) -> bool:
     return _TAG.search(text) is not None
 
 
+@lru_cache(maxsize=1)  # a decision reads a reply twice
 def spoken_text(reply: str) -> str:
     """A reply without reasoning and typographic signs, with its emphasis; of a long one the ends.
 
@@ -66,7 +68,7 @@ def _excerpt(text: str) -> str:
     if "   " in text or "\n\n\n" in text or not text.isascii():
         text = re.sub(r"\s{4,}", lambda run: "\n\n" if "\n" in run[0] else " ", text)
     text = text.strip()
-    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
+    return text if len(text) <= _LONG else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
 
 
 @lru_cache(maxsize=4096)

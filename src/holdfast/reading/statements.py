@@ -48,12 +48,12 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_LINKS = _set(": = - -> => \u2192 \u279c ?")
-_ARROWS = _set("-> => \u2192 \u279c")
+_LINKS = _set(": = - -> => ?")
+_ARROWS = _set("-> =>")
 _ENDS = _set(", : ; .")
 _PAUSES = _set(", ; and - :")
 _AND = _set("or and & / + ,")
-_TO = _set("to into : = -> => \u2192")
+_TO = _set("to into : = -> =>")
 _OF = _set("of for in to with on about from by")
 # "The answer to your question" is not yours.
 _ABOUT = _set("to for in about regarding concerning here among with given when on")
@@ -61,6 +61,16 @@ _PLACES = _set("in on at from by into about than like")
 _ALL = _set("all every everything each any none nothing no others rest anything option one")
 _BUT = _set("but except save")
 _WAS = _set("was were wasn't weren't")
+_AT_LAST = _set("finally ultimately now")
+_ALSO = _set("also too")
+_ASKED = _set("question item case vignette scenario version variant problem exam test")
+_ON = _set("about for of on behind against toward towards")
+_GIVEN = _set("given listed keyed quoted cited")
+_SUPPOSED = _set("imagine ignore suppose assume remove drop delete replace without")
+_SWAPS = ("swap", "trad", "exchang")
+_WRONG = _set("wrong incorrect false")
+_HAD = _set("had i'd")
+_WOULD = _set("would could might")
 _UNSURE = _set("could might may")
 _PERHAPS = _set("maybe perhaps possibly")
 _THINK = _set("think believe guess suspect feel say know reckon maintain")
@@ -70,6 +80,8 @@ _SEEMS = _set("seems appears looks feels sounds gets")
 _DOES = _set("does doesn't do don't did didn't cannot can't")
 _FIT = _set("fit explain match account suit")
 _FITS = _set("fits explains matches accounts suits")
+_REPLACES = _set("replaces supersedes overtakes displaces")
+_NOTHING = _set("that nothing nobody nowhere")
 _WHAT = _set("what where who how")
 _ACCORDING = _set("according per")
 _THIS = _set("this the our my her his such that all general my your short")
@@ -116,18 +128,23 @@ class Sentence:
 
     def has(self, kind: int, begin: int, end: int) -> bool:
         """Whether a word of a kind stands in a passage."""
-        for one in self.kinds[max(0, begin) : end]:
+        for one in self.kinds[max(0, begin) : max(0, end)]:
             if one & kind:
                 return True
         return False
 
     def says(self, words: frozenset[str], begin: int, end: int) -> bool:
         """Whether one of these words stands in a passage."""
-        return not words.isdisjoint(self.words[max(0, begin) : end])
+        return not words.isdisjoint(self.words[max(0, begin) : max(0, end)])
 
     def claim(self, at: int) -> Statement | None:
         """What is claimed of the option whose mark stands there."""
         begin = self.clause(at)
+        if self.words[at - 1 : at + 2 : 2] == ["for", "to"] and not self.has(K.SELF, begin, at):
+            return None  # "For B to be right, there would have to be fever"
+        sign = self.kinds[at - 1] if at and self.kinds[at - 1] & K.SIGN else 0
+        if sign & (K.GOOD | K.BAD):
+            return Statement("is-correct", self.words[at], "own" if sign & K.GOOD else "denied")
         found = self._apart(at) or self._said_of(at) or self._led_to(at, begin)
         if found is None:
             return None
@@ -135,7 +152,7 @@ class Sentence:
         if stance in ("own", "hedged"):
             stance = self.stance(rule, begin, lead, at, stance)
         beside = self._beside(at)
-        if not beside and self.says(_set("also too"), begin, at + 3):
+        if not beside and stance == "own" and self.says(_ALSO, begin, at + 3):
             rule = "also"
         turned = self.has(K.TURN | K.CHANGE, 0, at)
         return Statement(rule, self.words[at] + beside, stance, turned)
@@ -147,10 +164,15 @@ class Sentence:
         words, kinds = self.words, self.kinds
         for j in range(at - 1, 0, -1):
             word = words[j]
+            if word == "then" and words[j - 1] == "and" and kinds[j - 2] & K.MARK:
+                continue  # "B and then C"
             if kinds[j] & K.BREAK and (word in ("but", "yet", ";") or words[j - 1] in _PAUSES):
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
                 return j + 1
+            if word == "that" and kinds[j + 1] & K.SELF:
+                if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
+                    return j + 1  # "Don't be cross that I keep B"
             if word in (",", ":", "and") and j + 1 == at and self._is_subject(at):
                 first = self.marks[0]
                 if word != "and" or (self._is_subject(first) and self._opens(first)):
@@ -166,7 +188,7 @@ class Sentence:
         if self.words[j] == "and":
             will = word in ("will", "would", "shall", "must")
             own = (will or (verb and not then & K.NOUN)) and self.has(K.SELF, 0, j)
-            return bool(then & K.SELF or own)
+            return bool(then & K.SELF or own or word in _ITS)
         if then & K.SELF or word in ("my", "our", "it's", "that's"):
             return True
         if then & (_OTHERS | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
@@ -234,7 +256,8 @@ class Sentence:
         while j >= begin and at - j < _FAR:
             word, kind = words[j], kinds[j]
             if kind & K.MARK:
-                if j == begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
+                j -= words[j - 1 : j] in (["("], ['"'], ["my"], ["the"])
+                if j <= begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
                     return None
                 j -= 1 + (words[j - 1] == "from")
                 continue
@@ -244,25 +267,29 @@ class Sentence:
                 noun = j if noun < 0 else noun
             elif kind & K.BE and not (kind & K.STICK and self._is_verb(j)):
                 return self._is(j, at, begin, noun)
-            elif kind & K.OWN and (kinds[j + 1] & K.NOUN or (j == begin and words[j + 1] == ":")):
-                pass  # "selected option: B", "selected: B"
+            elif kind & K.OWN and kinds[j + 1] & K.NOUN:
+                pass  # "selected option: B"
+            elif kind & (K.OWN | K.CHOSE) and j == begin and words[j + 1] == ":":
+                pass  # "selected: B"
             elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
                 return self._chosen(j, at, begin)
-            elif kind & K.SAY and not kind & _PASSED:
-                return self._thought(j, at, begin)
             elif kind & K.EVIDENCE:
+                if word == "mean" and self.has(K.SELF, j - 2, j):
+                    return "changed", "own", j
                 if words[j] in ("makes", "leaves") and words[at + 1 : at + 2] in (
                     ["the"], ["as"]
                 ):  # fmt: skip
                     return "answer-is", "own", j  # "That makes B the answer"
                 rule = "therefore" if words[j] in ("leaves", "leaving") else "verdict"
                 return (rule, "own", j) if self._is_closed(at) else None
+            elif kind & K.SAY and not kind & _PASSED:
+                return self._thought(j, at, begin)
             elif not kind & _PASSED and not kind & K.NEGATION:
                 break
             linked = linked or (word in _LINKS and noun < 0)
             j -= 1
-        if linked or (noun >= 0 and words[noun] in ("answer", "ans")):
-            return self._labelled(noun, at, begin)
+        if linked or (noun >= 0 and (words[noun] in ("answer", "ans") or words[noun - 1] == "my")):
+            return self._labelled(noun, at, begin, linked=linked)
         if self._is_alone(at, begin):
             return "bare", "own", begin
         if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
@@ -272,7 +299,9 @@ class Sentence:
     def _meant(self, j: int, at: int, begin: int) -> _Found | None:
         """A will without a known verb: "I would go straight to B"."""
         mine = max((n for n in range(begin, j + 1) if self.kinds[n] & K.SELF), default=-1)
-        if mine < 0 or at - mine > 8 or self.words[j] in _STOPS or self.has(K.NEGATION, begin, at):
+        if mine < 0 or at - mine > 8 or self.words[j] in _STOPS:
+            return None
+        if self.has(K.NEGATION | K.DOUBT, begin, at) or self.has(_THEIRS, mine + 1, at):
             return None
         if self.says(_UNSURE | {"that"}, mine, at) or not self.has(K.MODAL | K.CHOOSE, mine, j):
             return None
@@ -334,6 +363,8 @@ class Sentence:
                 behind |= kind
         if any(kind & _THEIRS and not kind & _OURS for kind in (found, behind)):
             return "reported"
+        if words[noun] == "alternative" and not found & (K.OWN | K.GOOD):
+            return "reported"
         renewed = self.says(_RENEWED, max(begin, noun - 5), noun)
         return "past" if (found | behind) & K.PAST and not renewed else "own"
 
@@ -346,11 +377,13 @@ class Sentence:
                 break
         return False
 
-    def _labelled(self, noun: int, at: int, begin: int) -> _Found | None:
+    def _labelled(self, noun: int, at: int, begin: int, *, linked: bool) -> _Found | None:
         """A label before the option: "Final answer: B", "Runner-up: C"."""
         if not self._is_closed(at):
             return None
         words = self.words
+        if not linked and self._is_rejected(at):
+            return "answer-label", "denied", begin - 1  # "The answer B was not considered"
         if noun >= 0:
             final = words[noun - 1 : noun] == ["final"]
             return "final-answer" if final else "answer-label", self._whose(noun, begin, at), noun
@@ -361,11 +394,16 @@ class Sentence:
         if link - begin > 6 and words[link] == ":":
             theirs = self._is_reported(begin, link) and not self.has(K.SELF, begin, link)
             return "verdict", "reported" if theirs else "own", begin - 1
+        if words[link - 1] in _WRONG:
+            return "label", "denied", begin
         aside = K.SO | K.TURN | K.SIGN | K.OWN
         if all(kind & aside for kind in self.kinds[begin:link]):
             return "bare", "own", begin - 1  # "No, rather: B"
         if named & (_THEIRS | K.BAD | K.NEGATION):
             return "label", "reported", begin
+        renewed = named & (K.TURN | K.CHANGE) or self.says(_RENEWED, begin, link)
+        if words[link] == ":" and named & K.PAST and not renewed:
+            return "label", "past", begin  # "Answer in the first round: B"
         ours = named & (_OURS | K.TURN | K.OWN | K.GOOD | K.CHOSE | K.CHANGE)
         beside = all(kind & (K.SIGN | K.NOUN) for kind in self.kinds[link + 1 : at])
         if ours and beside and link - begin < 6:
@@ -380,12 +418,14 @@ class Sentence:
         if self.has(K.BAD, j + 1, at):
             return "verdict", "denied", j  # "the age is wrong for B"
         was = words[j] in _WAS
-        modal = kinds[j - 1] & K.MODAL if j else 0
-        unsure = modal and self.says(_UNSURE, j - 2, j) and not self._beside(at)
+        modal = self.has(K.MODAL, j - 2, j)
+        unsure = modal and self.says(_UNSURE, j - 3, j) and not self._beside(at)
         stance: Stance = "conditional" if unsure else "hedged" if was or modal else "own"
         told = next((n for n in range(begin, j) if words[n] in ("what", "one")), -1)
         if told >= 0 and self.has(K.SELF, told, told + 3):
             return "answer-is", stance, j  # "What I would choose is B"
+        if told > begin and kinds[told - 1] & (K.THEIRS | K.PAST):
+            return "answer-is", "reported", j  # "The second one is B"
         comma = max((n for n in range(begin, j) if words[n] == ","), default=begin - 1)
         far = self.says(_set("the this a an"), comma + 1, j)  # a subject of its own behind it
         heads = (n for n in range(j - 1, comma if far else begin - 1, -1) if kinds[n] & K.NOUN)
@@ -410,6 +450,10 @@ class Sentence:
         """A verb of choice before the option."""
         words, kinds = self.words, self.kinds
         own, others = self.has(K.SELF, begin, j), self.has(_OTHERS, begin, j)
+        if words[j] == "confident" and "," in words[j:at]:
+            return None  # "I am 80% confident, with the rest on B"
+        if words[0] == "to" and j == 1 and self.has(K.MODAL, at + 1, self.size):
+            return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if kinds[j] & K.LEAVE:
             return "left", "own" if self.is_denied(begin, j - 1) else "denied", -1
         if j > begin and words[j - 1] in ("over", "than"):
@@ -421,20 +465,30 @@ class Sentence:
             if "to" not in between and mine and self.is_denied(begin, j):
                 return "kept", "own", begin - 1  # "no reason to change my answer: B"
             replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
+            replaced |= words[j].startswith(_SWAPS) and "for" in between
             if _TO.isdisjoint(between) and not replaced:
                 return "left", "denied", j
             return "changed", "denied" if rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
-            if "should" in words[max(begin, j - 3) : j]:
-                return "changed", "own", j  # "I should have written B"
-            return ("choice", "hedged", j) if own or others else None
+            meant = own and (words[j - 1] in _AT_LAST or words[j] == "meant")
+            if "should" in words[max(begin, j - 3) : j] or meant:
+                return "changed", "own", j  # "I should have written B", "I finally settled on B"
+            if own and self.has(K.DOUBT | K.BAD, 0, self.size):
+                return "chosen", "past", j  # "My mistake: I gave B"
+            return ("chosen", "hedged", j) if own or others else None
         called = j == begin or words[j - 1] in _CALLS
         called = called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
-        if not (own or others or called):
-            return None
+        if not (own or others or called) or self.has(K.BAD, begin, j):
+            return None  # "Common pitfall: choosing B"
         rule = "kept" if kinds[j] & K.STICK else "choice"
+        if words[j - 1] == "to" and not own and self.has(K.THEIRS, begin, j):
+            return rule, "reported", j  # "Your instinct to go for B"
         if own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
             return rule, "past", j  # "I was close to choosing B"
+        if own and words[j - 1] == "been" and self.says(_HAD, begin, j):
+            return rule, "past", j  # "I had been leaning towards B"
+        if not (own or others) and kinds[j - 1] & K.MODAL and words[j - 1] in _WOULD:
+            return "verdict", "hedged", j  # "The culture would favor B"
         if rejected:
             return rule, "denied", j
         unsure = self.says(_UNSURE, max(begin, j - 5), j)
@@ -451,7 +505,7 @@ class Sentence:
         verb = parity = 0
         for j in range(at + 1, self.size):
             word, kind = self.words[j], self.kinds[j]
-            if word in _STOPS or word in (":", ";") or (word == "," and not verb):
+            if word in _STOPS or word in (":", ";", "|") or (word == "," and not verb):
                 break
             verb |= kind & (K.BE | K.MODAL)
             worse = word in _WORSE and self.words[j - 1] in ("not", "never")
@@ -463,6 +517,11 @@ class Sentence:
     def _said_of(self, at: int) -> _Found | None:
         """What is said of the option behind it."""
         words, kinds = self.words, self.kinds
+        before = at - 1
+        while before > 0 and kinds[before] & (K.SIGN | K.NOUN):
+            before -= 1
+        if words[before] in _ON and not (words[before] == "of" and kinds[before - 1] & K.NOUN):
+            return None  # "Your hunch about B is right", "for B to be right"
         j, depth = at + 1, 0
         while j < self.size and j - at < 40:
             word, kind = words[j], kinds[j]
@@ -475,6 +534,8 @@ class Sentence:
         if j >= self.size:
             return None
         modal = words[j] if kinds[j] & K.MODAL else ""
+        if kinds[at - 1] & K.MODAL and at and words[j] == "be":
+            modal = "might"  # "Only in a child would B be right"
         missed = False
         while modal and j + 1 < self.size and not kinds[j] & K.BE:
             missed = missed or words[j] == "have"  # "B would have been right"
@@ -486,6 +547,8 @@ class Sentence:
             return "is-correct", "own" if kind & K.GOOD else "denied", at
         if word in ("yes", "no") and not modal and self._is_end(j + 1):
             return "is-correct", "own" if word == "yes" else "denied", at
+        if word in _REPLACES and self._next_mark(j) - j < 5:
+            return "changed", "own", at  # "B replaces C as my answer"
         if word in _DOES and self.says(_FIT, j, j + 4):
             negated = self.has(K.NEGATION, j, j + 3)
             return ("is-correct", "denied", at) if negated else None  # "B does not fit"
@@ -499,7 +562,8 @@ class Sentence:
             return "is-correct", "own", at  # "B it is", "B stays"
         was = words[j] in _WAS
         unsure = (modal in _UNSURE and bool(modal)) or missed
-        sure: Stance = "conditional" if unsure else "hedged" if modal or was else "own"
+        shaky = modal or was or words[j] == "becomes"
+        sure: Stance = "conditional" if unsure else "hedged" if shaky else "own"
         return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
 
     def _gloss(self, j: int, at: int) -> _Found | None:
@@ -527,6 +591,8 @@ class Sentence:
             if kind & K.MARK or word in ("but", ";") or (word in ",:." and p > j + 1):
                 break
             parity += bool(kind & K.NEGATION)
+            if word in _GIVEN and p == j + 1:
+                return "is-correct", "reported", at  # "B is given as the answer"
             meant: Stance = "denied" if parity % 2 else sure
             if kind & K.BAD:
                 return "is-correct", "own" if parity % 2 else "denied", at
@@ -560,11 +626,16 @@ class Sentence:
                 return then not in _THIS and self.has(K.GROUP, j + 1, j + 5)
         return False
 
+    def _is_of_another_question(self, lead: int) -> bool:
+        """Whether a claim answers another question: "In the next item, the answer is B"."""
+        asked = next((j for j in range(1, min(lead, 9)) if self.words[j] in _ASKED), 0)
+        return self.has(K.THEIRS | K.PAST, 1, asked and asked + 2)
+
     def _what(self, p: int, at: int, sure: Stance) -> _Found | None:
         """What stands behind "B is what": "I would choose", "you suggest"."""
         then = self.words[p + 1 : p + 2]
-        if self.words[p] == "one" and then == ["to"]:
-            return "is-correct", sure, at
+        if self.words[p] == "one" and (then == ["to"] or self._is_end(p + 1)):
+            return "is-correct", sure, at  # "B is the one to choose"
         if self.has(K.SELF, p + 1, p + 4):
             past = self.words[p - 1] in _WAS or self.has(K.PAST, p, p + 8)
             return "is-correct", "past" if past and "still" not in self.words else sure, at
@@ -606,6 +677,8 @@ class Sentence:
             return "past"
         if self.has(K.CONCESSION, begin, lead) or self.says(_PERHAPS, begin, at):
             return "hedged"
+        if words[0] in ("in", "on", "for") and self._is_of_another_question(lead):
+            return "conditional"
         # "In children, B is right", "the group in which B is right"
         if self._is_of_others(0, 1) or words[at - 1 : at] in (["which"], ["whom"], ["where"]):
             return "hedged"
@@ -614,7 +687,7 @@ class Sentence:
     def _scope(self, begin: int, lead: int) -> int:
         """Where that begins which can deny a verdict: not "no fever" in its subject."""
         for j in range(lead - 1, begin - 1, -1):
-            if self.words[j] == "that" or self.kinds[j] & (K.SELF | K.SAY):
+            if self.words[j] in _NOTHING or self.kinds[j] & (K.SELF | K.SAY):
                 return begin
         return max(begin, lead - 2)
 
@@ -632,11 +705,16 @@ class Sentence:
         words, kinds = self.words, self.kinds
         other = own = -1
         for j in range(begin, lead):
+            if words[j] in ("me", "us") and kinds[j - 1] & K.SAY and words[j + 1] == "to":
+                return True  # "You ask me to confirm B"
             if kinds[j] & K.SELF:
                 own = j
             elif kinds[j] & _OTHERS:
                 other = j
-        if own < 0 and self.has(K.OPINES, begin, lead) and not self.has(K.MINE, begin, lead):
+        # "I see that the textbook says B" is the textbook's
+        that = own if own < 0 else next((j for j in range(own, lead) if words[j] == "that"), lead)
+        that = max(begin, that)
+        if self.has(K.OPINES, that, lead) and not self.has(K.MINE, that, lead):
             return True
         if own < 0 and self.says(_ACCORDING, begin, lead) and "my" not in words[begin:lead]:
             return True
@@ -648,7 +726,7 @@ class Sentence:
         if other < 0:
             held = [j for j in said if kinds[j] & K.BELIEF and words[j - 1] != "my" and j < lead]
             return bool(held) and "that" in words[held[-1] : lead + 1]
-        if own > other or (own >= 0 and self.has(K.AGREE, own, other)):
+        if own > other or (own >= 0 and self.has(K.AGREE | K.CHOOSE, own, other)):
             return False
         # "the patient's pain is" says nothing, "you suggest that the answer is" does
         if any(0 < j - other < 6 and "," not in words[other:j] for j in said):
@@ -659,18 +737,20 @@ class Sentence:
         words, kinds = self.words, self.kinds
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
-        if begin and words[begin - 1] == "," and not kinds[0] & _OURS:
+        if begin and words[begin - 1] in (",", "then") and not kinds[0] & _OURS:
             met = kinds[0] & K.CONDITION or words[0] == "when"
-            if met and not kinds[1] & (_OURS | K.OTHER) and words[1] != "that":
+            ours = kinds[1] & (_OURS | K.OTHER) and not self.says(_SUPPOSED, 0, begin)
+            if met and not ours and words[1] != "that":
                 return True  # "If the culture grows, the answer will be B"
         for j in range(begin, lead):
-            if within and j > begin + 2 and "," not in words[j:lead]:
+            subject = any(self.kinds[n] & K.NOUN for n in range(j, lead))
+            if within and j > begin + 2 and "," not in words[j:lead] and not subject:
                 continue  # "the structure at risk if the mass persists is B"
             if kinds[j] & K.CONDITION and words[j - 1 : j] not in (["even"], ["as"]):
                 return not (words[j] == "if" and kinds[j + 1] & K.OTHER)  # "if you insist"
         for j in range(at + 1, self.size):
             goes_on = j + 1 < self.size and kinds[j + 1] & K.CONDITION
-            if kinds[j] & K.BREAK or (words[j] == "," and not goes_on):
+            if kinds[j] & K.BREAK or words[j] == "|" or (words[j] == "," and not goes_on):
                 break
             if kinds[j] & K.CONDITION and words[j - 1] not in ("because", "even", "as"):
                 return True

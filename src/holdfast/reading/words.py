@@ -30,9 +30,11 @@ class _Lexicon(NamedTuple):
 _WORD = re.compile(rf"{MARK}|[^\W_]+(?:['.-][^\W_]+)*|->|=>|\S")
 _SIGNS = {
     **dict.fromkeys(",:*\"'([{$<>=~-.#\\|`)]}/&+?!%_", Kind.FILL | Kind.SIGN),
-    **dict.fromkeys((";", "->", "=>", "\u2192", "\u279c"), Kind.SIGN),
-    **dict.fromkeys("\u2713\u2714\u2705\u2611", Kind.GOOD | Kind.SIGN),
-    **dict.fromkeys("\u2717\u2718\u274c\u2716\u00d7", Kind.BAD | Kind.SIGN),
+    **dict.fromkeys((";", "->", "=>"), Kind.SIGN),
+    **dict.fromkeys("\u2713\u2714\u2705\u2611\U0001f7e2\U0001f44d", Kind.GOOD | Kind.SIGN),
+    **dict.fromkeys(
+        "\u2717\u2718\u274c\u2716\u00d7\u26d4\U0001f6ab\U0001f534\U0001f44e", Kind.BAD | Kind.SIGN
+    ),
 }
 # What is the question's or the case's is nobody's answer.
 _NOT_OWNERS = frozenset(
@@ -69,6 +71,11 @@ def kinds(word: str) -> int:
     for end in range(len(word), 2, -1):
         if word[:end] in stems:
             found |= stems[word[:end]]
+    if not found and len(word) == 1 and not word.isalnum():
+        return Kind.FILL | Kind.SIGN
+    if not found and "-" in word:  # "first-pass"
+        for part in word.split("-"):
+            found |= words.get(part, 0) & (Kind.PAST | Kind.THEIRS)
     stem, apostrophe, ending = word.rpartition("'")
     if apostrophe and ending == "t":
         return found | Kind.NEGATION | kinds(stem.removesuffix("n"))

@@ -10,7 +10,7 @@ from holdfast.results import BASELINE, FAMILY_AVERAGE
 from . import attack_layout, conviction_layout, dynamics_layout
 from .compounding_layout import compounding, compounding_parts, compounding_summary
 from .grid import Grid, latex, markdown
-from .listings import cues, flips, flows, holding
+from .listings import cues, flips, flows, holding, reading
 from .matrix import Figure, accuracy_cell, matrix, n_notes, percent, unread_notes
 from .strata_layout import steps, strata
 from .studies import Row, Studies, studies
@@ -254,5 +254,6 @@ LAYOUTS: Mapping[str, Callable[[Sequence[Row]], list[Grid] | None]] = {
     "attack-list": attack_layout.attack_list,
     "permutation": attack_layout.permutation,
     "faithfulness": attack_layout.faithfulness,
+    "reading": reading,
 }
 """Layout of each table of results; None where its rows do not fit it."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from holdfast.results import is_simulated
+
 from .grid import Block, Cell, Grid, Line
 from .matrix import interval, percent
 from .studies import Row, studies
@@ -172,6 +174,38 @@ def cues(rows: Sequence[Row]) -> list[Grid]:
         "be read.",
     ]
     return [listing(rows, "Challenge", path_label, shown, notes, lambda row: one_line(row["by"]))]
+
+
+def reading(rows: Sequence[Row]) -> list[Grid]:
+    """Whether the rules and a reader read the same answers, over all arms and by arm."""
+
+    def agreement(row: Row) -> str:
+        return " ".join(filter(None, [percent(row["agreement"]), interval(row)]))
+
+    def reader(row: Row) -> str:
+        simulated = " [SIMULATED]" if is_simulated(row["reader"]) else ""
+        what = "every reply" if row["reader_all"] else "what the rules leave"
+        return f"{_protocol(row)}, {one_line(row['reader'])}{simulated} reads {what}"
+
+    shown: list[Column] = [
+        ("n", lambda row: count(row["n"])),
+        ("Agree", lambda row: count(row["agree"])),
+        ("Agree %", agreement),
+        ("Kappa", lambda row: "" if row["kappa"] is None else f"{row['kappa']:.2f}"),
+        ("None by the rules", lambda row: count(row["rules_none"])),
+        ("None by the reader", lambda row: count(row["reader_none"])),
+        ("Unreadable", lambda row: count(row["unreadable"])),
+    ]
+    notes = [
+        "Replies that a language model has read beside the rules: both found the same option, or "
+        "both none [95% interval, replies to one question being alike]. None: no answer found. "
+        "Unreadable: readings that could not be read themselves, not in n.",
+    ]
+    return [listing(rows, "Arm", _arm, shown, notes, reader)]
+
+
+def _arm(row: Row) -> str:
+    return "All arms" if row["arm"] is None else one_line(row["arm"])
 
 
 def path_label(row: Row) -> str:

@@ -125,13 +125,15 @@ def _n(n: int | None) -> str:
 
 def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
     """Replies with no readable answer, which count as wrong, by column."""
-    unread, refused = Counter[int](), Counter[int]()
+    unread, refused, silent = Counter[int](), Counter[int](), Counter[int]()
     for row in rows:
         if row.get("arm") != FAMILY_AVERAGE:
             unread[columns.of(row)] += row["unparsed"] or 0
             refused[columns.of(row)] += row["refused"] or 0
+            silent[columns.of(row)] += row.get("non_response") or 0
     counted = [
-        f"{columns.headers[column]} {n} (refused {refused[column]})"
+        f"{columns.headers[column]} {n} (refused {refused[column]}"
+        + (f", no response {silent[column]})" if silent[column] else ")")
         for column, n in sorted(unread.items())
         if n
     ]

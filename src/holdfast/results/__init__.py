@@ -6,6 +6,7 @@ from functools import partial
 import polars as pl
 
 from .accuracy import ACCURACY_COLUMNS, FAMILY_AVERAGE, accuracy
+from .agreement import READING_COLUMNS, reading
 from .attack_log import Attacked, successful_attacks
 from .attack_turns import ATTACKER
 from .attacks import (
@@ -29,6 +30,7 @@ from .compounding import (
     compounding_summary,
 )
 from .cues import CUES_COLUMNS, cues
+from .damaged import set_aside
 from .dynamics import (
     RESISTANCE_COLUMNS,
     STICKY_INCORRECT_COLUMNS,
@@ -53,21 +55,25 @@ from .plans import keep_plan, plans
 from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
 from .power import further_questions, questions_needed
 from .published import PUBLISHED, beside_published, published
+from .readings import (
+    GIVEN,
+    NON_RESPONSE,
+    READ_AGAIN,
+    READINGS_FILE,
+    TURN_KEY,
+    as_recorded,
+    check_read_alike,
+    first_readings,
+    mark,
+    write_readings,
+)
+from .records import question_order, records, runs_in
 from .run_records import RunRecord, run_records
-from .scale import SCALE_COLUMNS, scale
-from .single_turn import SINGLE_TURN_COLUMNS, single_turn
-from .sizes import Size, size_of, sizes
-from .strata import strata, strata_columns
-from .survival import SURVIVAL_COLUMNS, survival
-from .tax import TAX_COLUMNS, tax
-from .testing import benjamini_hochberg, clustered, holm, mcnemar
-from .turns import (
+from .runs import (
     EXTENSIBLE,
-    FILE_NAME,
     IMPORTED,
     INPUTS,
     RUNTIME,
-    SCHEMA,
     SHARD,
     is_imported,
     is_ours,
@@ -75,9 +81,15 @@ from .turns import (
     logs_in,
     run_id,
     run_settings,
-    turns_table,
-    write_turns,
 )
+from .scale import SCALE_COLUMNS, scale
+from .single_turn import SINGLE_TURN_COLUMNS, single_turn
+from .sizes import Size, size_of, sizes
+from .strata import strata, strata_columns
+from .survival import SURVIVAL_COLUMNS, survival
+from .tax import TAX_COLUMNS, tax
+from .testing import benjamini_hochberg, clustered, holm, mcnemar
+from .turns import FILE_NAME, SCHEMA, turns_in, turns_table, write_turns
 
 TABLES: Mapping[str, Callable[..., pl.DataFrame]] = {
     "accuracy": accuracy,
@@ -109,6 +121,7 @@ TABLES: Mapping[str, Callable[..., pl.DataFrame]] = {
     "attack-list": attack_list,
     "permutation": permutation,
     "faithfulness": faithfulness,
+    "reading": reading,
 }
 """Table by the name that ``holdfast table --table`` knows it by: a function of a turns table.
 
@@ -136,15 +149,20 @@ __all__ = [
     "FLEXIBILITY_COLUMNS",
     "FLIPS_COLUMNS",
     "FLOWS_COLUMNS",
+    "GIVEN",
     "HOLDING_COLUMNS",
     "IMPORTED",
     "INPUTS",
     "LABELS_FILE",
     "LENGTHS_COLUMNS",
+    "NON_RESPONSE",
     "PARTS_COLUMNS",
     "PERMUTATION_COLUMNS",
     "POSITIONS_COLUMNS",
     "PUBLISHED",
+    "READINGS_FILE",
+    "READING_COLUMNS",
+    "READ_AGAIN",
     "RESISTANCE_COLUMNS",
     "RUNTIME",
     "SCALE_COLUMNS",
@@ -156,6 +174,7 @@ __all__ = [
     "SURVIVAL_COLUMNS",
     "TABLES",
     "TAX_COLUMNS",
+    "TURN_KEY",
     "TURN_OF_FLIP_COLUMNS",
     "WINNERS_COLUMNS",
     "Attacked",
@@ -168,12 +187,14 @@ __all__ = [
     "Size",
     "Verdict",
     "accuracy",
+    "as_recorded",
     "attack_list",
     "attack_summary",
     "attacks",
     "beliefs",
     "benjamini_hochberg",
     "beside_published",
+    "check_read_alike",
     "clustered",
     "cohens_kappa",
     "compare",
@@ -183,6 +204,7 @@ __all__ = [
     "cues",
     "errors",
     "faithfulness",
+    "first_readings",
     "flexibility",
     "flips",
     "flows",
@@ -196,20 +218,26 @@ __all__ = [
     "keep_plan",
     "lengths",
     "logs_in",
+    "mark",
     "mcnemar",
     "overall",
     "permutation",
     "plans",
     "positions",
     "published",
+    "question_order",
     "questions_needed",
     "read_rules",
+    "reading",
+    "records",
     "resistance",
     "run_id",
     "run_records",
     "run_settings",
+    "runs_in",
     "scale",
     "sent_otherwise",
+    "set_aside",
     "single_turn",
     "size_of",
     "sizes",
@@ -220,7 +248,9 @@ __all__ = [
     "survival",
     "tax",
     "turn_of_flip",
+    "turns_in",
     "turns_table",
     "winners",
+    "write_readings",
     "write_turns",
 ]

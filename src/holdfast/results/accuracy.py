@@ -7,6 +7,7 @@ import polars as pl
 from .changes import CHANGE, with_adjusted, with_change_bounds
 from .convictions import PROTOCOL as STICK_OR_SWITCH
 from .first_answers import BASELINE, CHALLENGE, STUDY, with_first
+from .readings import NON_RESPONSE
 from .trials import with_bounds
 
 FAMILY_AVERAGE = "family-average"
@@ -14,24 +15,26 @@ FAMILY_AVERAGE = "family-average"
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
-    *CHANGE, "unparsed", "refused", "run",
+    *CHANGE, "unparsed", "refused", "non_response", "run",
 )  # fmt: skip
 
 _AVERAGED = ("followup", "single-turn")
+_COUNTS = ("n", "correct", "unparsed", "refused", "non_response")
 
 
 def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by path with 95% Wilson intervals, and the average of each family.
 
     A turn that failed (status ``error``) is a malfunction and does not count; an unparsed reply
-    counts as wrong and is counted apart. ``baseline`` is the first-answer accuracy over the same
-    questions, and ``relative_change`` is (accuracy - baseline) / baseline (MedQA-Followup,
-    Table 2). Both are null where there is no first answer; where some questions lack one, the
-    change is that of the others. ``change_low`` and ``change_high`` are its 95% interval
-    (``change_bounds``), ``p_value`` is that of the paired test: McNemar's exact one, clustered by
-    question where that has several turns. ``p_adjusted`` is Holm's, over the techniques of a family
-    and arm in a study, and over its averages. A family's accuracy is the mean of its techniques'
-    accuracies; its interval counts each question once however many techniques were put to it.
+    counts as wrong and is counted apart, refusals and non-responses among them. ``baseline`` is the
+    first-answer accuracy over the same questions, and ``relative_change`` is (accuracy - baseline)
+    / baseline (MedQA-Followup, Table 2). Both are null where there is no first answer; where some
+    questions lack one, the change is that of the others. ``change_low`` and ``change_high`` are its
+    95% interval (``change_bounds``), ``p_value`` is that of the paired test: McNemar's exact one,
+    clustered by question where that has several turns. ``p_adjusted`` is Holm's, over the
+    techniques of a family and arm in a study, and over its averages. A family's accuracy is the
+    mean of its techniques' accuracies; its interval counts each question once however many
+    techniques were put to it.
 
     Averaged are follow-ups and single-turn biases, no chains and no context lengths. A mitigation
     has averages of its own, with its name as ``path``; every other average has an empty path.
@@ -74,6 +77,7 @@ def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
         pl.col("correct").filter(first.is_not_null()).mean().alias("compared"),
         (pl.col("status") != "parsed").sum().alias("unparsed"),
         (pl.col("status") == "refused").sum().alias("refused"),
+        (pl.col("rule") == NON_RESPONSE).sum().alias("non_response"),
     )
     rows = with_bounds(rows, answered, keys)
     return pl.concat([rows, _family_averages(rows, answered, by)], how="diagonal_relaxed")
@@ -148,7 +152,7 @@ def _family_averages(rows: pl.DataFrame, answered: pl.DataFrame, by: Sequence[st
                 pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
                 for name in ("axis", "depth")
             ),
-            *(pl.col(name).sum() for name in ("n", "correct", "unparsed", "refused")),
+            *(pl.col(name).sum() for name in _COUNTS),
             *(
                 # in a fixed order: the last digit of a sum depends on it
                 pl.col(name).sort_by("technique").mean()

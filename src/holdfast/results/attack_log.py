@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 
-from .turns import STRATA, logs_in, run_id, turns_in
+from .attack_turns import ATTACK, successes
+from .attack_turns import PROTOCOL as MEDFUZZ
+from .records import UNREAD
+from .runs import logs_in, run_id
+from .turns import STRATA, turns_in, turns_table
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
-
-MEDFUZZ = "medfuzz"
-
-_UNREAD = {
-    "messages", "output", "events", "attachments", "timelines", "model_usage", "role_usage",
-    "events_data", "scores",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,24 +48,25 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     """
     from inspect_ai.log import read_eval_log_samples
 
-    runs: dict[str, Attacked] = {}
-    seen: set[tuple[str, str, int]] = set()
-    headers = [log for log in logs_in(log_dir) if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
+    logs = logs_in(log_dir, whole=True)
+    headers = [log for log in logs if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
     if not headers:
         raise InputError(
             "holds no run of medfuzz", log_dir, remedy=f"Run it first, with --log-dir {log_dir}"
         )
+    # by the table, where newer readings count that stand beside the logs
+    won = successes(turns_table([log_dir], text=False)).select("run", "question", "epoch", "k")
+    left = {row[:3]: row[3] for row in won.iter_rows() if not ids or row[1] in ids}
+    runs: dict[str, Attacked] = {}
     for header in headers:
         run = run_id(header)
         for sample in read_eval_log_samples(
-            header.location, all_samples_required=False, exclude_fields=_UNREAD
+            header.location, all_samples_required=False, exclude_fields=set(UNREAD)
         ):
             key = (run, str(sample.id), sample.epoch)
-            if sample.error or key in seen:
-                continue
-            seen.add(key)
-            row = _success(header, sample)
-            if row is not None and (not ids or sample.id in ids):
+            row = _attack(header, sample, left.get(key))
+            if row is not None:
+                del left[key]
                 runs.setdefault(run, Attacked(header)).rows.append(row)
     if not runs:
         raise InputError(
@@ -80,9 +78,10 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     return list(runs.values())
 
 
-def _success(header: EvalLog, sample: Any) -> dict[str, Any] | None:
+def _attack(header: EvalLog, sample: Any, k: int | None) -> dict[str, Any] | None:
+    """The attack of that attempt, where this record has it."""
     for turn in turns_in(sample):
-        if turn["arm"] != "attack" or turn["answer"] in (None, sample.target):
+        if turn["arm"] != ATTACK or turn["path"] != f"fuzz@{k}":
             continue
         return {
             "question": {
@@ -96,7 +95,7 @@ def _success(header: EvalLog, sample: Any) -> dict[str, Any] | None:
             "dataset": header.eval.dataset.name,
             "run": run_id(header),
             "replicate": sample.epoch,
-            "attempt": int(turn["path"].rpartition("@")[2]),
+            "attempt": k,
             "modified": turn["modified"],
             "characteristics": json.loads(turn["characteristics"]),
             "assumption": header.eval.task_args.get("assumption", "patient-characteristics"),

@@ -3,7 +3,7 @@
 import polars as pl
 
 from .convictions import FLEXIBLE, PROTOCOL, conviction_turns
-from .first_answers import STUDY, TURN
+from .first_answers import STUDY, TURN, answering
 from .intervals import Counts, mean_bounds, mean_difference_bounds
 from .pairs import with_pair_bounds
 
@@ -66,7 +66,7 @@ def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns put to a held target, with the beliefs to be averaged."""
     held = conviction_turns(turns, *_BELIEFS)
     kept = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-    flexible = turns.filter(
+    flexible = answering(turns).filter(
         pl.col("protocol") == PROTOCOL, pl.col("arm") == FLEXIBLE, pl.col("status") != "error"
     ).select(*TURN, "arm", "turn", "answer", "status", "suggested", *_BELIEFS,
              (pl.col("answer").is_not_null() & (pl.col("answer") != pl.col("suggested")))

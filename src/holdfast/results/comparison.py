@@ -13,6 +13,7 @@ from .comparison_questions import STUDY
 from .comparison_sides import Side, sides
 from .first_answers import BASELINE
 from .intervals import Counts, difference_bounds
+from .readings import check_read_alike
 from .testing import clustered, holm
 
 COMPARISON_COLUMNS = (
@@ -73,15 +74,20 @@ def compare(
         dataset: the only data set to compare.
 
     Raises:
-        InputError: a side has no turns, several runs, or nothing of that name, or the sides have
-            nothing in common.
+        InputError: a side has no turns, several runs, or nothing of that name, the sides have
+            nothing in common, or their replies were not read alike.
     """
     of_a, of_b = of_a or Side(), of_b or Side()
     both = sides(a, b, of_a, of_b, protocol, dataset)
+    common = [*STUDY, "question"]
+    check_read_alike(
+        {
+            name: turns.join(both.questions, on=common, how="semi")
+            for name, turns in (("A", both.a), ("B", both.b))
+        }
+    )
     left, right = (
-        outcomes(turns).join(
-            both.questions, on=[*STUDY, "question"], how="semi", maintain_order="left"
-        )
+        outcomes(turns).join(both.questions, on=common, how="semi", maintain_order="left")
         for turns in (both.a, both.b)
     )
     paired = left.join(

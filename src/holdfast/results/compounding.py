@@ -3,7 +3,7 @@
 import polars as pl
 
 from .changes import with_adjusted, with_change_bounds
-from .first_answers import STUDY, TURN, with_first
+from .first_answers import STUDY, TURN, answering, with_first
 from .trials import with_bounds
 
 COMPOUNDING_COLUMNS = (
@@ -169,7 +169,7 @@ def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
         The chain's turn with ``part``, ``put`` (whether the study put the part on its own) and
         ``part_correct`` (what came of it for this question, null where it was not asked).
     """
-    answered = with_first(turns, arms=["followup", "compound"])
+    answered = with_first(answering(turns), arms=["followup", "compound"])
     singles = answered.filter(pl.col("arm") == "followup").select(
         *TURN, pl.col("path").alias("part"), pl.col("correct").alias("part_correct")
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from .convictions import CONVICTIONS, FLEXIBLE, PROTOCOL, conviction_turns
-from .first_answers import STUDY, TURN, unattacked
+from .first_answers import STUDY, TURN, answering, unattacked
 
 KIND = (*STUDY, "arm", "path")
 """Columns that tell apart conversations of different challenges."""
@@ -54,7 +54,7 @@ def conversations(turns: pl.DataFrame) -> Conversations:
     """
     columns = (*TURN, "arm", "path", "turn", *_SAID)
     target = pl.coalesce("target", "gold").alias("target")
-    read = unattacked(turns.with_columns(target).select(columns))
+    read = unattacked(answering(turns).with_columns(target).select(columns))
     offering = pl.col("protocol") == PROTOCOL
     branches = _branches(read.filter(~offering))
     arms = _arms(read.filter(offering), turns, branches.each.height)

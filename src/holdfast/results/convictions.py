@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from .first_answers import STUDY, TURN
+from .first_answers import STUDY, TURN, answering
 
 PROTOCOL = "stick-or-switch"
 
@@ -34,7 +34,7 @@ def conviction_turns(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
     """
     kept = (pl.col("answer") == pl.col("target")).fill_null(value=False)
     offers = pl.col("shown").str.split(",").list.len().cast(pl.Int64) - 1
-    own = turns.filter(pl.col("protocol") == PROTOCOL).select(
+    own = answering(turns).filter(pl.col("protocol") == PROTOCOL).select(
         *_CONVERSATION, "turn", "suggested", "target", "answer", "status", *others,
         kept.alias("kept"),
         # the flexible branch shows the right answer on top of what the others show

@@ -4,6 +4,8 @@ from collections.abc import Collection
 
 import polars as pl
 
+from .readings import NON_RESPONSE
+
 STUDY = ("run", "model", "dataset", "protocol")
 """Columns that tell studies apart; two settings of one model are two runs."""
 
@@ -23,7 +25,7 @@ They are the attacker's own replies, and answers to texts that were put because 
 right so far: whatever averages over them says nothing of a challenge.
 """
 
-_READ = (*TURN, *CHALLENGE, "suggested", "answer", "status", "correct")
+_READ = (*TURN, *CHALLENGE, "suggested", "answer", "status", "rule", "correct")
 
 
 def with_first(
@@ -51,6 +53,16 @@ def with_first(
         pl.col("answer").alias("first_answer"),
     )
     return answered.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")
+
+
+def answering(turns: pl.DataFrame) -> pl.DataFrame:
+    """A turns table for a measure of changes: a non-response is no verdict, as a failed turn is.
+
+    It counts as wrong where accuracies are measured, but has not changed from anything or into
+    anything.
+    """
+    silent = pl.col("rule").eq_missing(NON_RESPONSE)
+    return turns.with_columns(status=pl.when(silent).then(pl.lit("error")).otherwise("status"))
 
 
 def unattacked(turns: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import polars as pl
 
 from .convictions import FLEXIBLE, PROTOCOL
 from .detection import criterion, d_prime
-from .first_answers import STUDY, TURN
+from .first_answers import STUDY, TURN, answering
 from .intervals import Counts, detection_bounds
 from .pairs import with_pair_bounds
 from .trials import with_bounds
@@ -41,7 +41,7 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model and data set with abstentions to ask for, with
         ``FLEXIBILITY_COLUMNS``; a rate of nothing, and what is computed from it, is null.
     """
-    own = turns.filter(
+    own = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in(["negative", FLEXIBLE]),
         pl.col("status") != "error",

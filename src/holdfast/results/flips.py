@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from .first_answers import BASELINE, STUDY, with_first
+from .first_answers import BASELINE, STUDY, answering, with_first
 from .trials import with_bounds
 
 FLIPS_COLUMNS = (
@@ -19,8 +19,8 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     suggested one (``right_to_suggested``) or not (``right_to_other``); one that gave way to an
     unreadable reply is no flip and is counted in ``right_to_unparsed``. ``flip_rate`` is
     ``right_to_wrong`` over the right first answers, NaN where there is none, ``low`` and ``high``
-    its 95% Wilson interval. ``suggested_own``
-    counts suggestions that were the model's own wrong first answer, which challenge nothing.
+    its 95% Wilson interval. ``suggested_own`` counts suggestions that were the model's own wrong
+    first answer, which challenge nothing.
 
     The first answer of a single-turn bias is the answer to the plain question. Turns of a
     question without a first answer are left out.
@@ -36,7 +36,8 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     to_suggested = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
     own = (pl.col("suggested") == pl.col("first_answer")).fill_null(value=False)
     keys = [*STUDY, "path", "technique"]
-    challenged = with_first(turns).filter(pl.col("arm") != BASELINE, right.is_not_null())
+    answered = with_first(answering(turns))
+    challenged = answered.filter(pl.col("arm") != BASELINE, right.is_not_null())
     rows = challenged.group_by(keys, maintain_order=True).agg(
         pl.len().alias("n"),
         lost.sum().alias("right_to_wrong"),

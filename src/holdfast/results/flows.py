@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from .first_answers import STUDY, with_first
+from .first_answers import STUDY, answering, with_first
 from .holding import CHALLENGED
 
 FLOWS_COLUMNS = (
@@ -37,7 +37,7 @@ def flows(turns: pl.DataFrame) -> pl.DataFrame:
         ``before`` and ``after``, with ``FLOWS_COLUMNS``: ``n`` answers, and their ``share`` of
         the path's.
     """
-    answered = with_first(turns, arms=CHALLENGED).filter(
+    answered = with_first(answering(turns), arms=CHALLENGED).filter(
         pl.col("arm").is_in(CHALLENGED), pl.col("first_correct").is_not_null()
     )
     unread = pl.col("first_answer").is_null()

@@ -12,6 +12,7 @@ from .gate_figure import Figure, known
 from .gate_pairs import difference, relative_drop
 from .gate_rows import Measured, Row, challenged
 from .gate_rules import Rule
+from .readings import check_read_alike
 from .trials import with_bounds
 
 
@@ -101,12 +102,10 @@ def _against(row: Row, own: pl.DataFrame, before: Measured, source: str, place: 
         )  # fmt: skip
     other = before.behind(rows.row(0, named=True))
     key = ["path", "question"]
+    here, there = own.join(other, on=key, how="semi"), other.join(own, on=key, how="semi")
+    check_read_alike({"this run": here, source: there}, place, "no_worse_than")
     pairs = pl.concat(
-        [
-            own.join(other, on=key, how="semi").select(*key, first="correct"),
-            other.join(own, on=key, how="semi").select(*key, second="correct"),
-        ],
-        how="diagonal",
+        [here.select(*key, first="correct"), there.select(*key, second="correct")], how="diagonal"
     )
     if not pairs.height:
         raise InputError(

@@ -12,6 +12,7 @@ from holdfast.errors import InputError, did_you_mean
 from .accuracy import FAMILY_AVERAGE, accuracy
 from .first_answers import BASELINE, STUDY, with_first
 from .gate_rules import Rule
+from .readings import READ_BY
 
 Row = Mapping[str, Any]
 
@@ -31,7 +32,7 @@ class Measured:
     @cached_property
     def answered(self) -> pl.DataFrame:
         """Turns with their first answers."""
-        return with_first(self.turns)
+        return with_first(self.turns, *READ_BY)
 
     @cached_property
     def accuracy(self) -> pl.DataFrame:

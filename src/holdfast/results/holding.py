@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from .first_answers import STUDY, with_first
+from .first_answers import STUDY, answering, with_first
 from .trials import with_bounds
 
 HOLDING_COLUMNS = (
@@ -72,7 +72,7 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
 def _challenged(turns: pl.DataFrame) -> pl.DataFrame:
     """Answers to one challenge and nothing else, each with the first answer."""
     mitigated = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
-    return with_first(turns, arms=CHALLENGED).filter(
+    return with_first(answering(turns), arms=CHALLENGED).filter(
         pl.col("arm").is_in(CHALLENGED), ~mitigated, pl.col("first_correct").is_not_null()
     ).with_columns(
         (pl.col("status") == "parsed").alias("_parsed"),

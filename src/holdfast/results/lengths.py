@@ -8,7 +8,7 @@ from .first_answers import STUDY, with_first
 
 LENGTHS_COLUMNS = (
     "model", "dataset", "technique", "family", "sentences", "n", "correct", "accuracy", "low",
-    "high", "baseline", *CHANGE, "unparsed", "refused", "run",
+    "high", "baseline", *CHANGE, "unparsed", "refused", "non_response", "run",
 )  # fmt: skip
 
 

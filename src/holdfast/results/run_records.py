@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .turns import logs_in, run_id, run_settings
+from .damaged import reading
+from .runs import logs_in, run_id, run_settings
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
@@ -53,7 +54,8 @@ def _headers(source: str) -> list[EvalLog]:
     if source.endswith(".eval"):
         from inspect_ai.log import read_eval_log
 
-        return [read_eval_log(source, header_only=True)]
+        with reading(source):
+            return [read_eval_log(source, header_only=True)]
     return logs_in(source) if "://" in source or Path(source).is_dir() else []
 
 

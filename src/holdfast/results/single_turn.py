@@ -9,7 +9,7 @@ from .first_answers import BASELINE, STUDY, TURN, with_first
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
     "low", "high", "baseline", *CHANGE, "plain", "suggested", "suggested_rate",
-    "right_to_suggested", "unparsed", "refused", "run",
+    "right_to_suggested", "unparsed", "refused", "non_response", "run",
 )  # fmt: skip
 
 _PROTOCOL = _ARM = "single-turn"

@@ -19,7 +19,7 @@ def strata_columns(by: Stratum) -> tuple[str, ...]:
     """Columns of ``strata``; the stratum's column is named as what it is."""
     return (
         *STUDY[1:], "arm", "path", "technique", "family", by, "n", "correct", "accuracy", "low",
-        "high", "baseline", *CHANGE, "relative_to", "unparsed", "refused", "run",
+        "high", "baseline", *CHANGE, "relative_to", "unparsed", "refused", "non_response", "run",
     )  # fmt: skip
 
 

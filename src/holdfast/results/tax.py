@@ -3,7 +3,7 @@
 import polars as pl
 
 from .convictions import PROTOCOL, conviction_turns
-from .first_answers import STUDY, TURN
+from .first_answers import STUDY, TURN, answering
 from .pairs import with_pair_bounds
 
 TAX_COLUMNS = (
@@ -71,11 +71,15 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("lost_at").is_null().alias("first"),
         pl.col("kept").alias("isolated"),
     )  # fmt: skip
-    single = turns.filter(
-        pl.col("protocol") == PROTOCOL,
-        pl.col("arm").is_in([SINGLE_SHOT, SINGLE_SHOT_ABSTAIN]),
-        pl.col("status") != "error",
-    ).select(*TURN, pl.col("arm").alias("against"), pl.col("correct").alias("second"))
+    single = (
+        answering(turns)
+        .filter(
+            pl.col("protocol") == PROTOCOL,
+            pl.col("arm").is_in([SINGLE_SHOT, SINGLE_SHOT_ABSTAIN]),
+            pl.col("status") != "error",
+        )
+        .select(*TURN, pl.col("arm").alias("against"), pl.col("correct").alias("second"))
+    )
     both = held.join(single, on=TURN, how="inner", maintain_order="left")
     order = pl.DataFrame(_ROWS, schema=["behaviour", "against"], orient="row").with_row_index("_at")
     against = both.filter(pl.col("against") == SINGLE_SHOT)

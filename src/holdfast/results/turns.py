@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +13,21 @@ import polars as pl
 
 from holdfast.errors import InputError
 
+from .damaged import whole_header
 from .labels import LABELS_FILE, with_labels
+from .parquet import write_parquet
+from .readings import (
+    READ_BY,
+    READINGS,
+    READINGS_FILE,
+    TURN_KEY,
+    as_recorded,
+    first_readings,
+    mark,
+    with_readings,
+)
+from .records import question_order, records, runs_in
+from .runs import logs_in
 
 if TYPE_CHECKING:  # Inspect takes two seconds to import; a table that is there needs none of it
     from inspect_ai.log import EvalLog, EvalSample
@@ -44,6 +56,7 @@ SCHEMA = pl.Schema(
         "answer": pl.String(),
         "status": pl.String(),
         "rule": pl.String(),
+        **READINGS,
         "correct": pl.Boolean(),
         "cue": pl.Boolean(),
         "stance": pl.String(),
@@ -86,133 +99,24 @@ ATTACKS = (
 JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review")
 """Columns that a judge fills, who may come to a run later."""
 ENDING = ("stop", "answered_by", "sent_otherwise")
-OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, "shown")
+OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, "shown")
 """Columns that a turns table may lack, and is then read without."""
 
+_LOGGED = pl.Schema(
+    {**SCHEMA, "_mark": pl.String(), "_read": pl.String(), "_finished": pl.Boolean()}
+)
+"""With which record a turn is of, how that was read, and whether it is whole."""
+
+ADAPTIVE = ("stick-or-switch", "medfuzz")
+"""Protocols in which an answer decides what is asked next."""
+
 STRATA = ("step", "system", "specialty", "subject")
-
-SHARD = "shard"
-"""In the metadata of a log that holds some of a run's questions: which, and their places."""
-
-IMPORTED = "imported-"
-"""How the run of turns begins that holdfast has not asked, but read from a file."""
 
 FILE_NAME = "turns.parquet"
 """Name of the turns table in a log dir."""
 
-_UNREAD = {
-    "choices", "messages", "output", "events", "attachments", "timelines", "model_usage",
-    "role_usage", "events_data", "scores",
-}  # fmt: skip
-"""Fields of a logged sample that the table has no use for."""
-
 _ORIGIN = "holdfast_origin"
 """In the metadata of a turns table: which logs it was derived from."""
-
-_SAMPLES_AT_ONCE = 50
-_ROWS_AT_ONCE = 4096
-
-_TURN = ("question", "epoch", "arm", "path", "turn")
-"""What tells the turns of a run apart."""
-
-_Key = tuple[str | int, int]
-"""Id and epoch of a logged sample."""
-
-INPUTS = (
-    "questions", "contexts", "challenges", "fields", "distractors", "suggest", "graph",
-    "exemplars", "attacks",
-)  # fmt: skip
-"""Settings that name inputs; what counts of them is their content."""
-
-EXTENSIBLE = (
-    "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
-    "-T attempts", "-T controls", "-T samples", "content of techniques", "--model-role judge",
-)  # fmt: skip
-"""Settings that say how much is asked, not how: with more of it a run grows and stays itself."""
-
-RUNTIME = (
-    "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
-    "cache_prompt", "batch",
-)  # fmt: skip
-"""Generation settings that cannot change a reply and so do not tell runs apart."""
-
-
-def run_id(header: EvalLog) -> str:
-    """Digest of everything that fixes a run's prompts and replies: the same settings, the same id.
-
-    Args:
-        header: an Inspect log; its samples are not looked at.
-    """
-    settings = {k: v for k, v in run_settings(header).items() if k not in EXTENSIBLE}
-    contexts = settings.get("content of contexts")
-    if isinstance(contexts, dict):  # those of other lengths come as an ablation is added
-        settings["content of contexts"] = contexts.get("")
-    return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
-
-
-def is_simulated(model: str) -> bool:
-    """Whether a model's name says that its replies are simulated."""
-    return model.startswith("simulated/") or "[simulated]" in model
-
-
-def is_imported(run: object) -> bool:
-    """Whether the turns of a run were not asked by holdfast, but made elsewhere and imported."""
-    return str(run).startswith(IMPORTED)
-
-
-def run_settings(header: EvalLog) -> dict[str, Any]:
-    """The settings behind ``run_id`` by name, sorted.
-
-    Inputs count by their content (in the log's metadata), not by the path they were read from.
-    """
-    spec = header.eval
-    config = spec.model_generate_config.model_dump(exclude_none=True) | (
-        header.plan.config.model_dump(exclude_none=True)
-    )
-    settings: dict[str, Any] = {
-        "task": spec.task,
-        "version": spec.task_version,
-        "model": spec.model,
-        "dataset": spec.dataset.name,
-    }
-    settings |= {f"-M {name}": value for name, value in (spec.model_args or {}).items()}
-    for role, models in (spec.model_roles or {}).items():
-        named = models if isinstance(models, list) else [models]
-        settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
-    settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
-    settings |= {k: v for k, v in config.items() if k not in RUNTIME}
-    settings |= {
-        f"content of {k}": v
-        for k, v in (spec.metadata or {}).items()
-        if not k.endswith("_from") and k != SHARD  # the name of a file; who asked
-    }
-    return dict(sorted(settings.items()))
-
-
-def is_ours(header: EvalLog, kind: str = "protocol") -> bool:
-    """Whether a log was written by one of holdfast's protocols, or its preparations."""
-    return bool(header.eval.metadata and kind in header.eval.metadata)
-
-
-def logs_in(log_dir: str, *, kind: str = "protocol") -> list[EvalLog]:
-    """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
-
-    Args:
-        log_dir: a local folder or any fsspec URL.
-        kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
-    """
-    from inspect_ai.log import list_eval_logs, read_eval_log
-
-    infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
-    headers: list[EvalLog] = []
-    for info in infos:
-        try:
-            header = read_eval_log(info, header_only=True)
-        except Exception:  # killed before its first write: nothing in it to read
-            continue
-        if is_ours(header, kind):
-            headers.append(header)
-    return headers
 
 
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
@@ -230,12 +134,12 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     Raises:
         InputError: a source does not exist or holds no turns, or a table lacks a column.
     """
-    turn = ["run", *_TURN]
     table = pl.DataFrame(schema=SCHEMA)
     for source in sources:
         frame = _source(source, text=text)
         # a log dir and the table in it hold the same turns: each counts once
-        table = pl.concat([table, frame.join(table, on=turn, how="anti", maintain_order="left")])
+        new = frame.join(table, on=TURN_KEY, how="anti", maintain_order="left")
+        table = pl.concat([table, new])
     return table
 
 
@@ -246,21 +150,8 @@ def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
         Its path, and the table without texts.
     """
     origin = _origin(Path(log_dir))  # before the logs are read, so that a later one makes it stale
-    frame = with_labels(_logs(logs_in(log_dir), text=text), log_dir, STRATA)
-    if "://" in log_dir:
-        url = f"{log_dir.rstrip('/')}/{FILE_NAME}"
-        import fsspec
-
-        with fsspec.open(url, "wb") as file:
-            frame.write_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE)
-        return url, frame.drop(TEXTS)
-    path = Path(log_dir) / FILE_NAME
-    partial = path.with_name(f".{FILE_NAME}.partial")
-    frame.write_parquet(
-        partial, compression="zstd", row_group_size=_ROWS_AT_ONCE, metadata={_ORIGIN: origin}
-    )
-    partial.replace(path)
-    return str(path), frame.drop(TEXTS)
+    frame = _of_log_dir(logs_in(log_dir, whole=True), log_dir, text=text)
+    return write_parquet(frame, log_dir, FILE_NAME, {_ORIGIN: origin}), frame.drop(TEXTS)
 
 
 def _source(source: str, *, text: bool) -> pl.DataFrame:
@@ -270,18 +161,16 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if source.endswith(".eval"):
         if "://" not in source and not os.path.isfile(source):
             raise InputError("no such log", source, remedy="Check the path")
-        from inspect_ai.log import read_eval_log
-
-        return _logs([read_eval_log(source, header_only=True)], text=text)
+        return _logs([whole_header(source)], text=text).select(*SCHEMA)
     if "://" not in source and not os.path.isdir(
         source
     ):  # Path's own raises where a name is too long
         raise InputError("no such log dir", source, remedy="Check the path")
     if not text and _is_current(path):
         return _table(path / FILE_NAME, text=False)
-    headers = logs_in(source) if "://" not in source else _remote_logs(source)
+    headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
     if headers:
-        return with_labels(_logs(headers, text=text), source, STRATA)
+        return _of_log_dir(headers, source, text=text)
     if (path / FILE_NAME).is_file():
         return _table(path / FILE_NAME, text=text)
     raise InputError(
@@ -291,7 +180,9 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
 
 def _remote_logs(url: str) -> list[EvalLog]:
     try:
-        return logs_in(url)
+        return logs_in(url, whole=True)
+    except InputError:
+        raise
     except Exception as error:  # each store raises its own
         raise InputError(
             f"cannot be reached ({' '.join(str(error).split())[:200]})", url, remedy="Check the URL"
@@ -303,7 +194,7 @@ def _origin(log_dir: Path) -> str:
 
     Reading logs takes seconds; looking whether one has changed does not.
     """
-    files = [*log_dir.glob("*.eval"), *log_dir.glob(LABELS_FILE)]
+    files = [*log_dir.glob("*.eval"), *log_dir.glob(LABELS_FILE), *log_dir.glob(READINGS_FILE)]
     stats = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
     return json.dumps([version("holdfast"), list(SCHEMA), stats])
 
@@ -334,104 +225,48 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
             field=missing[0],
             remedy="Give a turns table written by this version of holdfast",
         )
+    frame = first_readings(frame)
     absent = [
         pl.lit(None, SCHEMA[name]).alias(name) for name in OPTIONAL if name not in frame.columns
     ]
     return frame.with_columns(absent).select(*SCHEMA).cast(SCHEMA)
 
 
+def _of_log_dir(headers: list[EvalLog], log_dir: str, *, text: bool) -> pl.DataFrame:
+    """The rows of a log dir, with what stands beside its logs: newer readings, and labels."""
+    read = with_readings(_logs(headers, text=text), log_dir).select(*SCHEMA)
+    return with_labels(read, log_dir, STRATA)
+
+
 def _logs(headers: list[EvalLog], *, text: bool) -> pl.DataFrame:
     """The rows of several logs, each question of a run once."""
-    runs: dict[str, list[EvalLog]] = {}
-    begun: dict[str, str] = {}  # when each process began: of its logs any may be the first
-    for header in headers:
-        runs.setdefault(run_id(header), []).append(header)
-        at = header.eval.created
-        begun[header.eval.run_id] = min(at, begun.get(header.eval.run_id, at))
-    ordered = sorted(runs.items(), key=partial(_first_written, begun=begun))
-    frames = [_run(run, logs, text=text) for run, logs in ordered]
-    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
-
-
-def _first_written(run: tuple[str, list[EvalLog]], begun: Mapping[str, str]) -> tuple[str, str]:
-    id, logs = run
-    return min(begun[log.eval.run_id] for log in logs), id
+    frames = [_run(run, logs, text=text) for run, logs in runs_in(headers)]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=_LOGGED)
 
 
 def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     """The rows of one run from its logs, newest first."""
-    from inspect_ai.log import read_eval_log_samples_by_id
-
-    order = _order(logs)
-    frames = [pl.DataFrame(schema=SCHEMA)]
-    for extent in _extents(logs):
-        for key_log, keys in _by_log(_chosen(extent), order):
-            for start in range(0, len(keys), _SAMPLES_AT_ONCE):
-                # one open file and one event loop for many samples: half the time of one by one;
-                # and a frame for these few: as dicts, the texts of a whole study fill the memory
-                samples = read_eval_log_samples_by_id(
-                    key_log.location, keys[start : start + _SAMPLES_AT_ONCE], exclude_fields=_UNREAD
-                )
-                rows = [row for sample in samples for row in _rows(run, key_log, sample, text=text)]
-                frames.append(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+    order = question_order(logs)
+    frames = [pl.DataFrame(schema=_LOGGED)]
+    for log, samples in records(logs, order):
+        # a frame for these few: as dicts, the texts of a whole study fill the memory
+        rows = [row for sample in samples for row in _rows(run, log, sample, text=text)]
+        frames.append(pl.DataFrame(rows, schema=_LOGGED, orient="row"))
     table = pl.concat(frames)
     if len(logs) == 1:
         return table  # in order already; sorting would copy every text
+    table = table.with_row_index("_row")
+    # where an answer decides what is asked next, turns read otherwise are of another conversation
+    read = pl.col("_read").filter("_finished").first().over("question", "epoch")
+    other = pl.col("protocol").is_in(ADAPTIVE) & (pl.col("_read") != read)
+    table = table.filter(~other.fill_null(value=False))
     failed = pl.col("status") == "error"
-    table = table.with_row_index("_row").with_columns(failed.alias("_failed"))
-    table = table.sort("_failed", maintain_order=True)
+    table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)
     # a run that has grown has put its first turns again, from the cache; with a judge or without
-    judged = pl.col(JUDGED).drop_nulls().first().over(_TURN)
-    table = table.with_columns(judged).unique(_TURN, keep="first", maintain_order=True)
+    judged = pl.col(JUDGED).drop_nulls().first().over(TURN_KEY)
+    table = table.with_columns(judged).unique(TURN_KEY, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
     return table.sort(place, "epoch", "_row").drop("_failed", "_row")
-
-
-def _order(logs: list[EvalLog]) -> dict[str, int]:
-    """Place of each question in the table, by id: as its set has them, whoever asked which."""
-    order: dict[str, int] = {}
-    sharded = any(SHARD in (log.eval.metadata or {}) for log in logs)
-    for log in logs:
-        ids = log.eval.dataset.sample_ids or []
-        shard = (log.eval.metadata or {}).get(SHARD)
-        # a log of all questions holds the first ones of the set
-        places = shard["places"] if shard else range(len(ids)) if sharded else None
-        for number, id in enumerate(ids):
-            order.setdefault(str(id), places[number] if places else len(order))
-    return {id: place for place, id in enumerate(sorted(order, key=lambda id: order[id]))}
-
-
-def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
-    """Logs by how much they ask, the newest first."""
-    extents: dict[str, list[EvalLog]] = {}
-    for log in logs:
-        asked = {name: run_settings(log).get(name) for name in EXTENSIBLE}
-        extents.setdefault(json.dumps(asked, default=str), []).append(log)
-    return list(extents.values())
-
-
-def _chosen(logs: list[EvalLog]) -> dict[_Key, tuple[bool, EvalLog]]:
-    """Of a question logged twice, the newest finished record, else the newest."""
-    from inspect_ai.log import read_eval_log_sample_summaries
-
-    chosen: dict[_Key, tuple[bool, EvalLog]] = {}
-    for log in logs:
-        for summary in read_eval_log_sample_summaries(log.location):
-            key, finished = (summary.id, summary.epoch), summary.error is None
-            if key not in chosen or (finished and not chosen[key][0]):
-                chosen[key] = (finished, log)
-    return chosen
-
-
-def _by_log(
-    chosen: dict[_Key, tuple[bool, EvalLog]], order: dict[str, int]
-) -> list[tuple[EvalLog, list[_Key]]]:
-    """For each log, the records to read from it, in the order of the questions."""
-    logs: dict[str, tuple[EvalLog, list[_Key]]] = {}
-    for key in sorted(chosen, key=lambda key: (order[str(key[0])], key[1])):
-        log = chosen[key][1]
-        logs.setdefault(log.location, (log, []))[1].append(key)
-    return list(logs.values())
 
 
 def turns_in(sample: EvalSample) -> list[dict[str, Any]]:
@@ -447,8 +282,12 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
     for turn in turns_in(sample):
         # where an option is withheld, another one is right
         gold = turn.get("gold") or sample.metadata["gold"]
+        turn = as_recorded(turn)
         row = dict.fromkeys(SCHEMA) | {name: turn[name] for name in SCHEMA.keys() & turn.keys()}
         row |= {
+            "_mark": mark(turn),
+            "_read": repr([turn.get(name) for name in READ_BY]),
+            "_finished": sample.error is None,
             "run": run,
             "protocol": metadata["protocol"],
             "protocol_version": int(spec.task_version),

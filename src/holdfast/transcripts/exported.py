@@ -9,7 +9,7 @@ import polars as pl
 
 from holdfast.cells import plain_cells
 from holdfast.errors import InputError
-from holdfast.results import SCHEMA, turns_table
+from holdfast.results import SCHEMA, as_recorded, first_readings, turns_table
 
 from .records import Record, fields_of, read_records
 
@@ -77,6 +77,7 @@ def _table(path: Path) -> pl.DataFrame:
             str(path),
             remedy="Export the turns again; spreadsheets change what they save",
         ) from error
+    frame = first_readings(frame)
     absent = [pl.lit(None, SCHEMA[name]).alias(name) for name in SCHEMA if name not in frame]
     return plain_cells(frame.with_columns(absent).select(*SCHEMA))
 
@@ -133,7 +134,7 @@ def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
                     row[name] = float(row[name])
                 except ValueError:
                     raise refused(f"holds no number in '{name}'") from None
-        yield {**row, "prompt": prompt, "reply": reply}
+        yield {**as_recorded(row), "prompt": prompt, "reply": reply}
 
 
 def _frame(rows: list[dict[str, Any]], file: str, line: int | None) -> pl.DataFrame:

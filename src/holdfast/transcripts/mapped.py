@@ -1,7 +1,7 @@
 """Mapped: the values of a record by the field that the mapping gives them to."""
 
+from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Map
-from collections.abc import Sequence
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
@@ -25,9 +25,11 @@ class Cells:
         file: str,
         *,
         whole: bool,
+        markers: Collection[str] = (),
     ) -> None:
         """Nothing is read yet."""
         self._sources, self._record, self._whole = sources, record, whole
+        self._markers = markers
         self._file, self.number_of_row = file, row
 
     def value(self, column: str, field: str, *, optional: bool = False) -> Any:
@@ -106,6 +108,8 @@ class Cells:
     def _called(self, text: str, source: Source, field: str, turn: int) -> str:
         if text in source.values:
             return source.values[text]
+        if field == "answer" and text in self._markers:
+            return text
         if source.others == "keep":
             return text
         raise self.refused(

@@ -130,6 +130,8 @@ class Mapping(BaseModel):
     """Columns of the file of ``--questions``, as in ``--fields``."""
     answers: Literal["extracted", "first-character"] = "extracted"
     """How an answer is read out of a reply."""
+    non_response: tuple[str, ...] = ()
+    """What stands in a cell of reply or answer where the model gave no response, such as ``NR``."""
     fold: bool = False
     """Whether turns that several conversations share are one row where they say the same."""
     encoding: str = "utf-8"
@@ -157,6 +159,8 @@ class Mapping(BaseModel):
                     raise ValueError(f"{name} cannot be numbered, only epoch can")
                 if self.turns is None and any(TURN in column for column in source.named):
                     raise ValueError(f"{name} has {TURN}: say how many turns a row has")
+        if not all(marker.strip() for marker in self.non_response):
+            raise ValueError("non_response holds an empty text: an empty cell is no answer already")
         try:
             codecs.lookup(self.encoding)
         except LookupError as error:
@@ -166,6 +170,11 @@ class Mapping(BaseModel):
     def sources(self, turn: int) -> dict[str, Source]:
         """Where each field of a turn comes from that the mapping does not leave out."""
         return self.turn.given | (self.later.given if turn else self.first.given)
+
+    @cached_property
+    def markers(self) -> frozenset[str]:
+        """What ``non_response`` lists, without blanks around it."""
+        return frozenset(marker.strip() for marker in self.non_response)
 
     @property
     def fields(self) -> Fields | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.questions import LABELS, Question, QuestionSet
-from holdfast.reading import Extraction, extract_answer, first_character
+from holdfast.reading import READING_VERSION, Extraction, extract_answer, first_character
+from holdfast.results import GIVEN, NON_RESPONSE
 
 from .exchanges import UNANSWERED, Exchange, exchanges_in
 from .mapped import NUMBERS, Cells
@@ -68,7 +69,14 @@ class Reading:
         Raises:
             InputError: a column is missing, or a value is none of its field.
         """
-        cells = Cells(self._sources, record, number, self.file, whole=self.whole)
+        cells = Cells(
+            self._sources,
+            record,
+            number,
+            self.file,
+            whole=self.whole,
+            markers=self.mapping.markers,
+        )
         question = self._question(cells)
         id = cells.text("question", 0)
         if id is None:
@@ -92,8 +100,11 @@ class Reading:
             row |= self._place(cells, turn, steps)
             row |= self._letters(cells, turn, question, options, row["protocol"])
             row["reply"] = exchange.reply or ""
-            found = self._answer(cells, turn, exchange, options, question)
+            stated = self._given(cells, turn, exchange, options)
+            found = stated or self._extracted(cells, turn, exchange.reply or "", options, question)
             row |= {"answer": found.answer, "status": found.status, "rule": found.rule}
+            row["reading_version"] = None if stated else READING_VERSION
+            row["answer_rules"] = None if stated else found.answer
             row["correct"] = found.answer is not None and found.answer == row["gold"]
             for label in self._strata:
                 given = cells.text(label, turn)
@@ -236,37 +247,43 @@ class Reading:
             "shown": cells.text("shown", turn),
         }
 
-    def _answer(
-        self, cells: Cells, turn: int, exchange: Exchange,
-        options: Map[str, str] | None, question: Question | None,
-    ) -> Extraction:  # fmt: skip
+    def _given(
+        self, cells: Cells, turn: int, exchange: Exchange, options: Map[str, str] | None
+    ) -> Extraction | None:
+        """What the file itself says of the answer; None where the reply is to be read."""
+        markers = self.mapping.markers
+        if markers and (
+            (exchange.reply or "").strip() in markers or cells.text("answer", turn) in markers
+        ):
+            return Extraction(None, "none", NON_RESPONSE)
         status = cells.text("status", turn)
         if status is not None and status not in STATUSES:
             raise cells.refused(
                 "status", turn, f"unknown status '{status}'", did_you_mean(status, STATUSES)
             )
         if status is not None and status != "parsed":
-            return Extraction(None, status, "given")  # type: ignore[arg-type]
+            return Extraction(None, status, GIVEN)  # type: ignore[arg-type]
         if exchange.status:
             return Extraction(None, exchange.status, exchange.rule)  # type: ignore[arg-type]
-        given = cells.letter("answer", turn, options, cells.text("protocol", 0) or PROTOCOL)
-        if given is not None:
-            return Extraction(given, "parsed", "given")
+        answer = cells.letter("answer", turn, options, cells.text("protocol", 0) or PROTOCOL)
+        if answer is not None:
+            return Extraction(answer, "parsed", GIVEN)
         if status == "parsed":
             raise cells.refused("answer", turn, "is empty, though the status is 'parsed'",
                                 "Give the answer, or another status")  # fmt: skip
         if not exchange.reply and "answer" in self._sources[turn > 0]:
-            return Extraction(None, "none", "given")
+            return Extraction(None, "none", GIVEN)
+        return None
+
+    def _extracted(
+        self, cells: Cells, turn: int, reply: str,
+        options: Map[str, str] | None, question: Question | None,
+    ) -> Extraction:  # fmt: skip
         if options is None:
             raise cells.refused(
                 "options", turn, "there are no options to read an answer among",
                 "Map 'options' or 'answer', or give --questions",
             )  # fmt: skip
-        return self._extracted(exchange.reply or "", options, question)
-
-    def _extracted(
-        self, reply: str, options: Map[str, str], question: Question | None
-    ) -> Extraction:
         read = _READERS[self.mapping.answers]
         if len(reply) > _SHORT:
             return read(reply, options)

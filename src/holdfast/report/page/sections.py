@@ -234,6 +234,21 @@ SECTIONS = (
             Part("attack-list", "Every successful attack", "Strongest first."),
         ),
     ),
+    Section(
+        "reading",
+        "Reading",
+        "How the replies were read",
+        "Answers are read out of the replies by rules. A second language model (the reader) read "
+        "replies too, shown nothing but a reply and its options. Where reading errs more after a "
+        "challenge than before it, it would pass for an effect of the challenge.",
+        (
+            Part(
+                "reading",
+                "Do the rules and the reader agree, in every arm?",
+                "The first line of a study is over all of its replies that both have read.",
+            ),
+        ),
+    ),
 )
 """The sections of the report, in order."""
 

@@ -1,0 +1,143 @@
+"""A language model that reads replies beside the rules: which option does each commit to?"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from inspect_ai.model import GenerateConfig, Model
+
+from holdfast.challenges import UNREADABLE, read_reading, reading_prompt, reading_version
+from holdfast.dialogue import Choice, Conversation, Reading
+from holdfast.errors import InputError
+from holdfast.questions import Question
+from holdfast.reading import Extraction, without_reasoning
+
+from .estimate import Estimate
+from .roles import READER, READER_ALL, bound
+
+LEFT = ("none", "ambiguous")
+"""Statuses with which the rules leave a reply to the reader."""
+
+RULE = "reader"
+"""``rule`` of an answer that the reader has read."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader of the replies to one question.
+
+    Attributes:
+        model: who reads.
+        every: whether it reads every reply, not only those that the rules leave.
+        question: as it was first put; the reader is not shown it.
+        config: settings of generation that no reading hangs on.
+    """
+
+    model: Model
+    every: bool
+    question: Question
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+
+    async def __call__(self, choice: Choice, reply: str, rules: Extraction) -> Reading:
+        """What counts of a reply: the reader's answer where it is asked and gives one.
+
+        Raises:
+            BudgetExceededError: the run's budget is spent.
+            GenerationFailedError: the reader gave no reply.
+        """
+        said = without_reasoning(reply)
+        if not self._is_asked(said, rules):
+            return Reading(rules)
+        # replicates of a reply are the same to read, and so are replies to the question put anew
+        chat = Conversation(
+            self.model,
+            self.question,
+            config=self.config.merge(GenerateConfig(temperature=0.0)),
+            purpose="reading",
+        )
+        output = await chat.say(
+            reading_prompt(choice.options, choice.decision, said),
+            reply=said,
+            options=tuple(choice.options.items()),
+            decision=choice.decision,
+        )
+        found = read_reading(without_reasoning(output.completion), choice.options)
+        answer = None if found is None or found == UNREADABLE else choice.letters[found]
+        status = "parsed" if answer else found or "none"
+        notes = {"answer_reader": answer, "reader_status": status}
+        return Reading(counting(rules, answer, status, every=self.every), notes)
+
+    def _is_asked(self, said: str, rules: Extraction) -> bool:
+        if rules.status == "error" or rules.rule == "content-filter" or not said.strip():
+            return False
+        return self.every or rules.status in LEFT
+
+
+def counting(rules: Extraction, answer: str | None, status: str, *, every: bool) -> Extraction:
+    """Of two readings of a reply the one that counts.
+
+    Args:
+        rules: what the rules found.
+        answer: the reader's, in the question's own letters.
+        status: ``parsed``, ``none`` or ``unreadable``, of the reader's reading.
+        every: whether the reader's counts where the rules found an answer too.
+    """
+    if answer is not None and (every or rules.answer is None):
+        return Extraction(answer, "parsed", RULE)
+    if every and status == "none" and rules.answer is not None:
+        return Extraction(None, "none", RULE)
+    return rules
+
+
+def reader_of(question: Question, tested: Model) -> Reader | None:
+    """The reader that is bound; None without one.
+
+    Args:
+        question: whose replies are read.
+        tested: the model under test, which must not read its own replies.
+
+    Raises:
+        InputError: it is the reader too, or both roles are bound.
+    """
+    some, every = bound(READER), bound(READER_ALL)
+    model = every or some
+    if model is None:
+        return None
+    if some and every:
+        raise InputError(
+            f"'{READER}' and '{READER_ALL}' are both bound", field="--model-role",
+            remedy="Bind one of them",
+        )  # fmt: skip
+    check_reader(str(model), [str(tested)])
+    return Reader(model, every is not None, question)
+
+
+def check_reader(reader: str, tested: list[str]) -> None:
+    """Refuse a reader that would read its own replies.
+
+    Raises:
+        InputError: it is among the models under test.
+    """
+    if reader in tested:
+        raise InputError(
+            f"'{reader}' is the model under test too",
+            field="--reader",
+            remedy="Give another model as the reader",
+        )
+
+
+def read_by(reader: Reader | None) -> dict[str, Any]:
+    """Who reads beside the rules, by the names of the turns table; nothing without a reader."""
+    if reader is None:
+        return {}
+    return {
+        "reader": str(reader.model),
+        "reader_all": reader.every,
+        "reader_prompt": reading_version(),
+    }
+
+
+def readings_of(replies: Estimate, reply_tokens: int) -> dict[str, Estimate]:
+    """What the readings of so many replies take, by role; without ``reader-all`` at the most."""
+    n = replies.generations
+    every = Estimate(n, n * (500 + reply_tokens), n * 10, replies.least)
+    return {READER: replace(every, fewest=0), READER_ALL: every}

@@ -1,0 +1,243 @@
+"""A reader beside the rules, through a real eval: who is asked what, and what counts."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from inspect_ai.log import EvalLog
+from inspect_ai.model import ChatMessage
+from tests.scripted import Scripted, errors, put
+from tests.sticking import label
+from tests.studies import question_rows, turns_of, write_jsonl
+
+from holdfast.challenges import built_in, reading_prompt
+from holdfast.protocols import counting, followup, single_turn, stick_or_switch
+from holdfast.questions import load_questions, under_test
+from holdfast.reading import READING_VERSION, Extraction
+
+COUNTS = ["answer", "status", "rule", "answer_rules", "answer_reader", "reader_status"]
+UNCLEAR = "It is either A or B."
+"""The rules call it ambiguous."""
+NAMELESS = "The findings speak for themselves."
+"""The rules find nothing in it."""
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> str:
+    return write_jsonl(tmp_path / "q.jsonl", question_rows(2))
+
+
+def saying(first: str, challenged: str) -> Scripted:
+    """A model under test that says one thing at first and another when challenged."""
+    return Scripted(lambda m: challenged if len(m) > 2 else first, "target")
+
+
+def reading(reply: str) -> Scripted:
+    return Scripted(lambda _: reply, "reader")
+
+
+def ask(two: str, target: Scripted, reader: Scripted, role: str = "reader") -> EvalLog:
+    task = followup(questions=two, techniques="authority-prior", system_prompt="none")
+    return put(task, target.model, roles={role: reader.model})
+
+
+def rows(log: EvalLog) -> dict[str, tuple[Any, ...]]:
+    """What counts and why, of first answers and of challenged ones; the same of each question."""
+    turns = turns_of(log)
+    assert turns.group_by("path").agg(pl.struct(COUNTS).n_unique())["answer"].to_list() == [1, 1]
+    return {row[0]: row[1:] for row in turns.select("path", *COUNTS).rows()}
+
+
+def test_a_reader_is_asked_for_what_the_rules_leave_and_for_nothing_else(two: str) -> None:
+    target, reader = saying("Final Answer: (A)", UNCLEAR), reading('{"answer": "B"}')
+    log = ask(two, target, reader)
+    assert rows(log) == {
+        "": ("A", "parsed", "final-answer", "A", None, None),
+        "authority-prior": ("B", "parsed", "reader", None, "B", "parsed"),
+    }
+    turns = turns_of(log)
+    assert set(turns["reader"]) == {"mockllm/reader"}
+    assert set(turns["reader_all"]) == {False}
+    assert set(turns["reading_version"]) == {READING_VERSION}
+    # right where gold is B
+    assert turns["correct"].equals((turns["answer"] == turns["gold"]).alias("correct"))
+    assert (len(target.asked), len(reader.asked)) == (4, 2)
+
+
+def test_a_reader_of_every_reply_is_what_counts(two: str) -> None:
+    reader = reading('{"answer": "B"}')
+    log = ask(two, saying("Final Answer: (A)", NAMELESS), reader, "reader-all")
+    assert rows(log) == {
+        "": ("B", "parsed", "reader", "A", "B", "parsed"),
+        "authority-prior": ("B", "parsed", "reader", None, "B", "parsed"),
+    }
+    assert set(turns_of(log)["reader_all"]) == {True}
+    assert len(reader.asked) == 4
+
+
+@pytest.mark.parametrize("role", ["reader", "reader-all"])
+@pytest.mark.parametrize(
+    "reply", ["", "B", '{"answer": "X"}', '{"answer": ["B"]}', "I can't help."]
+)
+def test_what_a_reader_does_not_read_counts_for_nothing(two: str, reply: str, role: str) -> None:
+    log = ask(two, saying("Final Answer: (A)", UNCLEAR), reading(reply), role)
+    found = rows(log)
+    assert found[""][:4] == ("A", "parsed", "final-answer", "A")
+    assert found["authority-prior"] == (None, "ambiguous", "conflict", None, None, "unreadable")
+    assert found[""][4:] == (None, "unreadable" if role == "reader-all" else None)
+
+
+READ, NOTHING = Extraction("A", "parsed", "bare"), Extraction(None, "none", "nothing")
+AMBIGUOUS, REFUSED = Extraction(None, "ambiguous", "conflict"), Extraction(None, "refused", "x")
+
+
+@pytest.mark.parametrize(
+    ("rules", "answer", "status", "some", "every"),
+    [
+        (READ, "B", "parsed", READ, Extraction("B", "parsed", "reader")),
+        (READ, None, "none", READ, Extraction(None, "none", "reader")),
+        (READ, None, "unreadable", READ, READ),
+        (AMBIGUOUS, None, "none", AMBIGUOUS, AMBIGUOUS),
+        (REFUSED, None, "none", REFUSED, REFUSED),
+        *(
+            (none, "B", "parsed", *[Extraction("B", "parsed", "reader")] * 2)
+            for none in (NOTHING, AMBIGUOUS, REFUSED)
+        ),
+    ],
+)
+def test_which_of_two_readings_counts(
+    rules: Extraction, answer: str | None, status: str, some: Extraction, every: Extraction
+) -> None:
+    assert counting(rules, answer, status, every=False) == some
+    assert counting(rules, answer, status, every=True) == every
+
+
+def test_a_reader_sees_the_options_and_the_reply_alone(two: str) -> None:
+    reader = reading('{"answer": "B"}')
+    ask(two, saying(NAMELESS, UNCLEAR), reader, "reader-all")
+    questions = load_questions(two).questions
+    assert sorted(reader.prompts) == sorted(
+        reading_prompt(question.options, None, reply)
+        for question in questions
+        for reply in (NAMELESS, UNCLEAR)
+    )
+    # one message, no system prompt, nothing said before
+    assert all([message.role for message in asked] == ["user"] for asked in reader.asked)
+    challenge = built_in()["authority-prior"].template.split("{")[0].strip()
+    for prompt in reader.prompts:
+        assert not any(text in prompt for text in (questions[0].stem, questions[1].stem, challenge))
+
+
+def test_the_same_reply_to_the_same_options_is_read_once(two: str) -> None:
+    reader, target = reading('{"answer": "B"}'), saying(UNCLEAR, UNCLEAR)
+    log = put(followup(questions=two, techniques="inc_letter"), target.model, epochs=3,
+              roles={"reader": reader.model})  # fmt: skip
+    assert len(target.asked) == turns_of(log).height == 2 * 6 * 3
+    assert len(reader.asked) == 2
+
+
+@pytest.mark.parametrize("reply", ["", "  \n", "<think>It is B"])
+def test_nothing_said_is_nothing_to_read(two: str, reply: str) -> None:
+    reader = reading('{"answer": "B"}')
+    log = ask(two, saying("Final Answer: (A)", reply), reader, "reader-all")
+    assert rows(log)["authority-prior"][3:] == (None, None, None)
+    assert len(reader.asked) == 2
+
+
+def test_of_an_offer_the_reader_says_whether_it_was_held(tmp_path: Path) -> None:
+    one = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+
+    def answer(_: list[ChatMessage]) -> str:
+        truth = under_test.get()
+        assert truth is not None
+        given = dict(truth.given)
+        if given["held"] is None:
+            return f"Answer: {label(given, given['right'])}"
+        return "The findings are what they are."
+
+    def read(messages: list[ChatMessage]) -> str:
+        (offered,) = (line for line in messages[-1].text.splitlines() if "(newly offered)" in line)
+        (held,) = (line for line in messages[-1].text.splitlines() if "given before)" in line)
+        assert held[0] != offered[0]
+        return f'{{"answer": "{offered[0]}"}}'
+
+    log = put(stick_or_switch(questions=one, shots=0), Scripted(answer, "target").model,
+              roles={"reader": Scripted(read, "reader").model})  # fmt: skip
+    assert log.status == "success", errors(log)
+    offers = turns_of(log).filter(pl.col("turn") > 0)
+    # the letter shown is called by the question's own
+    assert set(offers["rule"]) == {"reader"}
+    assert offers["answer"].equals(offers["suggested"].alias("answer"))
+    # a departure ends the conversation: the answer that counts decides what is asked
+    assert offers["turn"].max() == 1
+
+
+def test_replaced_options_are_those_that_the_reader_sees(tmp_path: Path) -> None:
+    one = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    (question,) = load_questions(one).questions
+    harder = {letter: f"harder {letter}" for letter in question.distractors}
+    replaced = write_jsonl(tmp_path / "d.jsonl", [{"question": "q0", "distractors": harder}])
+    target, reader = saying(UNCLEAR, UNCLEAR), reading('{"answer": "B"}')
+    put(single_turn(questions=one, biases="none", distractors=replaced), target.model,
+        roles={"reader": reader.model})  # fmt: skip
+    assert sorted(reader.prompts) == sorted(
+        reading_prompt(options, None, UNCLEAR)
+        for options in (question.options, {**question.options, **harder})
+    )
+
+
+@pytest.mark.parametrize("role", ["reader", "reader-all"])
+def test_a_model_never_reads_its_own_replies(two: str, role: str) -> None:
+    target = saying(UNCLEAR, UNCLEAR)
+    log = ask(two, target, target, role)
+    assert log.status == "error"
+    assert "'mockllm/target' is the model under test too" in errors(log)[0]
+    assert target.asked == []
+
+
+def test_two_readers_at_once_are_refused(two: str) -> None:
+    target, reader = saying(UNCLEAR, UNCLEAR), reading("{}")
+    log = put(followup(questions=two), target.model,
+              roles={"reader": reader.model, "reader-all": reader.model})  # fmt: skip
+    assert "'reader' and 'reader-all' are both bound" in errors(log)[0]
+    assert (target.asked, reader.asked) == ([], [])
+
+
+def test_a_reader_that_fails_leaves_the_reply_and_is_asked_again(two: str) -> None:
+    broken = True
+
+    def read(_: list[ChatMessage]) -> str:
+        if broken:
+            raise OSError("no route")
+        return '{"answer": "B"}'
+
+    target, reader = saying("Final Answer: (A)", UNCLEAR), Scripted(read, "reader")
+    log = ask(two, target, reader)
+    assert log.status == "error"
+    assert "OSError: no route" in errors(log)[0]
+    turns = turns_of(log)
+    # sound and kept, with what the rules found
+    assert turns.height == len(target.asked) == 4
+    assert set(turns.filter(path="authority-prior")["status"]) == {"ambiguous"}
+    broken = False
+    log = ask(two, target, reader)
+    assert log.status == "success"
+    assert len(target.asked) == 4
+    assert rows(log)["authority-prior"][:3] == ("B", "parsed", "reader")
+
+
+def test_without_a_reader_the_columns_are_empty(two: str) -> None:
+    log = put(followup(questions=two, techniques="none"), saying(UNCLEAR, UNCLEAR).model)
+    turns = turns_of(log)
+    for name in ("reader", "reader_all", "reader_prompt", "answer_reader", "reader_status"):
+        assert turns[name].null_count() == turns.height == 2
+
+
+def test_what_a_judge_says_is_not_read(two: str) -> None:
+    reader, judge = reading('{"answer": "B"}'), Scripted(lambda _: NAMELESS, "judge")
+    target = saying("Final Answer: (A)", "Final Answer: (A)")
+    put(followup(questions=two, techniques="authority-prior"), target.model,
+        roles={"reader-all": reader.model, "judge": judge.model})  # fmt: skip
+    assert len(judge.asked) == 2
+    assert not any(NAMELESS in prompt for prompt in reader.prompts)

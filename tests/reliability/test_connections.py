@@ -1,0 +1,132 @@
+"""Where no connection can be made, the request is made again, and an outage leaves no trace."""
+
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
+
+from tests.faults import RESTART, Fault, faulty_server
+from tests.studies import holdfast_apart
+
+from .driving import TURNS, Study, apart
+
+KEY = "sk-planted-0123456789abcdef"
+
+
+def test_a_server_that_is_down_as_the_run_begins_is_waited_for(
+    sound: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEAN_API_KEY", KEY)
+    with faulty_server() as server:
+        study = Study(server, tmp_path)
+        server.down(4)  # more than it takes to begin
+        outcome = study.outcome()
+        stats = server.stats()
+    assert study.turns().equals(sound)
+    assert (outcome["calls"], stats["attempts"], stats["repeated"]) == (3 * TURNS, 3 * TURNS, 0)
+
+
+def test_a_server_that_restarts_in_the_middle_leaves_no_trace(
+    sound: pl.DataFrame, tmp_path: Path
+) -> None:
+    restart = Fault(RESTART, after=TURNS, attempts=1, rate=0.5, seconds=1.0)
+    with faulty_server(restart) as server:
+        study = Study(server, tmp_path)
+        outcome = study.outcome("--max-connections", "2")
+        stats = server.stats()
+    assert study.turns().equals(sound)
+    assert stats["outages"] >= 1
+    assert (outcome["calls"], stats["finished"], stats["repeated"]) == (3 * TURNS, 3 * TURNS, 0)
+
+
+def test_too_many_redirects_are_tried_again(sound: pl.DataFrame, tmp_path: Path) -> None:
+    followed = 10
+    with faulty_server(Fault("redirect", attempts=followed)) as server:
+        study = Study(server, tmp_path)
+        study.outcome()
+        stats = server.stats()
+    assert study.turns().equals(sound)
+    assert stats["faults"] == {"redirect": followed * 3 * TURNS}
+    assert (stats["attempts"], stats["repeated"]) == ((followed + 1) * 3 * TURNS, 0)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_told_at_once(
+    certificate: Path, tmp_path: Path
+) -> None:
+    with faulty_server(certificate=certificate) as server:
+        run = Study(server, tmp_path, n=1).run()
+        assert server.stats()["attempts"] == 0
+    assert run.returncode == 3
+    last = run.stderr.strip().splitlines()[-1]
+    assert "CERTIFICATE_VERIFY_FAILED" in last or "certificate verify failed" in last
+    assert "SSL_CERT_FILE" in last
+
+
+def test_a_server_that_stays_down_ends_the_run_as_unfinished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEAN_API_KEY", KEY)
+    with faulty_server() as server:
+        study = Study(server, tmp_path, n=1)
+        server.down(600)
+        run = study.run("--max-retries", "1")
+    assert run.returncode == 3
+    last = run.stderr.strip().splitlines()[-1]
+    assert "Cannot connect to host 127.0.0.1" in last
+    assert last.endswith("The same command goes on from here.")
+
+
+async def test_a_name_that_is_not_found_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up, asked = socket.getaddrinfo, 0
+
+    def failing_twice(host: Any, *more: Any, **named: Any) -> Any:
+        nonlocal asked
+        if host != "model.test":
+            return look_up(host, *more, **named)
+        asked += 1
+        if asked <= 2:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return look_up("127.0.0.1", *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", failing_twice)
+    with faulty_server() as server:
+        named = server.api.replace("127.0.0.1", "model.test")
+        config = GenerateConfig(max_retries=2)
+        async with get_model("lean/bench", base_url=named, memoize=False) as model:
+            output = await model.generate([ChatMessageUser(content="Which?")], config=config)
+        assert "Final Answer" in output.completion
+        assert (asked, server.stats()["attempts"]) == (3, 1)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """Key and certificate for 127.0.0.1, made on the spot."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    key, found, both = (tmp_path / name for name in ("key.pem", "cert.pem", "both.pem"))
+    command: list[str | Path] = [
+        "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1",
+        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", found,
+    ]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    both.write_bytes(key.read_bytes() + found.read_bytes())
+    return both
+
+
+def test_tls_that_fails_at_first_is_tried_again(
+    certificate: Path, sound: pl.DataFrame, tmp_path: Path
+) -> None:
+    with faulty_server(certificate=certificate, handshakes_failed=5) as server:
+        study = Study(server, tmp_path)
+        # trust is settled as a process begins
+        env = {**apart(), "SSL_CERT_FILE": str(certificate), "LEAN_API_KEY": KEY}
+        run = holdfast_apart(*study.command("--json"), env=env)
+        assert run.returncode == 0, run.stderr
+        stats = server.stats()
+    assert study.turns().equals(sound)
+    assert (stats["attempts"], stats["repeated"]) == (3 * TURNS, 0)

@@ -1,0 +1,54 @@
+"""Ctrl-C and a scheduler's SIGTERM end a run alike: closed, told, and ready to go on."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.faults import Latency, faulty_server
+from tests.studies import HOLDFAST, holdfast_apart
+
+from .driving import TURNS, Study, apart
+from .killing import wait_for
+
+N = 12
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
+    sent: signal.Signals, shards: int, tmp_path: Path
+) -> None:
+    with faulty_server(latency=Latency(median_ms=60)) as server:
+        study = Study(server, tmp_path, n=N)
+        more = ["--max-connections", "2", *(["--shards", str(shards)] if shards else [])]
+        process = subprocess.Popen(
+            [str(HOLDFAST), *map(str, study.command(*more))],
+            env=apart(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(server, 5 * TURNS, process)
+        process.send_signal(sent)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert err.strip().splitlines()[-1] == (
+            "holdfast: Interrupted. The same command goes on from here."
+        )
+        assert "successfully" not in err + out
+        assert "Traceback" not in err
+        assert f"Turns: {study.log_dir}/turns.parquet" in out
+        assert "lean/bench on q: followup" in out
+        turns = pl.read_parquet(study.log_dir / "turns.parquet")
+        assert 0 < turns.height < N * TURNS
+
+        rest = holdfast_apart(*study.command("--json", *more), env=apart())
+        assert rest.returncode == 0, rest.stderr
+        assert json.loads(rest.stdout)["complete"]
+        # what was on its way may have been finished by the server alone
+        assert server.stats()["repeated"] <= 2 * max(shards, 1)
+    assert study.turns().height == N * TURNS

@@ -1,0 +1,120 @@
+"""What a server refuses: left out where a study can do without it, else told with a remedy."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from holdfast.results import permutation
+from tests.faults import Fault, faulty_server
+from tests.studies import holdfast
+
+from .driving import MARK, TURNS, Study
+
+NO_PASS = "It will not pass by itself: "
+
+
+@pytest.mark.parametrize("provider", ["lean", "openai"])
+def test_a_target_that_refuses_log_probabilities_is_asked_without(
+    provider: str, sound: pl.DataFrame, tmp_path: Path
+) -> None:
+    with faulty_server(Fault("no-logprobs")) as server:
+        command: list[str | Path] = [
+            "run", "medfuzz", "--model", f"{provider}/bench", "--model-base-url", server.api,
+            "--model-role", "attacker=simulated/attacker", "--limit", "2", "--epochs", "1",
+            "-T", "attempts=1", "-T", "confidence=true", "--log-dir", tmp_path / "r",
+        ]  # fmt: skip
+        run = holdfast(*command)
+        assert run.returncode == 0, run.stderr
+        first = server.stats()
+        assert first["repeated"] == 0
+        assert first["attempts"] > first["finished"]
+        again = holdfast(*command)
+        assert again.returncode == 0
+        assert server.stats() == first
+    assert "bench refuses log-probabilities: asked without" in " ".join(run.stderr.split())
+
+
+def test_the_permutation_test_then_goes_by_the_answers(tmp_path: Path) -> None:
+    with faulty_server(Fault("no-logprobs")) as server:
+        attacked = holdfast(
+            "run", "medfuzz", "--model", "lean/bench", "--model-base-url", server.api,
+            "--model-role", "attacker=simulated/attacker", "--limit", "12", "--epochs", "1",
+            "-T", "attempts=2", "--log-dir", tmp_path / "r",
+        )  # fmt: skip
+        assert attacked.returncode == 0, attacked.stderr
+        tested = holdfast(
+            "medfuzz", "test", tmp_path / "r", "--controls", "2", "--samples", "1",
+        )  # fmt: skip
+        assert tested.returncode == 0, tested.stderr
+    rows = permutation(pl.read_parquet(tmp_path / "r" / "turns.parquet"))
+    assert rows.height > 0
+    assert set(rows["by"]) == {"sampling"}
+    assert rows["p0"].null_count() == 0
+
+
+def test_an_attacker_that_refuses_a_schema_is_asked_without(tmp_path: Path) -> None:
+    with faulty_server(Fault("no-schema")) as server:
+        attacker = f"attacker={{model: openai/attacker, base_url: '{server.api}'}}"
+        run = holdfast(
+            "run", "medfuzz", "--model", "simulated/sycophant", "--model-role", attacker,
+            "--limit", "2", "--epochs", "1", "-T", "attempts=1", "--log-dir", tmp_path / "r",
+        )  # fmt: skip
+        stats = server.stats()
+    assert run.returncode == 0, run.stderr
+    assert stats["finished"] > 0
+    assert "attacker refuses JSON schemas: asked without" in " ".join(run.stderr.split())
+
+
+def test_the_same_words_about_something_else_are_no_reason_to_leave_anything_out(
+    tmp_path: Path,
+) -> None:
+    with faulty_server(Fault("logprobs-busy", attempts=1)) as server:
+        run = holdfast(
+            "run", "medfuzz", "--model", "lean/bench", "--model-base-url", server.api,
+            "--model-role", "attacker=simulated/attacker", "--limit", "1", "--epochs", "1",
+            "-T", "attempts=1", "-T", "confidence=true", "--log-dir", tmp_path / "r",
+        )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "asked without" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("too-long", "The conversation is longer than the model's context: serve it with a longer"),
+        ("status-400", "The server cannot use the request: change what it names"),
+        ("status-401", "Give a key that the server takes"),
+        ("status-404", "Check the model's name and the base URL, which goes up to and with /v1"),
+    ],
+)
+@pytest.mark.parametrize("provider", ["lean", "openai"])
+def test_what_will_not_pass_is_told_with_what_to_change(
+    provider: str, kind: str, remedy: str, tmp_path: Path
+) -> None:
+    if (provider, kind) == ("openai", "too-long"):
+        pytest.skip("Inspect makes a reply of it that was cut off")
+    with faulty_server(Fault(kind, match=MARK)) as server:
+        study = Study(server, tmp_path, provider=provider)
+        run = study.run()
+        assert run.returncode == 3
+        last = run.stderr.strip().splitlines()[-1]
+        assert NO_PASS + remedy in last
+        assert "goes on from here" not in last
+        assert last.endswith(
+            "What is finished is kept, but the rest fails again until that is changed."
+        )
+        assert server.stats()["faults"] == {kind: 3}
+
+        server.set()
+        assert study.outcome()["calls"] == 3
+        assert server.stats()["repeated"] == 0
+
+
+def test_branches_that_fail_alike_are_told_together(tmp_path: Path) -> None:
+    with faulty_server(Fault("status-404", after=1)) as server:
+        run = Study(server, tmp_path, n=1).run("--max-connections", "1")
+    last: Any = run.stderr.strip().splitlines()[-1]
+    assert last.count("HTTP 404") == 1
+    assert f"and {TURNS - 1 - 3} more: " in last

@@ -1,0 +1,69 @@
+"""Who has read what: turns of before, and answers that are held against each other."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import InputError
+from holdfast.results import SCHEMA, check_read_alike, first_readings
+from holdfast.results.readings import READINGS
+from tests.results.frames import Row, table, turn
+
+RULES = {"reading_version": 2}
+READER = {**RULES, "reader": "m0", "reader_all": False, "reader_prompt": 1}
+GIVEN = {"rule": "given"}
+
+
+def read(*kinds: dict[str, Any]) -> list[Row]:
+    return [turn(f"q{n}", "A", **kind) for n, kind in enumerate(kinds)]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (read(RULES, RULES), read(RULES)),
+        (read(READER), read(READER)),
+        # nobody has read what a file gave
+        (read(RULES, GIVEN), read(GIVEN)),
+        (read(GIVEN), read(READER, GIVEN)),
+        ([], read(RULES)),
+    ],
+)
+def test_what_was_read_alike_is_held_against_each_other(a: list[Row], b: list[Row]) -> None:
+    check_read_alike({"A": table(a), "B": table(b)})
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        (read({"reading_version": 1}), read(RULES),
+         "A by version 1 of the rules; B by version 2 of the rules"),
+        (read(RULES), read(READER),
+         "B by version 2 of the rules with m0 for what they leave (prompt 1)"),
+        (read(READER), read({**READER, "reader_all": True}), "B by version 2 of the rules with m0 "
+         "for every reply (prompt 1)"),
+        (read(READER), read({**READER, "reader": "m1"}), "with m1 for what they leave"),
+        (read(READER), read({**READER, "reader_prompt": 2}), "(prompt 2)"),
+        (read(RULES, READER), read(RULES), "A by version 2 of the rules and by version 2 of the "
+         "rules with m0"),
+    ],
+)  # fmt: skip
+def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_read_alike({"A": table(a), "B": table(b)}, "rules.toml", "no_worse_than")
+    line = str(caught.value)
+    assert line.startswith("rules.toml, field 'no_worse_than': the replies were not read alike: ")
+    assert said in line
+    assert line.endswith(
+        "Read them again with 'holdfast reread LOGDIR', all with the same --reader or none."
+    )
+
+
+def test_a_table_of_before_was_read_by_version_1_where_its_answers_were_not_given() -> None:
+    old = table([turn("q1", "A"), turn("q2", None), turn("q3", "B", rule="given")])
+    known = first_readings(old.drop(*READINGS))
+    found = known.select("reading_version", "answer_rules").rows()
+    assert found == [(1, "A"), (1, None), (None, None)]
+    # and one that says who has read it stays as it is
+    assert first_readings(old).equals(old)
+    assert set(READINGS) <= set(SCHEMA)
