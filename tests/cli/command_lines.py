@@ -44,7 +44,8 @@ FILES = (
     "dir", "empty", "loop.json", "dangling.csv", "loop", "deep.json", "deep.jsonl", "deep.yaml",
     "deep.toml", "binary.csv", "binary.parquet", "latin.csv", "header.csv", "list.json",
     "null.json", "number.json", "numbers.jsonl", "strings.yaml", "dates.yaml", "tables.toml",
-    "half.parquet", "dir.parquet", "dir.jsonl", "file/x.jsonl", "q.jsonl", "runs",
+    "half.parquet", "half.eval", "no.eval", "dir.parquet", "dir.jsonl", "file/x.jsonl", "q.jsonl",
+    "runs",
     "turns.parquet", "nan.json", "aliases.yaml", "rules.toml", "mapping.toml", "emptydir",
 )  # fmt: skip
 """What stands where a file is meant; ``write_files`` makes them."""
@@ -131,6 +132,7 @@ GOOD: dict[str, tuple[str, ...]] = {
     "compare": ("compare", "runs", "fuzzed"),
     "gate": ("gate", "runs", "--rules", "rules.toml"),
     "import": ("import", "replies.jsonl", "--mapping", "mapping.toml"),
+    "reread": ("reread", "runs"),
     "export": ("export", "runs", "--format", "csv"),
     "questions check": ("questions", "check", "q.jsonl"),
     "contexts build": (

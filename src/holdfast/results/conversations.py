@@ -86,11 +86,13 @@ def _prefixes(paths: pl.DataFrame) -> pl.DataFrame:
         For each ``path`` the lists ``turn`` and ``_path``, its number; null where the table has no
         such path.
     """
-    steps = pl.col("path").str.split(">")
-    each = paths.select("path", pl.int_ranges(0, steps.list.len() + 1).alias("turn"))
-    prefixes = each.explode("turn").with_columns(
-        steps.list.head("turn").list.join(">").alias("_prefix")
-    )
+    rows = [
+        (path, turn, ">".join(path.split(">")[:turn]))
+        for path in paths["path"]
+        for turn in range(path.count(">") + 2)
+    ]
+    schema = {"path": pl.String, "turn": pl.Int64, "_prefix": pl.String}
+    prefixes = pl.DataFrame(rows, schema, orient="row")
     known = paths.rename({"path": "_prefix"})
     prefixes = prefixes.join(known, on="_prefix", how="left", maintain_order="left")
     return prefixes.group_by("path", maintain_order=True).agg("turn", "_path")

@@ -113,11 +113,11 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
     """
     each = _pressed(turns).filter("counted").with_row_index("_row")
     # a number for each kind: its columns are text, and every turn of every conversation has a row
-    each = each.with_columns(pl.col("_row").min().over(KIND).alias("_kind"))
+    each = each.with_columns(pl.col("_row").min().over(KIND).alias("_kind"), _all=pl.lit("all"))
     kinds = each.filter(pl.col("_row") == pl.col("_kind")).select("_kind", *KIND)
     each = each.select(
         "_kind", "question", "left_at", "left_to",
-        pl.concat_list(pl.lit("all"), "side").alias("first"),
+        pl.concat_list("_all", "side").alias("first"),
         pl.int_ranges(1, pl.col("turns").max().over("_kind")).alias("turn"),
     )  # fmt: skip
     each = each.explode("first").explode("turn").with_columns(

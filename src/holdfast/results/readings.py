@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import fsspec
 import polars as pl
 
 from holdfast.errors import InputError
@@ -97,6 +96,8 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     Raises:
         InputError: there is such a file, but it cannot be read.
     """
+    import fsspec  # slow to import, and a table that is there does without
+
     path = f"{log_dir.rstrip('/')}/{READINGS_FILE}"
     file = fsspec.open(path)
     if not file.fs.exists(file.path):
