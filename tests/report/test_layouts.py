@@ -145,7 +145,12 @@ def check_latex(text: str) -> None:
 
 def studies() -> list[dict[str, Any]]:
     simulated = ("simulated/claude-sonnet-4", "r2")
-    return [row for of in (turns, offers, attacks) for row in (*of(), *of(*simulated))]
+    read = {"reader": "openai/reader", "reader_all": True, "reader_status": "parsed"}
+    return [
+        {**row, **read, "answer_rules": row["answer"], "answer_reader": "A"}
+        for of in (turns, offers, attacks)
+        for row in (*of(), *of(*simulated))
+    ]
 
 
 @pytest.mark.parametrize("table", TABLES)
