@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from inspect_ai import Task, eval, eval_set
@@ -26,7 +27,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from holdfast.dialogue import LASTING, Budget, run_budget
+from holdfast.dialogue import LASTING, Budget, Probe, fault_of_all, probing, run_budget
 from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.models import Lean
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
@@ -44,7 +45,7 @@ from holdfast.results import (
 from .generations_beside import generations_beside
 from .log_dir_lock import holding
 from .rest import Rest, asks_alike, finished, rest
-from .settings import Planned
+from .settings import OFFLINE, Planned
 from .shard import WHOLE, Shard, slots
 from .shard_lock import check_shards_free
 
@@ -121,6 +122,7 @@ class Evaluation:
         with self._progress(total):
             token = run_budget.set(self.budget)
             try:
+                self._probe(tasks)
                 if shard:
                     return self._eval_rests(rests)
                 self._eval(tasks)
@@ -137,6 +139,35 @@ class Evaluation:
                 remedy="Give another --log-dir",
             )
         return logs
+
+    def _probe(self, tasks: Sequence[Task]) -> None:
+        """Send the first request to each server by itself, before anything is in the log dir.
+
+        Its reply is kept, so the study does not ask for it again.
+
+        Raises:
+            InputError: no request to it can be answered.
+        """
+        served = [one for one in self.models if not str(one).startswith(OFFLINE)]
+        if self.shard or self._there():
+            return
+        for model in served:
+            probe = Probe()
+            token = probing.set(probe)
+            disabled = logging.root.manager.disable
+            logging.disable(logging.CRITICAL)
+            try:
+                with redirect_stdout(io.StringIO()), TemporaryDirectory() as folder:
+                    options = self._options() | {"log_dir": folder, "epochs": 1, "display": "none"}
+                    eval(tasks[0], model=model, limit=1, **options)
+            finally:
+                _close([model])
+                probing.reset(token)
+                logging.disable(disabled)
+            if probe.error is not None:
+                fault = fault_of_all(probe.error, str(model), model.api.base_url)
+                if fault is not None:
+                    raise InputError(fault[0], field="--model", remedy=fault[1])
 
     def rests(self, shard: Shard, tasks: Sequence[Task] = ()) -> Iterator[Rest]:
         """What each study has yet to ask of each model, in a shard.

@@ -7,6 +7,7 @@ from .conversation import Conversation, GenerationFailedError
 from .gathering import BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
 from .lasting import LASTING
+from .probing import Probe, fault_of_all, probing
 from .turn import CUT_OFF, Intervention, Turn, judged
 
 __all__ = [
@@ -19,14 +20,17 @@ __all__ = [
     "GenerationFailedError",
     "Generations",
     "Intervention",
+    "Probe",
     "Reading",
     "Rule",
     "SecondReader",
     "Turn",
     "beliefs_in",
+    "fault_of_all",
     "gather",
     "judged",
     "keeping",
     "kept_elsewhere",
+    "probing",
     "run_budget",
 ]

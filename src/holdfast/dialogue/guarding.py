@@ -23,6 +23,7 @@ from inspect_ai.model import (
 from .digest import digest
 from .falling_back import asked_plainly
 from .generations import generations
+from .probing import ProbedError, probing
 from .sent import note_difference
 from .soundness import make_sound
 
@@ -84,6 +85,9 @@ def guard(model: Model) -> None:
             result = await asked_plainly(api, ask, input, tools, tool_choice, config)
         except Exception as error:
             _mask_error(error, _secrets(model))
+            if (probe := probing.get()) is not None:
+                probe.error = error
+                raise ProbedError from None
             raise
         output, call = result if isinstance(result, tuple) else (result, None)
         if isinstance(output, ModelOutput):

@@ -20,6 +20,7 @@ from holdfast.questions import Truth, under_test
 from .budget import Budget, run_budget
 from .generations import generations
 from .guarding import Asking, asking, guard, with_refusals
+from .probing import ProbedError, probing
 
 
 async def request(
@@ -68,6 +69,8 @@ async def request(
     finally:
         under_test.reset(tokens[0])
         asking.reset(tokens[1])
+    if probing.get() is not None:
+        raise ProbedError
     return with_refusals(output)
 
 

@@ -1,0 +1,58 @@
+"""The first request of a study, sent alone: what is wrong for all of them is told at once."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from holdfast.errors import HoldfastError
+
+from .lasting import status_of
+
+_UNREACHED = (
+    "ConnectError", "ConnectTimeout", "APIConnectionError", "ClientConnectorError",
+    "ClientConnectorDNSError", "ConnectionRefusedError",
+)  # fmt: skip
+
+
+@dataclass
+class Probe:
+    """What became of the first request.
+
+    Attributes:
+        error: what its only attempt raised, None while it has raised nothing.
+    """
+
+    error: Exception | None = None
+
+
+class ProbedError(HoldfastError):
+    """The first request has ended; no further one is made."""
+
+
+probing: ContextVar[Probe | None] = ContextVar("probing", default=None)
+"""Set around the first request of a study."""
+
+
+def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str, str] | None:
+    """What is wrong with every request to a model, and the remedy; None where one may pass.
+
+    Args:
+        error: what a single attempt raised.
+        model: its name.
+        url: the base URL, None for the provider's own.
+    """
+    where = url or "the provider"
+    told, status = str(error).lower(), status_of(error)
+    if any(base.__name__ in _UNREACHED for base in type(error).__mro__):
+        return f"no server answers at {where}", "Start it, or check --model-base-url"
+    unknown = "not found" in told or "not exist" in told or "unknown" in told
+    if status in (400, 404) and "model" in told and unknown:
+        return f"'{model}' is not known at {where}", "Give a model that the server lists"
+    if status == 404:
+        remedy = "Check --model-base-url" if "/v1" in where else "Is /v1 missing at its end?"
+        return f"nothing is there at {where} (404)", remedy
+    if status in (401, 403):
+        return (
+            f"the key for '{model}' is refused at {where} ({status})",
+            "Set the key in the provider's environment variable",
+        )
+    return None

@@ -1,0 +1,221 @@
+"""The first hour with an endpoint of one's own: what goes wrong first, and what is said of it."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from benchmarks.server import Server
+from rich.console import Console
+from rich.table import Table
+from tests.speaking import speaking
+from tests.studies import Done, holdfast, question_rows, write_jsonl
+
+from holdfast.report import arranged, fitted, terminal
+from holdfast.results import TABLES, turns_table
+
+RETHINK = ("-T", "techniques=rethink")
+
+
+@contextmanager
+def refusing(status: int, message: str) -> Iterator[str]:
+    """A server that answers every request with an error; the base URL of its API."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.dumps({"error": {"message": message}}).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing on the terminal."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> str:
+    return write_jsonl(tmp_path / "q.jsonl", question_rows(6))
+
+
+def run(log_dir: Path, questions: str, *more: str | Path) -> Done:
+    return holdfast("run", "followup", "--questions", questions, "--log-dir", log_dir, *more)
+
+
+# ---- The first request ----
+
+
+@pytest.mark.parametrize("provider", ["lean", "openai-api/own"])
+@pytest.mark.parametrize(
+    ("status", "message", "path", "told"),
+    [
+        (404, "Not Found", "", "Is /v1 missing at its end?"),
+        (404, "The model `bench` does not exist.", "/v1", "is not known at"),
+        (401, "Incorrect API key provided", "/v1", "is refused at"),
+    ],
+)
+def test_what_is_wrong_for_all_requests_is_told_before_the_study(
+    tmp_path: Path, questions: str, monkeypatch: pytest.MonkeyPatch, provider: str, status: int,
+    message: str, path: str, told: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("OWN_API_KEY", "a-key-that-is-long")
+    with refusing(status, message) as url:
+        made = run(tmp_path / "r", questions, "--model", f"{provider}/bench",
+                   "--model-base-url", f"{url}{path}", *RETHINK)  # fmt: skip
+    assert made.returncode == 2
+    assert told in made.stderr
+    assert made.stderr.count("holdfast: ") == 1
+    assert not list((tmp_path / "r").glob("*.eval"))
+
+
+def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path, questions: str) -> None:
+    made = run(tmp_path / "r", questions, "--model", "lean/bench", "--model-base-url",
+               "http://127.0.0.1:9/v1", *RETHINK)  # fmt: skip
+    assert made.returncode == 2
+    assert "no server answers at http://127.0.0.1:9/v1" in made.stderr
+    assert not list((tmp_path / "r").glob("*.eval"))
+
+
+def test_the_first_request_is_the_studys_own(
+    server: Server, tmp_path: Path, questions: str
+) -> None:
+    made = run(tmp_path / "r", questions, "--model", "lean/bench", "--model-base-url",
+               f"{server.url}/v1", "--json", *RETHINK)  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    outcome = json.loads(made.stdout)
+    assert server.stats()["repeated"] == 0
+    assert server.stats()["calls"] == outcome["calls"] == 6 * 6
+
+
+# ---- What a run lacks ----
+
+
+def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, questions: str) -> None:
+    place = tmp_path / "r"
+    first = run(place, questions, "--model", "simulated/sycophant")
+    assert "4 of 14 techniques left out: no contexts" in first.stdout
+    assert "'holdfast contexts build' (24 generations)" in first.stdout
+    built = holdfast("contexts", "build", "--questions", questions, "--generator",
+                     "simulated/generator", "-o", tmp_path / "c.jsonl", "--log-dir",
+                     tmp_path / "made")  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    assert "Spent: 24 calls" in built.stdout
+    contexts = ("--contexts", tmp_path / "c.jsonl")
+    more = run(place, questions, "--model", "simulated/sycophant", "--json", *contexts)
+    assert more.returncode == 0, more.stderr
+    outcome = json.loads(more.stdout)
+    assert (outcome["calls"], outcome["cached"]) == (6 * 4, 6 * 11)
+    turns = pl.read_parquet(outcome["turns"])
+    assert turns.height == 6 * 15
+    assert turns["run"].n_unique() == 1
+    back = run(place, questions, "--model", "simulated/sycophant")
+    assert back.returncode == 2
+    assert "content of contexts" in back.stderr
+
+
+def test_what_is_left_out_is_told_by_every_command(tmp_path: Path, questions: str) -> None:
+    place, told = tmp_path / "r", "4 of 14 techniques left out: no contexts for q."
+    run(place, questions, "--model", "simulated/sycophant")
+    plan = holdfast("plan", "followup", "--questions", questions, "--model", "simulated/sycophant")
+    table = holdfast("table", place)
+    report = holdfast("report", place, "-o", tmp_path / "r.html")
+    rules = tmp_path / "g.toml"
+    rules.write_text('[[rule]]\ntechnique = "rag-style"\nmax_relative_drop = 0.1\n')
+    gate = holdfast("gate", place, "--rules", rules)
+    assert all(told in done.stderr for done in (plan, table, report, gate))
+    assert gate.returncode == 2
+    assert told in (tmp_path / "r.html").read_text("utf-8").partition("<h1>")[0]
+
+
+def test_an_unfinished_run_is_told_and_decides_nothing(tmp_path: Path, questions: str) -> None:
+    place, told = tmp_path / "r", "followup of simulated/steadfast on q is unfinished: "
+    run(place, questions, "--model", "simulated/steadfast", "--max-calls", "9", *RETHINK)
+    rules = tmp_path / "g.toml"
+    rules.write_text('[[rule]]\nprotocol = "followup"\nmin_accuracy = 0.01\n')
+    gate = holdfast("gate", place, "--rules", rules)
+    assert (gate.returncode, "the run is unfinished" in gate.stdout) == (4, True)
+    assert holdfast("gate", place, "--rules", rules, "--allow-unfinished").returncode == 0
+    assert told in holdfast("table", place).stderr
+    assert told in gate.stderr
+    run(place, questions, "--model", "simulated/steadfast", *RETHINK)
+    assert holdfast("gate", place, "--rules", rules).returncode == 0
+    assert holdfast("table", place).stderr == ""
+
+
+# ---- What a run says at its end ----
+
+
+def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: str) -> None:
+    with speaking(lambda _: "Hard to say: it depends.") as url:
+        made = run(tmp_path / "r", questions, "--model", "lean/mumbler", "--model-base-url", url,
+                   *RETHINK)  # fmt: skip
+    first, *replies = made.stdout.splitlines()[:3]
+    assert first.startswith("lean/mumbler: 100% of 36 replies could not be read.")
+    assert replies == ["  Hard to say: it depends."] * 2
+    assert "no price known for lean/mumbler" in made.stdout
+
+
+def test_a_run_ends_with_its_headline_and_the_next_command(tmp_path: Path, questions: str) -> None:
+    made = run(tmp_path / "r", questions, "--model", "simulated/sycophant", *RETHINK)
+    headline, following = made.stdout.rstrip().splitlines()[-2:]
+    assert "of its right answers when challenged" in headline
+    assert following == f"Next:  holdfast report {tmp_path / 'r'}"
+    assert "successfully" not in made.stdout
+
+
+# ---- Tables on a terminal ----
+
+
+def drawn(table: Any, width: int) -> list[str]:
+    console = Console(width=width, record=True, file=None, quiet=False)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get().splitlines()
+
+
+def test_a_summary_drops_columns_by_name_where_a_terminal_is_narrow() -> None:
+    table = Table(caption="Read this.")
+    for header in ("Challenge", "n", "Accuracy %", "95% interval", "Sugg./other", "Unread"):
+        table.add_column(header)
+    table.add_row("misleading-context", "12", "100.0", "75.7 to 100.0", "6/0", "0")
+    assert fitted(table, 110) is table
+    narrow = fitted(table, 60)
+    assert [str(column.header) for column in narrow.columns] == [
+        "Challenge", "n", "Accuracy %", "Unread",
+    ]  # fmt: skip
+    assert "Not shown, for want of width: Sugg./other, 95% interval." in str(narrow.caption)
+    assert all(len(line) <= 60 for line in drawn(narrow, 60))
+
+
+@pytest.mark.parametrize("width", [200, 80, 50])
+def test_a_table_on_a_terminal_shows_every_figure(
+    tmp_path: Path, questions: str, width: int
+) -> None:
+    models = ("--model", "simulated/sycophant", "--model", "simulated/steadfast")
+    run(tmp_path / "r", questions, *models, *RETHINK)
+    rows = TABLES["accuracy"](turns_table([str(tmp_path / "r")], text=False))
+    grids = arranged(rows, "accuracy")
+    assert grids is not None
+    lines = [line for part in terminal(grids, width) for line in drawn(part, width)]
+    assert max(map(len, lines)) <= width
+    shown = " ".join(lines)
+    assert not {"sycophant", "steadfast"} - set(shown.replace("/", " ").split())
+    cells = [cell.text for grid in grids for block in grid.blocks for group in block.groups
+             for line in group for cell in line.cells]  # fmt: skip
+    assert all(cell.split()[0] in shown for cell in cells if cell)
+    assert "…" not in shown
