@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, redi
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic, sleep
 from typing import Any
 
 from inspect_ai import Task, eval, eval_set
@@ -27,7 +28,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from holdfast.dialogue import LASTING, Budget, Probe, fault_of_all, probing, run_budget
+from holdfast.dialogue import (
+    LASTING,
+    Budget,
+    Probe,
+    fault_of_all,
+    is_unreached,
+    probing,
+    run_budget,
+)
 from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.models import Lean
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
@@ -53,6 +62,9 @@ ATTEMPT_SECONDS = 600
 """A single attempt at a generation that takes longer is given up and made anew."""
 
 _LONGEST_REASON = 600
+
+PATIENCE = 10
+"""Seconds for which a server that is starting is waited for before a study begins."""
 
 _TASKS = 10
 """Studies put at once, as the framework has it for a set."""
@@ -148,26 +160,38 @@ class Evaluation:
         Raises:
             InputError: no request to it can be answered.
         """
-        served = [one for one in self.models if not str(one).startswith(OFFLINE)]
         if self.shard or self._there():
             return
-        for model in served:
-            probe = Probe()
-            token = probing.set(probe)
-            disabled = logging.root.manager.disable
-            logging.disable(logging.CRITICAL)
-            try:
-                with redirect_stdout(io.StringIO()), TemporaryDirectory() as folder:
-                    options = self._options() | {"log_dir": folder, "epochs": 1, "display": "none"}
-                    eval(tasks[0], model=model, limit=1, **options)
-            finally:
-                _close([model])
-                probing.reset(token)
-                logging.disable(disabled)
-            if probe.error is not None:
-                fault = fault_of_all(probe.error, str(model), model.api.base_url)
-                if fault is not None:
-                    raise InputError(fault[0], field="--model", remedy=fault[1])
+        for model in self.models:
+            if str(model).startswith(OFFLINE):
+                continue
+            until = monotonic() + PATIENCE
+            while (error := self._probed(tasks[0], model)) is not None:
+                if is_unreached(error) and monotonic() < until:
+                    sleep(1)
+                    continue
+                fault = fault_of_all(error, str(model), model.api.base_url)
+                if fault is None:  # it may pass, and is told with the question if it does not
+                    break
+                raise InputError(fault[0], field="--model", remedy=fault[1])
+
+    def _probed(self, task: Task, model: Model) -> Exception | None:
+        """What the only attempt at the first request has raised; None where it was answered."""
+        probe = Probe()
+        token = probing.set(probe)
+        disabled = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)
+        try:
+            with redirect_stdout(io.StringIO()), TemporaryDirectory() as folder:
+                options = self._options() | {"log_dir": folder, "epochs": 1, "display": "none"}
+                eval(task, model=model, limit=1, **options)
+        finally:
+            probing.reset(token)
+            logging.disable(disabled)
+            _close([model])
+        # the study finds it kept, and has not saved a call by it
+        self.budget.cached -= probe.answered
+        return probe.error
 
     def rests(self, shard: Shard, tasks: Sequence[Task] = ()) -> Iterator[Rest]:
         """What each study has yet to ask of each model, in a shard.

@@ -7,7 +7,7 @@ from .conversation import Conversation, GenerationFailedError
 from .gathering import BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
 from .lasting import LASTING
-from .probing import Probe, fault_of_all, probing
+from .probing import Probe, fault_of_all, is_unreached, probing
 from .turn import CUT_OFF, Intervention, Turn, judged
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "beliefs_in",
     "fault_of_all",
     "gather",
+    "is_unreached",
     "judged",
     "keeping",
     "kept_elsewhere",

@@ -13,15 +13,21 @@ _UNREACHED = (
 )  # fmt: skip
 
 
+_CERTIFICATE = "ClientConnectorCertificateError"
+_TLS = (_CERTIFICATE, "ClientConnectorSSLError", "ClientSSLError")  # a server is there
+
+
 @dataclass
 class Probe:
     """What became of the first request.
 
     Attributes:
         error: what its only attempt raised, None while it has raised nothing.
+        answered: whether a reply came, which is kept.
     """
 
     error: Exception | None = None
+    answered: bool = False
 
 
 class ProbedError(HoldfastError):
@@ -30,6 +36,12 @@ class ProbedError(HoldfastError):
 
 probing: ContextVar[Probe | None] = ContextVar("probing", default=None)
 """Set around the first request of a study."""
+
+
+def is_unreached(error: BaseException) -> bool:
+    """Whether no connection was made, which may be different in a moment."""
+    names = {base.__name__ for base in type(error).__mro__}
+    return not names.isdisjoint(_UNREACHED) and names.isdisjoint(_TLS)
 
 
 def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str, str] | None:
@@ -42,7 +54,10 @@ def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str
     """
     where = url or "the provider"
     told, status = str(error).lower(), status_of(error)
-    if any(base.__name__ in _UNREACHED for base in type(error).__mro__):
+    if type(error).__name__ == _CERTIFICATE:
+        remedy = "Name the authority that vouches for it in SSL_CERT_FILE"
+        return f"nobody vouches for the certificate of {where} (CERTIFICATE_VERIFY_FAILED)", remedy
+    if is_unreached(error):
         return f"no server answers at {where}", "Start it, or check --model-base-url"
     unknown = "not found" in told or "not exist" in told or "unknown" in told
     if status in (400, 404) and "model" in told and unknown:

@@ -69,7 +69,8 @@ async def request(
     finally:
         under_test.reset(tokens[0])
         asking.reset(tokens[1])
-    if probing.get() is not None:
+    if (probe := probing.get()) is not None:
+        probe.answered = True
         raise ProbedError
     return with_refusals(output)
 
