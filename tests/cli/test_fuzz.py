@@ -93,6 +93,8 @@ CASES = {
     "a seed that no table holds": ["run", "--seed", str(2**70)],
     "processes without end": ["run", "--shards", str(2**63)],
     "figures where a file is": ["report", "runs", "--figures", "file"],
+    "an argument nested in nothing": ["run", "-M", "x={? : 1, config: 2}", "-M", "api_token=x"],
+    "a test without a price": ["medfuzz", "test", "fuzzed", "--max-cost", "1"],
     "a test with a bad role": ["medfuzz", "test", "fuzzed", "--model-role", "x=y"],
 }  # fmt: skip
 

@@ -73,6 +73,9 @@ def permute(
     ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
     for run in successful_attacks(log_dir, id or []):
         chosen = _first(run.rows, ranked, limit)
+        roles = settings.recorded_roles(run.header) | given
+        models = [settings.recorded_model(run.header)]
+        settings.check_prices([*models, *roles.values()], max_cost)
         study = settings.attack_test(
             {
                 "attacks": _left(chosen, log_dir),
@@ -83,10 +86,7 @@ def permute(
                 "seed": seed,
             }
         )
-        roles = settings.recorded_roles(run.header) | given
         settings.check_roles([study], roles)
-        models = [settings.recorded_model(run.header)]
-        settings.check_prices([*models, *roles.values()], max_cost)
         sys.stderr.write(f"Testing {counted(len(chosen), 'attack')} on {models[0]}\n")
         logs = Evaluation(
             [study],

@@ -320,7 +320,7 @@ def _check_arguments(args: Mapping[str, Any]) -> None:
         InputError: the name of an argument says that it is one.
     """
     for name, value in args.items():
-        words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+        words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower())
         if name not in _OPEN and _SECRET.intersection(words):
             raise InputError(
                 f"'{name}' sounds like a secret, and logs hold it",
