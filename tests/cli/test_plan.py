@@ -1,6 +1,7 @@
 """``holdfast plan``: what it says of a study is what a server then counts."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -229,3 +230,12 @@ def test_a_simulated_study_keeps_to_its_plan_too(tmp_path: Path, contexts: str) 
     rows = json.loads(plan.stdout)
     assert [row["exact"] for row in rows] == [True, True]
     assert json.loads(run.stdout)["calls"] == sum(row["generations"] for row in rows)
+
+
+def test_plan_takes_every_option_of_run() -> None:
+    taken = {
+        command: set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", holdfast(command, "--help").stdout))
+        for command in ("run", "plan")
+    }
+    assert taken["plan"] - taken["run"] == {"--reply-tokens"}
+    assert taken["run"] <= taken["plan"]

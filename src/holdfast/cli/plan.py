@@ -1,43 +1,22 @@
 """``holdfast plan``: what a study will take, before a model is called."""
 
+import inspect
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from holdfast.errors import counted
 
 from . import options
+from .run import run
 
 
-def plan(
-    protocols: options.Protocols,
-    model: options.Models = [],  # noqa: B006 (Typer copies it)
-    questions: options.QuestionSets = ["bank"],  # noqa: B006
-    contexts: options.ContextSource = "auto",
-    distractors: options.Distractors = "auto",
-    generator: options.Generator = None,
-    model_role: options.Roles = None,
-    reader: options.Reader = None,
-    reader_all: options.ReaderAll = False,
-    exemplars: options.Exemplars = "bank",
-    seed: options.Seed = 42,
-    limit: options.Limit = None,
-    shuffle: options.Shuffle = None,
-    stratify: options.Stratify = None,
-    epochs: options.Epochs = None,
-    challenges: options.ChallengeFile = None,
-    fields: options.FieldMap = None,
-    task_args: options.TaskArgs = None,
-    prices: options.Prices = None,
-    reply_tokens: Annotated[
-        int, typer.Option(min=1, max=options.MOST, help="Assumed length of a reply, in tokens.")
-    ] = options.REPLY_TOKENS,
-    as_json: options.AsJson = False,
-) -> None:
+def plan(**given: Any) -> None:
     """Count generations, tokens and dollars before a model is called.
 
-    Generations are exact (bounds where a study adapts); tokens and cost are estimates.
+    Takes every option of 'run', so the same command line can be planned and run. Generations are
+    exact (bounds where a study adapts); tokens and cost are estimates.
 
     Example: holdfast plan followup --model openai/gpt-4.1 --prices prices.json
     """
@@ -49,25 +28,26 @@ def plan(
     from . import settings
     from .estimating import estimates, lacking
 
-    common = {
-        "contexts": contexts,
-        "distractors": distractors,
-        "exemplars": exemplars,
-        "seed": seed,
-        "shuffle": shuffle,
-        "stratify": stratify,
-        "challenges": challenges,
-        "fields": fields,
-    }
-    settings.load_prices(prices)
+    names = (
+        "contexts", "distractors", "exemplars", "seed", "shuffle", "stratify", "challenges",
+        "fields",
+    )  # fmt: skip
+    common = {name: given[name] for name in names}
+    protocols, limit = given["protocols"], given["limit"]
+    settings.load_prices(given["prices"])
     roles = settings.role_names(
-        settings.role_arguments(model_role, generator, reader, reader_all=reader_all)
+        settings.role_arguments(
+            given["model_role"],
+            given["generator"],
+            given["reader"],
+            reader_all=given["reader_all"],
+        )
     )
     settings.checked_names(list(roles.values()) or ["simulated/sycophant"])
     common = settings.generating(protocols, common, "generator" in roles)
-    studies = settings.planned(protocols, questions, common, task_args or [])
+    studies = settings.planned(protocols, given["questions"], common, given["task_args"] or [])
     settings.check_roles(studies, roles)
-    models = settings.checked_names(model)
+    models = settings.checked_names(given["model"])
     settings.check_readers(roles, models)
     lack = lacking(studies, limit)
     sys.stderr.writelines(f"{line}\n" for line in lack)
@@ -76,6 +56,22 @@ def plan(
         for path, why in reasons(each.study, limit).items():
             for reason, n in why.items() if path not in told_of else ():
                 sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
-    rows = estimates(studies, models, roles, limit, epochs, reply_tokens)
+    rows = estimates(studies, models, roles, limit, given["epochs"], given["reply_tokens"])
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
-    sys.stdout.write(render(table, "json" if as_json else "md"))
+    sys.stdout.write(render(table, "json" if given["as_json"] else "md"))
+
+
+_REPLY_TOKENS = Annotated[
+    int, typer.Option(min=1, max=options.MOST, help="Assumed length of a reply, in tokens.")
+]
+_taken = [
+    *inspect.signature(run).parameters.values(),
+    inspect.Parameter(
+        "reply_tokens",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=options.REPLY_TOKENS,
+        annotation=_REPLY_TOKENS,
+    ),
+]
+plan.__signature__ = inspect.Signature(_taken)  # type: ignore[attr-defined]
+plan.__annotations__ = {one.name: one.annotation for one in _taken}
