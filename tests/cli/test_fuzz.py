@@ -94,6 +94,9 @@ CASES = {
     "processes without end": ["run", "--shards", str(2**63)],
     "figures where a file is": ["report", "runs", "--figures", "file"],
     "an argument nested in nothing": ["run", "-M", "x={? : 1, config: 2}", "-M", "api_token=x"],
+    "one of two files that cannot be written": [
+        "gate", "runs", "--rules", "rules.toml", "--junit", "gate.xml", "--summary", "dir",
+    ],
     "a test without a price": ["medfuzz", "test", "fuzzed", "--max-cost", "1"],
     "a test with a bad role": ["medfuzz", "test", "fuzzed", "--model-role", "x=y"],
 }  # fmt: skip

@@ -2,13 +2,14 @@
 
 import json
 import sys
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from holdfast.errors import InputError, printable
 
-from .writing import write_whole
+from .writing import whole_file
 
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 
@@ -61,10 +62,14 @@ def gate(
     sys.stderr.writelines(f"{printable(str(one))}\n" for one in lacking)
     if not allow_unfinished:
         verdicts = undecided_where_unfinished(verdicts, {one.run for one in lacking})
-    if junit is not None:
-        write_whole(junit_xml(verdicts), junit, "--junit FILE")
-    if summary is not None:
-        write_whole(gate_markdown(verdicts, read.level), summary, "--summary FILE")
+    written = {
+        "--junit FILE": (junit, junit_xml(verdicts)),
+        "--summary FILE": (summary, gate_markdown(verdicts, read.level)),
+    }
+    with ExitStack() as files:  # all of them or none
+        for option, (name, text) in written.items():
+            if name is not None:
+                files.enter_context(whole_file(name, option)).write(text.encode())
     if as_json:
         told = {"outcome": overall(verdicts), "level": read.level, "verdicts": gate_rows(verdicts)}
         sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
