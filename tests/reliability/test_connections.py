@@ -120,7 +120,7 @@ def certificate(tmp_path: Path) -> Path:
 def test_tls_that_fails_at_first_is_tried_again(
     certificate: Path, sound: pl.DataFrame, tmp_path: Path
 ) -> None:
-    with faulty_server(certificate=certificate, handshakes_failed=5) as server:
+    with faulty_server(certificate=certificate, handshakes_failed=2) as server:
         study = Study(server, tmp_path)
         # trust is settled as a process begins
         env = {**apart(), "SSL_CERT_FILE": str(certificate), "LEAN_API_KEY": KEY}

@@ -9,7 +9,7 @@ import polars as pl
 from inspect_ai.model import Model
 
 from holdfast.challenges import GENERATE, GENERATED
-from holdfast.dialogue import Budget
+from holdfast.dialogue import Budget, refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 from holdfast.protocols import reasons
 from holdfast.results import keep_plan, logs_in, write_turns
@@ -109,6 +109,7 @@ class Running:
         path, table = turns
         roles = {role: str(model) for role, model in self.roles.items()}
         names = [str(model) for model in self.models]
+        models = [*self.models, *self.roles.values()]
         lack = lacking(studies, self.limit)
         keep_plan(
             self.log_dir,
@@ -126,10 +127,13 @@ class Running:
                 for study in studies
                 if study.study.questions.left_out
             },
-            [remark for study in studies for remark in study.study.remarks()],
+            [
+                *(remark for study in studies for remark in study.study.remarks()),
+                *(told for model in models for told in refusals(model)),
+            ],
             prepared,
             unfinished,
-            models=[*self.models, *self.roles.values()],
+            models=models,
             lacking=lack,
         )
 

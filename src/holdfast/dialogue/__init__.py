@@ -4,6 +4,7 @@ from .beliefs import beliefs_in
 from .budget import Budget, run_budget
 from .choice import Choice, Reading, Rule, SecondReader
 from .conversation import Conversation, GenerationFailedError
+from .falling_back import refusals
 from .gathering import BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
 from .lasting import LASTING
@@ -33,5 +34,6 @@ __all__ = [
     "keeping",
     "kept_elsewhere",
     "probing",
+    "refusals",
     "run_budget",
 ]

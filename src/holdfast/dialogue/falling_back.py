@@ -1,10 +1,9 @@
 """Asking without what a server does not offer, and a study can do without."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI
+from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelAPI
 
 from .lasting import refused_request
 
@@ -13,8 +12,6 @@ _EXTRAS = {
     "JSON schemas": (("response_schema",), ("response_format", "json_schema", "json schema")),
 }
 """By what a server may refuse: the settings that ask for it, and words that its refusals hold."""
-
-_logger = logging.getLogger(__name__)
 
 
 async def asked_plainly(
@@ -52,6 +49,12 @@ async def asked_plainly(
             return result
 
 
+def refusals(model: Model) -> list[str]:
+    """What a model's server has refused so far and is asked without, one line each."""
+    refused: set[str] = getattr(model.api, "refused_extras", set())
+    return [f"{model} refuses {extra}: asked without" for extra in sorted(refused)]
+
+
 def _note(api: ModelAPI, error: Exception, asked: GenerateConfig, refused: set[str]) -> bool:
     """Whether the error refuses something that was asked for and can be left out from now on."""
     if not refused_request(error):
@@ -59,8 +62,6 @@ def _note(api: ModelAPI, error: Exception, asked: GenerateConfig, refused: set[s
     told = str(error).lower()
     for extra, (names, words) in _EXTRAS.items():
         if getattr(asked, names[0]) and any(word in told for word in words):
-            if extra not in refused:
-                _logger.warning("%s refuses %s: asked without", api.model_name, extra)
             refused.add(extra)
             return True
     return False
