@@ -165,8 +165,10 @@ class Evaluation:
         for model in self.models:
             if str(model).startswith(OFFLINE):
                 continue
-            until = monotonic() + PATIENCE
+            until = 0.0
             while (error := self._probed(tasks[0], model)) is not None:
+                # from the first answer on: the first attempt loads what it needs
+                until = until or monotonic() + PATIENCE
                 if is_unreached(error) and monotonic() < until:
                     sleep(1)
                     continue
