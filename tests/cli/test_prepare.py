@@ -220,7 +220,8 @@ def test_every_missing_text_is_counted_named_and_kept_in_its_row(
     lines = told.stdout.splitlines()
     for what, n in counts.items():
         assert f"{what}: missing for {n} question{'' if n == 1 else 's'}" in lines
-    assert lines[-1] == f"Contexts: {tmp_path / 'c.jsonl'} ({len(rows)} rows)"
+    assert lines[-2] == f"Contexts: {tmp_path / 'c.jsonl'} ({len(rows)} rows)"
+    assert lines[-1].startswith("Spent: ")
 
 
 def test_every_row_says_how_it_was_made(tmp_path: Path) -> None:
@@ -444,7 +445,7 @@ def test_faulty_wrong_options_are_counted_and_kept_as_rows(tmp_path: Path) -> No
     ).stdout.splitlines()
     for reason, n in missing.items():
         assert f"{reason}: missing for {n} question{'' if n == 1 else 's'}" in lines
-    assert lines[-1] == f"Wrong options: {path} (60 rows)"
+    assert lines[-2] == f"Wrong options: {path} (60 rows)"
     run = holdfast(
         "run", "single-turn", "--model", "simulated/sycophant", "--distractors", path,
         "-T", "biases=none", "--log-dir", tmp_path / "r",
