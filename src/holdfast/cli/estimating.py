@@ -8,6 +8,7 @@ from holdfast.challenges import CONTEXTS, GENERATE
 from holdfast.errors import counted
 from holdfast.protocols import (
     READER_ALL,
+    ContextStudy,
     Estimate,
     FollowupStudy,
     Study,
@@ -139,7 +140,7 @@ def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
         }
         left_out = tuple(path for path, n in why.items() if n == len(asked) and ">" not in path)
         if left_out:
-            making = settings.preparation("contexts", planned.args).study
+            making = ContextStudy(study.questions, None, study.lengths, study.seed)
             needed = _total(making, asked, 0).generations
             techniques = len(study.techniques)
             found.append(Lacking(left_out, techniques, study.questions.name, needed))

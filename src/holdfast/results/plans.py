@@ -23,7 +23,9 @@ def keep_plan(
         left_out: by question set, which techniques were left out and what would bring them in.
     """
     told = left_out or {}
-    planned = [{**row, "left_out": told.get(row["dataset"])} for row in rows]
+    planned = [
+        {**row, "left_out": told[row["dataset"]]} if row["dataset"] in told else row for row in rows
+    ]
     kept = {_key(row): dict(row) for row in [*_read(log_dir), *planned]}
     text = json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
     import fsspec  # slow to import, and a table does without
