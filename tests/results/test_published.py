@@ -43,7 +43,8 @@ def test_a_cell_of_table_2() -> None:
         "family": "inc_letter", "axis": "direct", "depth": "deep", "n": 1273, "correct": None,
         "accuracy": 0.54, "low": None, "high": None, "baseline": 0.912, "relative_change": -0.407,
         "change_low": None, "change_high": None, "p_value": None, "p_adjusted": None,
-        "unparsed": None, "refused": None, "run": "Manczak et al. 2025, Table 2",
+        "unparsed": None, "refused": None, "non_response": None,
+        "run": "Manczak et al. 2025, Table 2",
     }  # fmt: skip
 
 
