@@ -204,7 +204,7 @@ def test_plan_needs_neither_key_nor_package_and_says_what_is_left_out(
     assert planned.returncode == 0, planned.stderr
     (row,) = json.loads(planned.stdout)
     assert row["generations"] == 3 * 11
-    assert "rag-style: left out for 3 questions (no misleading_context)" in planned.stderr
+    assert "4 of 14 techniques left out: no contexts for q." in planned.stderr
 
 
 def test_a_budget_of_tokens_is_overspent_by_little(tmp_path: Path) -> None:
