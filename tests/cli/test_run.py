@@ -169,7 +169,7 @@ def test_questions_left_out_of_a_technique_are_counted_in_the_summary(
         "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert "rag-style: left out for 3 questions (no misleading_context)" in run.stdout
+    assert "4 of 14 techniques left out: no contexts for q." in run.stdout
 
 
 def test_tables_come_in_every_format(

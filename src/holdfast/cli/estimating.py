@@ -131,8 +131,8 @@ def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
     found = []
     for planned in studies:
         study = planned.study
-        if not isinstance(study, FollowupStudy):
-            continue
+        if not isinstance(study, FollowupStudy) or study.contexts.by_question:
+            continue  # what a file of contexts lacks is told by technique
         asked = study.questions.first(limit).questions
         why = {
             path: sum(n for reason, n in reasons.items() if reason.removeprefix("no ") in CONTEXTS)
