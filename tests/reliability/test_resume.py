@@ -127,7 +127,7 @@ def test_another_version_of_a_protocol_is_refused_by_name(
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (("--seed", "7"), "-T seed was 42, now it is 7"),
+        (("--seed", "7"), "seed was 42, now it is 7"),
         (("--temperature", "0.7"), "temperature was 0.0, now it is 0.7"),
         (("--model-base-url", "http://127.0.0.1:9/v1"), "--model-base-url was"),
         (("-M", "top_k=5"), "-M top_k was None, now it is 5"),
