@@ -11,13 +11,16 @@ from benchmarks.server import completion, request_hash
 
 Messages = list[dict[str, Any]]
 
+Refusal = tuple[int, str]
+"""An HTTP status and what the server says with it."""
+
 
 @contextmanager
-def speaking(reply: Callable[[Messages], str]) -> Iterator[str]:
+def speaking(reply: Callable[[Messages], str | Refusal]) -> Iterator[str]:
     """Serve a model for as long as the block lasts.
 
     Args:
-        reply: what the model says to messages of ``role`` and ``content``.
+        reply: what the model says to messages of ``role`` and ``content``, or how it refuses them.
 
     Yields:
         The base URL of the API.
@@ -28,10 +31,14 @@ def speaking(reply: Callable[[Messages], str]) -> Iterator[str]:
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            answer = completion(request, request_hash(request))
-            answer["choices"][0]["message"]["content"] = reply(request["messages"])
+            said = reply(request["messages"])
+            if isinstance(said, str):
+                status, answer = 200, completion(request, request_hash(request))
+                answer["choices"][0]["message"]["content"] = said
+            else:
+                status, answer = said[0], {"error": {"message": said[1]}}
             body = json.dumps(answer).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

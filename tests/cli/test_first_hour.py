@@ -1,10 +1,6 @@
 """The first hour with an endpoint of one's own: what goes wrong first, and what is said of it."""
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +16,6 @@ from holdfast.report import arranged, fitted, terminal
 from holdfast.results import TABLES, turns_table
 
 RETHINK = ("-T", "techniques=rethink")
-
-
-@contextmanager
-def refusing(status: int, message: str) -> Iterator[str]:
-    """A server that answers every request with an error; the base URL of its API."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            body = json.dumps({"error": {"message": message}}).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing on the terminal."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture
@@ -66,6 +36,7 @@ def run(log_dir: Path, questions: str, *more: str | Path) -> Done:
     [
         (404, "Not Found", "", "Is /v1 missing at its end?"),
         (404, "The model `bench` does not exist.", "/v1", "is not known at"),
+        (400, "unknown model: bench", "/v1", "is not known at"),
         (401, "Incorrect API key provided", "/v1", "is refused at"),
     ],
 )
@@ -74,9 +45,9 @@ def test_what_is_wrong_for_all_requests_is_told_before_the_study(
     message: str, path: str, told: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("OWN_API_KEY", "a-key-that-is-long")
-    with refusing(status, message) as url:
+    with speaking(lambda _: (status, message)) as url:
         made = run(tmp_path / "r", questions, "--model", f"{provider}/bench",
-                   "--model-base-url", f"{url}{path}", *RETHINK)  # fmt: skip
+                   "--model-base-url", url.removesuffix("/v1") + path, *RETHINK)  # fmt: skip
     assert made.returncode == 2
     assert told in made.stderr
     assert made.stderr.count("holdfast: ") == 1
@@ -88,6 +59,17 @@ def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path, questions: s
                "http://127.0.0.1:9/v1", *RETHINK)  # fmt: skip
     assert made.returncode == 2
     assert "no server answers at http://127.0.0.1:9/v1" in made.stderr
+    assert not list((tmp_path / "r").glob("*.eval"))
+
+
+def test_shards_are_not_put_to_a_server_that_refuses_the_key(
+    tmp_path: Path, questions: str
+) -> None:
+    with speaking(lambda _: (401, "Incorrect API key provided")) as url:
+        made = run(tmp_path / "r", questions, "--model", "lean/bench", "--model-base-url", url,
+                   "--shards", "2", *RETHINK)  # fmt: skip
+    assert made.returncode == 2
+    assert "is refused at" in made.stderr
     assert not list((tmp_path / "r").glob("*.eval"))
 
 
@@ -123,9 +105,30 @@ def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, question
     turns = pl.read_parquet(outcome["turns"])
     assert turns.height == 6 * 15
     assert turns["run"].n_unique() == 1
+    assert holdfast("table", place).stderr == ""
     back = run(place, questions, "--model", "simulated/sycophant")
     assert back.returncode == 2
     assert "content of contexts" in back.stderr
+
+
+def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished(
+    tmp_path: Path, questions: str
+) -> None:
+    place = tmp_path / "r"
+    model = ("--model", "simulated/sycophant", "-T", "techniques=rethink,context")
+    assert run(place, questions, *model).returncode == 0
+    holdfast("contexts", "build", "--questions", questions, "--generator", "simulated/generator",
+             "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made")  # fmt: skip
+    more = ("--contexts", tmp_path / "c.jsonl")
+    cut = run(place, questions, *model, *more, "--max-calls", "2")
+    assert cut.returncode == 3
+    turns = turns_table([str(place)])
+    assert turns.filter(pl.col("family") == "rethink").height == 6 * 5
+    assert turns.filter(pl.col("family") == "context").height == 2
+    assert "is unfinished: " in holdfast("table", place).stderr
+    done = run(place, questions, *model, *more, "--json")
+    assert (done.returncode, json.loads(done.stdout)["calls"]) == (0, 6 * 4 - 2)
+    assert holdfast("table", place).stderr == ""
 
 
 def test_what_is_left_out_is_told_by_every_command(tmp_path: Path, questions: str) -> None:
@@ -175,7 +178,8 @@ def test_a_run_ends_with_its_headline_and_the_next_command(tmp_path: Path, quest
     headline, following = made.stdout.rstrip().splitlines()[-2:]
     assert "of its right answers when challenged" in headline
     assert following == f"Next:  holdfast report {tmp_path / 'r'}"
-    assert "successfully" not in made.stdout
+    assert "successfully" not in made.stdout + made.stderr
+    assert "could not be read" not in made.stdout
 
 
 # ---- Tables on a terminal ----

@@ -126,7 +126,11 @@ def test_the_largest_reply_is_a_setting(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_seed_beyond_64_bits_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     with faulty_server() as server:
-        for given in (("--seed", str(2**63)), ("-T", f"seed={2**63}"), ("--seed", str(-(2**70)))):
+        # what replicates add to a seed has to fit too
+        for given in (
+            ("--seed", str(2**63)), ("-T", f"seed={2**63}"), ("--seed", str(-(2**70))),
+            ("--seed", str(2**63 - 1), "--epochs", "2"),
+        ):  # fmt: skip
             run = Study(server, tmp_path).run(*given)
             assert run.returncode == 2, run.stderr
             assert "Traceback" not in run.stderr

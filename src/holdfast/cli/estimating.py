@@ -135,8 +135,8 @@ def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
             continue  # what a file of contexts lacks is told by technique
         asked = study.questions.first(limit).questions
         why = {
-            path: sum(n for reason, n in reasons.items() if reason.removeprefix("no ") in CONTEXTS)
-            for path, reasons in reasons(study, limit).items()
+            path: sum(n for reason, n in counts.items() if reason.removeprefix("no ") in CONTEXTS)
+            for path, counts in reasons(study, limit).items()
         }
         left_out = tuple(path for path, n in why.items() if n == len(asked) and ">" not in path)
         if left_out:

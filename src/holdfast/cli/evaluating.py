@@ -134,7 +134,8 @@ class Evaluation:
         with self._progress(total):
             token = run_budget.set(self.budget)
             try:
-                self._probe(tasks)
+                if not self.shard:  # whoever put it has probed
+                    self._probe(tasks[0])
                 if shard:
                     return self._eval_rests(rests)
                 self._eval(tasks)
@@ -152,21 +153,28 @@ class Evaluation:
             )
         return logs
 
-    def _probe(self, tasks: Sequence[Task]) -> None:
-        """Send the first request to each server by itself, before anything is in the log dir.
-
-        Its reply is kept, so the study does not ask for it again.
+    def probe(self) -> None:
+        """Send the first request to each server by itself, before a study is put in shards.
 
         Raises:
-            InputError: no request to it can be answered.
+            InputError: no request to a server can be answered.
         """
-        if self.shard or self._there():
+        with generations_beside(self.log_dir):
+            token = run_budget.set(self.budget)
+            try:
+                self._probe(self.studies[0].task())
+            finally:
+                run_budget.reset(token)
+
+    def _probe(self, task: Task) -> None:
+        """The same where generations are kept and counted; its reply is not asked for again."""
+        if self._there():
             return
         for model in self.models:
             if str(model).startswith(OFFLINE):
                 continue
             until = 0.0
-            while (error := self._probed(tasks[0], model)) is not None:
+            while (error := self._probed(task, model)) is not None:
                 # from the first answer on: the first attempt loads what it needs
                 until = until or monotonic() + PATIENCE
                 if is_unreached(error) and monotonic() < until:
@@ -175,7 +183,7 @@ class Evaluation:
                 fault = fault_of_all(error, str(model), model.api.base_url)
                 if fault is None:  # it may pass, and is told with the question if it does not
                     break
-                raise InputError(fault[0], field="--model", remedy=fault[1])
+                raise InputError(fault[0], f"'{model}'", remedy=fault[1])
 
     def _probed(self, task: Task, model: Model) -> Exception | None:
         """What the only attempt at the first request has raised; None where it was answered."""

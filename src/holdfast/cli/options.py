@@ -8,7 +8,8 @@ import typer
 MOST = 2**31 - 1
 """The largest number that an option takes which counts something."""
 
-_SEED = 2**63 - 1  # what the turns table can hold
+LARGEST = 2**62
+"""The largest number at all: tables and servers hold 64 bits, and replicates add to a seed."""
 
 
 def finite(value: float | None) -> float | None:
@@ -33,8 +34,8 @@ Shuffle = Annotated[
     int | None,
     typer.Option(
         "--shuffle",
-        min=-_SEED,
-        max=_SEED,
+        min=-LARGEST,
+        max=LARGEST,
         help="Seed of a random order; with --limit N, a sample of N.",
     ),
 ]
@@ -86,7 +87,7 @@ TaskArgs = Annotated[
     typer.Option("-T", help="A protocol's setting, NAME=VALUE, such as chains=paper. Repeatable."),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", min=-_SEED, max=_SEED, help="Fixes every draw of the study.")
+    int, typer.Option("--seed", min=-LARGEST, max=LARGEST, help="Fixes every draw of the study.")
 ]
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, max=MOST, help="First questions only.")
@@ -108,10 +109,10 @@ ModelArgs = Annotated[
     list[str] | None, typer.Option("-M", help="A provider's argument, NAME=VALUE. Repeatable.")
 ]
 MaxCalls = Annotated[
-    int | None, typer.Option("--max-calls", min=0, max=_SEED, help="Budget of model calls.")
+    int | None, typer.Option("--max-calls", min=0, max=LARGEST, help="Budget of model calls.")
 ]
 MaxTokens = Annotated[
-    int | None, typer.Option("--max-tokens", min=0, max=_SEED, help="Budget of tokens.")
+    int | None, typer.Option("--max-tokens", min=0, max=LARGEST, help="Budget of tokens.")
 ]
 MaxCost = Annotated[
     float | None, typer.Option("--max-cost", min=0, callback=finite, help="Budget in dollars.")

@@ -174,10 +174,10 @@ class Outcome:
 
     def _hard_to_read(self) -> Iterator[str]:
         """Models many of whose replies gave no answer, with two of those replies."""
-        for (model,), own in self.table.filter(~pl.col("shared")).group_by(
-            "model", maintain_order=True
-        ):
-            unread = own.filter(pl.col("status").is_in(("none", "ambiguous")))
+        unreadable = pl.col("status").is_in(("none", "ambiguous"))
+        replies = self.table.filter(~pl.col("shared"), pl.col("status") != "error", _UNDER_TEST)
+        for (model,), own in replies.group_by("model", maintain_order=True):
+            unread = own.filter(unreadable)
             if unread.height <= HARD_TO_READ * own.height:
                 continue
             yield (
@@ -186,9 +186,7 @@ class Outcome:
             )
             turns = pl.scan_parquet(self.turns) if self.turns.endswith(".parquet") else None
             if turns is not None and "reply" in turns.collect_schema():
-                some = turns.filter(
-                    pl.col("model") == model, pl.col("status").is_in(("none", "ambiguous"))
-                )
+                some = turns.filter(pl.col("model") == model, unreadable, _UNDER_TEST)
                 for reply in some.head(2).collect()["reply"]:
                     said = " ".join(str(reply).split())
                     yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"

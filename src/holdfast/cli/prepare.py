@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -51,12 +51,8 @@ def build_contexts(
 
     Example: holdfast contexts build --questions my.jsonl --generator openai/gpt-4.1
     """
-    args = {
-        "questions": questions, "sentences": sentences, "lengths": lengths, "seed": seed,
-        "shuffle": shuffle, "stratify": stratify, "fields": fields,
-    }  # fmt: skip
-    _build("contexts", args, generator, output, log_dir, limit, model_base_url, model_args,
-           max_connections, as_json, prices, (max_calls, max_tokens, max_cost))  # fmt: skip
+    given = dict(locals())
+    _build("contexts", generator, given)
 
 
 @distractors.command("build")
@@ -89,12 +85,8 @@ def build_distractors(
 
     Example: holdfast distractors build --graph primekg.csv --generator openai/gpt-4.1
     """
-    args = {
-        "questions": questions, "graph": graph, "replace": replace, "seed": seed,
-        "shuffle": shuffle, "stratify": stratify, "fields": fields,
-    }  # fmt: skip
-    _build("distractors", args, generator, output, log_dir, limit, model_base_url, model_args,
-           max_connections, as_json, prices, (max_calls, max_tokens, max_cost))  # fmt: skip
+    given = dict(locals())
+    _build("distractors", generator, given)
 
 
 @label.callback()
@@ -126,49 +118,42 @@ def label_systems(
 
     Example: holdfast label systems --questions my.jsonl --classifier openai/gpt-4.1
     """
-    args = {
-        "questions": questions, "seed": seed, "shuffle": shuffle, "stratify": stratify,
-        "fields": fields,
-    }  # fmt: skip
-    _build("systems", args, classifier, output, log_dir, limit, model_base_url, model_args,
-           max_connections, as_json, prices, (max_calls, max_tokens, max_cost))  # fmt: skip
+    given = dict(locals())
+    _build("systems", classifier, given)
 
 
-def _build(
-    name: str,
-    args: dict[str, Any],
-    model: str,
-    output: str,
-    log_dir: str,
-    limit: int | None,
-    base_url: str | None,
-    model_args: Sequence[str] | None,
-    max_connections: int | None,
-    as_json: bool,
-    prices: str | None,
-    budget: tuple[int | None, int | None, float | None],
-) -> None:
+_STUDY = (
+    "questions", "sentences", "lengths", "graph", "replace", "seed", "shuffle", "stratify",
+    "fields",
+)  # fmt: skip
+"""Options that are settings of what is made."""
+
+
+def _build(name: str, model: str, given: Mapping[str, Any]) -> None:
+    """Have something made by a model, by the options of its command."""
     from holdfast.dialogue import Budget
 
     from . import settings
     from .outcome import spent
     from .preparing import Preparing
 
-    log_dir = settings.as_log_dir(log_dir)
-    settings.load_prices(prices)
-    (asked,) = settings.models([model], base_url=base_url, model_args=model_args or [])
-    settings.check_prices([asked], budget[2])
+    log_dir = settings.as_log_dir(given["log_dir"])
+    settings.load_prices(given["prices"])
+    (asked,) = settings.models(
+        [model], base_url=given["model_base_url"], model_args=given["model_args"] or []
+    )
+    settings.check_prices([asked], given["max_cost"])
+    connections = given["max_connections"]
     made = Preparing(
-        settings.preparation(name, args),
+        settings.preparation(name, {key: given[key] for key in _STUDY if key in given}),
         asked,
-        output,
+        given["output"],
         log_dir,
-        limit=limit,
-        budget=Budget(*budget),
-        generation={"max_retries": 8}
-        | ({"max_connections": max_connections} if max_connections else {}),
+        limit=given["limit"],
+        budget=Budget(given["max_calls"], given["max_tokens"], given["max_cost"]),
+        generation={"max_retries": 8} | ({"max_connections": connections} if connections else {}),
     ).run()
-    if as_json:
+    if given["as_json"]:
         sys.stdout.write(json.dumps(made.as_json(), indent=2, ensure_ascii=False) + "\n")
     else:
         print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))

@@ -36,6 +36,8 @@ from holdfast.protocols import (
 )
 from holdfast.results import INPUTS
 
+from .options import LARGEST
+
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
     "lean", "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter",
@@ -45,9 +47,6 @@ PROVIDERS = (
 
 ROLES = ("generator", ATTACKER, JUDGE, READER, READER_ALL)
 """Models that help with a study; one that is not bound is never the model under test."""
-
-MOST = 2**62
-"""Largest number that may be typed: tables and servers hold numbers of 64 bits, seeds grow."""
 
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
@@ -226,9 +225,9 @@ def generating(
 def _of_type(value: str, parameter: inspect.Parameter) -> Any:
     try:
         typed = TypeAdapter(parameter.annotation).validate_python(value)
-        if isinstance(typed, int) and abs(typed) > MOST:
+        if isinstance(typed, int) and abs(typed) > LARGEST:
             raise InputError(
-                f"{parameter.name} is '{value}'", field="-T", remedy=f"Give {MOST} at the most"
+                f"{parameter.name} is '{value}'", field="-T", remedy=f"Give {LARGEST} at the most"
             )
         return typed
     except ValidationError as error:

@@ -202,6 +202,7 @@ class Sharding:
             studies, prepared = running.with_inputs(budget)
             evaluation = running.evaluation(studies, budget)
             total = evaluation.generations(list(evaluation.rests(WHOLE)))
+            evaluation.probe()
             ends: list[Report | Lost] = []
             interrupted = False
             try:

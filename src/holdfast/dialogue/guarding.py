@@ -85,9 +85,7 @@ def guard(model: Model) -> None:
             result = await asked_plainly(api, ask, input, tools, tool_choice, config)
         except Exception as error:
             _mask_error(error, _secrets(model))
-            if (probe := probing.get()) is not None:
-                probe.error = error
-                raise ProbedError from None
+            _end_probe(error)
             raise
         output, call = result if isinstance(result, tuple) else (result, None)
         if isinstance(output, ModelOutput):
@@ -96,6 +94,7 @@ def guard(model: Model) -> None:
             _mask_error(output, _secrets(model))
             if isinstance(call, ModelCall):
                 call.response = _masked(call.response, _secrets(model))
+            _end_probe(output)
         else:
             make_sound(output)
         return result
@@ -103,6 +102,13 @@ def guard(model: Model) -> None:
     # the provider is Inspect's or anybody's, and is set up before a conversation begins
     api.generate = generate  # type: ignore[method-assign]
     api.guarded = True  # type: ignore[attr-defined]
+
+
+def _end_probe(error: Exception) -> None:
+    """Let the first request of a study be tried once only."""
+    if (probe := probing.get()) is not None:
+        probe.error = error
+        raise ProbedError from None
 
 
 def _key(

@@ -13,10 +13,11 @@ _TOO_LONG = (
     "context length", "context_length", "context window", "context size", "maximum context",
     "prompt is too long", "too many tokens", "max_seq_len", "max_model_len",
 )  # fmt: skip
-_CONNECTIONS = {
-    "ClientConnectorCertificateError": "Name the authority that vouches for the server in "
-    "SSL_CERT_FILE",
-}
+UNVOUCHED = "ClientConnectorCertificateError"
+"""What aiohttp raises where nobody vouches for a server's certificate."""
+
+VOUCHING = "Name the authority that vouches for the server in SSL_CERT_FILE"
+"""What to change then."""
 
 
 def what_to_change(error: BaseException) -> str:
@@ -31,7 +32,7 @@ def what_to_change(error: BaseException) -> str:
     status = status_of(error)
     remedy = (
         getattr(error, "remedy", None)
-        or _CONNECTIONS.get(type(error).__name__)
+        or (VOUCHING if type(error).__name__ == UNVOUCHED else None)
         or _REFUSED.get(status)
     )
     if status in _UNUSABLE:

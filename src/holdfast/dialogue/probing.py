@@ -5,16 +5,10 @@ from dataclasses import dataclass
 
 from holdfast.errors import HoldfastError
 
-from .lasting import status_of
+from .lasting import UNVOUCHED, VOUCHING, status_of
 
-_UNREACHED = (
-    "ConnectError", "ConnectTimeout", "APIConnectionError", "ClientConnectorError",
-    "ClientConnectorDNSError", "ConnectionRefusedError",
-)  # fmt: skip
-
-
-_CERTIFICATE = "ClientConnectorCertificateError"
-_TLS = (_CERTIFICATE, "ClientConnectorSSLError", "ClientSSLError")  # a server is there
+_UNREACHED = ("ConnectError", "ConnectTimeout", "APIConnectionError", "ClientConnectorError")
+_TLS = (UNVOUCHED, "ClientConnectorSSLError", "ClientSSLError")  # a server is there
 
 
 @dataclass
@@ -54,16 +48,15 @@ def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str
     """
     where = url or "the provider"
     told, status = str(error).lower(), status_of(error)
-    if type(error).__name__ == _CERTIFICATE:
-        remedy = "Name the authority that vouches for it in SSL_CERT_FILE"
-        return f"nobody vouches for the certificate of {where} (CERTIFICATE_VERIFY_FAILED)", remedy
+    if type(error).__name__ == UNVOUCHED:
+        return f"CERTIFICATE_VERIFY_FAILED at {where}", VOUCHING
     if is_unreached(error):
-        return f"no server answers at {where}", "Start it, or check --model-base-url"
+        return f"no server answers at {where}", "Start it, or check the base URL"
     unknown = "not found" in told or "not exist" in told or "unknown" in told
     if status in (400, 404) and "model" in told and unknown:
         return f"'{model}' is not known at {where}", "Give a model that the server lists"
     if status == 404:
-        remedy = "Check --model-base-url" if "/v1" in where else "Is /v1 missing at its end?"
+        remedy = "Check the base URL" if "/v1" in where else "Is /v1 missing at its end?"
         return f"nothing is there at {where} (404)", remedy
     if status in (401, 403):
         return (

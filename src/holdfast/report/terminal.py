@@ -1,6 +1,6 @@
 """Tables on a terminal: aligned, and never cropped."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.table import Table
@@ -50,8 +50,8 @@ def fitted(table: Table, width: int) -> Table:
     return narrow
 
 
-def _width(header: object, cells: object) -> int:
-    return max(cell_len(str(text)) for text in (header, *cells))  # type: ignore[misc]
+def _width(header: object, cells: Iterable[object]) -> int:
+    return max(cell_len(str(text)) for text in (header, *cells))
 
 
 def terminal(grids: Sequence[Grid], width: int) -> Iterator[Table | Text]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import counted
 
-from .runs import EXTENSIBLE, SHARD, run_ids, run_settings
+from .runs import CONTEXTS, EXTENSIBLE, SHARD, run_ids, run_settings
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -141,7 +141,7 @@ def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
     """Logs by how much they ask, the newest first."""
     extents: dict[str, list[EvalLog]] = {}
     for log in logs:
-        asked = {name: run_settings(log).get(name) for name in EXTENSIBLE}
+        asked = {name: run_settings(log).get(name) for name in (*EXTENSIBLE, CONTEXTS)}
         extents.setdefault(json.dumps(asked, default=str), []).append(log)
     return list(extents.values())
 
