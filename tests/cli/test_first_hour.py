@@ -1,6 +1,9 @@
 """The first hour with an endpoint of one's own: what goes wrong first, and what is said of it."""
 
 import json
+import os
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from benchmarks.server import Server
 from rich.console import Console
 from rich.table import Table
 from tests.speaking import speaking
-from tests.studies import Done, holdfast, question_rows, write_jsonl
+from tests.studies import HOLDFAST, Done, holdfast, question_rows, write_jsonl
 
 from holdfast.report import arranged, fitted, terminal
 from holdfast.results import TABLES, turns_table
@@ -91,7 +94,8 @@ def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, question
     place = tmp_path / "r"
     first = run(place, questions, "--model", "simulated/sycophant")
     assert "4 of 14 techniques left out: no contexts" in first.stdout
-    assert "'holdfast contexts build' (24 generations)" in first.stdout
+    build = f"'holdfast contexts build --questions {questions} --generator MODEL'"
+    assert f"{build} (24 generations)" in " ".join(first.stdout.split())
     built = holdfast("contexts", "build", "--questions", questions, "--generator",
                      "simulated/generator", "-o", tmp_path / "c.jsonl", "--log-dir",
                      tmp_path / "made")  # fmt: skip
@@ -180,6 +184,24 @@ def test_a_run_ends_with_its_headline_and_the_next_command(tmp_path: Path, quest
     assert following == f"Next:  holdfast report {tmp_path / 'r'}"
     assert "successfully" not in made.stdout + made.stderr
     assert "could not be read" not in made.stdout
+
+
+def test_the_framework_does_not_say_on_a_terminal_how_a_run_ended(
+    tmp_path: Path, questions: str
+) -> None:
+    ours, theirs = os.openpty()
+    command = ["run", "followup", "--questions", questions, "--log-dir", str(tmp_path / "r"),
+               "--model", "simulated/sycophant", *RETHINK]  # fmt: skip
+    process = subprocess.Popen([HOLDFAST, *command], stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # what a terminal gives once nobody holds its other end
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert b"of its right answers when challenged" in shown
+    assert b"successfully" not in shown
 
 
 # ---- Tables on a terminal ----

@@ -16,7 +16,7 @@ from holdfast.protocols import (
     readings_of,
     reasons,
 )
-from holdfast.questions import Question
+from holdfast.questions import BANK_NAME, Question
 
 from . import settings
 from .options import REPLY_TOKENS
@@ -103,21 +103,23 @@ class Lacking:
         paths: those left out.
         techniques: how many techniques there are, with those.
         questions: the question set.
+        source: how ``--questions`` names it.
         generations: what it takes to write the contexts.
     """
 
     paths: tuple[str, ...]
     techniques: int
     questions: str
+    source: str
     generations: int
 
     def __str__(self) -> str:
         """In words, with the remedy."""
         return (
             f"{len(self.paths)} of {counted(self.techniques, 'technique')} left out: no contexts "
-            f"for {self.questions}. Write them with 'holdfast contexts build' "
-            f"({counted(self.generations, 'generation')}), then run the same command with "
-            "--contexts contexts.jsonl"
+            f"for {self.questions}. Write them with 'holdfast contexts build --questions "
+            f"{self.source} --generator MODEL' ({counted(self.generations, 'generation')}), then "
+            "run the same command with --contexts contexts.jsonl"
         )
 
 
@@ -142,8 +144,10 @@ def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
         if left_out:
             making = ContextStudy(study.questions, None, study.lengths, study.seed)
             needed = _total(making, asked, 0).generations
-            techniques = len(study.techniques)
-            found.append(Lacking(left_out, techniques, study.questions.name, needed))
+            source = str(planned.args.get("questions", BANK_NAME))
+            found.append(
+                Lacking(left_out, len(study.techniques), study.questions.name, source, needed)
+            )
     return found
 
 

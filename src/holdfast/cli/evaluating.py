@@ -452,7 +452,10 @@ class _WithoutVerdict(io.StringIO):
         return sys.stderr.isatty()
 
 
-_VERDICT = re.compile(r"^(Completed all tasks|Did not successfully complete all tasks) in ")
+_VERDICT = re.compile(
+    r"^(?:\x1b\[[\d;]*m)*(?:Completed all tasks|Did not successfully complete all tasks) in "
+)
+"""In colors, where standard error is a terminal."""
 
 
 @contextmanager
