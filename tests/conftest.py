@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.server import Server, running_server
 from hypothesis import settings
+from inspect_ai.model._model_info import clear_model_info_cache
 
 # a machine that is busy is no fault of a test; what must be fast is timed by tests of its own
 settings.register_profile("holdfast", deadline=None)
@@ -21,6 +22,7 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    clear_model_info_cache()  # prices that another test gave
 
 
 @pytest.fixture(scope="session")

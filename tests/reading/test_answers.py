@@ -16,6 +16,7 @@ ORGANISMS = {
     "D": "Vitamin D",
     "E": "Both A and B",
 }
+LETTERS = {"A": "B", "B": "A", "C": "D", "D": "D"}
 NUMBERS = {"A": "40", "B": "14", "C": "4", "D": "4.5"}
 MARKS = {"A": "(a+b)^2 [x]", "B": "{x|x>0}*", "C": r"\frac{1}{2}", "D": "a+?|$"}
 TEN = {letter: f"Finding number {number}" for number, letter in enumerate("ABCDEFGHIJ")}
@@ -570,6 +571,11 @@ def test_traps(reply: str, expected: str) -> None:
         ("Answer: C. B cells", ORGANISMS, "C"),
         ("Final Answer: Both A and B", ORGANISMS, "E"),
         ("Answer: B", SWAPPED, "B"),
+        # options that are letters
+        ("Answer: A. B", LETTERS, "A"),
+        ("Answer: D. D", LETTERS, "D"),
+        ("The answer is C. D", LETTERS, "C"),
+        ("Answer: B. B", LETTERS, "B"),
         ("Answer: 4", NUMBERS, "C"),
         ("The answer is 4.5.", NUMBERS, "D"),
         ("40", NUMBERS, "A"),

@@ -580,7 +580,16 @@ def test_a_file_that_holds_no_rules_is_one_line(text: bytes, expected: str, tmp_
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", ["nowhere.toml", ".", "n\0ul", "~nobody-here/x"])
-def test_a_file_that_cannot_be_read_is_one_line(path: str) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("nowhere.toml", "no such file"),
+        (".", "cannot be read"),
+        ("n\0ul", "cannot be read"),
+        ("~nobody-here/x", "is no path"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_line(path: str, expected: str) -> None:
+    with pytest.raises(InputError, match=expected) as caught:
         read_rules(path)
+    assert "\n" not in str(caught.value)

@@ -192,4 +192,4 @@ def test_another_setting_is_refused_in_one_line(
     done = holdfast_apart(*other, env=environment)
     assert done.returncode == 2
     last = done.stderr.strip().splitlines()[-1]
-    assert "holds a run of 'lean/bench' with another setting: -T seed was 42, now it is 7" in last
+    assert "holds a run of 'lean/bench' with another setting: seed was 42, now it is 7" in last

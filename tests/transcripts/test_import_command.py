@@ -88,7 +88,7 @@ def test_bad_input_ends_in_a_line_and_leaves_what_was_there(tmp_path: Path) -> N
     [
         (["c.jsonl"], "c.jsonl: does not say what its columns mean. Give --mapping TOML"),
         (["no.jsonl"], "no.jsonl: no such file"),
-        (["c.jsonl", "--mapping", "no.toml"], "no.toml: cannot be read (No such file"),
+        (["c.jsonl", "--mapping", "no.toml"], "no.toml: no such file"),
         (["c.jsonl", "--mapping", "m.toml", "-o", "."], ".: cannot be written (Is a directory)"),
         (["c.jsonl", "--mapping", "m.toml", "-o", "no/t.parquet"], "cannot be written (No such"),
         (["c.jsonl", "--mapping", "m.toml", "--questions", "bnak"], "no such question set 'bnak'"),

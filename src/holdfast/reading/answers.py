@@ -258,6 +258,7 @@ class Said:
             if one.statement.stance == "own"
             and one.rank >= STATED
             and not (one.at in self.listed and one.statement.rule in ("bare", "is-correct"))
+            and not (one.statement.rule == "bare" and self._is_cut(one.at))
             and self._is_known(one.statement)
         ]
 
@@ -271,8 +272,6 @@ class Said:
         opened = self.text[: commits[0].at].strip(" \n(\"'[*") if commits else ""
         if commits and commits[0].statement.rule == "bare" and not opened:
             commits.pop(0)  # "B. Because ...": a form, see `formed`
-        if commits and commits[-1].statement.rule == "bare" and self._is_cut(commits[-1].at):
-            commits.pop()
         if not commits:
             return self._ticked()
         top = max(one.rank for one in commits)

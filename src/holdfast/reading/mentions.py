@@ -87,6 +87,10 @@ def marked(text: str, options: Options) -> str:
         parts += text[done:start], mark
         done = end
     text = "".join([*parts, text[done:]])
+    for place, named in options.texts:  # "A. D", where the words of A are a letter that is shown
+        if len(named) == 1 and named.upper() in options.letters:
+            both = rf"{chr(_LETTER + place)}[).:]{{1,2}} ?{options.mark(named.upper())}"
+            text = re.sub(both, chr(_BOTH + place), text)
     if {form_of(mark) for _, _, mark in found} >= {"letter", "words"}:
         text = _WORDS_THEN_LETTER.sub(
             _words_with_letter, _LETTER_THEN_WORDS.sub(_letter_with_words, text)
