@@ -1,7 +1,6 @@
 """The application and its commands. Nothing slow is imported before a command is at work."""
 
 import sys
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -36,6 +35,8 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         typer.echo(f"holdfast {version('holdfast')}")
         raise typer.Exit
 

@@ -4,7 +4,6 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from holdfast.errors import InputError, did_you_mean, printable
 
@@ -105,6 +104,8 @@ def table(
             sys.stderr.write(f"{note}\n")
     grids = arranged(rows, table) if to_terminal else None
     if grids is not None:
+        from rich.console import Console
+
         console = Console()
         for part in terminal(grids, console.width):
             console.print(part)
