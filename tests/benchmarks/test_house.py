@@ -4,7 +4,10 @@ from benchmarks.house import code_lines, naming, sizes
 
 
 def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
-    source = '"""What it is."""\n\n# why\nx = (\n    1\n)\n\n\ndef f():\n    """One.\n\n    Two.\n    """\n    return "a"\n'
+    source = (
+        '"""What it is."""\n\n# why\nx = (\n    1\n)\n\n\n'
+        'def f():\n    """One.\n\n    Two.\n    """\n    return "a"\n'
+    )
     assert code_lines(source) == 5
 
 
