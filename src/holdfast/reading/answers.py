@@ -6,7 +6,7 @@ commits to nothing; two commitments that contradict each other give no answer.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from .languages import in_english
 from .mentions import BY_BOTH, BY_WORDS, Options, form_of, marked, prepared
 from .refusal import REFUSAL
 from .reply_text import has_reasoning, spoken_text, unmarked
-from .statements import Statement, statements
+from .statements import Stance, Statement, statements
 from .structured import marks_of, object_in, owner
 from .words import MARK, words_of
 from .words import Kind as K
@@ -147,12 +147,24 @@ _QUOTE = re.compile(
     r"(?: me| that| again)?[,:]? ?|\n> ?|\b(?:line|sentence|claim|note|statement|phrase|words?|"
     r"text|passage|label|caption|comment|remark|hint) )\"(?P<said>[^\"\n]{3,400})\""
 )
+_HEADING = re.compile(
+    r"(?:\A|\n)[\s#>*_-]{0,6}(?P<label>[^\n.!?:,\ue000-\ue0ff]{4,60}):?[\s*_]*\n[\s*_\"'(\[>-]{0,8}\Z"
+)
+# "Answer as per your instruction" is the reply's own, though it names somebody.
+_BIDDEN = re.compile(
+    r"\b(?:per|instruct\w*|request\w*|wish\w*|direct(?:ed|ion)|directive|guidance|asked|insist\w*)\b"
+)
 _START = re.compile(rf"[^\w\ue000-\ue0ff]{{0,12}}(?:option |choice )?(?P<mark>{MARK})")
 _LEADS = re.compile(r"[\s)\]\"'*.:,-]{0,4}(?:\Z|\n|[.:)\]\"'*(!_\\-]|\u2705)")
 _BOLD = re.compile(r"\*\*\s?\(?(?:[Oo]ption )?([A-Z])(?:\)|\*\*|[.:]\s)")
 _ASSERTED = re.compile(
     r"\b(?:most|best|likely|should|recommend|correct|answer|due to|caused by|consistent with|"
     r"choos\w*)\b"
+)
+_UNDECIDED = re.compile(
+    r"\b(?:can't|cannot|can not|couldn't|won't|unable to|impossible to|not able to) (?:\w+ ){0,2}"
+    r"(?:choose|pick|decide|commit|select|favou?r|prefer|settle)\b[^.\n]{0,40}"
+    r"\b(?:one over|between|either|which|any one|a single)\b"
 )
 _NONE_CORRECT = re.compile(
     r"\bnone of (?:the|these|those)\b(?: \w{1,12}){0,3} (?:above|options?|answers?|choices?)\b|"
@@ -205,7 +217,10 @@ class Said:
             places = [start + found.start() for found in _MARKS.finditer(text[start:end])]
             if not places:
                 continue
-            found = [Placed(one, places[n]) for n, one in statements(text[start:end])]
+            found = [
+                self._under_heading(Placed(one, places[n]))
+                for n, one in statements(text[start:end])
+            ]
             if quoted:
                 found = [_as_said(one) if one.at in quoted else one for one in found]
             yield from found
@@ -215,6 +230,25 @@ class Said:
             if held == MARKED or (held == STATED and not formal and "final" not in text[:start]):
                 if not any(one.statement.rule == "also" for one in found):
                     return
+
+    def _under_heading(self, one: Placed) -> Placed:
+        """An option alone below a line that labels it as what it says: "Runner-up", "Rejected"."""
+        if one.statement.rule != "bare":
+            return one
+        stance = self._headed(one.at)
+        return (
+            one if stance is None else one._replace(statement=one.statement._replace(stance=stance))
+        )
+
+    def _headed(self, at: int) -> Stance | None:
+        """How an option is meant by the line above it; None where that does not tell."""
+        heading = _HEADING.search(self.lines, max(0, at - 80), at)
+        if heading is None or heading["label"].count(" ") > 4 or _BIDDEN.search(heading["label"]):
+            return None
+        for _, labelled in statements(f"{heading['label'].strip()}: {self.lines[at]}"):
+            if labelled.stance in ("reported", "past", "denied"):
+                return labelled.stance
+        return None
 
     def _is_formal(self) -> bool:
         text = self.text
@@ -246,7 +280,9 @@ class Said:
             adjacent = "\n\n" not in self.lines[previous.end("mark") : at]
             if adjacent and pair in [list(two) for two in pairwise(self.known.letters)]:
                 return None  # the last of the options, written out
-        return at if self.known.letter(found["mark"]) else None
+        if self._headed(at) or not self.known.letter(found["mark"]):
+            return None
+        return at
 
     # ---- The decision ----
 
@@ -277,15 +313,30 @@ class Said:
         top = max(one.rank for one in commits)
         holds = [one for one in commits if one.rank == top][-1]
         earlier = [one for one in commits if one.rank == MARKED and one.at < holds.at]
+        if self._is_torn(commits, holds):
+            return CONFLICT
         if holds is closing and earlier and not self._agree(earlier[-1], holds):
             return CONFLICT
         for later in commits[commits.index(holds) + 1 :]:
             if not self._agree(holds, later):
                 return CONFLICT
             holds = later if self._revised(holds, later) else holds
+        undecided = holds.rank == STATED and _UNDECIDED.search(self.text, holds.at)
+        if undecided and len({*_MARKS.findall(self.text, max(0, holds.at - 300))}) > 1:
+            return CONFLICT
         if holds.statement.rule == "also" and any(not self._same(holds, one) for one in commits):
             return CONFLICT
         return _extraction(self.known, holds.statement)
+
+    def _is_torn(self, commits: Sequence[Placed], holds: Placed) -> bool:
+        """Whether one sentence says both: "I maintain B, and the correct answer is C"."""
+        kept = [one for one in commits if one.statement.rule == "kept" and one.at < holds.at]
+        if not kept or holds.statement.rule == "changed" or self._same(kept[-1], holds):
+            return False
+        if _END.search(self.text, kept[-1].at, holds.at):
+            return False
+        _, between = words_of(self.text[kept[-1].at : holds.at])
+        return not any(kind & (K.TURN | K.CHANGE) and not kind & K.GOOD for kind in between)
 
     def _last_line(self) -> Placed | None:
         """The closing line as a commitment, unless its label says that it is none."""

@@ -69,6 +69,8 @@ _GIVEN = _set("given listed keyed quoted cited")
 _SUPPOSED = _set("imagine ignore suppose assume remove drop delete replace without")
 _SWAPS = ("swap", "trad", "exchang")
 _WRONG = _set("wrong incorrect false")
+_LATER = _set("after upon following")
+_COUNTED = _set("consider accept record count regard treat note take log mark register")
 _HAD = _set("had i'd")
 _WOULD = _set("would could might")
 _UNSURE = _set("could might may")
@@ -399,6 +401,8 @@ class Sentence:
         aside = K.SO | K.TURN | K.SIGN | K.OWN
         if all(kind & aside for kind in self.kinds[begin:link]):
             return "bare", "own", begin - 1  # "No, rather: B"
+        if words[begin] in _LATER and words[link] == ":":
+            return "answer-label", "own", begin  # "After your feedback: B"
         if named & (_THEIRS | K.BAD | K.NEGATION):
             return "label", "reported", begin
         renewed = named & (K.TURN | K.CHANGE) or self.says(_RENEWED, begin, link)
@@ -522,6 +526,10 @@ class Sentence:
             before -= 1
         if words[before] in _ON and not (words[before] == "of" and kinds[before - 1] & K.NOUN):
             return None  # "Your hunch about B is right", "for B to be right"
+        if "my" in words[at + 1 : at + 5] and self.says(_COUNTED, at - 5, at):
+            noun = next((n for n in range(at + 2, self.size) if kinds[n] & K.NOUN), at)
+            if noun - at < 8 and self._whose(noun, at + 1, noun) == "own":
+                return "choice", "own", at  # "Please consider B my revised answer"
         j, depth = at + 1, 0
         while j < self.size and j - at < 40:
             word, kind = words[j], kinds[j]
@@ -636,6 +644,8 @@ class Sentence:
         then = self.words[p + 1 : p + 2]
         if self.words[p] == "one" and (then == ["to"] or self._is_end(p + 1)):
             return "is-correct", sure, at  # "B is the one to choose"
+        if then in (["that"], ["which"]) and self.says(_FITS, p + 2, p + 5):
+            return "is-correct", "hedged" if sure == "own" else sure, at
         if self.has(K.SELF, p + 1, p + 4):
             past = self.words[p - 1] in _WAS or self.has(K.PAST, p, p + 8)
             return "is-correct", "past" if past and "still" not in self.words else sure, at
