@@ -10,13 +10,18 @@ FUZZ ?= 2000
 SEED ?= 1
 RESOLUTION ?= lowest-direct
 
-.PHONY: demo test test-local test-versions fuzz browser check docs bench build clean
+.PHONY: demo test test-full test-local test-versions fuzz browser check docs bench build clean
 
 demo: $(STAMP)
 	$(BIN)/holdfast demo
 
+# The fast part. A process a core: `auto` counts those that share a core once.
 test: $(STAMP) browser
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n logical --dist worksteal -m "not slow"
+
+# All of it: the soak, coverage of intervals, parity with the papers, hours of command lines.
+test-full: $(STAMP) browser
+	$(BIN)/pytest -n logical --dist worksteal
 
 # On a real transformer, made on the spot, and a real Ray cluster on this machine: PyTorch is a
 # gigabyte and Ray a quarter of one, so the other tests go without.
@@ -34,11 +39,11 @@ test-versions:
 	  hypothesis junitparser psutil pytest pytest-xdist scipy statsmodels datasets nbclient ipykernel
 	.venv-$(RESOLUTION)/bin/holdfast demo --log-dir .venv-$(RESOLUTION)/demo
 	.venv-$(RESOLUTION)/bin/holdfast report .venv-$(RESOLUTION)/demo -o .venv-$(RESOLUTION)/report.html
-	.venv-$(RESOLUTION)/bin/pytest -n 2 --dist worksteal -m "not slow"
+	.venv-$(RESOLUTION)/bin/pytest -n logical --dist worksteal -m "not slow"
 
 fuzz: $(STAMP)
 	HOLDFAST_FUZZ=$(FUZZ) HOLDFAST_FUZZ_SEED=$(SEED) \
-	  $(BIN)/pytest -n 2 --dist worksteal tests/cli/test_fuzz.py
+	  $(BIN)/pytest -n logical --dist worksteal tests/cli/test_fuzz.py
 
 # The tests of pages open them in Chromium; without one they are skipped with a message.
 browser:
