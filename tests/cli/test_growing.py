@@ -164,7 +164,6 @@ def test_another_wording_of_a_technique_is_refused(tmp_path: Path) -> None:
     ("protocol", "first", "then", "name"),
     [
         ("followup", ("--contexts", "c.jsonl"), ("--contexts", "other.jsonl"), "contexts"),
-        ("followup", (), ("--contexts", "c.jsonl"), "contexts"),
         ("followup", (), ("-T", "suggest=per-technique"), "suggest"),
         ("followup", ("-T", "suggest=a.csv"), ("-T", "suggest=b.csv"), "suggest"),
         ("single-turn", (), ("--distractors", "d.jsonl"), "distractors"),

@@ -150,10 +150,10 @@ def test_the_summary_names_the_study_says_simulated_and_where_the_turns_are(
     assert "simulated/claude-sonnet-4 on bank" in run.stdout
     assert "SIMULATED" in run.stdout
     assert "rag-style" in run.stdout
-    assert run.stdout.rstrip().splitlines()[-2:] == [
-        f"Turns: {tmp_path}/demo/turns.parquet",
-        f"Report: {tmp_path}/demo/report.html",
-    ]
+    headline, following, report = run.stdout.rstrip().splitlines()[-3:]
+    assert "of right answers survive a challenge" in headline
+    assert following == f"Next:  holdfast report {tmp_path}/demo"
+    assert report == f"Report: {tmp_path}/demo/report.html (open it in a browser)"
     table = holdfast("table", tmp_path / "demo" / "turns.parquet", "--format", "csv")
     # a follow-up study with three averages and chains, single turns with two averages, the
     # choices of stick-or-switch, and what medfuzz attacks
