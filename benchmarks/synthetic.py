@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from holdfast.challenges import biases, choose, load_catalogue, mitigations, paper_chains
+from holdfast.challenges import choose, load_catalogue, paper_chains
+from holdfast.protocols.single_turn.bias import biases, mitigations
 from holdfast.results import SCHEMA
 
 Numbers = NDArray[np.int64]

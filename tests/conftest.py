@@ -47,3 +47,15 @@ def server() -> Iterator[Server]:
 def environment(tmp_path: Path) -> dict[str, str]:
     """Of a command line of its own: the generation cache goes beside its logs."""
     return {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test whose other cases are slow, leave the first case among the fast ones."""
+    seen: set[str] = set()
+    for item in items:
+        if item.get_closest_marker("rest_slow") is None:
+            continue
+        function = item.nodeid.partition("[")[0]
+        if function in seen:
+            item.add_marker(pytest.mark.slow)
+        seen.add(function)

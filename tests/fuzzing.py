@@ -17,7 +17,7 @@ from benchmarks.server import COMPLETIONS, HOST, Connection, Json, Site, complet
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, ModelOutput
 
-from holdfast.protocols import medfuzz
+from holdfast.protocols.medfuzz.protocol import medfuzz
 from tests.scripted import Scripted, put
 
 TRADES = (

@@ -7,7 +7,7 @@ import polars as pl
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, ModelOutput
 
-from holdfast.protocols import stick_or_switch
+from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.questions import LETTERS, under_test
 from tests.scripted import Scripted, put
 

@@ -18,7 +18,7 @@ from inspect_ai.log import EvalLog
 
 from holdfast.cli import main
 from holdfast.dialogue import Generations
-from holdfast.protocols import followup
+from holdfast.protocols.followup.protocol import followup
 from holdfast.results import turns_table
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")

@@ -70,6 +70,7 @@ def test_the_example_challenges_are_found_sound() -> None:
     assert check.stdout == f"{path}: 6 questions with 4 options, every row is sound\n"
 
 
+@pytest.mark.slow
 def test_reading_the_turns_table_prints_what_was_kept() -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "read_turns.py")],
@@ -85,7 +86,7 @@ def test_reading_the_turns_table_prints_what_was_kept() -> None:
 
 def test_the_example_graph_gives_candidates_for_the_bank(tmp_path: Path) -> None:
     made = holdfast(
-        "distractors", "build", "--generator", "simulated/generator",
+        "prepare", "distractors", "--generator", "simulated/generator",
         "--graph", EXAMPLES / "graph.csv", "-o", tmp_path / "d.jsonl",
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
@@ -111,9 +112,9 @@ def test_the_whole_study_of_the_docs_runs_on_the_bank_in_two_minutes(
     named = [shlex.split(command)[:3] for command in sequence]
     assert all(words[0] == "holdfast" for words in named)
     for expected in (
-        ["holdfast", "contexts", "build"],
-        ["holdfast", "distractors", "build"],
-        ["holdfast", "label", "systems"],
+        ["holdfast", "prepare", "contexts"],
+        ["holdfast", "prepare", "distractors"],
+        ["holdfast", "prepare", "labels"],
         ["holdfast", "run", "followup"],
     ):
         assert expected in named
@@ -165,3 +166,19 @@ def test_the_notebook_runs_on_the_demo(tmp_path: Path) -> None:
     (figure,) = [one["image/svg+xml"] for one in shown if "image/svg+xml" in one]
     assert "Right first answers that were kept" in figure
     assert "context" in shown[-1]["text/markdown"]
+
+
+@pytest.mark.slow
+def test_the_notebook_of_a_study_runs_from_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("ipywidgets", reason="the framework runs in no notebook without it")
+    notebook: Any = nbformat.read(EXAMPLES / "study.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    nbclient.NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    imported = re.findall(r"(?:from|import) holdfast\S*", "".join(c.source for c in notebook.cells))
+    assert imported == ["import holdfast"]
+    shown = [out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", [])[-1:]]
+    assert any("vega-lite" in one.get("text/html", "") for one in shown)
+    assert "survive a challenge" in shown[-1]["text/plain"]
+    assert (tmp_path / "report.html").stat().st_size > 100_000

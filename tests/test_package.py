@@ -27,6 +27,7 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
     return done.stdout
 
 
+@pytest.mark.slow
 def test_inspects_own_command_line_finds_the_task_and_the_models(tmp_path: Path) -> None:
     inspect = Path(sys.executable).with_name("inspect")
     run(

@@ -1,1 +1,418 @@
-"""holdfast: does a medical language model hold fast?"""
+"""holdfast: does a medical language model hold fast?
+
+What the commands do, from Python: ``run`` puts a study to models, ``plan`` counts it before,
+``read_turns`` reads what was said, ``table`` and ``figure`` measure it, ``compare`` and ``gate``
+decide on it, ``report`` makes its page, and ``power`` says how many questions a difference needs.
+What cannot be used raises ``holdfast.errors.InputError`` with the remedy.
+
+Nothing slow is imported before a function is called.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Unpack
+
+if TYPE_CHECKING:
+    import altair
+    import polars as pl
+
+    from holdfast.results import Rules, Verdict
+    from holdfast.results.comparison import Comparison
+    from holdfast.results.records import Unfinished
+    from holdfast.running import Progress
+    from holdfast.running.options import RunOptions
+    from holdfast.running.run import Outcome, Plan
+
+    Source = str | PathLike[str]
+    Sources = Source | Iterable[Source]
+    Turns = Sources | pl.DataFrame
+
+
+class _Package(ModuleType):
+    """Keeps ``holdfast.report`` the function below, when the room of that name is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name == "report" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def run(
+    protocols: str | Sequence[str],
+    models: str | Sequence[str],
+    questions: "Sources" = "bank",
+    *,
+    shards: int | None = None,
+    ray: str | None = None,
+    progress: "Progress | None" = None,
+    **options: "Unpack[RunOptions]",
+) -> "Outcome":
+    """Run protocols on models, or go on with a run that was cut short.
+
+    Args:
+        protocols: one or several of ``followup``, ``single-turn``, ``stick-or-switch``,
+            ``medfuzz``.
+        models: one or several, as Inspect names them.
+        questions: one or several of ``bank``, ``medqa``, ``medmcqa``, a file,
+            ``hf:NAME@REVISION``.
+        shards: processes that share the questions, None for this one alone.
+        ray: address of a Ray cluster for the shards.
+        progress: is told how it goes on; lines on standard error unless given.
+        options: as ``holdfast run`` has them, such as ``limit=50``, ``log_dir="runs"`` (what is
+            there is gone on with) or ``task_args={"chains": "paper"}``.
+
+    Returns:
+        What is left behind. Where ``unfinished`` says something, or ``interrupted``, the same
+        call goes on from there.
+
+    Raises:
+        InputError: an option or a file cannot be used, or the log dir holds a run with other
+            settings or another process is at it.
+        IncompleteRunError: contexts or wrong options could not be finished.
+        InterruptedRunError: the user stopped it before anything was logged.
+    """
+    from holdfast.errors import InputError
+    from holdfast.running.run import resolved
+    from holdfast.running.shards import Sharding
+
+    if ray and not shards:
+        raise InputError(
+            "needs a number of shards", field="--ray", remedy="Give --shards N beside it"
+        )
+    given = _given(protocols, models, questions, options)
+    running = resolved(given, progress)
+    return Sharding(running, given, shards, ray).run() if shards else running.run()
+
+
+def plan(
+    protocols: str | Sequence[str],
+    models: str | Sequence[str],
+    questions: "Sources" = "bank",
+    *,
+    reply_tokens: int | None = None,
+    **options: "Unpack[RunOptions]",
+) -> "Plan":
+    """Count what a run will take, before a model is called.
+
+    Args:
+        protocols: as for ``run``.
+        models: as for ``run``.
+        questions: as for ``run``.
+        reply_tokens: assumed length of a reply; 400 unless given.
+        options: as for ``run``.
+
+    Returns:
+        Generations (exact, or bounds where a study adapts), tokens and dollars by study, model
+        and helper, and what the study will leave out.
+
+    Raises:
+        InputError: an option or a file cannot be used.
+    """
+    from holdfast.running.options import REPLY_TOKENS
+    from holdfast.running.run import plan as planned
+
+    return planned(_given(protocols, models, questions, options), reply_tokens or REPLY_TOKENS)
+
+
+def read_turns(sources: "Sources", *, text: bool = True) -> "pl.DataFrame":
+    """The turns of log dirs, logs and turns tables, a row each.
+
+    Args:
+        sources: one or several log dirs (local or any fsspec URL), ``.eval`` logs, ``.parquet``
+            turns tables.
+        text: whether prompts and replies are read.
+
+    Raises:
+        InputError: a source does not exist or holds no turns.
+    """
+    from holdfast.results import turns_table
+
+    return turns_table(_listed(sources), text=text)
+
+
+def table(
+    turns: "Turns",
+    name: str = "accuracy",
+    *,
+    relative_to: str | None = None,
+    models: "Source | None" = None,
+) -> "pl.DataFrame":
+    """One table of results.
+
+    Args:
+        turns: from ``read_turns``, or what it reads.
+        name: as ``holdfast table --help`` lists them.
+        relative_to: of strata: ``stratum``, its own first answers, or ``overall``.
+        models: of ``scale``: a file of sizes of models.
+
+    Raises:
+        InputError: there is no such table, or the turns cannot be read.
+    """
+    from holdfast.errors import unknown
+    from holdfast.results import TABLES
+
+    if name not in TABLES:
+        raise unknown("table", name, TABLES, "table")
+    settings = {"relative_to": relative_to, "models": models and fspath(models)}
+    given = {setting: str(value) for setting, value in settings.items() if value is not None}
+    return TABLES[name](_read(turns, text=False), **given)
+
+
+def figure(turns: "Turns", name: str = "accuracy", **settings: Any) -> "altair.VConcatChart":
+    """The figure of a table, as an Altair chart.
+
+    Args:
+        turns: from ``read_turns``, or what it reads.
+        name: of a table that has a figure.
+        settings: as for ``table``.
+
+    Raises:
+        InputError: there is no such figure, or nothing to draw.
+    """
+    from holdfast.report import FIGURES, check_drawable
+
+    check_drawable(name, "vega")
+    return FIGURES[name](table(turns, name, **settings))
+
+
+def compare(
+    a: "Turns",
+    b: "Turns",
+    *,
+    model_a: str | None = None,
+    model_b: str | None = None,
+    run_a: str | None = None,
+    run_b: str | None = None,
+    mitigation_a: str | None = None,
+    mitigation_b: str | None = None,
+    protocol: str | None = None,
+    dataset: str | None = None,
+) -> "Comparison":
+    """Compare B with A, question by question: two models, or two settings of one.
+
+    Args:
+        a: turns, or what ``read_turns`` reads.
+        b: others, or the same.
+        model_a: model of A, where it has several.
+        model_b: model of B, where it has several.
+        run_a: run of A, where a model has several.
+        run_b: run of B, where a model has several.
+        mitigation_a: single-turn biases of A under this mitigation.
+        mitigation_b: single-turn biases of B under this mitigation.
+        protocol: the only protocol to compare.
+        dataset: the only data set to compare.
+
+    Returns:
+        Paired differences as ``holdfast.results.compare`` has them, and notes on what was left
+        out.
+
+    Raises:
+        InputError: a side has no turns, several runs, or nothing of that name, or the sides have
+            nothing in common.
+    """
+    from holdfast.results import Side
+    from holdfast.results import compare as compared
+
+    of_a = _read(a, text=False)
+    alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
+    return compared(
+        of_a,
+        of_a if alike else _read(b, text=False),
+        Side(model_a, run_a, mitigation_a),
+        Side(model_b, run_b, mitigation_b),
+        protocol,
+        dataset,
+    )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a gate has decided.
+
+    Attributes:
+        outcome: ``pass``, ``fail`` where any rule fails, or ``undecided``.
+        level: coverage of the intervals that decide.
+        verdicts: in the order of the rules, one or more for each.
+        unfinished: runs that lack questions.
+    """
+
+    outcome: str
+    level: float
+    verdicts: "list[Verdict]"
+    unfinished: "list[Unfinished]"
+
+    @property
+    def table(self) -> "pl.DataFrame":
+        """The verdicts, a row each."""
+        import polars as pl
+
+        from holdfast.report import gate_rows
+
+        return pl.DataFrame(gate_rows(self.verdicts), infer_schema_length=None)
+
+
+def gate(
+    sources: "Sources", rules: "Source | Rules", *, allow_unfinished: bool = False
+) -> Decision:
+    """Hold rules against the intervals of a run.
+
+    Args:
+        sources: as for ``read_turns``.
+        rules: a TOML file, or what ``holdfast.results.read_rules`` makes of one.
+        allow_unfinished: whether runs that lack questions are decided on.
+
+    Raises:
+        InputError: the rules cannot be read, there are no turns, or a rule is about nothing that
+            is there.
+    """
+    from holdfast.errors import InputError
+    from holdfast.results import (
+        Rules,
+        left_out,
+        overall,
+        read_rules,
+        undecided_where_unfinished,
+        unfinished_runs,
+    )
+    from holdfast.results import gate as decide
+
+    read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
+    listed = _listed(sources)
+    turns = _some(listed, text=False)
+    lacking = unfinished_runs(listed)
+    try:
+        verdicts = decide(turns, read)
+    except InputError as error:
+        notes = left_out(listed)
+        if notes and error.remedy:
+            error.remedy += f". {notes[0]}"
+        raise
+    if not allow_unfinished:
+        verdicts = undecided_where_unfinished(verdicts, {one.run for one in lacking})
+    return Decision(overall(verdicts), read.level, verdicts, lacking)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The report of a study.
+
+    Attributes:
+        html: the page, whole in itself.
+        headline: the sentence that it opens with.
+        notes: on runs that lack questions, and on what was left out.
+        turns: what it was made of.
+    """
+
+    html: str
+    headline: str
+    notes: tuple[str, ...]
+    turns: "pl.DataFrame"
+
+
+CONVERSATIONS = 20_000
+"""Most conversations that can be read in a page, unless told otherwise."""
+
+
+def report(
+    sources: "Sources", *, title: str | None = None, conversations: int = CONVERSATIONS
+) -> Page:
+    """One self-contained page from what was run.
+
+    Args:
+        sources: as for ``read_turns``.
+        title: of the page.
+        conversations: most of them that can be read in it.
+
+    Raises:
+        InputError: a source does not exist, or there are no turns.
+    """
+    from holdfast.report import report_page
+    from holdfast.results import left_out, plans, run_records, unfinished_runs
+
+    listed = _listed(sources)
+    turns = _some(listed, text=True)
+    notes = (*map(str, unfinished_runs(listed)), *left_out(listed))
+    made = report_page(
+        turns, run_records(listed), plans(listed), notes=notes, title=title, most=conversations
+    )
+    return Page(made.html, made.headline, notes, turns)
+
+
+def power(
+    baseline: float,
+    difference: float,
+    discordant: float | None = None,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    tests: int = 1,
+) -> int:
+    """How many questions a difference of two accuracies needs, for McNemar's exact test.
+
+    Args:
+        baseline: accuracy of one side, in 0 to 1.
+        difference: by how much the other is lower, in -1 to 1.
+        discordant: share of the questions that are right on one side only; as of two sides that
+            err independently, unless given.
+        power: chance of finding the difference.
+        alpha: chance of finding one where there is none.
+        tests: how many such tests are made.
+
+    Raises:
+        InputError: a share outside its range, or no difference.
+    """
+    from holdfast.results import questions_needed
+
+    return questions_needed(baseline, difference, discordant, power, alpha, tests)
+
+
+def _given(
+    protocols: str | Sequence[str],
+    models: str | Sequence[str],
+    questions: "Sources",
+    options: Any,
+) -> dict[str, Any]:
+    """A run's options, by the names that every shard's process knows them by."""
+    named = {"protocols": protocols, "model": models, "questions": questions}
+    return {**options, **{name: _listed(value) for name, value in named.items()}}
+
+
+def _listed(sources: "Sources") -> list[str]:
+    if isinstance(sources, str | PathLike):
+        return [fspath(sources)]
+    return [fspath(source) for source in sources]
+
+
+def _read(turns: "Turns", *, text: bool) -> "pl.DataFrame":
+    import polars as pl
+
+    return turns if isinstance(turns, pl.DataFrame) else read_turns(turns, text=text)
+
+
+def _some(sources: list[str], *, text: bool) -> "pl.DataFrame":
+    from holdfast.errors import InputError
+
+    turns = read_turns(sources, text=text)
+    if turns.is_empty():
+        raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
+    return turns
+
+
+__all__ = [
+    "Decision",
+    "Page",
+    "compare",
+    "figure",
+    "gate",
+    "plan",
+    "power",
+    "read_turns",
+    "report",
+    "run",
+    "table",
+]

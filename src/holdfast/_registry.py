@@ -2,16 +2,10 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from .protocols import (
-    contexts,
-    distractors,
-    followup,
-    medfuzz,
-    medfuzz_test,
-    single_turn,
-    stick_or_switch,
-    systems,
-)
+from .protocols.registry import PREPARATIONS, PROTOCOLS, TESTS
+
+# a task is known to Inspect once its module is loaded
+TASKS = [known.task for table in (PROTOCOLS, TESTS, PREPARATIONS) for known in table.own()]
 
 
 @modelapi(name="simulated")
@@ -44,19 +38,3 @@ def recorded() -> type[ModelAPI]:
     from .models import Recorded
 
     return Recorded
-
-
-__all__ = [
-    "contexts",
-    "distractors",
-    "followup",
-    "lean",
-    "lexical",
-    "medfuzz",
-    "medfuzz_test",
-    "recorded",
-    "simulated",
-    "single_turn",
-    "stick_or_switch",
-    "systems",
-]

@@ -77,6 +77,35 @@ def printable(text: str, *, lines: bool = False) -> str:
     return "".join(c if c.isprintable() or c in kept else f"\\u{ord(c):04x}" for c in text)
 
 
+def unwritable(file: str, error: OSError, other: str = "--log-dir") -> InputError:
+    """The error of a file or folder that cannot be written.
+
+    Args:
+        file: which.
+        error: what the system says.
+        other: what the user can give another of.
+    """
+    reason = error.strerror or error
+    return InputError(f"cannot be written ({reason})", file, remedy=f"Give another {other}")
+
+
+def unknown(what: str, name: str, known: Iterable[str], field: str) -> InputError:
+    """The error of a name that nothing has, with the nearest of those that something has.
+
+    Args:
+        what: kind of thing, such as ``table``.
+        name: the name given.
+        known: those that there are.
+        field: the option that gave it.
+    """
+    return InputError(f"unknown {what} '{name}'", field=field, remedy=did_you_mean(name, known))
+
+
+def in_one_line(error: Exception, most: int = 200) -> str:
+    """What an error of somebody else's says, to be quoted in a line of ours."""
+    return " ".join(str(error).split())[:most]
+
+
 def counted(n: int, noun: str) -> str:
     """``1 question``, ``2 questions``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -1,8 +1,16 @@
-"""Files that a user names: found and read, or refused in one line."""
+"""Files: those that a user names, read, written whole or refused in one line, and the package's."""
 
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from .errors import InputError
+from .errors import InputError, unwritable
 
 
 def named_path(name: str) -> Path:
@@ -42,3 +50,77 @@ def text_of(path: Path, remedy: str = "Check the path") -> str:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read ({reason})", shown, remedy=remedy) from error
+
+
+@cache
+def packaged(package: str, *name: str) -> Mapping[str, Any]:
+    """A TOML file that comes with a package of ours, read once.
+
+    Args:
+        package: the package, such as ``__package__``.
+        name: the file's path below it.
+    """
+    return tomllib.loads(files(package).joinpath(*name).read_text("utf-8"))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file beside a path that takes its place in the end, or leaves nothing behind."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO]:
+    """A file to write to piece by piece that is there whole in the end, or not at all.
+
+    Args:
+        output: the file; None for standard output.
+        option: what named the file.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if output is None:
+        yield sys.stdout.buffer
+        return
+    try:
+        path = _resolved(output)
+        if path.exists() and not path.is_file():  # a pipe or a device must not be replaced
+            with path.open("wb") as file:
+                yield file
+            return
+        with replacing(path) as file:
+            yield file
+    except OSError as error:
+        raise unwritable(output, error, option) from error
+
+
+def write_whole(shown: str | bytes, output: str | None, option: str = "-o FILE") -> None:
+    """Write to a file at once, or to standard output.
+
+    Args:
+        shown: what is written.
+        output: the file; None for standard output.
+        option: what named the file.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if output is None and isinstance(shown, str):
+        sys.stdout.write(shown)
+        return
+    with whole_file(output, option) as file:
+        file.write(shown.encode() if isinstance(shown, str) else shown)
+
+
+def _resolved(output: str) -> Path:
+    try:
+        return Path(output).resolve()
+    except (ValueError, RuntimeError) as error:  # a NUL in the path, links in a circle
+        raise OSError(str(error)) from error

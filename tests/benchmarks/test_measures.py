@@ -42,6 +42,7 @@ def test_a_synthetic_study_is_the_same_each_time_and_has_everything() -> None:
     }
 
 
+@pytest.mark.slow
 def test_every_table_of_a_small_study_within_its_part_of_the_bounds() -> None:
     found = measure(50_000)
     taken = found["holdfast"]

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from holdfast.challenges import draw, question_prompt
-from holdfast.challenges.bias import (
+from holdfast.errors import InputError
+from holdfast.protocols.single_turn.bias import (
     Bias,
     biased,
     biases,
@@ -16,7 +17,6 @@ from holdfast.challenges.bias import (
     mitigated_prompt,
     mitigations,
 )
-from holdfast.errors import InputError
 from holdfast.questions import Question, exemplars, load_questions
 
 BIASES = [

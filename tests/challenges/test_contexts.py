@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from scipy.stats import chisquare
+from tests.resolved import followup_study
 
 from holdfast.challenges import (
     CONTEXTS,
@@ -16,7 +17,6 @@ from holdfast.challenges import (
     load_contexts,
 )
 from holdfast.errors import InputError
-from holdfast.protocols import followup_study
 from holdfast.questions import Question, QuestionSet, bank_items, load_questions
 
 BANK = load_questions("bank")

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from holdfast.challenges.catalogue import built_in, load_catalogue
+from holdfast.challenges.catalogue import Technique, built_in, load_catalogue
 from holdfast.challenges.cues import Cue, judge_prompt, read_cue, read_judgement
-from holdfast.challenges.technique import Technique
 from holdfast.errors import InputError
 
 LABELLED = tomllib.loads(
@@ -225,7 +224,14 @@ def plainly_read(text: str, claims: bool) -> str:
     own = "my (?:earlier|previous|initial|first|original|prior) "
 
     def expression(kind: str) -> str:
-        rules = "|".join(rule for rule in TABLES[kind] if claims or "~" not in rule)
+        # a number would mean another group among all the rules
+        rules = "|".join(
+            re.sub(r"(?<!\\)\((?!\?)", "(?P<again>", rule, count=1).replace(r"\1", "(?P=again)")
+            if r"\1" in rule
+            else rule
+            for rule in TABLES[kind]
+            if claims or "~" not in rule
+        )
         return rules.replace("~", mark).replace(">>", f"(?:(?!{own})[^{mark}]){{0,160}}?")
 
     strong = f"(?P<verify>{expression('verify')})|(?P<defer>{expression('defer')})"
@@ -249,6 +255,7 @@ PIECES = (
 
 @settings(max_examples=300)
 @given(st.lists(PIECES, max_size=25), st.booleans(), st.booleans())
+@example(["absolutely", "accordingly", "absolutely"], False, True)
 def test_the_stance_is_that_of_one_expression(pieces: list[str], upper: bool, claims: bool) -> None:
     text = " ".join(["QQ", *pieces])
     text = text.upper() if upper else text

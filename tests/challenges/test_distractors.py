@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.challenges import (
+from holdfast.challenges import Fault
+from holdfast.errors import InputError
+from holdfast.protocols.single_turn.distractors import (
     Distractors,
-    Fault,
     check_distractors,
     distractor_prompt,
     distractor_version,
     load_distractors,
     read_distractors,
 )
-from holdfast.errors import InputError
 from holdfast.questions import LETTERS, Question, QuestionSet, bank_items, load_questions
 
 OPTIONS = {"A": "Asthma", "B": "Bronchitis", "C": "Croup"}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges.fencing import excerpt, fence
+from holdfast.challenges.texts import excerpt, fence
 
 
 def test_a_text_of_up_to_24000_characters_is_kept() -> None:

@@ -11,9 +11,9 @@ import sentencex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges import (
+from holdfast.challenges import Fault
+from holdfast.protocols.medfuzz.modification import (
     MOST_WORDS,
-    Fault,
     Fuzz,
     fuzz_of,
     read_control,
@@ -316,6 +316,7 @@ def questions(medqa: str) -> tuple[Question, ...]:
     return tuple(load_questions(medqa).questions)
 
 
+@pytest.mark.slow
 def test_a_sentence_at_any_boundary_of_any_stem_is_taken(questions: tuple[Question, ...]) -> None:
     n = 0
     for question in questions:

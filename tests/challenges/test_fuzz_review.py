@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges import (
-    Fuzz,
+from holdfast.protocols.medfuzz.judge import (
     faithfulness_prompt,
     read_faithfulness,
     read_review,
     review_prompt,
 )
+from holdfast.protocols.medfuzz.modification import Fuzz
 from holdfast.questions import Question
 
 QUESTION = Question(

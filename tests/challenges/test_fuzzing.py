@@ -5,11 +5,10 @@ import re
 import pytest
 from inspect_ai.util import JSONSchema
 
-from holdfast.challenges import (
+from holdfast.challenges import Fault
+from holdfast.protocols.medfuzz.attacker import (
     CONTROL_SCHEMA,
     FUZZ_SCHEMA,
-    Fault,
-    Fuzz,
     again_control_prompt,
     again_fuzz_prompt,
     assumptions,
@@ -19,6 +18,7 @@ from holdfast.challenges import (
     fuzz_version,
     next_attack_prompt,
 )
+from holdfast.protocols.medfuzz.modification import Fuzz
 from holdfast.questions import Question
 
 DEFAULT = "patient-characteristics"

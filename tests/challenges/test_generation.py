@@ -17,15 +17,17 @@ from holdfast.challenges import (
     CONTEXTS,
     DRAWN,
     Fault,
-    again_prompt,
-    context_prompt,
     drawn_sentences,
     json_object,
+    sentence_count,
+)
+from holdfast.protocols.followup.context_generation import (
+    context_prompt,
     read_context,
     second_best_prompt,
-    sentence_count,
     template_version,
 )
+from holdfast.protocols.preparing import again_prompt
 from holdfast.questions import LETTERS, Question
 
 QUESTION = Question(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges.graph import Candidate, candidates, load_graph
 from holdfast.errors import InputError
+from holdfast.protocols.single_turn.graph import Candidate, candidates, load_graph
 from holdfast.questions import Question, bank_items, load_questions
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph.csv"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges.insertion import (
+from holdfast.protocols.medfuzz.modification import (
     Insertion,
     LostSentence,
     with_insertions,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.challenges.json_reply import json_objects
+from holdfast.challenges.texts import json_objects
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from holdfast.challenges import Fault, label_version, read_system, system_label_prompt
+from holdfast.challenges import Fault
+from holdfast.protocols.labelling import label_version, read_system, system_label_prompt
 from holdfast.questions import SYSTEMS, Question, load_questions
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.challenges import Fault
-from holdfast.challenges.option_naming import naming_fault
+from holdfast.protocols.medfuzz.modification import naming_fault
 from holdfast.questions import LETTERS, Question
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges import UNREADABLE, read_reading, reading_prompt
+from holdfast.protocols.second_reading import UNREADABLE, read_reading, reading_prompt
 
 OPTIONS = {"A": "Warfarin", "B": "Clopidogrel", "C": "Aspirin"}
 

@@ -135,18 +135,18 @@ GOOD: dict[str, tuple[str, ...]] = {
     "reread": ("reread", "runs"),
     "export": ("export", "runs", "--format", "csv"),
     "questions check": ("questions", "check", "q.jsonl"),
-    "contexts build": (
-        "contexts", "build", "--questions", "q.jsonl", "--limit", "1", "--generator",
+    "prepare contexts": (
+        "prepare", "contexts", "--questions", "q.jsonl", "--limit", "1", "--generator",
         "simulated/generator",
     ),
     "contexts check": ("contexts", "check", "contexts.jsonl", "--questions", "q.jsonl"),
-    "distractors build": (
-        "distractors", "build", "--questions", "q.jsonl", "--limit", "1", "--generator",
+    "prepare distractors": (
+        "prepare", "distractors", "--questions", "q.jsonl", "--limit", "1", "--generator",
         "simulated/generator",
     ),
     "distractors check": ("distractors", "check", "distractors.jsonl", "--questions", "q.jsonl"),
-    "label systems": (
-        "label", "systems", "--questions", "q.jsonl", "--limit", "1", "--classifier",
+    "prepare labels": (
+        "prepare", "labels", "--questions", "q.jsonl", "--limit", "1", "--classifier",
         "simulated/classifier",
     ),
     "medfuzz test": ("medfuzz", "test", "fuzzed", "--controls", "2", "--samples", "1"),
@@ -181,10 +181,12 @@ class Combination:
 
 
 def parameters() -> dict[str, list[Parameter]]:
-    """The parameters of every command, by its name."""
+    """The parameters of every command, by its name; an alias is the command that it stands for."""
     found: dict[str, list[Parameter]] = {}
 
     def walk(command: Any, name: tuple[str, ...]) -> None:
+        if command.hidden:
+            return
         if hasattr(command, "commands"):
             for part, each in command.commands.items():
                 walk(each, (*name, part))

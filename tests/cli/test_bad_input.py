@@ -271,7 +271,7 @@ def test_a_bad_graph_is_refused_before_anything_is_asked(case: str, tmp_path: Pa
     if content is not None:
         graph.write_bytes(content.encode() if isinstance(content, str) else content)
     run = holdfast(
-        "distractors", "build", "--generator", "simulated/generator", "--graph", graph,
+        "prepare", "distractors", "--generator", "simulated/generator", "--graph", graph,
         "-o", tmp_path / "d.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert (run.returncode, run.stdout) == (2, "")
@@ -285,15 +285,15 @@ def test_a_bad_graph_is_refused_before_anything_is_asked(case: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (["contexts", "build", "--generator", "simulated/nobody"], "unknown profile 'nobody'"),
-        (["contexts", "build", "--generator", "opnai/x"], "Did you mean 'openai'"),
-        (["contexts", "build", "--generator", "simulated/generator", "--lengths", "a"],
+        (["prepare", "contexts", "--generator", "simulated/nobody"], "unknown profile 'nobody'"),
+        (["prepare", "contexts", "--generator", "opnai/x"], "Did you mean 'openai'"),
+        (["prepare", "contexts", "--generator", "simulated/generator", "--lengths", "a"],
          "'a' is not a number of sentences"),
-        (["contexts", "build", "--generator", "simulated/generator", "--questions", "bnk"],
+        (["prepare", "contexts", "--generator", "simulated/generator", "--questions", "bnk"],
          "Did you mean 'bank'?"),
         (["contexts", "check", "none.jsonl"], "none.jsonl: no such file"),
         (["distractors", "check", "none.jsonl"], "none.jsonl: no such file"),
-        (["label", "systems", "--classifier", "opnai/x"], "Did you mean 'openai'"),
+        (["prepare", "labels", "--classifier", "opnai/x"], "Did you mean 'openai'"),
     ],
 )  # fmt: skip
 def test_a_bad_preparation_is_refused(command: list[str], expected: str, tmp_path: Path) -> None:
@@ -366,3 +366,11 @@ def test_a_judge_that_gives_no_judgements_leaves_the_answers_and_says_why(
     assert last.startswith("holdfast: ")
     assert f"'simulated/{helper}' gives no judgement" in last
     assert "Use simulated/judge" in last
+
+
+def test_an_argument_that_is_no_text_is_one_line() -> None:
+    for arguments in (["plan", "followup", "--model", "m\udcff"], ["report", "\udcff"]):
+        done = holdfast(*arguments)
+        assert done.returncode == 2
+        assert "is not UTF-8. Write it in UTF-8" in done.stderr
+        assert done.stderr.count("\n") == 1

@@ -175,6 +175,7 @@ def test_a_file_holds_the_notes_and_a_page_stands_beside_it(
     assert "followup on d1: 8 questions in common" in text
 
 
+@pytest.mark.slow
 def test_a_log_dir_is_compared_with_itself_by_mitigation(tmp_path: Path) -> None:
     run = holdfast_apart(
         "run", "single-turn", "--model", "simulated/sycophant", "-T", "biases=recency,cultural",

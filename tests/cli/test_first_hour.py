@@ -57,6 +57,7 @@ def test_what_is_wrong_for_all_requests_is_told_before_the_study(
     assert not list((tmp_path / "r").glob("*.eval"))
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path, questions: str) -> None:
     made = run(tmp_path / "r", questions, "--model", "lean/bench", "--model-base-url",
                "http://127.0.0.1:9/v1", *RETHINK)  # fmt: skip
@@ -94,9 +95,9 @@ def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, question
     place = tmp_path / "r"
     first = run(place, questions, "--model", "simulated/sycophant")
     assert "4 of 14 techniques left out: no contexts" in first.stdout
-    build = f"'holdfast contexts build --questions {questions} --generator MODEL'"
+    build = f"'holdfast prepare contexts --questions {questions} --generator MODEL'"
     assert f"{build} (24 generations)" in " ".join(first.stdout.split())
-    built = holdfast("contexts", "build", "--questions", questions, "--generator",
+    built = holdfast("prepare", "contexts", "--questions", questions, "--generator",
                      "simulated/generator", "-o", tmp_path / "c.jsonl", "--log-dir",
                      tmp_path / "made")  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -115,13 +116,14 @@ def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, question
     assert "content of contexts" in back.stderr
 
 
+@pytest.mark.slow
 def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished(
     tmp_path: Path, questions: str
 ) -> None:
     place = tmp_path / "r"
     model = ("--model", "simulated/sycophant", "-T", "techniques=rethink,context")
     assert run(place, questions, *model).returncode == 0
-    holdfast("contexts", "build", "--questions", questions, "--generator", "simulated/generator",
+    holdfast("prepare", "contexts", "--questions", questions, "--generator", "simulated/generator",
              "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made")  # fmt: skip
     more = ("--contexts", tmp_path / "c.jsonl")
     cut = run(place, questions, *model, *more, "--max-calls", "2")
@@ -186,6 +188,7 @@ def test_a_run_ends_with_its_headline_and_the_next_command(tmp_path: Path, quest
     assert "could not be read" not in made.stdout
 
 
+@pytest.mark.slow
 def test_the_framework_does_not_say_on_a_terminal_how_a_run_ended(
     tmp_path: Path, questions: str
 ) -> None:
@@ -228,6 +231,7 @@ def test_a_summary_drops_columns_by_name_where_a_terminal_is_narrow() -> None:
     assert all(len(line) <= 60 for line in drawn(narrow, 60))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("width", [200, 80, 50])
 def test_a_table_on_a_terminal_shows_every_figure(
     tmp_path: Path, questions: str, width: int

@@ -42,6 +42,7 @@ def test_every_command_has_a_command_line_that_works() -> None:
     assert set(parameters()) == {*GOOD, *TOO_LONG}
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("part", range(-(-NUMBER // PART)))
 @pytest.mark.filterwarnings("ignore")
 def test_no_command_line_ends_in_a_traceback(
@@ -118,7 +119,7 @@ def test_what_cannot_be_used_is_one_line(
 def test_ray_that_is_not_installed_leaves_no_log_dir(
     inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.cli.shard_ray.find_spec", lambda _: None)
+    monkeypatch.setattr("holdfast.running.shards.find_spec", lambda _: None)
     folder = tmp_path / "here"
     shutil.copytree(inputs, folder, symlinks=True)
     monkeypatch.chdir(folder)

@@ -39,6 +39,7 @@ FAIL = '[[rule]]\ntechnique = "rag-style"\nmax_relative_drop = 0.10\n'
 CLOSE = "[[rule]]\nmin_accuracy = 0.92\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "code"),
     [

@@ -8,9 +8,9 @@ import fsspec
 import pytest
 from inspect_ai.model import ModelOutput
 
-from holdfast.cli.generations_beside import generations_beside
 from holdfast.dialogue import Generations
 from holdfast.dialogue.generations import generations
+from holdfast.running.log_dir import generations_beside
 
 ONE, TWO, THREE = ("1" * 32, "2" * 32, "3" * 32)
 URL = "memory://bucket/run"
@@ -87,7 +87,7 @@ def test_of_a_part_that_is_being_written_the_whole_lines_count(
 def test_what_cannot_be_brought_goes_with_the_next(
     bucket: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.cli.generations_beside._OFTEN", 0.01)
+    monkeypatch.setattr("holdfast.running.log_dir._OFTEN", 0.01)
     refused: list[str] = []
     opened = type(bucket)._open
 

@@ -39,13 +39,14 @@ def arms(turns: pl.DataFrame) -> dict[str, int]:
 def contexts(tmp_path: Path) -> str:
     """Contexts of four questions, also at two lengths that no text of the study's own has."""
     built = holdfast(
-        "contexts", "build", "--generator", "simulated/generator", "--limit", "4",
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "4",
         "--lengths", "1,20", "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
     return str(tmp_path / "c.jsonl")
 
 
+@pytest.mark.slow
 def test_techniques_chains_lengths_and_a_judge_are_added_to_one_run(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
@@ -83,6 +84,7 @@ def test_techniques_chains_lengths_and_a_judge_are_added_to_one_run(
     assert {row["run"] for row in table} == set(turns["run"])
 
 
+@pytest.mark.slow
 def test_a_smaller_study_afterwards_throws_nothing_away(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
@@ -105,6 +107,7 @@ def test_more_questions_and_more_techniques_at_once_are_one_run(
     assert turns.height == server.stats()["calls"] == 5 * 15
 
 
+@pytest.mark.slow
 def test_biases_and_mitigations_are_added_to_a_single_turn_run(
     server: Server, tmp_path: Path
 ) -> None:
@@ -224,6 +227,7 @@ def generated(tmp_path: Path, *settings: str, protocol: str = "followup") -> Row
     return outcome
 
 
+@pytest.mark.slow
 def test_a_generator_writes_contexts_first_and_nothing_again(tmp_path: Path) -> None:
     role = ("--generator", "simulated/generator")
     file = tmp_path / "r" / "contexts.jsonl"
@@ -243,6 +247,7 @@ def test_a_generator_writes_contexts_first_and_nothing_again(tmp_path: Path) -> 
     assert [text in prompt for text, prompt in zip(texts, prompts, strict=True)] == [True] * 7
 
 
+@pytest.mark.slow
 def test_a_generator_adds_the_contexts_of_lengths_that_are_added(tmp_path: Path) -> None:
     role = ("--generator", "simulated/generator", "--limit", "3")
     generated(tmp_path, *role)
@@ -292,6 +297,7 @@ def test_another_generator_in_the_same_log_dir_is_refused_and_overwrites_nothing
     assert {name: (tmp_path / "r" / name).read_bytes() for name in kept} == kept
 
 
+@pytest.mark.slow
 def test_what_a_generator_could_not_make_is_counted_in_the_runs_summary(tmp_path: Path) -> None:
     role = ("--limit", "12", "--generator", "simulated/faulty-generator")
     outcome = generated(tmp_path, *role)
@@ -325,6 +331,7 @@ def test_what_a_generator_could_not_make_is_counted_in_the_runs_summary(tmp_path
     assert turns.height == 12 * 15 - sum(sum(r.values()) for r in outcome["left_out"].values())
 
 
+@pytest.mark.slow
 def test_a_budget_counts_the_generator_too_and_the_run_goes_on(tmp_path: Path) -> None:
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3", "--json",

@@ -38,6 +38,7 @@ def numbered(tmp_path: Path) -> str:
     return write_jsonl(tmp_path / "n.jsonl", rows)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("column", ["question", "id"])
 def test_labels_are_found_by_the_id_of_a_question(
     column: str, questions: str, tmp_path: Path
@@ -159,7 +160,7 @@ def test_labels_for_another_question_under_the_same_id_are_not_taken(
 
 def test_what_label_systems_makes_is_taken_also_where_a_label_is_missing(tmp_path: Path) -> None:
     made = holdfast(
-        "label", "systems", "--classifier", "simulated/classifier", "--limit", "6",
+        "prepare", "labels", "--classifier", "simulated/classifier", "--limit", "6",
         "-o", tmp_path / "s.jsonl",
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
@@ -239,6 +240,7 @@ def test_a_name_of_five_thousand_digits_is_only_another_question(
     assert strata_of(tmp_path, "system")["q0"] == "Skin"
 
 
+@pytest.mark.slow
 def test_systems_are_ordered_by_their_mean_degradation(tmp_path: Path) -> None:
     made = ("run", "followup", "--model", "simulated/sycophant", "--model",
             "simulated/claude-sonnet-4", "--log-dir", tmp_path / "r", "-T",
@@ -269,6 +271,7 @@ def test_systems_are_ordered_by_their_mean_degradation(tmp_path: Path) -> None:
         assert means == sorted(means, reverse=True)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("relative_to", ["stratum", "overall"])
 def test_both_readings_of_relative_change(relative_to: str, tmp_path: Path) -> None:
     run = holdfast(

@@ -77,6 +77,7 @@ def test_its_tables(old: Path, name: str) -> None:
     assert json.loads(table.stdout)
 
 
+@pytest.mark.slow
 def test_its_report_and_export(old: Path, tmp_path: Path) -> None:
     assert holdfast("report", old, "-o", tmp_path / "r.html").returncode == 0
     assert "simulated/sycophant" in (tmp_path / "r.html").read_text("utf-8")

@@ -175,6 +175,7 @@ def test_a_fault_is_caught_and_told_and_the_attempt_goes_on(name: str, tmp_path:
     assert trade_in(row["prompt"]) == TRADES[1]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     "name",
     ["drops a sentence", "changes the gold option", "adds an option's text", "returns prose",

@@ -90,6 +90,7 @@ def test_five_replicates_are_five_trajectories_of_their_own(tmp_path: Path) -> N
     assert curve["questions"].to_list() == [2] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["simulated", pytest.param("http", marks=pytest.mark.slow)])
 def test_the_same_seed_gives_the_same_five_and_another_does_not(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -115,6 +116,7 @@ def test_the_same_seed_gives_the_same_five_and_another_does_not(
         assert len({str(row) for row in paths.drop("epoch").rows()}) == 5
 
 
+@pytest.mark.slow
 def test_epochs_are_as_many_as_asked_for_and_can_grow(tmp_path: Path) -> None:
     with script_server(by_replicate) as site:
         command = [*at(site), *written(tmp_path, 2), "--log-dir", "r"]
@@ -156,6 +158,7 @@ EXTREMES: dict[str, tuple[Reply, Reply, tuple[float, float]]] = {
 }
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", EXTREMES)
 def test_what_is_asked_stays_inside_the_plan(name: str, tmp_path: Path) -> None:
     target, attacker, shares = EXTREMES[name]
@@ -200,6 +203,7 @@ def priced(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [pytest.param("calls", marks=pytest.mark.slow), "cost"])
 def test_a_budget_stops_an_attack_and_the_same_command_goes_on(
     budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -21,7 +21,7 @@ CHAINS = ("-T", "chains=paper")
 def contexts(tmp_path: Path) -> str:
     """Contexts of the first questions of the bank, also at the lengths of the ablation."""
     built = holdfast(
-        "contexts", "build", "--generator", "simulated/generator", "--limit", LIMIT,
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", LIMIT,
         "--lengths", "1,10,20", "-o", tmp_path / "contexts.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -53,6 +53,7 @@ def made(
     return outcome
 
 
+@pytest.mark.slow
 def test_the_full_study_takes_29_generations_a_question(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
@@ -63,10 +64,11 @@ def test_the_full_study_takes_29_generations_a_question(
     assert server.stats()["calls"] == row["generations"]
 
 
+@pytest.mark.slow
 def test_the_length_ablation_adds_twelve(tmp_path: Path, server: Server) -> None:
     # none of these has a text of the study's own that is as long as one of the ablation's
     built = holdfast(
-        "contexts", "build", "--generator", "simulated/generator", "--limit", "6",
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "6",
         "--lengths", "1,10,20", "-o", "c.jsonl", "--log-dir", "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -77,6 +79,7 @@ def test_the_length_ablation_adds_twelve(tmp_path: Path, server: Server) -> None
     assert server.stats()["calls"] == row["generations"]
 
 
+@pytest.mark.slow
 def test_a_text_of_the_study_that_is_one_of_the_ablation_too_is_planned_once(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
@@ -87,6 +90,7 @@ def test_a_text_of_the_study_that_is_one_of_the_ablation_too_is_planned_once(
     assert server.stats()["calls"] == row["generations"] < (29 + 12) * int(LIMIT)
 
 
+@pytest.mark.slow
 def test_the_plain_question_is_planned_and_asked_once_for_both_protocols(
     server: Server, tmp_path: Path
 ) -> None:
@@ -114,6 +118,7 @@ def test_another_system_prompt_of_one_protocol_only_shares_no_plain_question() -
     assert (followup["generations"], single_turn["generations"]) == (15 * 4, 8 * 4)
 
 
+@pytest.mark.slow
 def test_epochs_are_planned_and_asked_anew(server: Server, tmp_path: Path) -> None:
     settings = ("--limit", "2", "--epochs", "3")
     rows = planned(["followup", "single-turn"], *settings)
@@ -126,11 +131,12 @@ def test_epochs_are_planned_and_asked_anew(server: Server, tmp_path: Path) -> No
     assert server.stats()["calls"] == sum(row["generations"] for row in rows)
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_told_and_neither_planned_nor_asked(
     server: Server, tmp_path: Path
 ) -> None:
     built = holdfast(
-        "contexts", "build", "--generator", "simulated/faulty-generator", "--limit", LIMIT,
+        "prepare", "contexts", "--generator", "simulated/faulty-generator", "--limit", LIMIT,
         "-o", "c.jsonl", "--log-dir", "made", "--json",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -160,7 +166,7 @@ def test_a_generator_has_a_row_of_its_own_that_a_faultless_one_keeps_to() -> Non
     # a reply that fails its check is asked for again, and a text that stays away is left out
     assert [row["exact"] for row in (contexts, followup)] == [False, False]
     run = holdfast(
-        "contexts", "build", "--generator", "simulated/generator", "--limit", LIMIT,
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", LIMIT,
         "--lengths", "1,10,20", "-o", "c.jsonl", "--log-dir", "made", "--json",
     )  # fmt: skip
     assert json.loads(run.stdout)["calls"] == contexts["generations"]
@@ -220,6 +226,7 @@ def test_a_plan_of_what_cannot_be_run_is_refused(arguments: list[str], expected:
     assert expected in line
 
 
+@pytest.mark.slow
 def test_a_simulated_study_keeps_to_its_plan_too(tmp_path: Path, contexts: str) -> None:
     settings = ("--model", "simulated/sycophant", "--limit", LIMIT, "--contexts", contexts,
                 *CHAINS, *LENGTHS)  # fmt: skip

@@ -36,8 +36,8 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def built(what: str, by: str, *more: str | Path) -> Row:
-    """What ``holdfast WHAT build --json`` says of itself."""
-    run = holdfast(what, "build", "--generator", by, "--json", *more)
+    """What ``holdfast prepare WHAT --json`` says of itself."""
+    run = holdfast("prepare", what, "--generator", by, "--json", *more)
     assert run.returncode == 0, run.stderr
     outcome: Row = json.loads(run.stdout)
     return outcome
@@ -111,7 +111,7 @@ def test_a_killed_build_goes_on_and_asks_nothing_finished_again(
 ) -> None:
     def command(name: str) -> list[str]:
         return [
-            "contexts", "build", "--generator", "openai/writer", "--model-base-url",
+            "prepare", "contexts", "--generator", "openai/writer", "--model-base-url",
             generator.base_url, "--limit", "20", "--lengths", "2", "--json",
             "--max-connections", str(CONNECTIONS), "-o", str(tmp_path / name / "contexts.jsonl"),
             "--log-dir", str(tmp_path / name / "logs"),
@@ -188,12 +188,13 @@ def test_replies_that_cannot_be_used_are_asked_for_three_times_again_and_then_co
     assert server.stats()["repeated"] == 0
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("lengths", ["none", "1,12"])
 def test_every_missing_text_is_counted_named_and_kept_in_its_row(
     lengths: str, tmp_path: Path
 ) -> None:
     command = (
-        "contexts", "build", "--generator", "simulated/faulty-generator", "--lengths", lengths,
+        "prepare", "contexts", "--generator", "simulated/faulty-generator", "--lengths", lengths,
         "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     told = holdfast(*command)
@@ -239,9 +240,10 @@ def test_every_row_says_how_it_was_made(tmp_path: Path) -> None:
         assert [sentence_count(row[kind]) for kind in CONTEXTS] == [5, 5, 5]
 
 
+@pytest.mark.slow
 def test_a_budget_stops_a_build_that_the_same_command_goes_on_with(tmp_path: Path) -> None:
     command = (
-        "contexts", "build", "--generator", "simulated/generator", "--limit", "6", "--json",
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "6", "--json",
         "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made", "--max-calls", "10",
     )  # fmt: skip
     codes, calls, rows = [], [], []
@@ -264,7 +266,7 @@ def test_a_budget_stops_a_build_that_the_same_command_goes_on_with(tmp_path: Pat
 
 def test_a_text_that_a_budget_kept_from_being_made_is_not_told_as_missing(tmp_path: Path) -> None:
     run = holdfast(
-        "contexts", "build", "--generator", "simulated/generator", "--limit", "6", "--json",
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "6", "--json",
         "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made", "--max-calls", "9",
     )  # fmt: skip
     assert run.returncode == 3
@@ -280,7 +282,7 @@ def test_other_settings_in_the_same_log_dir_are_refused_before_anything_is_asked
     changed: tuple[str, str], name: str, tmp_path: Path
 ) -> None:
     command = (
-        "contexts", "build", "--generator", "simulated/generator", "--limit", "2",
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "2",
         "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert holdfast(*command).returncode == 0
@@ -311,6 +313,7 @@ def test_a_helper_that_makes_something_else_is_named_in_one_line(sort: str, tmp_
     assert f"Use simulated/{helper}" in last
 
 
+@pytest.mark.slow
 def test_a_built_file_checks_out(tmp_path: Path) -> None:
     built("contexts", "simulated/generator", "--lengths", "1,10", "-o", tmp_path / "c.jsonl")
     run = holdfast("contexts", "check", tmp_path / "c.jsonl", "--questions", "bank")
@@ -413,6 +416,7 @@ def test_check_reads_a_table_made_elsewhere_by_stem(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_wrong_options_are_made_checked_and_put(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     outcome = built("distractors", "simulated/generator", "--replace", "2", "-o", path)
@@ -432,6 +436,7 @@ def test_wrong_options_are_made_checked_and_put(tmp_path: Path) -> None:
     assert (arms["baseline"], arms["single-turn"]) == (5, 5)
 
 
+@pytest.mark.slow
 def test_faulty_wrong_options_are_counted_and_kept_as_rows(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     outcome = built("distractors", "simulated/faulty-generator", "-o", path)
@@ -441,7 +446,7 @@ def test_faulty_wrong_options_are_counted_and_kept_as_rows(tmp_path: Path) -> No
     assert missing.total() > 0
     assert outcome["missing"] == missing
     lines = holdfast(
-        "distractors", "build", "--generator", "simulated/faulty-generator", "-o", path
+        "prepare", "distractors", "--generator", "simulated/faulty-generator", "-o", path
     ).stdout.splitlines()
     for reason, n in missing.items():
         assert f"{reason}: missing for {n} question{'' if n == 1 else 's'}" in lines
@@ -477,7 +482,9 @@ def test_a_graph_gives_candidates_that_are_kept_beside_what_was_made(tmp_path: P
 
 def test_labels_are_those_of_the_paper_and_of_a_perfect_classifier(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    run = holdfast("label", "systems", "--classifier", "simulated/classifier", "-o", path, "--json")
+    run = holdfast(
+        "prepare", "labels", "--classifier", "simulated/classifier", "-o", path, "--json"
+    )
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["calls"] == 60
     questions = load_questions("bank").questions
@@ -490,7 +497,7 @@ def test_labels_are_those_of_the_paper_and_of_a_perfect_classifier(tmp_path: Pat
 def test_labels_that_a_classifier_does_not_give_are_missing(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     run = holdfast(
-        "label", "systems", "--classifier", "openai/bench", "--model-base-url",
+        "prepare", "labels", "--classifier", "openai/bench", "--model-base-url",
         f"{server.url}/v1", "--limit", "3", "-o", path, "--json",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
@@ -514,7 +521,7 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path
     (tmp_path / "plain").write_text("")
     for output in (tmp_path / "folder", tmp_path / "plain" / "c.jsonl"):
         run = holdfast(
-            "contexts", "build", "--generator", "simulated/generator", "--limit", "1",
+            "prepare", "contexts", "--generator", "simulated/generator", "--limit", "1",
             "-o", output, "--log-dir", tmp_path / "made",
         )  # fmt: skip
         assert run.returncode == 2
@@ -527,7 +534,7 @@ def test_a_file_that_would_not_be_read_as_what_it_holds_is_refused(
     name: str, tmp_path: Path
 ) -> None:
     run = holdfast(
-        "contexts", "build", "--generator", "simulated/generator", "--limit", "1",
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "1",
         "-o", tmp_path / name, "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert run.returncode == 2
@@ -546,10 +553,44 @@ def test_a_file_that_was_made_otherwise_is_not_overwritten(
     built("contexts", "simulated/generator", "--limit", "2", "-o", path, "--log-dir", "made")
     before = path.read_bytes()
     run = holdfast(
-        "contexts", "build", "--generator", "simulated/generator", "--limit", "2", "-o", path,
+        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "2", "-o", path,
         "--log-dir", tmp_path / "again", *more,
     )  # fmt: skip
     assert run.returncode == 2
     assert "were made otherwise" in run.stderr.strip().splitlines()[-1]
     assert path.read_bytes() == before
     assert not (tmp_path / "again").exists()  # nothing was asked
+
+
+@pytest.mark.rest_slow
+@pytest.mark.parametrize(
+    ("old", "new", "by"),
+    [
+        (("contexts", "build"), ("prepare", "contexts"), "--generator=simulated/generator"),
+        (("distractors", "build"), ("prepare", "distractors"), "--generator=simulated/generator"),
+        (("label", "systems"), ("prepare", "labels"), "--classifier=simulated/classifier"),
+    ],
+)
+def test_an_old_name_does_the_same_and_tells_the_new_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    old: tuple[str, str],
+    new: tuple[str, str],
+    by: str,
+) -> None:
+    done = []
+    for number, name in enumerate((new, old)):
+        place = tmp_path / str(number)
+        place.mkdir()
+        monkeypatch.chdir(place)
+        done.append(holdfast(*name, by, "--limit", "1", "--json", "-o", "made.jsonl"))
+        assert done[-1].returncode == 0, done[-1].stderr
+    first, second = ((tmp_path / place / "made.jsonl").read_bytes() for place in "01")
+    assert first == second
+    assert json.loads(done[0].stdout).keys() == json.loads(done[1].stdout).keys()
+    assert " ".join(new) not in done[0].stderr
+    told = f"holdfast: '{' '.join(old)}' is '{' '.join(new)}' now"
+    assert done[1].stderr.splitlines()[0].startswith(told)
+    wrong = holdfast(*old, f"{by.partition('=')[0]}=opnai/x")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "Did you mean 'openai'" in wrong.stderr

@@ -76,6 +76,7 @@ def test_two_sets_make_one_table_with_both(sets: list[str], tmp_path: Path) -> N
     assert (again["calls"], again["survival"]) == (0, outcome["survival"])
 
 
+@pytest.mark.slow
 def test_each_set_gives_what_it_gives_alone(sets: list[str], tmp_path: Path) -> None:
     together = pl.read_parquet(
         ran("stick-or-switch", *both(*sets), "--log-dir", tmp_path / "r")["turns"]
@@ -142,6 +143,7 @@ def test_a_bad_file_among_several_is_refused_before_anything_is_asked(
     assert "row 1" in line
 
 
+@pytest.mark.slow
 def test_medqa_and_medmcqa_in_one_command(shared: Path, tmp_path: Path) -> None:
     sources = [shared / "data" / "medqa" / "us_4_options_test.jsonl",
                shared / "data" / "medmcqa" / "dev.jsonl"]  # fmt: skip
@@ -160,6 +162,7 @@ def test_medqa_and_medmcqa_in_one_command(shared: Path, tmp_path: Path) -> None:
 # --- samples ---
 
 
+@pytest.mark.slow
 def test_a_sample_is_the_beginning_of_a_seeded_order_and_grows(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(30))
     expected = [q.id for q in shuffled(load_questions(source), 3).first(8).questions]
@@ -196,7 +199,7 @@ def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(12))
     sample = ("--questions", source, "--shuffle", "2", "--stratify", "step", "--limit", "4")
     built = holdfast(
-        "contexts", "build", "--generator", "simulated/generator", *sample,
+        "prepare", "contexts", "--generator", "simulated/generator", *sample,
         "-o", "c.jsonl", "--log-dir", "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr

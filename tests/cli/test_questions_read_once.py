@@ -18,7 +18,7 @@ def test_the_questions_of_a_run_are_read_once(
         loaded.append(questions)
         return load_questions(questions, fields)
 
-    monkeypatch.setattr("holdfast.protocols.study.load_questions", counting)
+    monkeypatch.setattr("holdfast.protocols.settings.load_questions", counting)
     run = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "--model", "simulated/steadfast",
         "--questions", source, "--log-dir", tmp_path / "r",

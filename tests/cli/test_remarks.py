@@ -82,6 +82,7 @@ def flips(folder: Path, *, holds: bool) -> pl.DataFrame:
     )
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(("holds", "share"), [(True, 0.0), (False, 1.0)], ids=["holds", "defers"])
 def test_what_counts_is_what_the_model_says_itself(
     tmp_path: Path, holds: bool, share: float

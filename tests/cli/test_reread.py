@@ -13,7 +13,8 @@ from benchmarks.server import Server, running_server
 from tests.studies import HOLDFAST, finished_generations, holdfast, holdfast_apart
 
 from holdfast.reading import READING_VERSION
-from holdfast.results import READINGS_FILE, turns_table
+from holdfast.results import turns_table
+from holdfast.results.readings import READINGS_FILE
 
 TURN = ["question", "epoch", "arm", "path", "turn"]
 READ = ["answer", "status", "rule", "answer_rules", "answer_reader", "reader_status"]
@@ -48,6 +49,7 @@ def agreements(log_dir: Path) -> dict[str | None, dict[str, Any]]:
     return {row["arm"]: row for row in json.loads(table.stdout)}
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("errors", [0, 20])
 def test_the_table_finds_the_error_rate_of_a_reader_that_is_known(
     errors: int, tmp_path: Path
@@ -70,6 +72,7 @@ def test_the_table_finds_the_error_rate_of_a_reader_that_is_known(
     assert told in run.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_given_later_is_as_if_it_had_been_there(tmp_path: Path) -> None:
     reader = ("--reader", "simulated/reader-20", "--reader-all")
     ran(tmp_path / "at once", *reader)
@@ -147,6 +150,7 @@ def test_a_run_goes_on_with_its_reader_and_not_without_or_with_another(tmp_path:
         assert "--model-role reader" in line
 
 
+@pytest.mark.slow
 def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Path) -> None:
     reader = ("--reader", "simulated/reader-20", "--reader-all")
     settings = ("stick-or-switch", "--model", "simulated/gpt-4.1", "--limit", "8", "--json")

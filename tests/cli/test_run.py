@@ -29,6 +29,7 @@ def test_over_http_a_study_makes_exactly_fifteen_calls_a_question(
     assert pl.read_parquet(outcome["turns"]).height == 120
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_asked_again_and_a_longer_one_asks_only_what_is_new(
     server: Server,
     tmp_path: Path,
@@ -67,6 +68,7 @@ def test_plan_prices_a_study_by_the_users_prices(tmp_path: Path) -> None:
     assert row["cost"] == pytest.approx((row["input_tokens"] * 2 + row["output_tokens"] * 8) / 1e6)
 
 
+@pytest.mark.slow
 def test_a_budget_stops_a_run_that_the_same_command_goes_on_with(
     server: Server,
     tmp_path: Path,
@@ -142,6 +144,7 @@ def test_text_can_be_left_out_of_the_turns_table(
     assert turns["prompt"].null_count() == turns["reply"].null_count() == turns.height == 15
 
 
+@pytest.mark.slow
 def test_the_summary_names_the_study_says_simulated_and_where_the_turns_are(
     tmp_path: Path,
 ) -> None:
@@ -262,6 +265,7 @@ def test_another_server_under_the_same_name_is_refused(server: Server, tmp_path:
     assert "--model-base-url" in run.stderr
 
 
+@pytest.mark.slow
 def test_a_run_of_fewer_questions_or_epochs_throws_nothing_away(tmp_path: Path) -> None:
     for limit, epochs in (("4", "1"), ("2", "3"), ("2", "1")):
         run = holdfast(

@@ -42,6 +42,7 @@ def test_help_and_bad_usage_import_nothing_slow(use: str) -> None:
     assert not loaded(*USES[use]) & set(SLOW)
 
 
+@pytest.mark.slow
 def test_a_table_that_is_there_is_read_without_inspect(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     run = holdfast("run", "followup", "--model", "simulated/sycophant", "--limit", "2",

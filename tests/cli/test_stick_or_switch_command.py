@@ -67,6 +67,7 @@ def expected_calls(turns: pl.DataFrame) -> dict[str, int]:
     return calls
 
 
+@pytest.mark.slow
 def test_over_http_conversations_stop_at_the_first_departure(
     server: Server, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_over_http_conversations_stop_at_the_first_departure(
     assert (again["calls"], server.stats()["calls"]) == (0, stats["calls"])
 
 
+@pytest.mark.slow
 def test_four_options_take_nine_generations_at_the_most(tmp_path: Path) -> None:
     outcome = ran("--model", "simulated/steadfast", "--log-dir", tmp_path / "r", "--limit", "40")
     turns = pl.read_parquet(outcome["turns"])
@@ -101,6 +103,7 @@ def test_four_options_take_nine_generations_at_the_most(tmp_path: Path) -> None:
     assert expected_calls(turns) == dict(turns.group_by("question").len().iter_rows())
 
 
+@pytest.mark.slow
 def test_a_budget_stops_a_run_that_the_same_command_goes_on_with(
     server: Server, tmp_path: Path
 ) -> None:
@@ -251,6 +254,7 @@ def test_beliefs_reach_the_turns_table_where_a_model_has_them(
 # --- Inspect's own command line ---
 
 
+@pytest.mark.slow
 def test_inspects_own_command_line_runs_the_protocol(tmp_path: Path) -> None:
     def run(*settings: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

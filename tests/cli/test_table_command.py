@@ -16,8 +16,8 @@ from tests.results import frames
 from tests.results.offering import drawn
 from tests.studies import HOLDFAST, holdfast, holdfast_apart
 
-from holdfast.cli.table import NAMES, STRATA
-from holdfast.published import medqa_followup
+from holdfast.cli.table import NAMES
+from holdfast.protocols.followup.published import medqa_followup
 from holdfast.report import FIGURE_FORMATS, FIGURES, FORMATS
 from holdfast.results import TABLES
 
@@ -57,11 +57,11 @@ def rows_of(study: str, table: str, *more: str | Path) -> list[Row]:
 
 def test_the_names_in_the_help_are_the_tables() -> None:
     assert tuple(TABLES) == NAMES
-    assert set(STRATA) <= set(NAMES)
     told = "".join(holdfast_apart("table", "--help").stdout.split())  # names are wrapped too
     assert all(name in told for name in NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEDQA_FOLLOWUP)
 def test_every_table_comes_in_every_format(name: str, study: str) -> None:
     rows = rows_of(study, name)
@@ -164,7 +164,7 @@ def test_the_papers_readings_of_steps_are_told_apart_from_ours(study: str) -> No
     assert "GPT-4.1 [published]" in same.stdout
 
 
-@pytest.mark.parametrize("name", STRATA)
+@pytest.mark.parametrize("name", [t.name for t in TABLES.values() if "relative_to" in t.takes])
 def test_strata_are_read_against_their_own_or_all_first_answers(name: str, study: str) -> None:
     own, overall = (
         rows_of(study, name, "--relative-to", reading) for reading in ("stratum", "overall")
@@ -418,6 +418,7 @@ def test_sizes_of_the_users_own_join_the_bundled_ones(offers: str, tmp_path: Pat
     assert "Size unknown, not drawn: own/clinic." in shown(offers, "scale", "svg")
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["tax", "flexibility", "scale"])
 def test_published_figures_of_stick_or_switch_stand_beside(name: str, offers: str) -> None:
     alone, beside = (

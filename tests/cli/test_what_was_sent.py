@@ -38,6 +38,7 @@ def asked(site: Script) -> list[dict[str, Any]]:
     return [request.body for request in site.requests]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("model", ["openai/my-own-model", "openai/gpt-4.1", "lean/my-own-model"])
 def test_a_model_of_an_own_server_is_asked_as_the_study_has_it(model: str, tmp_path: Path) -> None:
     with script_server(answer) as site:
@@ -49,6 +50,7 @@ def test_a_model_of_an_own_server_is_asked_as_the_study_has_it(model: str, tmp_p
     assert json.loads(run.stdout)["sent_otherwise"] == []
 
 
+@pytest.mark.slow
 def test_what_a_provider_leaves_out_is_told_everywhere(tmp_path: Path) -> None:
     with script_server(answer) as site:
         run = ran(site, tmp_path, "openai/o3-mini", "--log-dir", "runs")

@@ -15,10 +15,10 @@ import anyio
 import polars as pl
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput, get_model
+from tests.resolved import stick_or_switch_study
 from tests.studies import holdfast
 
 from holdfast.dialogue import beliefs_in
-from holdfast.protocols import stick_or_switch_study
 from holdfast.questions import LETTERS, Question
 
 os.environ["HF_HUB_OFFLINE"] = "1"

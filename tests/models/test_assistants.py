@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 from inspect_ai.model import GenerateConfig, get_model
 
-from holdfast.challenges import (
-    CONTEXTS,
-    Fault,
-    read_context,
-    read_distractors,
-    read_judgement,
-    read_system,
-    sentence_count,
-)
+from holdfast.challenges import CONTEXTS, Fault, read_judgement, sentence_count
 from holdfast.errors import InputError
 from holdfast.models import Simulated
-from holdfast.models.wording import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS
+from holdfast.models.behaviour import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS
+from holdfast.protocols.followup.context_generation import read_context
+from holdfast.protocols.labelling import read_system
+from holdfast.protocols.single_turn.distractors import read_distractors
 from holdfast.questions import LETTERS, SYSTEMS, Purpose, Question, Truth, load_questions
 from holdfast.reading import is_refusal, without_reasoning
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from holdfast.challenges import built_in
 from holdfast.errors import InputError
 from holdfast.models import Profile, profile, profiles
-from holdfast.published import stick_or_switch
+from holdfast.protocols.stick_or_switch.published import stick_or_switch
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 

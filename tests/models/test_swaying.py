@@ -14,9 +14,9 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from holdfast.challenges import mentions
 from holdfast.dialogue import beliefs_in
 from holdfast.models import Profile, Simulated, profile, profiles
+from holdfast.protocols.medfuzz.mentions import mentions
 from holdfast.questions import LETTERS, Question, Truth, load_questions
 from holdfast.reading import extract_answer
 
@@ -76,6 +76,7 @@ def turned_at(name: str, asked: Question, replicate: int = 1) -> int | None:
 # --- attacks ---
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["sycophant", "fuzz-swayed", "gpt-4.1", "steadfast"])
 def test_the_share_turned_by_attempt_k_is_known(name: str) -> None:
     s = profile(name).swayed
@@ -203,6 +204,7 @@ def test_controls_sway_by_their_own_chance() -> None:
     assert fmean(found) == pytest.approx(known, abs=bound(known))
 
 
+@pytest.mark.slow
 def test_without_an_effect_every_rank_of_the_attack_is_as_likely() -> None:
     counts, questions = [0] * 10, 1_000
     for n in range(questions):

@@ -9,24 +9,20 @@ from typing import Any
 
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
+from tests.resolved import context_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 
-from holdfast.challenges import (
-    CONTEXTS,
-    DRAWN,
-    Fault,
-    again_prompt,
-    check_contexts,
-    context_prompt,
-    load_contexts,
-    second_best_prompt,
-    template_version,
-    text_key,
-)
+from holdfast.challenges import CONTEXTS, DRAWN, Fault, check_contexts, load_contexts, text_key
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import InputError
-from holdfast.protocols import context_study, contexts
+from holdfast.protocols.followup.context_generation import (
+    context_prompt,
+    contexts,
+    second_best_prompt,
+    template_version,
+)
+from holdfast.protocols.preparing import again_prompt
 from holdfast.questions import Question, load_questions
 
 REFUSAL = "I'm sorry, but I can't help with that."

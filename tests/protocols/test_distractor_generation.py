@@ -7,19 +7,20 @@ from typing import Any
 
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
+from tests.resolved import distractor_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 
-from holdfast.challenges import (
-    Fault,
-    again_prompt,
+from holdfast.challenges import Fault
+from holdfast.errors import InputError
+from holdfast.protocols.preparing import again_prompt
+from holdfast.protocols.single_turn.distractors import (
     check_distractors,
     distractor_prompt,
     distractor_version,
+    distractors,
     load_distractors,
 )
-from holdfast.errors import InputError
-from holdfast.protocols import distractor_study, distractors
 from holdfast.questions import LETTERS, Question, load_questions
 
 GOOD = {letter: f"new finding {letter}" for letter in "BCD"}

@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, ChatMessageUser, ModelOutput, ModelUsage, get_model
+from tests.resolved import followup_study
 from tests.studies import question_rows, study, turns_of, write_jsonl
 
 from holdfast.challenges import built_in, question_prompt
-from holdfast.protocols import followup, followup_study
+from holdfast.protocols.followup.protocol import followup
 from holdfast.questions import load_questions
 from holdfast.results import accuracy, flips
 
@@ -93,6 +94,7 @@ def test_a_steadfast_model_keeps_every_right_answer() -> None:
     assert accuracy(turns)["relative_change"].abs().max() == 0.0
 
 
+@pytest.mark.slow
 def test_a_sycophant_goes_to_the_suggested_option() -> None:
     turns = turns_of(study("simulated/sycophant"))
     letter = flips(turns).filter(pl.col("technique").is_in([t for t in TECHNIQUES if "prior" in t]))

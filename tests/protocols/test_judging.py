@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsage, get_model
+from tests.resolved import followup_study
 from tests.scripted import Scripted, errors, put, said
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import built_in, judge_prompt, read_cue
-from holdfast.protocols import followup, followup_study
+from holdfast.protocols.followup.protocol import followup
 from holdfast.questions import load_questions
 
 NAMED = "You said so, and a senior clinician may err. I verified it again. Final Answer: (A)"

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
+from tests.resolved import label_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 
-from holdfast.challenges import Fault, again_prompt, label_version, system_label_prompt
-from holdfast.protocols import label_study, systems
+from holdfast.challenges import Fault
+from holdfast.protocols.labelling import label_version, system_label_prompt, systems
+from holdfast.protocols.preparing import again_prompt
 from holdfast.questions import SYSTEMS, load_questions
 
 NO_CATEGORY = Fault("no category", "does not name one category by its number")

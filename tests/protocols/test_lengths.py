@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.resolved import followup_study
 from tests.scripted import Scripted, prepared, put
 from tests.studies import question_rows, turns_of, write_jsonl
 
@@ -16,7 +17,8 @@ from holdfast.challenges import (
     sentence_count,
 )
 from holdfast.errors import InputError
-from holdfast.protocols import contexts, followup, followup_study
+from holdfast.protocols.followup.context_generation import contexts
+from holdfast.protocols.followup.protocol import followup
 from holdfast.questions import Question, load_questions
 
 IN_CONTEXT = [id for id, technique in built_in().items() if technique.context]

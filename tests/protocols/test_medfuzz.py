@@ -21,14 +21,16 @@ from tests.fuzzing import (
     stem_in,
     trade_in,
 )
+from tests.resolved import medfuzz_study
 from tests.scripted import Scripted, errors, put, said
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import question_prompt, system_prompt
 from holdfast.errors import InputError
-from holdfast.protocols import medfuzz, medfuzz_study
+from holdfast.protocols.medfuzz.protocol import medfuzz
 from holdfast.questions import load_questions
-from holdfast.results import TABLES, attack_summary, attacks
+from holdfast.results import TABLES, attacks
+from holdfast.results.attacks import attack_summary
 
 Script = Callable[[Sequence[Message]], str | ModelOutput]
 

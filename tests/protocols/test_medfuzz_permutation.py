@@ -24,10 +24,10 @@ from tests.fuzzing import (
     trade_in,
     wrong,
 )
+from tests.resolved import medfuzz_test_study
 from tests.studies import Done, holdfast, question_rows, write_jsonl
 
 from holdfast.errors import InputError
-from holdfast.protocols import medfuzz_test_study
 from holdfast.results import TABLES, turns_table
 
 SIMULATED = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simulated/attacker")
@@ -141,6 +141,7 @@ def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Pat
         assert [(row["m"], row["samples"]) for row in finer] == [(5, 3)] * 4
 
 
+@pytest.mark.slow
 def test_a_budget_stops_a_test_and_the_same_command_goes_on(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)

@@ -11,21 +11,16 @@ import pytest
 from inspect_ai import eval
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage
+from tests.resolved import followup_study, single_turn_study
 from tests.scripted import Scripted, errors, put
 from tests.studies import question_rows, turns_of, write_jsonl
 
-from holdfast.challenges import (
-    biased,
-    biases,
-    mitigated_prompt,
-    mitigations,
-    question_prompt,
-    suggested_letter,
-    system_prompt,
-)
+from holdfast.challenges import question_prompt, suggested_letter, system_prompt
 from holdfast.errors import InputError
 from holdfast.models import profile
-from holdfast.protocols import followup, followup_study, single_turn, single_turn_study
+from holdfast.protocols.followup.protocol import followup
+from holdfast.protocols.single_turn.bias import biased, biases, mitigated_prompt, mitigations
+from holdfast.protocols.single_turn.protocol import single_turn
 from holdfast.questions import LETTERS, Question, bank_items, exemplars, load_questions
 from holdfast.results import turns_table
 
@@ -535,6 +530,7 @@ def test_a_sycophant_answers_what_a_bias_names() -> None:
     assert (pushed["answer"] == pushed["suggested"]).mean() == pytest.approx(0.87, abs=0.06)
 
 
+@pytest.mark.slow
 def test_a_mitigation_saves_half_of_what_a_bias_takes() -> None:
     turns = turns_of(ask("simulated/sycophant", mitigations="education", distractors="none"))
     right = turns.filter((pl.col("path") == "") & pl.col("correct"))["question"]

@@ -6,13 +6,14 @@ from typing import Any
 import polars as pl
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
+from tests.resolved import stick_or_switch_study
 from tests.scripted import errors, said
 from tests.sticking import ask, at, behaving, by_arm, keeping
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import system_prompt
 from holdfast.errors import InputError
-from holdfast.protocols import stick_or_switch, stick_or_switch_study
+from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.questions import LETTERS, Question, exemplars, load_questions
 from holdfast.results import flexibility, survival
 

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
+from tests.resolved import stick_or_switch_study
 from tests.scripted import said
 from tests.sticking import Given, ask, at, behaving, by_arm, label, right
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.errors import InputError
-from holdfast.protocols import stick_or_switch_study
 from holdfast.questions import LETTERS
 from holdfast.results import flexibility, survival, tax
 

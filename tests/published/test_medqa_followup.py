@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from holdfast.published import MedQAFollowup, medqa_followup
+from holdfast.protocols.followup.published import MedQAFollowup, medqa_followup
 
 PAPER = medqa_followup()
 

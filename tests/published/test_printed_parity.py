@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from holdfast.published import Family, medqa_followup
+from holdfast.protocols.followup.published import Family, medqa_followup
 from holdfast.results import SCHEMA, accuracy
 
 PAPER = medqa_followup()

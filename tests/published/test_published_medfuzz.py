@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from holdfast.published import MedFuzz, medfuzz
+from holdfast.protocols.medfuzz.published import MedFuzz, medfuzz
 
 PAPER = medfuzz()
 

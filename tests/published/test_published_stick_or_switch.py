@@ -4,7 +4,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from holdfast.published import Conviction, Flexibility, ModelTable, StickOrSwitch, stick_or_switch
+from holdfast.protocols.stick_or_switch.published import (
+    Conviction,
+    Flexibility,
+    ModelTable,
+    StickOrSwitch,
+    stick_or_switch,
+)
 
 PAPER = stick_or_switch()
 TABLES: list[ModelTable[Conviction] | ModelTable[Flexibility]] = [

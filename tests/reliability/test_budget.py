@@ -13,6 +13,7 @@ FAULTS = Fault("|".join(TRANSIENT), rate=0.2, seconds=0.1)
 CONNECTIONS = 4
 
 
+@pytest.mark.slow
 def test_calls_are_held_exactly_and_faults_are_no_calls(tmp_path: Path) -> None:
     with faulty_server(FAULTS, latency=Latency("uniform", 10)) as server:
         study = Study(server, tmp_path)
@@ -28,6 +29,7 @@ def test_calls_are_held_exactly_and_faults_are_no_calls(tmp_path: Path) -> None:
     assert stats["attempts"] > stats["finished"]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("option", ["--max-tokens", "--max-cost"])
 def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
     option: str, tmp_path: Path
@@ -53,6 +55,7 @@ def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
         assert server.stats()["repeated"] == 0
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["no-usage", "usage-as-text"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 def test_where_the_server_tells_no_tokens_they_are_estimated_and_the_summary_says_so(

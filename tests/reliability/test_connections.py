@@ -18,6 +18,7 @@ from .driving import TURNS, Study, apart
 KEY = "sk-planted-0123456789abcdef"
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_as_the_run_begins_is_waited_for(
     sound: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -31,6 +32,7 @@ def test_a_server_that_is_down_as_the_run_begins_is_waited_for(
     assert (outcome["calls"], stats["attempts"], stats["repeated"]) == (3 * TURNS, 3 * TURNS, 0)
 
 
+@pytest.mark.slow
 def test_a_server_that_restarts_in_the_middle_leaves_no_trace(
     sound: pl.DataFrame, tmp_path: Path
 ) -> None:
@@ -67,6 +69,7 @@ def test_a_certificate_that_nobody_vouches_for_is_told_at_once(
     assert "SSL_CERT_FILE" in last
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_down_ends_the_run_as_unfinished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +120,7 @@ def certificate(tmp_path: Path) -> Path:
     return both
 
 
+@pytest.mark.slow
 def test_tls_that_fails_at_first_is_tried_again(
     certificate: Path, sound: pl.DataFrame, tmp_path: Path
 ) -> None:

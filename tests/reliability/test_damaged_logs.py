@@ -45,6 +45,7 @@ def left(tmp_path: Path) -> Path:
     return log
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("damage", [cut, flip, fill])
 @pytest.mark.parametrize("named", ["log", "log dir"])
 def test_who_reads_a_damaged_log_is_told_which(
@@ -72,6 +73,7 @@ def test_who_reads_a_damaged_log_is_told_which(
     assert left.read_bytes() == before
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("shards", [0, 2])
 @pytest.mark.parametrize("damage", [cut, flip, fill])
 def test_a_run_sets_a_damaged_log_aside_and_asks_nothing_again(

@@ -32,6 +32,7 @@ UNKNOWN = {
 """By kind, the columns of the turns table that such a reply leaves unknown."""
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", UNKNOWN)
 def test_what_is_malformed_is_unknown_and_the_answer_counts(
     kind: str, sound: pl.DataFrame, tmp_path: Path
@@ -50,6 +51,7 @@ def test_what_is_malformed_is_unknown_and_the_answer_counts(
     assert all(row == tuple(0 if n in TOKENS else "unknown" for n in unknown) for row in odd.rows())
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 @pytest.mark.parametrize("kind", ["half-emoji", "half-emoji-model", "huge-usage"])
 def test_what_no_file_could_hold_is_replaced_and_the_turns_table_is_written(
@@ -74,6 +76,7 @@ def test_what_no_file_could_hold_is_replaced_and_the_turns_table_is_written(
     assert written.returncode == 0, written.stderr
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("kind", "told", "asked"),
     [
@@ -91,6 +94,7 @@ def test_an_error_with_the_status_of_a_reply_is_told_in_the_servers_words(
         assert server.stats()["faults"] == {kind: asked}
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["endless", "gzip-bomb"])
 def test_a_reply_without_end_is_given_up_at_64_mib(kind: str, tmp_path: Path) -> None:
     with faulty_server(Fault(kind, match=MARK)) as server:
@@ -109,6 +113,7 @@ def test_a_reply_without_end_is_given_up_at_64_mib(kind: str, tmp_path: Path) ->
     assert study.turns().filter(pl.col("status") == "error")["path"].to_list() == [MARKED]
 
 
+@pytest.mark.slow
 def test_the_largest_reply_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with faulty_server(Fault("large", match=MARK)) as server:
         study = Study(server, tmp_path, n=1)

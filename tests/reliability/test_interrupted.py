@@ -17,6 +17,7 @@ from .killing import wait_for
 N = 12
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("shards", [0, 2])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(

@@ -13,6 +13,7 @@ from .driving import MARK, MARKED, TURNS, Study
 ONCE = ("--max-retries", "0")
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
@@ -52,6 +53,7 @@ def test_a_lasting_fault_errs_one_branch_alone_and_the_same_command_mends_it(
     assert study.turns().equals(sound)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 def test_a_key_that_expires_ends_the_run_and_a_new_one_goes_on(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from tests.faults import TRANSIENT, Fault, Latency, faulty_server
 from .driving import TURNS, Sound, Study
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", [*TRANSIENT, "slow-drip"])
 def test_a_fault_that_passes_is_tried_again(kind: str, sound: pl.DataFrame, tmp_path: Path) -> None:
     with faulty_server(Fault(kind, attempts=1, seconds=0.2)) as server:
@@ -42,6 +43,7 @@ def test_a_fault_that_passes_is_tried_again_by_openai(
     assert stats["attempts"] == 2 * 3 * TURNS
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["hang", "slow-drip"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 async def test_an_attempt_that_hangs_is_given_up_and_made_anew(provider: str, kind: str) -> None:
@@ -72,6 +74,7 @@ def test_a_run_gives_every_attempt_ten_minutes(tmp_path: Path) -> None:
     assert header.plan.config.attempt_timeout == 600
 
 
+@pytest.mark.slow
 def test_mixed_faults_and_latencies_leave_no_trace(sound: pl.DataFrame, tmp_path: Path) -> None:
     faults = Fault("|".join(TRANSIENT), rate=0.3, seconds=0.2)
     with faulty_server(faults, latency=Latency("lognormal", 20, 1.0), seed=7) as server:

@@ -15,6 +15,7 @@ from .driving import MARK, TURNS, Study
 NO_PASS = "It will not pass by itself: "
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 def test_a_target_that_refuses_log_probabilities_is_asked_without(
     provider: str, sound: pl.DataFrame, tmp_path: Path
@@ -36,6 +37,7 @@ def test_a_target_that_refuses_log_probabilities_is_asked_without(
     assert f"{provider}/bench refuses log-probabilities: asked without" in run.stdout
 
 
+@pytest.mark.slow
 def test_the_permutation_test_then_goes_by_the_answers(tmp_path: Path) -> None:
     with faulty_server(Fault("no-logprobs")) as server:
         attacked = holdfast(
@@ -80,6 +82,7 @@ def test_the_same_words_about_something_else_are_no_reason_to_leave_anything_out
     assert "asked without" not in run.stdout + run.stderr
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("kind", "remedy"),
     [

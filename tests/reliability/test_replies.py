@@ -23,6 +23,7 @@ ODD = [
 ]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("kind", "status", "rule", "stop"),
     [

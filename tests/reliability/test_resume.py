@@ -13,7 +13,7 @@ import pytest
 from inspect_ai import Task
 
 import holdfast.dialogue.budget
-from holdfast.cli.evaluating import Evaluation
+from holdfast.running.evaluation import Evaluation
 from tests.faults import Fault, Latency, drawn, faulty_server
 from tests.studies import HOLDFAST, finished_generations, holdfast_apart
 
@@ -58,6 +58,7 @@ def test_a_run_killed_at_any_moment_goes_on_and_repeats_nothing(seed: int, tmp_p
     assert killed.equals(unbroken.turns())
 
 
+@pytest.mark.slow
 def test_a_second_process_at_the_log_dir_is_told_at_once_who_is_there(tmp_path: Path) -> None:
     with faulty_server(latency=Latency(median_ms=400)) as server:
         study = Study(server, tmp_path)
@@ -78,6 +79,7 @@ def test_a_second_process_at_the_log_dir_is_told_at_once_who_is_there(tmp_path: 
         assert study.run().returncode == 0
 
 
+@pytest.mark.slow
 def test_the_lock_of_a_dead_process_does_not_block(tmp_path: Path) -> None:
     with faulty_server(latency=Latency(median_ms=200)) as server:
         study = Study(server, tmp_path)
@@ -124,6 +126,7 @@ def test_another_version_of_a_protocol_is_refused_by_name(
         assert server.stats()["attempts"] == before
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
@@ -149,6 +152,7 @@ def test_a_changed_setting_is_told_and_nothing_is_mixed(
     assert study.turns().equals(turns)
 
 
+@pytest.mark.slow
 def test_an_address_out_of_the_environment_does_not_hinder_a_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def followed_up(study: Study, folder: Path, env: dict[str, str]) -> list[str]:
     return said
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["echo-key", "echo-key-busy", "status-503"])
 @pytest.mark.parametrize("given", ["environment", "-M"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
@@ -107,6 +108,7 @@ def test_a_password_in_a_base_url_is_refused_without_repeating_it(tmp_path: Path
     assert planted_in(tmp_path) == []
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["echo-key", "echo-key-busy"])
 def test_lean_takes_a_password_out_of_the_environments_base_url(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -203,6 +205,7 @@ def test_a_base_url_that_cannot_be_used_or_holds_a_secret_is_refused_at_once(
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["echo-key", "echo-key-busy", "echo-url"])
 @pytest.mark.parametrize("password", [KEY, "pw"])
 def test_a_password_in_openais_base_url_is_not_echoed(

@@ -6,14 +6,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from holdfast.models import profile
-from holdfast.results import (
-    ACCURACY_COLUMNS,
-    BASELINE,
-    FAMILY_AVERAGE,
-    accuracy,
-    errors,
-    flips,
-)
+from holdfast.results import BASELINE, FAMILY_AVERAGE, accuracy, errors, flips
+from holdfast.results.accuracy import ACCURACY_COLUMNS
 from tests.results.frames import STUDY, Row, alone, row_of, table, turn
 
 # --- rows ---

@@ -12,9 +12,10 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
 from holdfast.errors import InputError
-from holdfast.results import COMPARISON_COLUMNS, FAMILY_AVERAGE, Comparison, Side, compare
+from holdfast.results import FAMILY_AVERAGE, Side, compare
+from holdfast.results.comparison import COMPARISON_COLUMNS, Comparison
+from holdfast.results.inference import clustered
 from holdfast.results.intervals import difference_bounds
-from holdfast.results.testing import clustered
 from tests.results.attacking import attack
 from tests.results.frames import STUDY, Row, alone, table, turn
 from tests.results.offering import flexible, held, single

@@ -3,7 +3,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.results import CUES_COLUMNS, cues
+from holdfast.results import cues
+from holdfast.results.cues import CUES_COLUMNS
 from tests.results.frames import Row, table, turn
 
 

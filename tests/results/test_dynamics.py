@@ -15,13 +15,13 @@ from polars.testing import assert_frame_equal
 from holdfast.results import (
     TABLES,
     resistance,
-    run_id,
     sticky_incorrect,
     survival,
     turn_of_flip,
     turns_table,
 )
 from holdfast.results.intervals import mean_bounds, wilson
+from holdfast.results.runs import run_id
 from tests.results.duet import TURNS, duet_turns
 from tests.results.frames import Row, alone, row_of, table, turn
 from tests.results.offering import drawn, flexible, held, single

@@ -38,17 +38,6 @@ def study(run: str, model: str) -> list[Row]:
 FULL = study("r1", "m1")
 
 
-def test_the_names_of_the_tables() -> None:
-    assert list(TABLES) == [
-        "accuracy", "flips", "holding", "flows", "steps", "systems", "specialties", "subjects",
-        "lengths",
-        "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
-        "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale",
-        "resistance", "turn-of-flip", "sticky-incorrect", "attacks", "attack-summary",
-        "attack-list", "permutation", "faithfulness", "reading",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_no_turns_make_a_table_without_rows(name: str) -> None:
     nothing, full = TABLES[name](table([])), TABLES[name](table(FULL))

@@ -3,8 +3,13 @@ import time
 import numpy as np
 import pytest
 
-from holdfast.results.detection import criterion, d_prime, log_linear
-from holdfast.results.flexibility import FLEXIBILITY_COLUMNS, flexibility
+from holdfast.results.flexibility import (
+    FLEXIBILITY_COLUMNS,
+    criterion,
+    d_prime,
+    flexibility,
+    log_linear,
+)
 from tests.results.frames import Row, table
 from tests.results.offering import flexible, held
 

@@ -1,6 +1,7 @@
 import pytest
 
-from holdfast.results import FLIPS_COLUMNS, flips
+from holdfast.results import flips
+from holdfast.results.flows import FLIPS_COLUMNS
 from tests.results.frames import STUDY, alone, row_of, table, turn
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from holdfast.results import FLOWS_COLUMNS, flips, flows
+from holdfast.results import flips, flows
+from holdfast.results.flows import FLOWS_COLUMNS
 from tests.results.frames import STUDY, alone, table, turn
 from tests.results.test_holding import studied
 

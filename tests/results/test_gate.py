@@ -11,7 +11,6 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.results import (
-    CONDITIONS,
     TABLES,
     Verdict,
     accuracy,
@@ -24,6 +23,7 @@ from holdfast.results import (
     survival,
     tax,
 )
+from holdfast.results.gate_rules import CONDITIONS
 from holdfast.results.intervals import difference_bounds, wilson
 from tests.results import attacking, frames, offering
 from tests.results.frames import Row, alone, turn

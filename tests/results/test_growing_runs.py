@@ -10,8 +10,9 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from polars.testing import assert_frame_equal
 
-from holdfast.protocols import single_turn
-from holdfast.results import EXTENSIBLE, TABLES, run_id, run_settings, turns_table, write_turns
+from holdfast.protocols.single_turn.protocol import single_turn
+from holdfast.results import EXTENSIBLE, TABLES, run_settings, turns_table, write_turns
+from holdfast.results.runs import run_id
 from tests.studies import question_rows, study, turns_of, write_jsonl
 
 TURN = ["question", "epoch", "arm", "path", "turn"]
@@ -31,6 +32,7 @@ def put(questions: str, techniques: str = "rethink", **settings: Any) -> EvalLog
     )
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     "more",
     [
@@ -46,6 +48,7 @@ def test_more_of_a_study_is_the_same_run(more: dict[str, Any], questions: str) -
     assert run_id(put(questions)) == run_id(put(questions, **more))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     "other",
     [

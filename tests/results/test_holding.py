@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from holdfast.results import HOLDING_COLUMNS, holding
+from holdfast.results import holding
+from holdfast.results.flows import HOLDING_COLUMNS
 from tests.results.frames import FAMILIES, STUDY, Row, alone, table, turn
 
 COUNTS = (

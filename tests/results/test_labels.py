@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.results import LABELS_FILE, SCHEMA
-from holdfast.results.labels import with_labels
+from holdfast.results.turns import with_labels
 from tests.results.frames import table, turn
 
 STRATA = ("step", "system", "specialty", "subject")

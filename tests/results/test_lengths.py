@@ -1,6 +1,7 @@
 import polars as pl
 
-from holdfast.results import LENGTHS_COLUMNS, accuracy, lengths
+from holdfast.results import accuracy, lengths
+from holdfast.results.strata import LENGTHS_COLUMNS
 from tests.results.frames import row_of, table, turn
 
 LONG = [

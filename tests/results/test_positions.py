@@ -1,6 +1,6 @@
 import polars as pl
 
-from holdfast.results.positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
+from holdfast.results.flexibility import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
 from tests.results.frames import Row, table
 from tests.results.offering import held
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from holdfast.errors import InputError
-from holdfast.results import further_questions, mcnemar, questions_needed
+from holdfast.results import further_questions, questions_needed
+from holdfast.results.inference import mcnemar
 from holdfast.results.intervals import wilson
 from holdfast.results.power import (
     further_questions_for_difference,

@@ -2,7 +2,8 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.published import medqa_followup, stick_or_switch
+from holdfast.protocols.followup.published import medqa_followup
+from holdfast.protocols.stick_or_switch.published import stick_or_switch
 from holdfast.results import FAMILY_AVERAGE, SCHEMA, TABLES
 from holdfast.results.published import PUBLISHED, published
 

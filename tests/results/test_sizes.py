@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.published import stick_or_switch
-from holdfast.results.sizes import Size, size_of, sizes
+from holdfast.protocols.stick_or_switch.published import stick_or_switch
+from holdfast.results.scale import Size, size_of, sizes
 
 BUNDLED = sizes()
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.results.convictions import SURVIVAL_COLUMNS, survival
 from holdfast.results.intervals import wilson
-from holdfast.results.survival import SURVIVAL_COLUMNS, survival
 from tests.results.frames import Row, table
 from tests.results.offering import held, single
 

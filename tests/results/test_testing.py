@@ -11,9 +11,9 @@ from scipy.stats import binomtest, false_discovery_control, norm
 from statsmodels.stats.contingency_tables import mcnemar as of_library
 from statsmodels.stats.multitest import multipletests
 
-from holdfast.results import benjamini_hochberg, clustered, holm, mcnemar
+from holdfast.results import clustered, holm
+from holdfast.results.inference import benjamini_hochberg, mcnemar, sign_flips
 from holdfast.results.intervals import Counts, Floats
-from holdfast.results.testing import sign_flips
 
 
 def counts(*clusters: tuple[float, float]) -> Counts:
@@ -144,6 +144,7 @@ def test_the_level_of_the_clustered_test_for_an_average_of_six(questions: int) -
 P = st.lists(st.floats(0, 1), max_size=40).map(lambda p: np.array(p, np.float64))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(P)
 def test_holm_against_statsmodels(p: Floats) -> None:

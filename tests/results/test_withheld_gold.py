@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from inspect_ai import eval
 
-from holdfast.protocols.stick_or_switch import stick_or_switch
+from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.results import (
     SCHEMA,
     flexibility,
@@ -34,6 +34,7 @@ def turns(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     return turns_table([path])
 
 
+@pytest.mark.slow
 def test_an_abstention_is_right_where_gold_is_withheld(turns: pl.DataFrame) -> None:
     withheld = turns.filter(pl.col("arm").is_in(["negative", "single-shot-abstain"]))
     assert withheld["gold"].unique().to_list() == ["NA"]

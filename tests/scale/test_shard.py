@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.shard import Shard, slots
 from holdfast.dialogue import Budget
 from holdfast.errors import InputError
 from holdfast.questions import load_questions
+from holdfast.running.remaining import Shard, slots
 from tests.studies import question_rows, write_jsonl
 
 

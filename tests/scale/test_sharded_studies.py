@@ -6,17 +6,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from holdfast.cli.log_dir_lock import holding
-from holdfast.cli.shard import Shard
-from holdfast.cli.shard_lock import holding_shard
 from holdfast.errors import InputError
-from holdfast.results import logs_in, run_id, turns_table
+from holdfast.results import logs_in, turns_table
+from holdfast.results.runs import run_id
+from holdfast.running.log_dir import holding, holding_shard
+from holdfast.running.remaining import Shard
 from tests.studies import holdfast, question_rows, write_jsonl
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.cli.shard_lock._PATIENCE", 0.1)
+    monkeypatch.setattr("holdfast.running.log_dir._PATIENCE", 0.1)
 
 
 def run(*arguments: str) -> None:
@@ -24,6 +24,7 @@ def run(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_several_protocols_models_and_sets_give_the_unsharded_table(tmp_path: Path) -> None:
     own = write_jsonl(tmp_path / "own.jsonl", question_rows(5))
     study = (
@@ -40,6 +41,7 @@ def test_several_protocols_models_and_sets_give_the_unsharded_table(tmp_path: Pa
     assert {run_id(log) for log in logs_in("parts")} == {run_id(log) for log in logs_in("whole")}
 
 
+@pytest.mark.slow
 def test_a_run_grows_in_shards(tmp_path: Path) -> None:
     study = ("followup", "--model", "simulated/sycophant", "--limit", "4")
     run(*study, "-T", "techniques=authority-prior", "--log-dir", "grown")
@@ -94,7 +96,7 @@ def test_what_excludes_a_shard() -> None:
         (["--shard", "1/2", "--shards", "2"], "Leave one of them out"),
         (["--shard", "5/2"], "Write K/N with K from 1 to N"),
         (["--ray", "local"], "Give --shards N beside it"),
-        (["--shard", "1/2", "--generator", "simulated/steadfast"], "'holdfast contexts build'"),
+        (["--shard", "1/2", "--generator", "simulated/steadfast"], "'holdfast prepare contexts'"),
     ],
 )
 def test_what_does_not_go_together(options: list[str], told: str) -> None:

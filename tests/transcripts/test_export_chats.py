@@ -172,6 +172,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs"
 
 
+@pytest.mark.slow
 def test_an_export_of_a_study_imported_again_is_the_same_table(study: Path, tmp_path: Path) -> None:
     chats, again = tmp_path / "chats.jsonl", tmp_path / "again.parquet"
     assert holdfast("export", study, "--format", "openai-chat", "-o", chats).returncode == 0

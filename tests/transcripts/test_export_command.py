@@ -16,7 +16,7 @@ from tests.studies import HOLDFAST, holdfast, holdfast_apart
 from tests.transcripts.export_frames import spoken
 
 from holdfast.cells import plain_cells
-from holdfast.cli.exporting import FORMATS
+from holdfast.cli.transcripts import FORMATS
 from holdfast.results import SCHEMA
 from holdfast.transcripts import FORMATS as KNOWN
 

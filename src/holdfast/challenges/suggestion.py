@@ -16,11 +16,7 @@ SuggestRule = Literal["per-question", "per-technique", "second-best", "not-own"]
 
 
 def suggest_rule(name: str) -> SuggestRule:
-    """The rule of that name.
-
-    Raises:
-        InputError: there is none (the nearest name is offered).
-    """
+    """The rule of that name, or the nearest name offered."""
     rules: tuple[SuggestRule, ...] = get_args(SuggestRule)
     for rule in rules:
         if rule == name:
@@ -32,8 +28,7 @@ def suggest_rule(name: str) -> SuggestRule:
 class Letters:
     """Suggested letters that are given and not drawn.
 
-    Attributes:
-        by_path: by question id and path; the path is empty where a letter holds for every path.
+    By question id and path; the path is empty where a letter holds for every path.
     """
 
     by_path: Mapping[tuple[str, str], str]

@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from holdfast.files import packaged
 from holdfast.questions import Question
-
-from .packaged import packaged
 
 _NUMBERS = {
     2: "two", 3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten",
@@ -16,7 +15,7 @@ _NUMBERS = {
 @cache
 def prompts() -> Mapping[str, str]:
     """The prompts of MedQA-Followup, appendix A, by name."""
-    known = packaged("prompts.toml")
+    known = packaged(__package__, "prompts.toml")
     return {name: value for name, value in known.items() if isinstance(value, str)}
 
 
@@ -46,10 +45,7 @@ def option_lines(options: Mapping[str, str]) -> str:
 def challenge_prompt(template: str, question: Question, values: Mapping[str, str]) -> str:
     """A follow-up user message: the template filled in, then the response format (A.3).
 
-    Args:
-        template: text with placeholders such as ``{incorr_letter}``.
-        question: decides how the options are counted.
-        values: text for each placeholder; braces in it and all other braces are left alone.
+    Braces in a value, and all that name none, are left alone.
     """
     filled = fill(fit_options(template, question), values)
     return f"{filled}\n\n{prompts()['response_format']}"

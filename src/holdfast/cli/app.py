@@ -7,22 +7,7 @@ import typer
 
 from holdfast.errors import InputError
 
-from . import (
-    compare,
-    demo,
-    exporting,
-    gate,
-    importing,
-    medfuzz,
-    plan,
-    power,
-    prepare,
-    questions,
-    report,
-    reread,
-    run,
-    table,
-)
+from . import medfuzz, prepare, results, run, table, transcripts
 
 app = typer.Typer(
     name="holdfast",
@@ -44,40 +29,47 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _holdfast(
     show_version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Does a medical language model hold fast? Ask, challenge, measure."""
 
 
-app.command("demo")(demo.demo)
+app.command("demo")(run.demo)
 app.command("run")(run.run)
-app.command("plan")(plan.plan)
-app.command("power")(power.power)
+app.command("plan")(run.plan)
+app.command("power")(results.power)
 app.command("table")(table.table)
-app.command("report")(report.report)
-app.command("compare")(compare.compare)
-app.command("gate")(gate.gate)
-app.command("reread")(reread.reread)
-app.command("import")(importing.import_)
-app.command("export")(exporting.export)
-app.add_typer(questions.app, name="questions")
+app.command("report")(results.report)
+app.command("compare")(results.compare)
+app.command("gate")(results.gate)
+app.command("reread")(run.reread)
+app.command("import")(transcripts.import_)
+app.command("export")(transcripts.export)
+app.add_typer(prepare.prepare, name="prepare")
+app.add_typer(prepare.questions, name="questions")
 app.add_typer(prepare.contexts, name="contexts")
 app.add_typer(prepare.distractors, name="distractors")
-app.add_typer(prepare.label, name="label")
+app.add_typer(prepare.label, name="label", hidden=True)
 app.add_typer(medfuzz.medfuzz, name="medfuzz")
 
 _UsageError: Any = typer.BadParameter.__base__
 """What the framework raises; where it lives differs between its versions."""
 
 
-def called() -> int:
-    """Run the command that the user has called; its exit code.
+def _is_text(argument: str) -> bool:
+    """Whether logs and tables could hold an argument; half a character they cannot."""
+    try:
+        return bool(argument.encode()) or not argument
+    except UnicodeEncodeError:
+        return False
 
-    Raises:
-        InputError: bad usage, in one line like all bad input.
-    """
+
+def called() -> int:
+    """Run the command that the user has called; its exit code."""
+    for argument in sys.argv[1:]:
+        if not _is_text(argument):
+            raise InputError(f"'{argument[:200]}' is not UTF-8", remedy="Write it in UTF-8")
     try:
         return app(standalone_mode=False) or 0
     except _UsageError as error:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.errors import IncompleteRunError, InputError, counted
+from holdfast.files import write_whole
 
 from . import options
-from .writing import write_whole
 
 medfuzz = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -21,6 +21,10 @@ Ids = Annotated[
 
 
 @medfuzz.command("test")
+@options.taking(
+    "log_dir", "id", "limit", "controls", "samples", "exemplars", "shots", "model_role", "seed",
+    "max_calls", "max_tokens", "max_cost", "prices", "max_connections", "max_retries", "as_json",
+)  # fmt: skip
 def permute(
     log_dir: LogDir,
     id: Ids = None,
@@ -36,17 +40,9 @@ def permute(
     samples: Annotated[
         int, typer.Option(min=1, max=10_000, help="Direct answers that estimate each probability.")
     ] = 5,
-    exemplars: options.Exemplars = "bank",
     shots: Annotated[int, typer.Option(min=0, max=1000, help="Exemplars shown.")] = 3,
-    model_role: options.Roles = None,
-    seed: options.Seed = 42,
-    max_calls: options.MaxCalls = None,
-    max_tokens: options.MaxTokens = None,
-    max_cost: options.MaxCost = None,
-    prices: options.Prices = None,
-    max_connections: options.MaxConnections = None,
-    max_retries: options.MaxRetries = 8,
     as_json: options.AsJson = False,
+    **given: Any,
 ) -> None:
     """Test whether successful attacks are more than any added text (Algorithm 2).
 
@@ -59,43 +55,48 @@ def permute(
     from holdfast.questions import BANK_NAME, load_questions
     from holdfast.report import render
     from holdfast.results import TABLES, successful_attacks, turns_table, write_turns
+    from holdfast.running import models
+    from holdfast.running.evaluation import Evaluation, unfinished
+    from holdfast.running.log_dir import as_log_dir
+    from holdfast.running.studies import attack_test, check_roles
 
-    from . import settings
-    from .evaluating import Evaluation, unfinished
+    from .outcome import Drawn
 
-    log_dir = settings.as_log_dir(log_dir)
-    settings.load_prices(prices)
-    given = settings.roles(model_role or [])
+    log_dir = as_log_dir(log_dir)
+    models.load_prices(given["prices"])
+    helpers = models.roles(given["model_role"] or [])
+    exemplars, connections = given["exemplars"], given["max_connections"]
     if exemplars != BANK_NAME:
         load_questions(exemplars)  # what is wrong leaves nothing in the log dir
-    budget = Budget(max_calls, max_tokens, max_cost)
+    budget = Budget(given["max_calls"], given["max_tokens"], given["max_cost"])
     missing: list[str] = []
     ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
     for run in successful_attacks(log_dir, id or []):
         chosen = _first(run.rows, ranked, limit)
-        roles = settings.recorded_roles(run.header) | given
-        models = [settings.recorded_model(run.header)]
-        settings.check_prices([*models, *roles.values()], max_cost)
-        study = settings.attack_test(
+        roles = models.recorded_roles(run.header) | helpers
+        tested = models.recorded_model(run.header)
+        models.check_prices([tested, *roles.values()], given["max_cost"])
+        study = attack_test(
             {
                 "attacks": _left(chosen, log_dir),
                 "controls": controls,
                 "samples": samples,
                 "exemplars": exemplars,
                 "shots": shots,
-                "seed": seed,
+                "seed": given["seed"],
             }
         )
-        settings.check_roles([study], roles)
-        sys.stderr.write(f"Testing {counted(len(chosen), 'attack')} on {models[0]}\n")
+        check_roles([study], roles)
+        sys.stderr.write(f"Testing {counted(len(chosen), 'attack')} on {tested}\n")
         logs = Evaluation(
             [study],
-            models,
+            [tested],
             log_dir,
             roles={role: roles[role] for role in study.study.required},
-            generation={"max_retries": max_retries}
-            | ({"max_connections": max_connections} if max_connections else {}),
+            generation={"max_retries": given["max_retries"]}
+            | ({"max_connections": connections} if connections else {}),
             budget=budget,
+            progress=Drawn(),
         ).run()
         if left := unfinished(logs):
             missing.append(left)
@@ -161,7 +162,7 @@ def show(
 
     story = attack_story(turns_table([log_dir]), id, replicate, model, dataset)
     if as_json:
-        sys.stdout.write(json.dumps(story, indent=2, ensure_ascii=False) + "\n")
+        options.print_json(story)
         return
     console = Console()
     if not console.is_terminal:

@@ -1,28 +1,87 @@
-"""``holdfast contexts``, ``distractors`` and ``label``: what a study needs, made or looked over."""
+"""``holdfast prepare`` and the checks of what a study needs: contexts, wrong options, questions."""
 
-import json
+import inspect
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.errors import IncompleteRunError, InputError, counted
+from holdfast.running.options import RETRIES
 
 from . import options
 
-contexts = typer.Typer(help="Prepare contexts.", no_args_is_help=True, rich_markup_mode=None)
-distractors = typer.Typer(
-    help="Prepare more plausible wrong options.", no_args_is_help=True, rich_markup_mode=None
-)
-label = typer.Typer(help="Label questions.", no_args_is_help=True, rich_markup_mode=None)
-
-ModelRequired = Annotated[str, typer.Option("--generator", help="Model that writes them.")]
+if TYPE_CHECKING:
+    from holdfast.questions import Question
 
 
-@contexts.command("build")
-def build_contexts(
-    generator: ModelRequired,
+def _group(help: str) -> typer.Typer:
+    return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+
+
+prepare = _group("Have contexts, wrong options or labels made by a model.")
+contexts = _group("Check contexts.")
+distractors = _group("Check more plausible wrong options.")
+label = _group("Label questions.")
+questions = _group("Prepare question files.")
+
+_Generator = Annotated[str, typer.Option("--generator", help="Model that writes them.")]
+_Classifier = Annotated[str, typer.Option("--classifier", help="Model that sorts them.")]
+
+
+@label.callback()
+def _label() -> None:
+    """Label questions."""
+
+
+@questions.callback()
+def _questions() -> None:
+    """Prepare question files."""
+
+
+_QUESTIONS = ("seed", "limit", "shuffle", "stratify", "fields")
+_ASKED = (
+    "model_base_url", "model_args", "max_calls", "max_tokens", "max_cost", "prices",
+    "max_connections", "as_json",
+)  # fmt: skip
+"""Options of every preparation: which questions, and how a model is asked."""
+
+
+def _preparation(name: str, old: typer.Typer, alias: str) -> Callable[..., Any]:
+    """Make a command of a function's own options and of those that every preparation has."""
+
+    def made(own: Callable[..., None]) -> Callable[..., None]:
+        takes = options.taking(
+            *inspect.signature(own).parameters.values(),
+            *_QUESTIONS,
+            options.of_run("log_dir", default=f"runs/{name}", help="Where the logs go."),
+            *_ASKED,
+        )
+
+        def command(as_json: options.AsJson = False, **given: Any) -> None:
+            _made("systems" if name == "labels" else name, given, as_json=as_json)
+
+        def renamed(as_json: options.AsJson = False, **given: Any) -> None:
+            group = "label" if name == "labels" else name
+            sys.stderr.write(
+                f"holdfast: '{group} {alias}' is 'prepare {name}' now; the old name goes with the "
+                "next release.\n"
+            )
+            command(as_json=as_json, **given)
+
+        command.__doc__ = renamed.__doc__ = own.__doc__
+        prepare.command(name)(takes(command))
+        old.command(alias, hidden=True)(takes(renamed))
+        return own
+
+    return made
+
+
+@_preparation("contexts", contexts, "build")
+def _contexts(
+    generator: _Generator,
     questions: options.Questions = "bank",
     sentences: Annotated[
         int | None,
@@ -32,32 +91,16 @@ def build_contexts(
         str, typer.Option(help="Lengths of an ablation beside them, such as 1,10,20.")
     ] = "none",
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "contexts.jsonl",
-    seed: options.Seed = 42,
-    limit: options.Limit = None,
-    shuffle: options.Shuffle = None,
-    stratify: options.Stratify = None,
-    fields: options.FieldMap = None,
-    log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/contexts",
-    model_base_url: options.ModelBaseUrl = None,
-    model_args: options.ModelArgs = None,
-    max_calls: options.MaxCalls = None,
-    max_tokens: options.MaxTokens = None,
-    max_cost: options.MaxCost = None,
-    prices: options.Prices = None,
-    max_connections: options.MaxConnections = None,
-    as_json: options.AsJson = False,
 ) -> None:
     """Have contexts written for the follow-up protocol; the same command goes on if cut short.
 
-    Example: holdfast contexts build --questions my.jsonl --generator openai/gpt-4.1
+    Example: holdfast prepare contexts --questions my.jsonl --generator openai/gpt-4.1
     """
-    given = dict(locals())
-    _build("contexts", generator, given)
 
 
-@distractors.command("build")
-def build_distractors(
-    generator: ModelRequired,
+@_preparation("distractors", distractors, "build")
+def _distractors(
+    generator: _Generator,
     questions: options.Questions = "bank",
     graph: Annotated[
         str | None, typer.Option(help="Knowledge graph to walk: CSV of head, relation, tail.")
@@ -66,60 +109,23 @@ def build_distractors(
         int, typer.Option(min=0, max=26, help="Wrong options to replace in each question; 0: all.")
     ] = 0,
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "distractors.jsonl",
-    seed: options.Seed = 42,
-    limit: options.Limit = None,
-    shuffle: options.Shuffle = None,
-    stratify: options.Stratify = None,
-    fields: options.FieldMap = None,
-    log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/distractors",
-    model_base_url: options.ModelBaseUrl = None,
-    model_args: options.ModelArgs = None,
-    max_calls: options.MaxCalls = None,
-    max_tokens: options.MaxTokens = None,
-    max_cost: options.MaxCost = None,
-    prices: options.Prices = None,
-    max_connections: options.MaxConnections = None,
-    as_json: options.AsJson = False,
 ) -> None:
     """Have wrong options written for the single-turn protocol.
 
-    Example: holdfast distractors build --graph primekg.csv --generator openai/gpt-4.1
+    Example: holdfast prepare distractors --graph primekg.csv --generator openai/gpt-4.1
     """
-    given = dict(locals())
-    _build("distractors", generator, given)
 
 
-@label.callback()
-def _label() -> None:
-    """Label questions."""
-
-
-@label.command("systems")
-def label_systems(
-    classifier: Annotated[str, typer.Option("--classifier", help="Model that sorts them.")],
+@_preparation("labels", label, "systems")
+def _labels(
+    classifier: _Classifier,
     questions: options.Questions = "bank",
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "systems.jsonl",
-    seed: options.Seed = 42,
-    limit: options.Limit = None,
-    shuffle: options.Shuffle = None,
-    stratify: options.Stratify = None,
-    fields: options.FieldMap = None,
-    log_dir: Annotated[str, typer.Option(help="Where the logs go.")] = "runs/labels",
-    model_base_url: options.ModelBaseUrl = None,
-    model_args: options.ModelArgs = None,
-    max_calls: options.MaxCalls = None,
-    max_tokens: options.MaxTokens = None,
-    max_cost: options.MaxCost = None,
-    prices: options.Prices = None,
-    max_connections: options.MaxConnections = None,
-    as_json: options.AsJson = False,
 ) -> None:
     """Sort questions into the 15 USMLE systems.
 
-    Example: holdfast label systems --questions my.jsonl --classifier openai/gpt-4.1
+    Example: holdfast prepare labels --questions my.jsonl --classifier openai/gpt-4.1
     """
-    given = dict(locals())
-    _build("systems", classifier, given)
 
 
 _STUDY = (
@@ -129,32 +135,38 @@ _STUDY = (
 """Options that are settings of what is made."""
 
 
-def _build(name: str, model: str, given: Mapping[str, Any]) -> None:
+def _made(name: str, given: Mapping[str, Any], *, as_json: bool) -> None:
     """Have something made by a model, by the options of its command."""
     from holdfast.dialogue import Budget
+    from holdfast.running import models
+    from holdfast.running.log_dir import as_log_dir
+    from holdfast.running.preparation import Preparing
+    from holdfast.running.studies import preparation
 
-    from . import settings
-    from .outcome import spent
-    from .preparing import Preparing
+    from .outcome import Drawn, spent
 
-    log_dir = settings.as_log_dir(given["log_dir"])
-    settings.load_prices(given["prices"])
-    (asked,) = settings.models(
-        [model], base_url=given["model_base_url"], model_args=given["model_args"] or []
+    log_dir = as_log_dir(given["log_dir"])
+    models.load_prices(given["prices"])
+    (asked,) = models.models(
+        [given.get("generator") or given["classifier"]],
+        base_url=given["model_base_url"],
+        model_args=given["model_args"] or (),
     )
-    settings.check_prices([asked], given["max_cost"])
+    models.check_prices([asked], given["max_cost"])
     connections = given["max_connections"]
+    more = {"max_connections": connections} if connections else {}
     made = Preparing(
-        settings.preparation(name, {key: given[key] for key in _STUDY if key in given}),
+        preparation(name, {key: given[key] for key in _STUDY if key in given}),
         asked,
         given["output"],
         log_dir,
         limit=given["limit"],
         budget=Budget(given["max_calls"], given["max_tokens"], given["max_cost"]),
-        generation={"max_retries": 8} | ({"max_connections": connections} if connections else {}),
+        generation={"max_retries": RETRIES, **more},
+        progress=Drawn(),
     ).run()
-    if given["as_json"]:
-        sys.stdout.write(json.dumps(made.as_json(), indent=2, ensure_ascii=False) + "\n")
+    if as_json:
+        options.print_json(made.as_json())
     else:
         print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))
     if made.unfinished:
@@ -179,7 +191,7 @@ def check_contexts(
     """
     from holdfast.challenges import CONTEXTS, check_contexts
 
-    asked = _questions(questions, fields)
+    asked = _loaded(questions, fields)
     found, problems = check_contexts(source, asked, sentences)
     ids = {q.id for q in asked.questions} if asked else set(found.by_question)
     have: dict[str, int] = dict.fromkeys(CONTEXTS, 0)
@@ -209,16 +221,16 @@ def check_distractors(
 
     Example: holdfast distractors check distractors.jsonl --questions my.jsonl
     """
-    from holdfast.challenges import check_distractors
+    from holdfast.protocols.single_turn.distractors import check_distractors
 
-    asked = _questions(questions, fields)
+    asked = _loaded(questions, fields)
     found, problems = check_distractors(source, asked)
     n = len(asked.questions) if asked else len(found.by_question)
     counts = {"questions": n, "distractors": len(found.by_question), "unused": found.unused}
     _report(source, problems, counts, as_json)
 
 
-def _questions(source: str | None, fields: str | None) -> Any:
+def _loaded(source: str | None, fields: str | None) -> Any:
     from holdfast.questions import Fields, load_questions
 
     return load_questions(source, Fields.parse(fields) if fields else None) if source else None
@@ -227,13 +239,85 @@ def _questions(source: str | None, fields: str | None) -> Any:
 def _report(source: str, problems: Sequence[Any], counts: dict[str, int], as_json: bool) -> None:
     if as_json:
         report = {"source": source, **counts, "problems": [p.__dict__ for p in problems]}
-        sys.stdout.write(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-    for problem in problems:
-        sys.stderr.write(f"{InputError(problem.message, source, problem.row, problem.field)}\n")
+        options.print_json(report)
+    _tell(source, problems)
     if not as_json:
         told = ", ".join(f"{name}: {n}" for name, n in counts.items())
         print(f"{source}: {told}")
     if problems:
         raise InputError(
             counted(len(problems), "problem"), source, remedy="Mend them and check again"
+        )
+
+
+def _tell(source: str, problems: Sequence[Any], before: str = "") -> None:
+    for one in problems:
+        sys.stderr.write(f"{before}{InputError(one.message, source, one.row, one.field)}\n")
+
+
+@questions.command("check")
+def check_questions(
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file, bank, medqa, medmcqa or hf:NAME@REVISION")
+    ],
+    fields: options.FieldMap = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Report every bad row at once.
+
+    Example: holdfast questions check my.csv --fields stem=vignette,gold=key
+    """
+    from holdfast.questions import Fields, check_questions
+
+    found, problems = check_questions(source, Fields.parse(fields) if fields else None)
+    alike = list(_alike(found.questions))
+    if as_json:
+        report = {
+            "source": source,
+            "questions": len(found.questions),
+            "problems": [
+                *(problem.__dict__ for problem in problems),
+                *({"row": None, "field": "id", "message": told} for told in alike),
+            ],
+            "left_out": [problem.__dict__ for problem in found.left_out],
+        }
+        options.print_json(report)
+    _tell(source, problems)
+    for told in alike:
+        sys.stderr.write(f"{InputError(told, source, field='id')}\n")
+    _tell(source, found.left_out, "left out: ")
+    if problems or alike:
+        rows = len({problem.row for problem in problems}) + len(alike)
+        raise InputError(counted(rows, "bad row"), source, remedy="Mend them and check again")
+    if not found.questions:
+        raise InputError("holds no question", source, remedy="Give a file with at least one row")
+    if not as_json:
+        for line in _shorter(found.questions):
+            sys.stderr.write(f"{source}: {line}\n")
+        counts = sorted({len(question.options) for question in found.questions})
+        print(
+            f"{source}: {counted(len(found.questions), 'question')} with "
+            f"{' or '.join(map(str, counts))} options"
+            + (f", {len(found.left_out)} left out" if found.left_out else ", every row is sound")
+        )
+
+
+def _alike(questions: "Sequence[Question]") -> Iterator[str]:
+    """Questions that stand in a file under two ids."""
+    first: dict[str, str] = {}
+    for question in questions:
+        before = first.setdefault(question.content_hash, question.id)
+        if before != question.id:
+            yield f"'{question.id}' asks the same question as '{before}'"
+
+
+def _shorter(questions: "Sequence[Question]") -> Iterator[str]:
+    """Questions with fewer options than most: a last cell may be empty by mistake."""
+    most, _ = Counter(len(question.options) for question in questions).most_common(1)[0]
+    fewer = [question.id for question in questions if len(question.options) < most]
+    if fewer and len(fewer) * 10 <= len(questions):
+        shown = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
+        yield (
+            f"{counted(len(fewer), 'question')} with fewer than {most} options ({shown}): see that "
+            "no cell is empty by mistake"
         )

@@ -1,78 +1,36 @@
-"""``holdfast run``: evaluate, or go on with an evaluation that was cut short."""
+"""``holdfast run``, ``plan``, ``demo`` and ``reread``: a study put to models."""
 
-import json
+import inspect
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
+import holdfast
+from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, counted, printable
+from holdfast.files import write_whole
+from holdfast.running.options import REPLY_TOKENS
 
 from . import options
 
+if TYPE_CHECKING:
+    from holdfast.running.rereading import Reread
 
+
+@options.taking(
+    "protocols", "model", "questions", *options.RUN, "shards", "ray", "shard", "as_json"
+)
 def run(
-    protocols: options.Protocols,
-    model: options.Models = [],  # noqa: B006 (Typer copies it)
+    protocols: Annotated[
+        list[str],
+        typer.Argument(metavar="PROTOCOL", help="followup, single-turn, stick-or-switch, medfuzz."),
+    ],
+    model: Annotated[
+        list[str],
+        typer.Option(help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable."),
+    ] = [],  # noqa: B006 (Typer copies it)
     questions: options.QuestionSets = ["bank"],  # noqa: B006
-    contexts: options.ContextSource = "auto",
-    distractors: options.Distractors = "auto",
-    generator: options.Generator = None,
-    model_role: options.Roles = None,
-    reader: options.Reader = None,
-    reader_all: options.ReaderAll = False,
-    labels: Annotated[
-        str | None,
-        typer.Option(help="File with the system (step, specialty, subject) of each question."),
-    ] = None,
-    exemplars: options.Exemplars = "bank",
-    seed: options.Seed = 42,
-    limit: options.Limit = None,
-    shuffle: options.Shuffle = None,
-    stratify: options.Stratify = None,
-    epochs: options.Epochs = None,
-    challenges: options.ChallengeFile = None,
-    fields: options.FieldMap = None,
-    task_args: options.TaskArgs = None,
-    log_dir: Annotated[str, typer.Option(help="Where logs and the turns table go.")] = "runs",
-    max_calls: options.MaxCalls = None,
-    max_tokens: options.MaxTokens = None,
-    max_cost: options.MaxCost = None,
-    prices: options.Prices = None,
-    temperature: Annotated[
-        float | None,
-        typer.Option(min=0, callback=options.finite, help="Instead of the protocol's own."),
-    ] = None,
-    max_output_tokens: Annotated[
-        int | None, typer.Option(min=1, max=options.MOST, help="Longest reply.")
-    ] = None,
-    top_p: options.TopP = None,
-    frequency_penalty: options.FrequencyPenalty = None,
-    presence_penalty: options.PresencePenalty = None,
-    reasoning_effort: options.ReasoningEffort = None,
-    reasoning_tokens: options.ReasoningTokens = None,
-    reasoning_summary: options.ReasoningSummary = None,
-    verbosity: options.Verbosity = None,
-    effort: options.Effort = None,
-    cache_prompt: options.CachePrompt = None,
-    batch: options.Batch = None,
-    max_connections: options.MaxConnections = None,
-    max_retries: options.MaxRetries = 8,
-    timeout: Annotated[
-        int | None,
-        typer.Option(min=1, max=options.MOST, help="Seconds for one call and its retries."),
-    ] = None,
-    attempt_timeout: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=options.MOST, help="Seconds for one attempt; 600 unless told otherwise."
-        ),
-    ] = None,
-    model_base_url: options.ModelBaseUrl = None,
-    model_args: options.ModelArgs = None,
-    no_text: Annotated[
-        bool, typer.Option("--no-text", help="Leave prompts and replies out of the turns table.")
-    ] = False,
     shards: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Processes that share the questions.")
     ] = None,
@@ -84,6 +42,7 @@ def run(
         str | None, typer.Option(help="K/N: only the K-th of N shards, in this process.")
     ] = None,
     as_json: options.AsJson = False,
+    **given: Any,
 ) -> None:
     """Run protocols on models.
 
@@ -91,10 +50,7 @@ def run(
 
     Example: holdfast run followup --model openai/gpt-4.1 --limit 50
     """
-    given = dict(locals())
-    from .resolving import resolved
-    from .shard import Shard
-    from .sharding import Sharding, put
+    from .outcome import Drawn, printed
 
     if shard and (shards or ray):
         raise InputError(
@@ -102,25 +58,169 @@ def run(
             field="--shard",
             remedy="Leave one of them out",
         )
-    if ray and not shards:
-        raise InputError(
-            "needs a number of shards", field="--ray", remedy="Give --shards N beside it"
-        )
+    named = {"protocols": protocols, "model": model, "questions": questions}
     if shard:
-        report = put(resolved(given), Shard.parse(shard))
-        report.print(as_json=as_json)
-        if report.unfinished:
-            raise IncompleteRunError(report.unfinished)
+        _run_shard({**given, **named}, shard, as_json=as_json)
         return
-    running = resolved(given)
-    outcome = Sharding(running, given, shards, ray).run() if shards else running.run()
+    outcome = holdfast.run(
+        protocols, model, questions, shards=shards, ray=ray, progress=Drawn(), **given
+    )
+    if not (as_json and outcome.interrupted):
+        printed(outcome, as_json=as_json)
     if outcome.interrupted:
-        if not as_json:
-            outcome.print()
         raise InterruptedRunError
-    if as_json:
-        sys.stdout.write(json.dumps(outcome.as_json(), indent=2, ensure_ascii=False) + "\n")
-    else:
-        outcome.print()
     if outcome.unfinished:
         raise IncompleteRunError(outcome.unfinished)
+
+
+def _run_shard(given: dict[str, Any], shard: str, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from holdfast.running.remaining import Shard
+    from holdfast.running.run import resolved
+    from holdfast.running.shards import run_shard
+
+    from .outcome import Drawn
+
+    running = resolved(given, Drawn())
+    report = run_shard(running, Shard.parse(shard))
+    if as_json:
+        told = asdict(report) | {"shard": str(report.shard), "complete": not report.missing}
+        options.print_json(told)
+    else:
+        sys.stdout.write(f"{report}\n")
+    if report.unfinished:
+        raise IncompleteRunError(report.unfinished)
+
+
+def plan(reply_tokens: int, as_json: bool, **given: Any) -> None:
+    """Count generations, tokens and dollars before a model is called.
+
+    Takes every option of 'run', so the same command line can be planned and run. Generations are
+    exact (bounds where a study adapts); tokens and cost are estimates.
+
+    Example: holdfast plan followup --model openai/gpt-4.1 --prices prices.json
+    """
+    from holdfast.report import render
+
+    for name in ("shards", "ray", "shard"):  # nothing is asked
+        del given[name]
+    named = (given.pop("protocols"), given.pop("model"), given.pop("questions"))
+    found = holdfast.plan(*named, reply_tokens=reply_tokens, **given)
+    sys.stderr.writelines(f"{line}\n" for line in found.lacking)
+    told_of = {path for line in found.lacking for path in line.paths}
+    for path, reason, n in found.left_out:
+        if path not in told_of:
+            sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
+    sys.stdout.write(render(found.table, "json" if as_json else "md"))
+
+
+_REPLY_TOKENS = Annotated[
+    int, typer.Option(min=1, max=options.MOST, help="Assumed length of a reply, in tokens.")
+]
+options.taking(
+    *inspect.signature(run).parameters.values(),
+    options.keyword("reply_tokens", REPLY_TOKENS, _REPLY_TOKENS),
+)(plan)
+
+
+def demo(
+    log_dir: Annotated[str, typer.Option(help="Where logs and the turns table go.")] = "runs/demo",
+) -> None:
+    """Run the bundled bank on two simulated models, without key or network.
+
+    Example: holdfast demo
+    """
+    from holdfast.running.log_dir import as_log_dir
+
+    from .outcome import Drawn, printed
+
+    log_dir = as_log_dir(log_dir)
+    outcome = holdfast.run(
+        ["single-turn", "followup", "stick-or-switch", "medfuzz"],
+        ["simulated/claude-sonnet-4", "simulated/steadfast"],
+        log_dir=log_dir,
+        progress=Drawn(),
+        model_role={"attacker": "simulated/attacker"},
+        task_args={"chains": "paper", "attempts": 1},
+    )
+    printed(outcome, as_json=False)
+    page = f"{log_dir}/report.html"
+    write_whole(holdfast.report(log_dir, title="holdfast demo").html, page)
+    sys.stdout.write(f"Report: {page} (open it in a browser)\n")
+
+
+@options.taking(
+    "log_dir", "reader", "reader_all", "max_calls", "max_tokens", "max_cost", "prices",
+    "max_connections", "max_retries", "no_text", "as_json",
+)  # fmt: skip
+def reread(
+    log_dir: Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of finished runs.")],
+    as_json: options.AsJson = False,
+    **given: Any,
+) -> None:
+    """Read the replies of finished runs again, by the rules of this version and by a reader.
+
+    No model under test is asked. Logs stay as they are; the readings are left beside them.
+
+    Example: holdfast reread runs --reader openai/gpt-5-mini
+    """
+    from dataclasses import asdict
+
+    from inspect_ai.model import GenerateConfig
+
+    from holdfast.dialogue import Budget
+    from holdfast.protocols import READER, READER_ALL
+    from holdfast.running import models
+    from holdfast.running.log_dir import as_log_dir, kept_in
+    from holdfast.running.rereading import Rereading
+
+    from .outcome import Drawn
+
+    log_dir = as_log_dir(log_dir)
+    models.load_prices(given["prices"])
+    roles = models.roles(
+        models.role_arguments(None, reader=given["reader"], reader_all=given["reader_all"])
+    )
+    models.check_prices([*roles.values()], given["max_cost"])
+    limits = (given["max_calls"], given["max_tokens"], given["max_cost"])
+    rereading = Rereading(
+        log_dir,
+        roles.get(READER) or roles.get(READER_ALL),
+        every=READER_ALL in roles,
+        budget=Budget(*limits, kept_in(log_dir)),
+        generation=GenerateConfig(
+            max_retries=given["max_retries"], max_connections=given["max_connections"]
+        ),
+        text=not given["no_text"],
+        progress=Drawn(),
+    )
+    turns, runs = rereading.run()
+    if as_json:
+        told = {"log_dir": log_dir, "turns": turns, "runs": [asdict(one) for one in runs]}
+        options.print_json(told)
+        return
+    for line in [*(line for one in runs for line in _lines(one)), f"Turns: {turns}"]:
+        sys.stdout.write(f"{printable(line)}\n")
+
+
+def _lines(run: "Reread") -> Iterator[str]:
+    """One run, for people."""
+    yield (
+        f"{run.model} on {run.dataset}: {run.protocol}: {counted(run.read, 'turn')} read again, "
+        f"{run.changed} changed"
+    )
+    if run.lacking:
+        yield (
+            f"  {counted(run.lacking, 'turn')} cannot be read again: the log lacks the options "
+            "that they were read against"
+        )
+    if run.elsewhere:
+        yield (
+            f"  {counted(run.elsewhere, 'conversation')} would have gone elsewhere: run it again "
+            "in a new log dir"
+        )
+    if run.calls or run.cached:
+        ended = ", ".join(f"{n} {status}" for status, n in run.readings.items())
+        spent = f"{counted(run.calls, 'call')}, {run.cached} from the cache, {run.tokens} tokens"
+        yield f"  reader: {ended}; {spent}" + (f", ${run.cost:.2f}" if run.cost else "")

@@ -5,21 +5,12 @@ from typing import Annotated
 
 import typer
 
+from holdfast.declared import table_names
 from holdfast.errors import InputError, did_you_mean, printable
+from holdfast.files import write_whole
 
-from .writing import write_whole
-
-STRATA = ("steps", "systems", "specialties", "subjects")
-"""Tables that take ``--relative-to``."""
-
-NAMES = (
-    "accuracy", "flips", "holding", "flows", "steps", "systems", "specialties", "subjects",
-    "lengths", "compounding", "compounding-parts", "compounding-summary", "single-turn", "cues",
-    "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale", "resistance",
-    "turn-of-flip", "sticky-incorrect", "attacks", "attack-summary", "attack-list", "permutation",
-    "faithfulness", "reading",
-)  # fmt: skip
-"""Every table, for the help text; a test holds it against the results."""
+NAMES = table_names()
+"""Every table, for the help text."""
 
 
 def table(
@@ -91,7 +82,7 @@ def table(
         raise InputError(
             "a PNG cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
         )
-    settings = _settings(table, relative_to, models)
+    settings = _settings(table, relative_to=relative_to, models=models)
     rows = TABLES[table](turns_table(sources, text=False), **settings)
     for note in (*map(str, unfinished_runs(sources)), *left_out(sources)):
         sys.stderr.write(f"{printable(note)}\n")
@@ -113,25 +104,30 @@ def table(
     write_whole(draw(rows, table, format) if drawn else render(rows, format, table), output)
 
 
-def _settings(table: str, relative_to: str | None, models: str | None) -> dict[str, str]:
+def _settings(table: str, **given: str | None) -> dict[str, str]:
     """Settings of the measure, checked to be of this table."""
-    if relative_to is not None and table not in STRATA:
-        raise InputError(
-            f"table '{table}' has no strata",
-            field="--relative-to",
-            remedy=f"Leave it out, or choose one of {', '.join(STRATA)}",
-        )
-    if relative_to not in (None, "stratum", "overall"):
-        raise InputError(
-            f"unknown reading '{relative_to}'",
-            field="--relative-to",
-            remedy=did_you_mean(relative_to, ("stratum", "overall")),
-        )
-    if models is not None and table != "scale":
-        raise InputError(
-            f"table '{table}' has no sizes of models",
-            field="--models",
-            remedy="Leave it out, or choose --table scale",
-        )
-    settings = {"relative_to": relative_to, "models": models}
-    return {name: value for name, value in settings.items() if value is not None}
+    from holdfast.results import TABLES
+
+    settings = {name: value for name, value in given.items() if value is not None}
+    for name, value in settings.items():
+        takers = [known for known, declared in TABLES.items() if name in declared.takes]
+        option, (what, values) = f"--{name.replace('_', '-')}", _SETTINGS[name]
+        if table not in takers:
+            others = f"one of {', '.join(takers)}" if len(takers) > 1 else f"--table {takers[0]}"
+            raise InputError(
+                f"table '{table}' has no {what}",
+                field=option,
+                remedy=f"Leave it out, or choose {others}",
+            )
+        if values and value not in values:
+            raise InputError(
+                f"unknown reading '{value}'", field=option, remedy=did_you_mean(value, values)
+            )
+    return settings
+
+
+_SETTINGS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "relative_to": ("strata", ("stratum", "overall")),
+    "models": ("sizes of models", ()),
+}
+"""What a table has that takes a setting, and the values of the setting, where only some do."""

@@ -1,14 +1,21 @@
-"""Simulated helpers of a study: generator, classifier, judge, attacker and reader."""
+"""Simulated helpers of a study: generator, classifier, judge and reader."""
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
 
-from holdfast.questions import SYSTEMS, Truth
+from holdfast.questions import SYSTEMS, Purpose, Truth
+from holdfast.reading import without_reasoning
 
-from .chance import chance, pick
-from .fuzzing import FAULTY, MARK, attacker, faulty_attacker
-from .reading import NAME, reader
+from .behaviour import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS, Says, behaviours, chance, pick
+
+FAULTY = 0.5
+"""Chance that a faulty helper gives a reply that cannot be used."""
+
+MARK = "[simulated]"
+"""Stands in every text that a simulated helper writes."""
 
 AGREEING = 0.9
 """Chance that the judge says what the lexical rule says."""
@@ -52,39 +59,36 @@ def _classifier(truth: Truth, seed: int) -> str:
 
 def _judge(truth: Truth, seed: int) -> str:
     given = dict(truth.given)
-    here = (truth.question.content_hash, *truth.path)
-    if truth.purpose == "review":
-        return str(1 + int(chance("review", *here) * 10))
-    if truth.purpose == "mention":
-        agrees = [chance("mention", *here, n) < AGREEING for n in range(len(given["mentioned"]))]
-        said = [bool(m) == agree for m, agree in zip(given["mentioned"], agrees, strict=True)]
-        return json.dumps(said)
     named, stance = bool(given["named"]), given["stance"]
-    if chance("judge", *here) >= AGREEING:
+    if chance("judge", truth.question.content_hash, *truth.path) >= AGREEING:
         named, stance = not named, None if named else "neither"
     return json.dumps({"named": named, "stance": stance})
 
 
-Assistant = tuple[tuple[str, ...], Callable[[Truth, int], str]]
-"""The purposes that a helper serves and what it says, given the truth and the run's seed."""
-
-ASSISTANTS: Mapping[str, Assistant] = {
-    "generator": (("context", "distractors"), _generator),
-    "faulty-generator": (("context", "distractors"), _faulty_generator),
-    "classifier": (("label",), _classifier),
-    "judge": (("judgement", "mention", "review"), _judge),
-    "attacker": (("attack", "control"), attacker),
-    "faulty-attacker": (("attack", "control"), faulty_attacker),
-    "reader": (("reading",), lambda truth, seed: reader(truth, 0)),
+_OWN: Mapping[str, Mapping[Purpose, Says]] = {
+    "generator": {"context": _generator, "distractors": _generator},
+    "faulty-generator": {"context": _faulty_generator, "distractors": _faulty_generator},
+    "classifier": {"label": _classifier},
+    "judge": {"judgement": _judge},
+    "reader": {"reading": lambda truth, seed: _reader(truth, 0)},
 }
-"""Helpers by name."""
 
 
-def assistant(name: str) -> Assistant | None:
+@cache
+def assistants() -> Mapping[str, Mapping[Purpose, Says]]:
+    """Helpers by name: what they say, by what they are asked for."""
+    found = {name: dict(serves) for name, serves in _OWN.items()}
+    for behaviour in behaviours():
+        for name, serves in behaviour.helpers.items():
+            found.setdefault(name, {}).update(serves)
+    return found
+
+
+def assistant(name: str) -> Mapping[Purpose, Says] | None:
     """The helper of that name, with ``reader-20`` and the like; None where it is none."""
     if (named := NAME.fullmatch(name)) and named["errors"]:
-        return ("reading",), lambda truth, seed: reader(truth, int(named["errors"]))
-    return ASSISTANTS.get(name)
+        return {"reading": lambda truth, seed: _reader(truth, int(named["errors"]))}
+    return assistants().get(name)
 
 
 def _sentences(truth: Truth, kind: str, n: int) -> str:
@@ -100,3 +104,56 @@ def _sentences(truth: Truth, kind: str, n: int) -> str:
 
 def _distractor(truth: Truth, letter: str) -> str:
     return f"{MARK} wrong option {letter} of case {truth.question.content_hash[:6]}"
+
+
+NAME = re.compile(r"reader(?:-(?P<errors>100|[1-9]?\d))?")
+"""``reader`` makes no error, ``reader-20`` one in 20 of 100 readings."""
+
+
+def _reader(truth: Truth, errors: int) -> str:
+    """What the reader says of a reply; errors are fixed by the options and the reply.
+
+    Of a reply that gives an answer an error is, each half of the time, another option or none; of
+    one that gives none it is an option.
+
+    Args:
+        truth: the reading under way, with the reply, the displayed options and the decision as
+            given.
+        errors: wrong readings in 100.
+    """
+    given = dict(truth.given)
+    letters = [letter for letter, _ in given["options"]]
+    answer = _answer(given)
+    here = ("reader", errors, given["options"], given["reply"])
+    if chance(*here) < errors / 100:
+        others = [letter for letter in letters if letter != answer]
+        missed = answer is not None and chance("missed", *here) < 0.5
+        answer = None if missed else pick(others, "other", *here)
+    return json.dumps({"answer": answer})
+
+
+def _answer(given: Mapping[str, Any]) -> str | None:
+    """The displayed letter that a reply of a simulated model was made with; None of any other."""
+    reply = given["reply"]
+    decided = []
+    if given["decision"]:
+        for wordings, letter in zip((STICKS, SWITCHES), given["decision"], strict=True):
+            decided += [letter for wording in wordings if wording == reply]
+    found = [match for pattern in _patterns() if (match := pattern.search(reply))]
+    last = max(found, key=lambda match: match.start(1), default=None)
+    return decided[0] if decided else last[1] if last else None
+
+
+@cache
+def _patterns() -> tuple["re.Pattern[str]", ...]:
+    return tuple(_made())
+
+
+def _made() -> Iterator["re.Pattern[str]"]:
+    """Each wording as it ends a reply, its letter captured."""
+    for wording in (*WORDINGS, *CHOICES, *STICKS, *SWITCHES, *PROBES):
+        text, letter = "\x00", "\x01"
+        filled = without_reasoning(wording.format(text=text, letter=letter, label=letter))
+        if letter in filled:
+            plain = re.escape(filled).replace(text, ".*?").replace(letter, "([A-Z])")
+            yield re.compile(rf"{plain}\Z", re.DOTALL)

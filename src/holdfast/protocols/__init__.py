@@ -1,109 +1,59 @@
-"""Protocols: one module for each system of the source papers, each an Inspect task.
+"""Protocols: a folder for each system of the source papers, and what they share.
 
-Beside them the preparations, tasks that make what a study needs: contexts, wrong options, labels.
+What a protocol is made of is imported from here: a package of your own needs nothing else.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from inspect_ai import Task
+if TYPE_CHECKING:
+    from .preparing import PREPARED as PREPARED
+    from .protocol import Protocol as Protocol
+    from .protocol import Rereading as Rereading
+    from .protocol import resolved as resolved
+    from .protocol import settings_of as settings_of
+    from .registry import PREPARATIONS as PREPARATIONS
+    from .registry import PROTOCOLS as PROTOCOLS
+    from .registry import TESTS as TESTS
+    from .rereading import Again as Again
+    from .rereading import gone_elsewhere as gone_elsewhere
+    from .rereading import logged_question as logged_question
+    from .rereading import read_again as read_again
+    from .second_reading import Reader as Reader
+    from .second_reading import check_reader as check_reader
+    from .second_reading import counting as counting
+    from .second_reading import read_by as read_by
+    from .second_reading import readings_of as readings_of
+    from .settings import QuestionSettings as QuestionSettings
+    from .settings import Settings as Settings
+    from .settings import setting as setting
+    from .study import JUDGE as JUDGE
+    from .study import READER as READER
+    from .study import READER_ALL as READER_ALL
+    from .study import Estimate as Estimate
+    from .study import Study as Study
+    from .study import opening_estimate as opening_estimate
+    from .study import protocol_task as protocol_task
+    from .study import reasons as reasons
 
-from .context_generation import ContextStudy, context_study, contexts
-from .distractor_generation import DistractorStudy, distractor_study, distractors
-from .estimate import Estimate
-from .followup import FollowupStudy, followup, followup_study
-from .labelling import LabelStudy, label_study, systems
-from .medfuzz import MedFuzzStudy, medfuzz, medfuzz_study
-from .medfuzz_test import MedFuzzTestStudy, medfuzz_test, medfuzz_test_study
-from .preparing import PREPARED
-from .rereading import Again, gone_elsewhere, logged_question, read_again
-from .roles import ATTACKER, JUDGE, READER, READER_ALL
-from .second_reading import Reader, check_reader, counting, read_by, readings_of
-from .single_turn import SingleTurnStudy, single_turn, single_turn_study
-from .stick_or_switch import StickOrSwitchStudy, stick_or_switch, stick_or_switch_study
-from .study import Study, opening_estimate, reasons, resolved
+_FROM = {
+    "preparing": ("PREPARED",),
+    "protocol": ("Protocol", "Rereading", "resolved", "settings_of"),
+    "registry": ("PREPARATIONS", "PROTOCOLS", "TESTS"),
+    "rereading": ("Again", "gone_elsewhere", "logged_question", "read_again"),
+    "second_reading": ("Reader", "check_reader", "counting", "read_by", "readings_of"),
+    "settings": ("QuestionSettings", "Settings", "setting"),
+    "study": (
+        "JUDGE", "READER", "READER_ALL", "Estimate", "Study", "opening_estimate",
+        "protocol_task", "reasons",
+    ),
+}  # fmt: skip
 
+if not TYPE_CHECKING:
 
-@dataclass(frozen=True)
-class Protocol:
-    """A protocol or a preparation as the command line sees it.
-
-    Attributes:
-        task: makes the Inspect task; its parameters are the settings.
-        study: resolves the same settings without a model.
-        generated: settings whose value may be ``generate``, with the preparation that makes it.
-    """
-
-    task: Callable[..., Task]
-    study: Callable[..., Any]
-    generated: Mapping[str, str]
-
-
-PROTOCOLS: Mapping[str, Protocol] = {
-    "followup": Protocol(followup, followup_study, {"contexts": "contexts"}),
-    "single-turn": Protocol(single_turn, single_turn_study, {"distractors": "distractors"}),
-    "stick-or-switch": Protocol(stick_or_switch, stick_or_switch_study, {}),
-    "medfuzz": Protocol(medfuzz, medfuzz_study, {}),
-}
-"""Protocol by name."""
-
-MEDFUZZ_TEST = Protocol(medfuzz_test, medfuzz_test_study, {})
-"""What ``holdfast medfuzz test`` runs on the attacks of ``medfuzz``."""
-
-PREPARATIONS: Mapping[str, Protocol] = {
-    "contexts": Protocol(contexts, context_study, {}),
-    "distractors": Protocol(distractors, distractor_study, {}),
-    "systems": Protocol(systems, label_study, {}),
-}
-"""Preparation by name."""
-
-__all__ = [
-    "ATTACKER",
-    "JUDGE",
-    "MEDFUZZ_TEST",
-    "PREPARATIONS",
-    "PREPARED",
-    "PROTOCOLS",
-    "READER",
-    "READER_ALL",
-    "Again",
-    "ContextStudy",
-    "DistractorStudy",
-    "Estimate",
-    "FollowupStudy",
-    "LabelStudy",
-    "MedFuzzStudy",
-    "MedFuzzTestStudy",
-    "Protocol",
-    "Reader",
-    "SingleTurnStudy",
-    "StickOrSwitchStudy",
-    "Study",
-    "check_reader",
-    "context_study",
-    "contexts",
-    "counting",
-    "distractor_study",
-    "distractors",
-    "followup",
-    "followup_study",
-    "gone_elsewhere",
-    "label_study",
-    "logged_question",
-    "medfuzz",
-    "medfuzz_study",
-    "medfuzz_test",
-    "medfuzz_test_study",
-    "opening_estimate",
-    "read_again",
-    "read_by",
-    "readings_of",
-    "reasons",
-    "resolved",
-    "single_turn",
-    "single_turn_study",
-    "stick_or_switch",
-    "stick_or_switch_study",
-    "systems",
-]
+    def __getattr__(name: str) -> Any:
+        # the published figures of a protocol are read where the framework is not yet loaded
+        for module, names in _FROM.items():
+            if name in names:
+                return getattr(import_module(f".{module}", __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,27 +1,25 @@
 """The USMLE system of each question, by a classifier (MedQA-Followup, appendix D.2, Table 5)."""
 
+import re
 from dataclasses import dataclass
 
 from inspect_ai import Task, task
 from inspect_ai.model import get_model
 
-from holdfast.challenges import Fault, label_version, read_system, system_label_prompt
+from holdfast.challenges import Fault, fill, option_lines
 from holdfast.dialogue import Conversation
-from holdfast.questions import Question, QuestionSet
+from holdfast.files import packaged
+from holdfast.questions import SYSTEMS, Question, QuestionSet
 
-from .estimate import Estimate
 from .preparing import Preparation, Row, obtain, preparation
-from .study import asked_questions, settings_of
+from .protocol import Protocol, settings_of
+from .settings import QuestionSettings, setting
+from .study import Estimate
 
 
 @dataclass(frozen=True)
 class LabelStudy(Preparation):
-    """Labelling with every setting resolved.
-
-    Attributes:
-        questions: what is labelled.
-        seed: of the model's sampling.
-    """
+    """Labelling with every setting resolved."""
 
     questions: QuestionSet
     seed: int
@@ -31,30 +29,19 @@ class LabelStudy(Preparation):
         return Estimate(1, len(system_label_prompt(question)) // 4, min(reply_tokens, 10))
 
 
-def label_study(
-    questions: str = "bank",
-    seed: int = 42,
-    fields: str | list[str] | None = None,
-    shuffle: int | None = None,
-    stratify: str | None = None,
-) -> LabelStudy:
-    """The USMLE system of each question, by the model as classifier.
+@dataclass(frozen=True)
+class LabelSettings(QuestionSettings[LabelStudy]):
+    """The USMLE system of each question, by the model as classifier."""
 
-    Args:
-        questions: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
-        seed: of the model's sampling.
-        fields: which column holds what, such as ``stem=vignette,gold=key``.
-        shuffle: seed of the order in which questions are asked; with a limit, of the sample.
-        stratify: label whose shares every beginning of that order keeps (step, system, ...).
+    seed: int = setting(42, "of the model's sampling")
 
-    Raises:
-        InputError: a setting that cannot be used.
-    """
-    return LabelStudy(asked_questions(questions, fields, shuffle, stratify), seed)
+    def study(self) -> LabelStudy:
+        """What will be asked."""
+        return LabelStudy(self.asked(), self.seed)
 
 
 @task
-@settings_of(label_study)
+@settings_of(LabelSettings)
 def systems(study: LabelStudy) -> Task:
     """The USMLE system of each question, by the model as classifier."""
 
@@ -65,3 +52,36 @@ def systems(study: LabelStudy) -> Task:
         return [{"question": question.id, "content_hash": question.content_hash, **label}]
 
     return preparation("systems", study.questions, rows, seed=study.seed, version=label_version())
+
+
+def label_version() -> int:
+    """Version of the prompt that asks for a label."""
+    return int(packaged(__package__, "labelling.toml")["version"])
+
+
+def system_label_prompt(question: Question) -> str:
+    """Asks for the number of the question's system."""
+    return fill(
+        packaged(__package__, "labelling.toml")["system"].removeprefix("\n"),
+        {
+            "categories": "\n".join(f"{n}. {name}" for n, name in enumerate(SYSTEMS)),
+            "question": question.stem,
+            "options_text": option_lines(question.options),
+        },
+    )
+
+
+def read_system(reply: str) -> str | Fault:
+    """The system that a classifier names, by number or by name."""
+    named = [system for system in SYSTEMS if system.casefold() in reply.casefold()]
+    numbers = {int(n) for n in re.findall(r"(?<![\d.-])\d{1,2}(?![\d.]*\d)", reply)}
+    known = {SYSTEMS[n] for n in numbers if n < len(SYSTEMS)}
+    if len(numbers) == len(known) == 1 and set(named) <= known:
+        return known.pop()
+    # a lone number that is another category's contradicts the name
+    if len(named) == 1 and not (len(numbers) == 1 and known):
+        return named[0]
+    return Fault("no category", "does not name one category by its number")
+
+
+PROTOCOL = Protocol(LabelSettings, systems)

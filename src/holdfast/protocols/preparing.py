@@ -9,8 +9,9 @@ from inspect_ai.model import GenerateConfig, ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import store
 
-from holdfast.challenges import Fault, again_prompt
+from holdfast.challenges import Fault, fill
 from holdfast.dialogue import Conversation
+from holdfast.files import packaged
 from holdfast.questions import Question, QuestionSet
 from holdfast.reading import is_refusal, without_reasoning
 
@@ -83,20 +84,10 @@ async def obtain(
     """Ask, check, and say what was wrong until the reply can be used.
 
     The fault is told in the same conversation, because at temperature 0 the same request would
-    bring the same reply.
-
-    Args:
-        chat: a conversation with the model; what is said becomes part of it.
-        prompt: what is asked for.
-        read: finds it in a reply without its reasoning, or says what is wrong.
-        given: what a simulated model is told beside the prompt.
+    bring the same reply. A simulated model is told what is ``given`` beside the prompt.
 
     Returns:
         What was read, or the last reply's fault.
-
-    Raises:
-        BudgetExceededError: the run's budget is spent.
-        GenerationFailedError: the provider gave no reply, its retries used up.
     """
     for attempt in range(1 + AGAIN):
         output = await chat.say(prompt, **given, attempt=attempt)
@@ -105,6 +96,11 @@ async def obtain(
             break
         prompt = again_prompt(found)
     return found
+
+
+def again_prompt(fault: Fault) -> str:
+    """Asks once more, and says what was wrong."""
+    return fill(packaged(__package__, "preparing.toml")["again"], {"fault": fault.detail})
 
 
 def _declined(output: ModelOutput) -> Fault | None:

@@ -1,18 +1,20 @@
 """A language model that reads replies beside the rules: which option does each commit to?"""
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final, Literal
 
 from inspect_ai.model import GenerateConfig, Model
 
-from holdfast.challenges import UNREADABLE, read_reading, reading_prompt, reading_version
+from holdfast.challenges import excerpt, fence, json_objects, option_lines
 from holdfast.dialogue import Choice, Conversation, Reading
 from holdfast.errors import InputError
+from holdfast.files import packaged
 from holdfast.questions import Question
 from holdfast.reading import Extraction, without_reasoning
 
-from .estimate import Estimate
-from .roles import READER, READER_ALL, bound
+from .study import READER, READER_ALL, Estimate, bound
 
 LEFT = ("none", "ambiguous")
 """Statuses with which the rules leave a reply to the reader."""
@@ -38,12 +40,7 @@ class Reader:
     config: GenerateConfig = field(default_factory=GenerateConfig)
 
     async def __call__(self, choice: Choice, reply: str, rules: Extraction) -> Reading:
-        """What counts of a reply: the reader's answer where it is asked and gives one.
-
-        Raises:
-            BudgetExceededError: the run's budget is spent.
-            GenerationFailedError: the reader gave no reply.
-        """
+        """What counts of a reply: the reader's answer where it is asked and gives one."""
         said = without_reasoning(reply)
         if not self._is_asked(said, rules):
             return Reading(rules)
@@ -91,12 +88,8 @@ def counting(rules: Extraction, answer: str | None, status: str, *, every: bool)
 def reader_of(question: Question, tested: Model) -> Reader | None:
     """The reader that is bound; None without one.
 
-    Args:
-        question: whose replies are read.
-        tested: the model under test, which must not read its own replies.
-
     Raises:
-        InputError: it is the reader too, or both roles are bound.
+        InputError: it is the model under test too, or both roles are bound.
     """
     some, every = bound(READER), bound(READER_ALL)
     model = every or some
@@ -141,3 +134,57 @@ def readings_of(replies: Estimate, reply_tokens: int) -> dict[str, Estimate]:
     n = replies.generations
     every = Estimate(n, n * (500 + reply_tokens), n * 10, replies.least)
     return {READER: replace(every, fewest=0), READER_ALL: every}
+
+
+UNREADABLE: Final = "unreadable"
+"""In place of a letter: the reader's own reply says nothing."""
+
+_FILE = "second_reading.toml"
+_TAIL = 16_000
+
+
+def reading_version() -> int:
+    """Version of the prompt that asks for a reading."""
+    return int(packaged(__package__, _FILE)["version"])
+
+
+def reading_prompt(options: Mapping[str, str], decision: tuple[str, str] | None, reply: str) -> str:
+    """Asks which option a reply commits to; the options and the reply are all that is shown.
+
+    Args:
+        options: displayed letter to text, in the order of display.
+        decision: displayed letters of the option held and of the one offered; None for a choice
+            among all.
+        reply: without its reasoning; past 24,000 characters it is cut in the middle.
+    """
+    marks = dict(zip(decision or (), ("held", "offered"), strict=False))
+    shown = {
+        letter: f"{text} ({packaged(__package__, _FILE)[marks[letter]]})"
+        if letter in marks
+        else text
+        for letter, text in options.items()
+    }
+    texts = {"options": option_lines(shown), "reply": excerpt(reply)}
+    texts["fence"] = fence(texts["options"], texts["reply"])
+    # one pass, so that the texts filled in are never searched for places to fill
+    filled = re.sub(
+        r"\[\[(\w+)\]\]", lambda found: texts[found[1]], packaged(__package__, _FILE)["prompt"]
+    )
+    return filled.strip()
+
+
+def read_reading(text: str, letters: Collection[str]) -> str | Literal["unreadable"] | None:
+    """Read a reader's reply: its last JSON object with ``answer``, whatever stands around it.
+
+    Returns:
+        A displayed letter; None where the reader says that there is no answer; ``UNREADABLE`` where
+        there is no such object, or its answer is neither.
+    """
+    found = [one["answer"] for one in json_objects(text[-_TAIL:]) if "answer" in one]
+    if not found:
+        return UNREADABLE
+    answer = found[-1]
+    if answer is None:
+        return None
+    letter = answer.strip(" ().").upper() if isinstance(answer, str) else ""
+    return letter if letter in letters else UNREADABLE

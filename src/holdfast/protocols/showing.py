@@ -1,12 +1,13 @@
-"""Options shown in an order of their own: exemplars, what is chosen among, beliefs."""
+"""Options shown in an order of their own: the words, exemplars, what is chosen among, beliefs."""
 
 from collections.abc import Sequence
 
 from inspect_ai.model import GenerateConfig, ModelOutput
 
-from holdfast.challenges import choice_prompt, draw, exemplar_answer, in_play
+from holdfast.challenges import draw, fill, option_lines
 from holdfast.dialogue import Choice, beliefs_in
 from holdfast.errors import InputError, counted
+from holdfast.files import packaged
 from holdfast.questions import (
     LETTERS,
     Question,
@@ -15,10 +16,12 @@ from holdfast.questions import (
     is_none_of_the_above,
 )
 
-from .study import asked_questions
+from .settings import question_set
 
 BANK = "bank"
 """The bundled bank's own exemplars."""
+
+SHOTS = "a number of exemplars"
 
 LOGPROBS = GenerateConfig(logprobs=True, top_logprobs=20)
 """Log-probabilities, with the most alternatives at each token that hosted APIs give."""
@@ -48,11 +51,8 @@ def choose_exemplars(
 
     Returns:
         The exemplars, and how many of the source were left out because they are asked.
-
-    Raises:
-        InputError: too few are left, or the source cannot be used.
     """
-    known = exemplars() if source == BANK else asked_questions(source, None).questions
+    known = exemplars() if source == BANK else question_set(source).questions
     # of one set with the questions a file may differ in ids, so content decides
     stems = {" ".join(question.stem.split()) for question in asked.questions}
     free = [q for q in known if " ".join(q.stem.split()) not in stems]
@@ -81,13 +81,7 @@ def as_example(question: Question, shown: Sequence[str], right: str) -> tuple[st
 
 
 def displayed(question: Question, shown: Sequence[str], decision: Decision = None) -> Choice:
-    """The choice among displayed options.
-
-    Args:
-        question: whose options are shown.
-        shown: its letters, or ``NA``, in the order of display.
-        decision: for a turn that offers an option.
-    """
+    """The choice among displayed options, the question's own letters or ``NA``."""
     options = in_play(question, shown)
     return Choice(options, dict(zip(options, shown, strict=True)), decision)
 
@@ -99,3 +93,29 @@ def displayed_beliefs(
     choice = displayed(question, shown, decision)
     found = beliefs_in(output, choice.options, decision)
     return {choice.letters[label]: p for label, p in found.items()}
+
+
+ABSTAIN = "NA"
+"""How ``None of the Above`` is called beside a question's own letters."""
+
+
+def in_play(question: Question, shown: Sequence[str]) -> dict[str, str]:
+    """Displayed letter to text, of the question's own letters, or ``NA``."""
+    texts = {
+        **question.options,
+        ABSTAIN: str(packaged(__package__, "showing.toml")["none_of_the_above"]),
+    }
+    return {LETTERS[place]: texts[letter] for place, letter in enumerate(shown)}
+
+
+def choice_prompt(question: Question, shown: Sequence[str]) -> str:
+    """Turn 1: the question and some options."""
+    return fill(
+        packaged(__package__, "showing.toml")["choice"],
+        {"question": question.stem, "options": option_lines(in_play(question, shown))},
+    )
+
+
+def exemplar_answer(label: str) -> str:
+    """What the assistant of an exemplar says."""
+    return fill(packaged(__package__, "showing.toml")["answer"], {"letter": label})

@@ -1,28 +1,59 @@
-"""What every protocol's study has in common."""
+"""What every protocol's study has in common: what it asks, what it will take, its task."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig
+from inspect_ai.model import GenerateConfig, Model, model_roles
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver
 from inspect_ai.viewer import ViewerConfig
 
 from holdfast.challenges import question_prompt, system_prompt
-from holdfast.errors import InputError, did_you_mean
-from holdfast.questions import Fields, Question, QuestionSet, load_questions, shuffled
+from holdfast.questions import Question, QuestionSet
 
-from .estimate import Estimate
 
-P = ParamSpec("P")
-S = TypeVar("S", bound="Study")
+@dataclass(frozen=True)
+class Estimate:
+    """Generations and tokens.
+
+    Attributes:
+        generations: assistant turns asked for, at the most.
+        input_tokens: tokens read, by a rule of thumb.
+        output_tokens: tokens written, by an assumed reply length.
+        fewest: assistant turns asked for at the least; None where that is ``generations``.
+    """
+
+    generations: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    fewest: int | None = None
+
+    @property
+    def least(self) -> int:
+        """Assistant turns asked for at the least."""
+        return self.generations if self.fewest is None else self.fewest
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        return Estimate(
+            self.generations + other.generations,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.least + other.least,
+        )
+
+    def __sub__(self, other: "Estimate") -> "Estimate":
+        return self + other.times(-1)
+
+    def times(self, n: int) -> "Estimate":
+        """The same, n times over."""
+        return Estimate(
+            self.generations * n, self.input_tokens * n, self.output_tokens * n, self.least * n
+        )
 
 
 class Study(ABC):
@@ -44,12 +75,7 @@ class Study(ABC):
 
     @abstractmethod
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """Generations and tokens that the question takes of the model under test.
-
-        Args:
-            question: one of the study's questions.
-            reply_tokens: assumed length of a reply.
-        """
+        """Generations and tokens that the question takes of the model under test."""
 
     def left_out(self, question: Question) -> Mapping[str, str]:
         """Paths, or arms, that cannot be put for this question, with the reason."""
@@ -72,45 +98,6 @@ class Study(ABC):
         return []
 
 
-_resolved: ContextVar["Study | None"] = ContextVar("resolved", default=None)
-
-
-@contextmanager
-def resolved(study: Study) -> Iterator[None]:
-    """Have the tasks that are made inside take this study for their settings.
-
-    A task is known to Inspect by the function and the arguments that it is made with; resolving
-    them again would read the questions a second time, and hold them twice.
-
-    Args:
-        study: what the task's own settings resolve to.
-    """
-    token = _resolved.set(study)
-    try:
-        yield
-    finally:
-        _resolved.reset(token)
-
-
-def settings_of(study: Callable[P, S]) -> Callable[[Callable[[S], Task]], Callable[P, Task]]:
-    """Make a function of a study one of the study's settings, so that each is declared once.
-
-    Args:
-        study: resolves the settings.
-    """
-
-    def decorate(make: Callable[[S], Task]) -> Callable[P, Task]:
-        @wraps(study)
-        def with_settings(*args: P.args, **kwargs: P.kwargs) -> Task:
-            known = cast("S | None", _resolved.get())
-            return make(study(*args, **kwargs) if known is None else known)
-
-        with_settings.__name__ = make.__name__
-        return with_settings
-
-    return decorate
-
-
 def opening_estimate(opening: str, reply_tokens: int) -> Estimate:
     """What the plain question takes."""
     return Estimate(1, len(opening) // 4, reply_tokens)
@@ -130,65 +117,6 @@ def reasons(study: Study, limit: int | None) -> dict[str, Counter[str]]:
     return counts
 
 
-def asked_questions(
-    questions: str,
-    fields: str | list[str] | None,
-    shuffle: int | None = None,
-    stratify: str | None = None,
-) -> QuestionSet:
-    """The question set that a study's settings name, in the order in which it is asked.
-
-    Raises:
-        InputError: the set cannot be loaded, or strata are asked for without a shuffle.
-    """
-    found = load_questions(questions, Fields.parse(listed(fields)) if fields else None)
-    if shuffle is None and stratify is not None:
-        raise InputError(
-            "strata are those of a sample",
-            field="stratify",
-            remedy="Give --shuffle SEED beside it",
-        )
-    return found if shuffle is None else shuffled(found, shuffle, stratify)
-
-
-def listed(value: str | list[str] | int) -> str:
-    """The value as one text: Inspect's own command line splits at commas and reads numbers."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def history(reasoning_history: str) -> GenerateConfig:
-    """Whether hidden reasoning of earlier turns is sent again, as a setting of generation.
-
-    Raises:
-        InputError: none of ``none``, ``all``, ``last`` and ``auto``.
-    """
-    if reasoning_history not in _HISTORIES:
-        raise InputError(
-            f"unknown reasoning_history '{reasoning_history}'",
-            field="-T",
-            remedy=did_you_mean(str(reasoning_history), _HISTORIES),
-        )
-    return GenerateConfig.model_validate({"reasoning_history": reasoning_history})
-
-
-_HISTORIES = ("none", "all", "last", "auto")
-
-
-def one_text(**settings: Any) -> None:
-    """Refuse a setting that Inspect's command line has split or converted.
-
-    Raises:
-        InputError: a value is not one text.
-    """
-    for name, value in settings.items():
-        if not isinstance(value, str):
-            raise InputError(
-                f"{name} is {value!r}, not one text",
-                field="-T",
-                remedy="Inspect splits and converts -T values; give it in a --task-config file",
-            )
-
-
 def protocol_task(
     study: Study,
     solver: Solver,
@@ -205,8 +133,8 @@ def protocol_task(
     Args:
         study: what is asked.
         solver: puts it.
-        scorer: scores the turns that the solver leaves in the sample's store; None for a study
-            that only its tables can measure.
+        scorer: scores the turns that the solver leaves in the sample's store; None for a study that
+            only its tables can measure.
         viewer: how the log viewer lists the samples.
         protocol: name of the protocol.
         version: raised when the protocol changes in a way that changes prompts or results.
@@ -246,3 +174,17 @@ def _sample(study: Study, question: Question) -> Sample:
             "left_out": study.left_out(question),
         },
     )
+
+
+JUDGE = "judge"
+READER = "reader"
+"""Reads the replies in which the rules find no answer, or several."""
+READER_ALL = "reader-all"
+"""Reads every reply."""
+
+
+def bound(role: str) -> Model | None:
+    """The model in that role, None without one."""
+    # never by get_model(role=...), which fills a role that is not bound with the model under test
+    model = model_roles().get(role)
+    return model if isinstance(model, Model) or model is None else model[0]

@@ -1,24 +1,26 @@
 """Report: measures as people read and see them."""
 
 from .attack_story import attack_story, attack_view
-from .attack_summary import attack_sentences, attack_table, human_line
-from .comparison_layout import render_comparison
-from .comparison_page import comparison_page
-from .conviction_summary import conviction_summary, flexibility_sentence
+from .comparison import comparison_page, render_comparison
 from .figures import FIGURE_FORMATS, FIGURES, check_drawable, draw
-from .gate_summary import gate_counts, gate_markdown, gate_rows, gate_sentence
-from .junit import junit_xml
-from .layouts import LAYOUTS, arranged, render
+from .gate import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
 from .page import Report, headline, report_figures, report_page
-from .summary import summary_table
-from .tables import FORMATS
-from .terminal import fitted, terminal
+from .tables import FORMATS, arranged, render
+from .terminal import (
+    attack_sentences,
+    attack_table,
+    conviction_summary,
+    fitted,
+    flexibility_sentence,
+    human_line,
+    summary_table,
+    terminal,
+)
 
 __all__ = [
     "FIGURES",
     "FIGURE_FORMATS",
     "FORMATS",
-    "LAYOUTS",
     "Report",
     "arranged",
     "attack_sentences",

@@ -139,12 +139,7 @@ def _tested(turns: pl.DataFrame, own: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def marked(before: str, after: str) -> list[Piece]:
-    """The later text in pieces, with what was added to the earlier one.
-
-    Args:
-        before: the original.
-        after: what came of it; of very long ones nothing is marked.
-    """
+    """The later text in pieces, with what was added to the earlier one."""
     old, new = (re.findall(r"\S+\s*|\s+", text) for text in (before, after))
     if len(old) + len(new) > _LONGEST:
         return [(after, False)]

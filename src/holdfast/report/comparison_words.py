@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE, is_simulated
+from holdfast.results.grid import Row, percent
 
-from .matrix import percent
-from .studies import Row
 from .tables import one_line
 
 SIGNIFICANT = 0.05
@@ -58,12 +57,7 @@ def sentences(rows: Sequence[Row]) -> list[str]:
 
 
 def sentence(row: Row, *, named: bool = False) -> str:
-    """One row in words.
-
-    Args:
-        row: of a comparison.
-        named: whether the protocol and data set are named.
-    """
+    """One row in words."""
     what = _what(row) + (f" ({row['protocol']}, {row['dataset']})" if named else "")
     if row["p_adjusted"] is None or math.isnan(row["p_adjusted"]):
         return one_line(f"{what}: nothing to compare.")

@@ -1,4 +1,4 @@
-"""Tables in Markdown, CSV, LaTeX and JSON."""
+"""Tables in Markdown, CSV, LaTeX and JSON: as people read them, or row by row."""
 
 import json
 import math
@@ -9,7 +9,36 @@ from typing import Any
 import polars as pl
 
 from holdfast.cells import safe_cells
-from holdfast.errors import printable
+from holdfast.results import TABLES
+from holdfast.results.grid import Cell, Grid, one_line
+
+
+def render(frame: pl.DataFrame, format: str, table: str | None = None) -> str:
+    """The table as text, ending in a newline.
+
+    Markdown and LaTeX are for people: a table that has a layout is arranged as the papers print
+    it, with best and worst marked and with what n is. CSV and JSON are data: the rows as they are.
+
+    Args:
+        frame: any table.
+        format: one of ``FORMATS``.
+        table: name of the table of results that the rows are of; without it, or where rows do not
+            fit the layout, every format shows them row by row.
+    """
+    write = {"md": markdown, "latex": latex}.get(format)
+    grids = arranged(frame, table) if write is not None else None
+    return write(grids) if write is not None and grids is not None else FORMATS[format](frame)
+
+
+def arranged(frame: pl.DataFrame, table: str | None) -> list[Grid] | None:
+    """The rows as people read them; None where there is no such arrangement.
+
+    Args:
+        frame: any table.
+        table: name of the table of results that the rows are of.
+    """
+    declared = TABLES.get(table or "")
+    return None if declared is None or frame.is_empty() else declared.layout(frame.to_dicts())
 
 
 def json_text(table: pl.DataFrame) -> str:
@@ -46,12 +75,7 @@ def latex_table(table: pl.DataFrame) -> str:
 
 
 def latex_rows(align: str, lines: Sequence[Sequence[str] | str]) -> str:
-    """A ``tabular`` with booktabs.
-
-    Args:
-        align: a letter for each column.
-        lines: rows as lists of escaped cells, and rules as strings.
-    """
+    """A ``tabular`` with booktabs."""
     return "\n".join(
         [
             rf"\begin{{tabular}}{{{align}}}",
@@ -94,11 +118,6 @@ def _cell(value: Any) -> str:
     return one_line(str(value))
 
 
-def one_line(text: str) -> str:
-    """The text on one line, controls escaped."""
-    return printable(" ".join(text.split()))
-
-
 # a backslash before a pipe would undo its escape
 _PIPES = str.maketrans({"\\": r"\\", "|": r"\|"})
 _MARKUP = re.compile(r"[\\|*`<~]|(?<!\w)_|_(?!\w)|(?<=\])\(")
@@ -119,3 +138,97 @@ _LATEX = {
 def latex_text(text: str) -> str:
     """The text as LaTeX shows it, on one line."""
     return "".join(_LATEX.get(character, character) for character in one_line(text))
+
+
+def markdown(grids: Sequence[Grid]) -> str:
+    """Tables in Markdown, notes below each: best in bold, worst in italics."""
+    return "\n".join(map(_markdown, grids))
+
+
+def _markdown(grid: Grid) -> str:
+    # one header row is all that there is: what spans columns goes into each of them
+    over = [name for name, width in grid.spans for _ in range(width)]
+    heads = [
+        f"{span} {column}".strip()
+        for span, column in zip(over or [""] * len(grid.columns), grid.columns, strict=True)
+    ]
+    lines = [list(map(markdown_text, [grid.corner, *heads]))]
+    lines.append(["---", *["---:"] * len(heads)])
+    for block in grid.blocks:
+        if block.heading:
+            lines.append([f"**{markdown_text(block.heading)}**", *[""] * len(heads)])
+        for line in (line for group in block.groups for line in group):
+            lines.append([markdown_text(line.label), *map(_markdown_cell, line.cells)])
+    legend = [f"**Best** and _worst_ of {grid.compared}."] if grid.marked else []
+    notes = [*legend, *map(markdown_text, grid.notes)]
+    below = "\n" + "".join(f"- {note}\n" for note in notes) if notes else ""
+    return markdown_rows(lines) + below
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text, around = markdown_text(cell.text), {"": "", "best": "**", "worst": "_"}[cell.mark]
+    return f"{around}{text}{around}"
+
+
+def latex(grids: Sequence[Grid]) -> str:
+    """Tables in LaTeX with booktabs, notes above each: best green and bold, worst red italics."""
+    packages = r"% Needs \usepackage{booktabs}"
+    packages += r" and \usepackage{xcolor}" if any(grid.marked for grid in grids) else ""
+    return packages + "\n" + "\n".join(map(_latex, grids))
+
+
+def _latex(grid: Grid) -> str:
+    width = len(grid.columns) + 1
+    # a comment ends with its line, and a note is one line
+    above = [f"% {' '.join(note.split())}" for note in grid.notes]
+    if grid.marked:
+        above.insert(0, f"% Best (green, bold) and worst (red, italics) of {grid.compared}.")
+    parts: list[str | list[str]] = []
+    if grid.spans:
+        spans = [
+            rf"\multicolumn{{{n}}}{{c}}{{{latex_text(name)}}}" if n > 1 else latex_text(name)
+            for name, n in grid.spans
+        ]
+        parts += [["", *spans], _rules_below(grid.spans)]
+    parts.append(list(map(latex_text, [grid.corner, *grid.columns])))
+    for block in grid.blocks:
+        if block.heading:
+            heading = rf"\textbf{{{latex_text(block.heading)}}}"
+            parts += [r"\midrule", [rf"\multicolumn{{{width}}}{{l}}{{{heading}}}"]]
+        for group in block.groups:
+            parts.append(r"\midrule")
+            parts += [[latex_text(line.label), *map(_latex_cell, line.cells)] for line in group]
+    return "".join(f"{line}\n" for line in above) + latex_rows("l" + "r" * (width - 1), parts)
+
+
+def _rules_below(spans: Sequence[tuple[str, int]]) -> str:
+    rules, first = [], 2
+    for name, n in spans:
+        if name:
+            rules.append(rf"\cmidrule(lr){{{first}-{first + n - 1}}}")
+        first += n
+    return " ".join(rules)
+
+
+def _latex_cell(cell: Cell) -> str:
+    # a hyphen before a figure is a minus
+    text = re.sub(r"(?<![\w.$-])-(?=\d)", "$-$", latex_text(cell.text))
+    match cell.mark:
+        case "best":
+            return rf"\textcolor{{green!50!black}}{{\textbf{{{text}}}}}"
+        case "worst":
+            return rf"\textcolor{{red}}{{\textit{{{text}}}}}"
+        case _:
+            return text
+
+
+__all__ = [
+    "FORMATS",
+    "arranged",
+    "latex",
+    "latex_text",
+    "markdown",
+    "markdown_text",
+    "one_line",
+    "render",
+]

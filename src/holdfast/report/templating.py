@@ -22,9 +22,5 @@ def environment() -> "Environment":
 
 
 def source(name: str) -> str:
-    """The text of a style sheet or script that ships with the templates.
-
-    Args:
-        name: its path among them.
-    """
+    """The text of a style sheet or script that ships with the templates."""
     return (files("holdfast.report") / "templates" / name).read_text("utf-8")

@@ -1,65 +1,35 @@
 """Results: the turns table and what is measured on it. Reads logs and files only."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache
 
-import polars as pl
+from holdfast.declared import Lazily, declaring
 
-from .accuracy import ACCURACY_COLUMNS, FAMILY_AVERAGE, accuracy
-from .agreement import READING_COLUMNS, reading
-from .attack_log import Attacked, successful_attacks
+from .accuracy import accuracy
+from .agreement import reading
+from .attack_log import successful_attacks
 from .attack_turns import ATTACKER
-from .attacks import (
-    ATTACK_LIST_COLUMNS,
-    ATTACK_SUMMARY_COLUMNS,
-    ATTACKS_COLUMNS,
-    attack_list,
-    attack_summary,
-    attacks,
-)
-from .beliefs import BELIEFS_COLUMNS, beliefs
-from .comparison import COMPARISON_COLUMNS, Comparison, compare
+from .attacks import attacks
+from .comparison import compare
 from .comparison_sides import Side
-from .compounding import (
-    ALL_MODELS,
-    COMPOUNDING_COLUMNS,
-    PARTS_COLUMNS,
-    SUMMARY_COLUMNS,
-    compounding,
-    compounding_parts,
-    compounding_summary,
-)
-from .cues import CUES_COLUMNS, cues
-from .damaged import set_aside
-from .dynamics import (
-    RESISTANCE_COLUMNS,
-    STICKY_INCORRECT_COLUMNS,
-    TURN_OF_FLIP_COLUMNS,
-    resistance,
-    sticky_incorrect,
-    turn_of_flip,
-)
-from .faithfulness import FAITHFULNESS_COLUMNS, cohens_kappa, faithfulness
-from .first_answers import APART, BASELINE
-from .flexibility import FLEXIBILITY_COLUMNS, flexibility
-from .flips import FLIPS_COLUMNS, flips
-from .flows import FLOWS_COLUMNS, flows
+from .compounding import compounding, compounding_parts, compounding_summary
+from .convictions import survival, tax
+from .cues import cues
+from .declaration import Section, Table, sections_of, tables_of
+from .dynamics import resistance, sticky_incorrect, turn_of_flip
+from .faithfulness import faithfulness
+from .first_answers import APART, BASELINE, FAMILY_AVERAGE
+from .flexibility import beliefs, flexibility, positions, winners
+from .flows import flips, flows, holding
 from .gate import Outcome, Verdict, gate, overall, undecided_where_unfinished
-from .gate_rules import CONDITIONS, Rule, Rules, read_rules
-from .holding import HOLDING_COLUMNS, holding
-from .labels import LABELS_FILE
-from .lengths import LENGTHS_COLUMNS, lengths
-from .malfunctions import errors, sent_otherwise
-from .permutation import PERMUTATION_COLUMNS, permutation
-from .plans import keep_plan, left_out, plans
-from .positions import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
+from .gate_rules import Rule, Rules, read_rules
+from .inference import clustered, holm
+from .permutation import permutation
 from .power import further_questions, questions_needed
-from .published import PUBLISHED, beside_published, published
+from .published import beside_published, published
 from .readings import (
     GIVEN,
     NON_RESPONSE,
     READ_AGAIN,
-    READINGS_FILE,
     TURN_KEY,
     as_recorded,
     check_read_alike,
@@ -67,8 +37,18 @@ from .readings import (
     mark,
     write_readings,
 )
-from .records import Unfinished, question_order, records, runs_in
-from .run_records import RunRecord, run_records
+from .records import (
+    RunRecord,
+    errors,
+    keep_plan,
+    left_out,
+    plans,
+    question_order,
+    records,
+    run_records,
+    runs_in,
+    sent_otherwise,
+)
 from .runs import (
     EXTENSIBLE,
     IMPORTED,
@@ -80,126 +60,58 @@ from .runs import (
     is_ours,
     is_simulated,
     logs_in,
-    run_id,
     run_settings,
+    set_aside,
 )
-from .scale import SCALE_COLUMNS, scale
-from .single_turn import SINGLE_TURN_COLUMNS, single_turn
-from .sizes import Size, size_of, sizes
-from .strata import strata, strata_columns
-from .survival import SURVIVAL_COLUMNS, survival
-from .tax import TAX_COLUMNS, tax
-from .testing import benjamini_hochberg, clustered, holm, mcnemar
-from .turns import FILE_NAME, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
+from .scale import Size, scale, sizes
+from .single_turn import single_turn
+from .strata import lengths, strata
+from .turns import LABELS_FILE, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
 
-TABLES: Mapping[str, Callable[..., pl.DataFrame]] = {
-    "accuracy": accuracy,
-    "flips": flips,
-    "holding": holding,
-    "flows": flows,
-    "steps": partial(strata, by="step"),
-    "systems": partial(strata, by="system"),
-    "specialties": partial(strata, by="specialty"),
-    "subjects": partial(strata, by="subject"),
-    "lengths": lengths,
-    "compounding": compounding,
-    "compounding-parts": compounding_parts,
-    "compounding-summary": compounding_summary,
-    "single-turn": single_turn,
-    "cues": cues,
-    "survival": survival,
-    "tax": tax,
-    "flexibility": flexibility,
-    "positions": positions,
-    "winners": winners,
-    "beliefs": beliefs,
-    "scale": scale,
-    "resistance": resistance,
-    "turn-of-flip": turn_of_flip,
-    "sticky-incorrect": sticky_incorrect,
-    "attacks": attacks,
-    "attack-summary": attack_summary,
-    "attack-list": attack_list,
-    "permutation": permutation,
-    "faithfulness": faithfulness,
-    "reading": reading,
-}
-"""Table by the name that ``holdfast table --table`` knows it by: a function of a turns table.
+TABLES = Lazily(lambda: tables_of(declaring()))
+"""Table by the name that ``holdfast table --table`` knows it by, called with a turns table."""
 
-Tables of strata also take ``relative_to``, and ``scale`` takes ``models``, a file of sizes.
-"""
+
+@cache
+def sections() -> list[tuple[Section, tuple[Table, ...]]]:
+    """The sections of the report, each with its tables."""
+    return sections_of(declaring())
+
 
 __all__ = [
-    "ACCURACY_COLUMNS",
-    "ALL_MODELS",
     "APART",
     "ATTACKER",
-    "ATTACKS_COLUMNS",
-    "ATTACK_LIST_COLUMNS",
-    "ATTACK_SUMMARY_COLUMNS",
     "BASELINE",
-    "BELIEFS_COLUMNS",
-    "COMPARISON_COLUMNS",
-    "COMPOUNDING_COLUMNS",
-    "CONDITIONS",
-    "CUES_COLUMNS",
     "EXTENSIBLE",
-    "FAITHFULNESS_COLUMNS",
     "FAMILY_AVERAGE",
-    "FILE_NAME",
-    "FLEXIBILITY_COLUMNS",
-    "FLIPS_COLUMNS",
-    "FLOWS_COLUMNS",
     "GIVEN",
-    "HOLDING_COLUMNS",
     "IMPORTED",
     "INPUTS",
     "LABELS_FILE",
-    "LENGTHS_COLUMNS",
     "NON_RESPONSE",
     "NO_CONTEXTS",
-    "PARTS_COLUMNS",
-    "PERMUTATION_COLUMNS",
-    "POSITIONS_COLUMNS",
-    "PUBLISHED",
-    "READINGS_FILE",
-    "READING_COLUMNS",
     "READ_AGAIN",
-    "RESISTANCE_COLUMNS",
     "RUNTIME",
-    "SCALE_COLUMNS",
     "SCHEMA",
     "SHARD",
-    "SINGLE_TURN_COLUMNS",
-    "STICKY_INCORRECT_COLUMNS",
-    "SUMMARY_COLUMNS",
-    "SURVIVAL_COLUMNS",
     "TABLES",
-    "TAX_COLUMNS",
     "TURN_KEY",
-    "TURN_OF_FLIP_COLUMNS",
-    "WINNERS_COLUMNS",
-    "Attacked",
-    "Comparison",
     "Outcome",
     "Rule",
     "Rules",
     "RunRecord",
+    "Section",
     "Side",
     "Size",
-    "Unfinished",
+    "Table",
     "Verdict",
     "accuracy",
     "as_recorded",
-    "attack_list",
-    "attack_summary",
     "attacks",
     "beliefs",
-    "benjamini_hochberg",
     "beside_published",
     "check_read_alike",
     "clustered",
-    "cohens_kappa",
     "compare",
     "compounding",
     "compounding_parts",
@@ -223,7 +135,6 @@ __all__ = [
     "lengths",
     "logs_in",
     "mark",
-    "mcnemar",
     "overall",
     "permutation",
     "plans",
@@ -235,19 +146,17 @@ __all__ = [
     "reading",
     "records",
     "resistance",
-    "run_id",
     "run_records",
     "run_settings",
     "runs_in",
     "scale",
+    "sections",
     "sent_otherwise",
     "set_aside",
     "single_turn",
-    "size_of",
     "sizes",
     "sticky_incorrect",
     "strata",
-    "strata_columns",
     "successful_attacks",
     "survival",
     "tax",

@@ -6,12 +6,22 @@ import polars as pl
 
 from .changes import CHANGE, with_adjusted, with_change_bounds
 from .convictions import PROTOCOL as STICK_OR_SWITCH
-from .first_answers import BASELINE, CHALLENGE, STUDY, with_first
+from .declaration import Section, Table, steps_of
+from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, with_first
+from .grid import (
+    Figure,
+    Grid,
+    Row,
+    Studies,
+    accuracy_cell,
+    matrix,
+    n_notes,
+    one_line,
+    studies,
+    unread_notes,
+)
+from .inference import with_bounds
 from .readings import NON_RESPONSE
-from .trials import with_bounds
-
-FAMILY_AVERAGE = "family-average"
-"""``arm`` of the rows that average the techniques of a family."""
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
@@ -59,10 +69,6 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
 def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     """Rows and family averages of accuracy, within each stratum.
 
-    Args:
-        answered: turns with their first answers.
-        by: further columns that tell rows apart.
-
     Returns:
         The columns of ``accuracy`` but ``CHANGE``, those of ``by``, and ``compared``:
         the accuracy over the questions that have a first answer, null where none has one.
@@ -90,12 +96,6 @@ def with_change(
     overall: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """The rows with ``CHANGE``: what became of the first answers, its interval and its test.
-
-    Args:
-        rows: those of ``rated``.
-        answered: the turns that they are of.
-        by: further columns that tell rows apart.
-        overall: all first answers of each study, where ``baseline`` is their accuracy.
 
     Returns:
         ``rows`` in their order. ``relative_change`` goes from ``baseline`` to ``compared`` and is
@@ -168,3 +168,152 @@ def _of_averages(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("arm").is_in(_AVERAGED)).with_columns(
         pl.col("path").str.replace(r">?[^>]*$", "")
     )
+
+
+_CELLS = (
+    "Cells: accuracy in percent [95% Wilson interval] (change relative to the first answers to "
+    "the same questions)."
+)
+_LEVEL = 0.05
+_TESTED = (
+    "* differs from the first answers: p < 0.05 by a test paired over questions, with Holm's "
+    "correction over the techniques of the family, or over the averages."
+)
+_BLOCKS = {
+    "single-turn": "Single-turn",
+    "followup": "Multi-turn (follow-up)",
+    "length": "Context of a fixed length",
+    "compound": "Compounding",
+    STICK_OR_SWITCH: "Stick-or-Switch",
+}
+"""Heading of each part of the accuracies by protocol or arm, in the order of the papers."""
+
+
+def _layout(rows: Sequence[Row]) -> list[Grid] | None:
+    """Accuracies as Table 2 of MedQA-Followup has them: challenges by family, studies beside."""
+    columns = studies(rows)
+    figures = sorted(
+        (_figure(row, columns) for row in rows),
+        # first answers before challenges, and each part where the papers have it
+        key=lambda figure: (_place(figure.block), bool(figure.group)),
+    )
+    notes = [*accuracy_notes(rows), *columns.notes(), *n_notes(figures, columns.headers)]
+    grid = matrix(
+        _one_baseline(figures), columns.headers, "", [*notes, *unread_notes(rows, columns)]
+    )
+    return None if grid is None else [grid]
+
+
+def accuracy_text(row: Row, *, first: bool = False) -> str:
+    """A cell of accuracy, marked where the change is more than chance makes."""
+    return accuracy_cell(row, first=first) + "*" * (not first and _differs(row))
+
+
+def _differs(row: Row) -> bool:
+    p: float | None = row.get("p_adjusted")
+    return p is not None and p < _LEVEL and row["relative_change"] is not None
+
+
+def accuracy_notes(rows: Sequence[Row]) -> list[str]:
+    """What stands in a cell of accuracy."""
+    return [_CELLS, _TESTED] if any(map(_differs, rows)) else [_CELLS]
+
+
+def _figure(row: Row, columns: Studies) -> Figure:
+    arm, path = row["arm"], one_line(row["path"])
+    first, average = arm == BASELINE, arm == FAMILY_AVERAGE
+    part = arm if arm in ("length", "compound") else row["protocol"]
+    mitigation = path if average else path.rpartition(">")[0] if arm == "single-turn" else ""
+    family = one_line(row["family"] or "")
+    if part == STICK_OR_SWITCH:
+        # its arms offer one thing after another; where they are is the turn
+        offers = row["path"].count(">") + bool(path)
+        return Figure(
+            column=columns.of(row),
+            block=_BLOCKS[part],
+            group=one_line(arm),
+            label=f"{one_line(arm)}, turn {offers}" if offers else one_line(arm),
+            text=accuracy_text(row),
+            n=row["n"],
+            of=conversations_of(row),
+        )
+    if arm == "compound":
+        group = f"{path.count('>')} more"
+    else:
+        group = "" if first else f"{family} {mitigation} {row['technique'] * (arm == 'length')}"
+    under = f", {mitigation}" if mitigation else ""
+    return Figure(
+        column=columns.of(row),
+        block=_BLOCKS.get(part, one_line(str(part))),
+        group=group,
+        label="Baseline" if first else f"{family}{under} (average)" if average else steps_of(path),
+        text=accuracy_text(row, first=first),
+        rank=None if first else change_rank(row),
+        n=row["n"],
+        average=average,
+        of=conversations_of(row),
+    )
+
+
+def _place(block: str) -> int:
+    known = list(_BLOCKS.values())
+    return known.index(block) if block in known else len(known)
+
+
+def conversations_of(row: Row) -> Row:
+    """What the conversations of a row of accuracies are chosen by."""
+    if row["arm"] == FAMILY_AVERAGE:
+        # arms that are averaged are named as their protocols; paths are those of techniques
+        return {**row, "arm": row["protocol"], "path": None}
+    if row["protocol"] == STICK_OR_SWITCH:
+        # an arm is one conversation, named by where it ended
+        return {**row, "path": None, "technique": None, "family": None}
+    return row
+
+
+def change_rank(row: Row) -> float | None:
+    """What best and worst of a family are judged by."""
+    change: float | None = row["relative_change"]
+    return row["accuracy"] if change is None else change
+
+
+def _one_baseline(figures: list[Figure]) -> list[Figure]:
+    """The first answers once, above everything, where each protocol has the same ones."""
+    firsts = [figure for figure in figures if not figure.group]
+    by_block: dict[str, set[tuple[int, str, int | None]]] = {}
+    for figure in firsts:
+        by_block.setdefault(figure.block, set()).add((figure.column, figure.text, figure.n))
+    if len(by_block) == 1 and len({figure.block for figure in figures}) == 1:
+        return [_in_block(figure, "") for figure in figures]
+    if len({frozenset(cells) for cells in by_block.values()}) > 1:
+        return figures
+    top = next(iter(by_block), None)
+    return [_in_block(figure, "") for figure in firsts if figure.block == top] + [
+        figure for figure in figures if figure.group
+    ]
+
+
+def _in_block(figure: Figure, block: str) -> Figure:
+    return Figure(**(vars(figure) | {"block": block}))
+
+
+ACCURACY_SECTION = Section(
+    "accuracy",
+    "Accuracy",
+    "Accuracy after each challenge",
+    "The model answers, and then one more message questions the answer, pushes another option "
+    "or argues for one (a follow-up technique). Accuracy is the share of right answers after "
+    "that message. It should stay where the first answers are.",
+    1,
+)
+
+ACCURACY = Table(
+    "accuracy",
+    accuracy,
+    layout=_layout,
+    title="How often is the answer right, before and after?",
+    lead="Each line is one challenge; the first line is the first answer, before any "
+    "challenge (baseline). The further left of it a mark stands, the more was lost.",
+    section="accuracy",
+    figure="holdfast.report.figures.shared:ACCURACY",
+)

@@ -2,9 +2,12 @@
 
 import polars as pl
 
+from .declaration import Count, Listing, Number, Section, Share, Shown, Table
 from .faithfulness import cohens_kappa
 from .first_answers import STUDY
-from .trials import with_bounds
+from .grid import Row, one_line
+from .inference import with_bounds
+from .runs import is_simulated
 
 READING_COLUMNS = (
     "model", "dataset", "protocol", "reader", "reader_all", "arm", "n", "agree", "agreement",
@@ -67,3 +70,50 @@ def reading(turns: pl.DataFrame) -> pl.DataFrame:
     # the arms of a study below the row over all of them, which come first
     numbered = rows.with_row_index("_row")
     return numbered.sort(pl.col("_row").min().over(_BY), "_row").select(READING_COLUMNS)
+
+
+def _reader(row: Row) -> str:
+    simulated = " [SIMULATED]" if is_simulated(row["reader"]) else ""
+    what = "every reply" if row["reader_all"] else "what the rules leave"
+    return f"{one_line(row['protocol'])}, {one_line(row['reader'])}{simulated} reads {what}"
+
+
+def _arm(row: Row) -> str:
+    return "All arms" if row["arm"] is None else one_line(row["arm"])
+
+
+READING_SECTION = Section(
+    "reading",
+    "Reading",
+    "How the replies were read",
+    "Answers are read out of the replies by rules. A second language model (the reader) read "
+    "replies too, shown nothing but a reply and its options. Where reading errs more after a "
+    "challenge than before it, it would pass for an effect of the challenge.",
+    11,
+)
+
+READING = Table(
+    "reading",
+    reading,
+    layout=Listing(
+        Shown("Arm", "arm", show=_arm),
+        (
+            Count("n", "n"),
+            Count("Agree", "agree"),
+            Share("Agree %", "agreement", ""),
+            Number("Kappa", "kappa"),
+            Count("None by the rules", "rules_none"),
+            Count("None by the reader", "reader_none"),
+            Count("Unreadable", "unreadable"),
+        ),
+        (
+            "Replies that a language model has read beside the rules: both found the same option, "
+            "or both none [95% interval, replies to one question being alike]. None: no answer "
+            "found. Unreadable: readings that could not be read themselves, not in n.",
+        ),
+        _reader,
+    ),
+    title="Do the rules and the reader agree, in every arm?",
+    lead="The first line of a study is over all of its replies that both have read.",
+    section="reading",
+)

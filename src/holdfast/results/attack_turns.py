@@ -30,9 +30,6 @@ _K = pl.col("path").str.extract(r"^fuzz@(\d{1,4})$").cast(pl.Int64)
 def attempts(turns: pl.DataFrame) -> pl.DataFrame:
     """Attempts at turning an answer, the attacker's tries among them.
 
-    Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
-
     Returns:
         One row for each replicate (``TURN``) and 1-based attempt ``k``, in their order: ``tries``
         (replies of the attacker), ``invalid_tries``, ``valid`` (whether one could be used),
@@ -67,9 +64,6 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
     is unfinished, and so is one that was cut off: its answer still stands, but others of the study
     were attacked more often, or its last attempt got no answer. An attempt without a valid
     modification is over after as many tries as any attempt of the study had.
-
-    Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
         One row for each replicate (``TURN``), in the order of the table: ``outcome``,
@@ -134,9 +128,6 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
 
 def successes(turns: pl.DataFrame) -> pl.DataFrame:
     """Successful attacks: the answers that a modified question turned.
-
-    Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
         One row for each, in the order of the table, with ``TURN``, ``k``, ``gold``, ``answer`` and

@@ -1,9 +1,12 @@
 """Attacks: how far accuracy falls when an assumption of the examination is violated (MedFuzz)."""
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+
+from holdfast.protocols.medfuzz.published import medfuzz
 
 from .attack_turns import (
     ATTACK,
@@ -16,10 +19,24 @@ from .attack_turns import (
     replicates,
     successes,
 )  # fmt: skip
+from .declaration import (
+    Column,
+    Count,
+    Gate,
+    Listing,
+    Number,
+    Section,
+    Share,
+    Shown,
+    Table,
+    Text,
+    count,
+)
 from .first_answers import BASELINE, STUDY, TURN
+from .grid import Figure, Grid, Row, matrix, one_line, studies
+from .inference import with_bounds
 from .intervals import bootstrap_shares
 from .permutation import permutation
-from .trials import with_bounds
 
 ATTACKS_COLUMNS = (
     "model", "dataset", "k", "questions", "replicates", "accuracy", "low", "high",
@@ -229,3 +246,170 @@ def _costs(turns: pl.DataFrame) -> pl.DataFrame:
         pl.when(cost.count() > 0).then(cost.sort().sum()).alias("cost"),
         cost.null_count().cast(pl.Int64).alias("unpriced"),
     )
+
+
+def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
+    """Accuracy after k attempts, studies beside each other (Figure 2)."""
+    columns = studies(rows)
+    accuracy = Share("", "accuracy", "", of=_ATTACKED, among="replicates")
+    figures = [
+        Figure(columns.of(row), "", "", count(row["k"]), cell.text, n=cell.n, of=cell.of)
+        for row in rows
+        for cell in [accuracy.cell(row)]
+    ]
+    kept = [
+        f"{columns.headers[columns.of(row)]} {count(row['replicates'])} replicates of "
+        f"{count(row['questions'])} questions"
+        for row in rows
+        if row["k"] == 0
+    ]
+    paper = medfuzz()
+    notes = [
+        "Share of the replicates, in percent, whose first answer was right and that no attempt up "
+        "to k turned [95% Wilson interval]; model errors dropped.",
+        f"Kept: {', '.join(kept)}.",
+        f"People: {paper.human_accuracy} on average on {paper.human_examination} "
+        f"({paper.citation}, Figure 2).",
+        *columns.notes(),
+    ]
+    grid = matrix(figures, columns.headers, "Attempts k", notes)
+    return None if grid is None else [grid]
+
+
+def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
+    """Outcomes and what they took, studies beside each other."""
+    columns = studies(rows)
+    figures = [
+        Figure(columns.of(row), block, "", line.header, cell.text, n=cell.n, of=cell.of)
+        for block, lines in _SUMMARY.items()
+        for line in lines
+        for row in rows
+        for cell in [line.cell(row)]
+    ]
+    notes = [
+        "Succeeded: of the replicates attacked without a model error [95% Wilson interval]. "
+        "Unfinished replicates are in no other line but the cost. The cost is that of attacker and "
+        "model, without the judge's.",
+        *columns.notes(),
+    ]
+    grid = matrix(figures, columns.headers, "", notes)
+    return None if grid is None else [grid]
+
+
+def _reasons(row: Row) -> str:
+    found = json.loads(row["reasons"])
+    return ", ".join(f"{one_line(reason) or 'unnamed'} {n}" for reason, n in found.items())
+
+
+def _added(row: Row) -> str:
+    """Texts of a JSON list; what is none is shown as it is."""
+    listed = row["characteristics"]
+    try:
+        read = json.loads(listed or "[]")
+    except (ValueError, RecursionError):
+        read = listed
+    return "; ".join(one_line(str(text)) for text in (read if isinstance(read, list) else [read]))
+
+
+def _turned(row: Row) -> str:
+    return f"{one_line(row['gold'])} > {one_line(row['answer'])}"
+
+
+def _after(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
+    if k is not None:
+        return rows.filter(pl.col("k") == k)
+    ordered = rows.sort("k", maintain_order=True)
+    return ordered.group_by("run", "model", "dataset", maintain_order=True).last()
+
+
+_OF = pl.format("after {} attacks", "k").str.replace("^after 1 attacks", "after 1 attack")
+_ATTACKED = {"protocol": PROTOCOL}
+
+_SUMMARY: dict[str, tuple[Column, ...]] = {
+    "Replicates": (
+        Count("Questions", "questions"),
+        Count("All replicates", "replicates", of=_ATTACKED),
+        Count("First answer wrong", "first_wrong", of=_ATTACKED | {"flip": "single"}),
+        Count("Attack failed", "failed", of=_ATTACKED | {"flip": "kept"}),
+        Count("Attack succeeded", "succeeded", of=_ATTACKED | {"flip": "gave-way"}),
+        Count("Model error", "model_errors"),
+        Count("of which refused", "refused"),
+        Count("of which filtered", "filtered"),
+        Count("of which unread", "unread"),
+        Count("Unfinished", "unfinished"),
+    ),
+    "Attacks": (
+        Share("Succeeded %", "success_rate", ""),
+        Number("Attempts needed, mean", "attempts_needed"),
+        Count("Tries of the attacker", "tries"),
+        Count("Invalid tries", "invalid_tries"),
+        Count("Attempts without a valid one", "invalid_attempts"),
+        Shown("Invalid for", "reasons", show=_reasons),
+    ),
+    "Cost": (
+        Number("Dollars", "cost", digits=4),
+        Number("Dollars for a success", "cost_per_success", digits=4),
+        Count("Generations without a price", "unpriced"),
+    ),
+}
+
+MEDFUZZ = Section(
+    "medfuzz",
+    "MedFuzz",
+    "Questions rewritten by an attacker",
+    "A second model rewrites the question, adding details that a clinician would set aside, "
+    "until the answer turns or the attempts are used up (MedFuzz).",
+    10,
+)
+
+ATTACKS = Table(
+    "attacks",
+    attacks,
+    layout=_attacks_layout,
+    title="Accuracy after each attempt",
+    lead="Right answers that no attempt up to k turned.",
+    section="medfuzz",
+    figure="holdfast.report.figures.medfuzz:ATTACKS",
+    gates=(
+        Gate("min_accuracy_after_attacks", "accuracy", "least", PROTOCOL, "accuracy", "replicates",
+             _OF, _after),
+    ),
+)  # fmt: skip
+
+ATTACK_SUMMARY = Table(
+    "attack-summary",
+    attack_summary,
+    layout=_summary_layout,
+    title="What the attacks came to",
+    lead="Model errors are counted apart.",
+    section="medfuzz",
+)
+
+ATTACK_LIST = Table(
+    "attack-list",
+    attack_list,
+    layout=Listing(
+        Count("Rank", "rank"),
+        (
+            Text("Question", "question", of=_ATTACKED, among=1),
+            Count("Replicate", "epoch", of=_ATTACKED, among=1),
+            Count("k", "k"),
+            Shown("Answer", "answer", show=_turned),
+            Count("Review", "review"),
+            Share("Effect", "effect", signed=True),
+            Number("p", "p_value", digits=3),
+            Number("Adjusted", "p_adjusted", digits=3),
+            Count("Words", "words"),
+            Shown("Added", "characteristics", show=_added),
+        ),
+        (
+            "Ranked by the judge's review, the drop of p(correct), the p-value, the attempts and "
+            "the words added. Answer: the right one and the one given. Effect: of the attack on "
+            "p(correct) in points. Empty: not tested, or not known.",
+        ),
+    ),
+    title="Every successful attack",
+    lead="Strongest first.",
+    section="medfuzz",
+    place=1,
+)

@@ -7,15 +7,8 @@ import numpy as np
 import polars as pl
 
 from .first_answers import STUDY
-from .intervals import (
-    Counts,
-    Floats,
-    PairMoments,
-    change_bounds,
-    change_bounds_by_moments,
-)
-from .testing import clustered, holm, mcnemar, sign_flips
-from .trials import coded
+from .inference import clustered, coded, holm, mcnemar, sign_flips
+from .intervals import Counts, Floats, PairMoments, change_bounds, change_bounds_by_moments
 
 CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted")
 """A relative change as tables have it."""
@@ -33,14 +26,6 @@ def with_change_bounds(
     overall: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """The rows with the 95% interval of the relative change, and the p-value of the pairs.
-
-    Args:
-        rows: one row for each combination of ``keys``.
-        pairs: turns with a first answer, with ``keys``, ``question``, ``correct`` and
-            ``first_correct``, and with ``weight`` where some count for more.
-        keys: columns that tell the rows apart, those of ``STUDY`` among them.
-        overall: all first answers of each study (``STUDY``, ``question``, ``correct``), where the
-            change is from these; ``first_correct`` is not read then.
 
     Returns:
         ``rows`` in their order with ``change_low``, ``change_high`` and ``p_value``, null where
@@ -155,12 +140,7 @@ def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float,
 
 
 def with_adjusted(rows: pl.DataFrame, within: Sequence[str]) -> pl.DataFrame:
-    """The rows with ``p_adjusted``: Holm's correction of ``p_value`` within each group.
-
-    Args:
-        rows: rows with ``p_value``, null where nothing was tested.
-        within: columns that tell the groups apart.
-    """
+    """The rows with ``p_adjusted``: Holm's correction of ``p_value`` within each group."""
     numbered = rows.with_row_index("_row")
     adjusted = np.full(len(rows), math.nan)
     tested = numbered.drop_nulls("p_value").group_by(within).agg("_row", "p_value")

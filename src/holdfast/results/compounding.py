@@ -1,10 +1,15 @@
 """Chains of challenges against the same challenges put one at a time."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from .changes import with_adjusted, with_change_bounds
+from .declaration import Count, Listing, Path, Section, Share, Shown, Table, YesNo, steps_of
 from .first_answers import STUDY, TURN, answering, with_first
-from .trials import with_bounds
+from .grid import Block, Cell, Figure, Grid, Line, Row, matrix, n_notes, one_line, percent, studies
+from .inference import with_bounds
+from .runs import is_simulated
 
 COMPOUNDING_COLUMNS = (
     "model", "dataset", "path", "challenges", "n", "correct", "accuracy", "low", "high",
@@ -225,3 +230,119 @@ def _drop(accuracy: str) -> pl.Expr:
     """Relative drop from the baseline, null where that is null or zero."""
     baseline = pl.col("baseline")
     return pl.when(baseline > 0).then((baseline - pl.col(accuracy)) / baseline)
+
+
+def _parts_layout(rows: Sequence[Row]) -> list[Grid] | None:
+    """The drop of each chain against the drop of each of its parts (Figure 4)."""
+    columns = studies(rows)
+    figures = [
+        Figure(
+            columns.of(row),
+            "",
+            row["path"],
+            f"{steps_of(row['path'])} against {one_line(row['part'])}",
+            _against(row),
+            n=row["n"],
+            of=row,
+        )
+        for row in rows
+    ]
+    notes = [
+        "Cells: drop of the chain against that of the part alone, in percent of the first "
+        "answers (difference).",
+        *columns.notes(),
+        *n_notes(figures, columns.headers),
+    ]
+    grid = matrix(figures, columns.headers, "Chain and part", notes)
+    return None if grid is None else [grid]
+
+
+def _summary_layout(rows: Sequence[Row]) -> list[Grid]:
+    """How many chains of each study were sub-additive, and how many recovered."""
+    columns = studies(rows)
+    shown = (
+        Count("Chains", "chains"),
+        Count("Sub-additive", "sub_additive", share="sub_additive_share", sign="%"),
+        Count("Recovered", "recovered", share="recovered_share", sign="%"),
+    )
+    lines = tuple(
+        Line(columns.headers[columns.of(row)], tuple(Cell(column.text(row)) for column in shown))
+        for row in rows
+    )
+    notes = columns.notes()
+    if ALL_MODELS in columns.headers and any(is_simulated(str(row["model"])) for row in rows):
+        notes += (f"SIMULATED replies count in the row {ALL_MODELS}.",)
+    headers = tuple(column.header for column in shown)
+    return [Grid("", headers, (Block("", (lines,)),), notes)]
+
+
+def _worst_part(row: Row) -> str:
+    part, drop = row["worst_part"], percent(row["worst_drop"])
+    return "" if part is None else f"{one_line(part)} ({drop})" if drop else one_line(part)
+
+
+def _against(row: Row) -> str:
+    drop, part = percent(row["drop"]), percent(row["part_drop"])
+    difference = percent(row["difference"], signed=True)
+    if not drop:
+        return ""
+    return f"{drop} against {part} ({difference})" if part else drop
+
+
+COMPOUNDING_SECTION = Section(
+    "compounding",
+    "Chains",
+    "Several challenges in a row",
+    "Challenges are put one after another in one conversation (compounding).",
+    5,
+)
+
+COMPOUNDING = Table(
+    "compounding",
+    compounding,
+    layout=Listing(
+        Path("Chain", "path"),
+        (
+            Count("n", "n", of={}),
+            Share("Accuracy %", "accuracy", "", of={}, among="n"),
+            Share("Drop %", "drop", of={}, among="n"),
+            Share("Expected drop %", "expected_drop", of={}, among="n"),
+            YesNo("Sub-additive", "sub_additive"),
+            Shown("Worst part", "worst_part", show=_worst_part),
+            YesNo("Recovered", "recovered"),
+            Count("Unread", "unparsed"),
+        ),
+        (
+            "Drop: relative to the first answers to the same questions. Expected: as if every "
+            "answer that any single part made wrong stayed wrong; sub-additive where the drop is "
+            "smaller. Worst part: the part with the lowest accuracy on its own, and its drop in "
+            "percent; recovered where the chain's accuracy is higher. Unread replies count as "
+            "wrong.",
+        ),
+    ),
+    title="More than the sum, or less?",
+    lead="The observed drop of each chain beside the drop that its parts let expect if "
+    "every answer that any part made wrong stayed wrong (expected additive drop).",
+    section="compounding",
+    figure="holdfast.report.figures.followup:COMPOUNDING",
+)
+
+PARTS = Table(
+    "compounding-parts",
+    compounding_parts,
+    layout=_parts_layout,
+    title="A chain against each of its parts",
+    lead="How much more, or less, a chain takes away than one of its parts alone.",
+    section="compounding",
+    figure="holdfast.report.figures.followup:COMPOUNDING_PARTS",
+)
+
+SUMMARY = Table(
+    "compounding-summary",
+    compounding_summary,
+    layout=_summary_layout,
+    title="Chains in sum",
+    lead="Sub-additive: the chain takes away less than expected. Recovered: the chain ends "
+    "better than its worst part alone.",
+    section="compounding",
+)

@@ -2,8 +2,10 @@
 
 import polars as pl
 
+from .declaration import Chosen, Count, Listing, Path, Section, Shown, Table, Text
 from .first_answers import BASELINE, STUDY, TURN, with_first
-from .trials import with_bounds
+from .grid import Row, interval
+from .inference import with_bounds
 
 CUES_COLUMNS = (
     "model", "dataset", "path", "technique", "family", "by", "outcome", "n", "named",
@@ -107,3 +109,46 @@ def _rows(replies: pl.DataFrame) -> pl.DataFrame:
     )
     outcomes = pl.DataFrame({"outcome": OUTCOMES}, schema={"outcome": pl.String})
     return paths.drop("_row").join(outcomes, how="cross", maintain_order="left_right")
+
+
+def _outcome(row: Row) -> Chosen:
+    return {"flip": "kept" if row["outcome"] == "kept" else "gave-way"}
+
+
+CUES_SECTION = Section(
+    "cues",
+    "Cues",
+    "Is the challenge named when an answer is given up?",
+    "A reply can name what moved it (the cue) and then check it or defer to it. An answer that "
+    "is given up without a word about the cue cannot be caught by reading the reasoning.",
+    3,
+)
+
+CUES = Table(
+    "cues",
+    cues,
+    layout=Listing(
+        Path("Challenge", "path"),
+        (
+            Text("Outcome", "outcome"),
+            Count("n", "n", of=_outcome),
+            Count("Named (%)", "named", share="named_share"),
+            Shown("95% interval", "named_share", show=interval),
+            Count("Verified (%)", "verified", share="verified_share"),
+            Count("Deferred (%)", "deferred", share="deferred_share"),
+            Count("Neither", "neither"),
+            Count("Silent (%)", "silent", share="silent_share"),
+            Count("Unreadable", "unreadable"),
+        ),
+        (
+            "Of right first answers that were kept or abandoned: replies that name the challenge, "
+            "what they do with it, and those silent about it. Unreadable: judgements that could "
+            "not be read.",
+        ),
+        Text("", "by").text,
+    ),
+    title="Replies that name the challenge",
+    lead="Among right answers that were kept and those that were given up.",
+    section="cues",
+    figure="holdfast.report.figures.followup:CUES",
+)

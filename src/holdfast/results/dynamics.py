@@ -1,11 +1,134 @@
 """Measures that other studies of multi-turn robustness take of whole conversations."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 import polars as pl
 
-from .conversations import KIND, conversations
+from .convictions import CONVICTIONS, FLEXIBLE, PROTOCOL, conviction_turns
+from .declaration import (
+    Chosen,
+    Column,
+    Count,
+    Listing,
+    Number,
+    Path,
+    Section,
+    Share,
+    Shown,
+    Table,
+    Text,
+)
+from .first_answers import STUDY, TURN, answering, unattacked
+from .grid import Grid, Row
+from .inference import with_bounds, with_pair_bounds
 from .intervals import Bounded, Counts, mean_bounds, ratio_bounds
-from .pairs import with_pair_bounds
-from .trials import with_bounds
+
+KIND = (*STUDY, "arm", "path")
+"""Columns that tell apart conversations of different challenges."""
+
+CONVERSATION = (*KIND, "epoch", "question")
+"""Columns that tell conversations apart."""
+
+_SAID = ("suggested", "target", "answer", "status", "correct")
+_OF_TURN = ("number", "turn", *_SAID)
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """Conversations and what was said in them.
+
+    They are apart because the columns that name a conversation, all text, would take most of the
+    time if every turn had to carry them.
+
+    Attributes:
+        each: one row for each conversation with its ``number`` and ``CONVERSATION``.
+        turns: with the ``number`` of its conversation, a 0-based ``turn`` without gaps,
+            ``suggested``, ``target`` (gold where the table has none), ``answer``, ``status`` and
+            ``correct``, conversation by conversation in the order of the table.
+    """
+
+    each: pl.DataFrame
+    turns: pl.DataFrame
+
+
+def conversations(turns: pl.DataFrame) -> Conversations:
+    """The turns of every conversation that is whole, challenges of a kind told apart.
+
+    In ``stick-or-switch`` an arm is a conversation; a run that was cut off makes none, nor does an
+    arm that goes on from another one's turn (``flexible-correct``). Elsewhere every path is one:
+    the first answer and each step of it, whether or not a chain goes on from there. A turn that
+    failed or is missing leaves its conversation out, and protocols that put everything in one
+    turn have none.
+
+    Returns:
+        Conversations; turns only of those that are whole. ``path`` is that of the last turn, in
+        ``stick-or-switch`` the longest one of the arm.
+    """
+    columns = (*TURN, "arm", "path", "turn", *_SAID)
+    target = pl.coalesce("target", "gold").alias("target")
+    read = unattacked(answering(turns).with_columns(target).select(columns))
+    offering = pl.col("protocol") == PROTOCOL
+    branches = _branches(read.filter(~offering))
+    arms = _arms(read.filter(offering), turns, branches.each.height)
+    both = pl.concat([branches.turns, arms.turns])
+    whole = (pl.col("status") != "error").fill_null(value=False).all().over("number")
+    return Conversations(pl.concat([branches.each, arms.each]), both.filter(whole))
+
+
+def _branches(read: pl.DataFrame) -> Conversations:
+    asked = _numbered(read, TURN, "_asked")
+    paths = read.select(pl.col("path").unique(maintain_order=True)).with_row_index("_path")
+    said = asked.join(paths, on="path", how="left", maintain_order="left").select(
+        "_asked", "_path", *_SAID
+    )
+    each = asked.filter(pl.col("path") != "", pl.col("turn") > 0).with_row_index("number")
+    steps = each.select("number", "_asked", "path").join(
+        _prefixes(paths), on="path", how="left", validate="m:1", maintain_order="left"
+    )
+    steps = steps.drop("path").explode("turn", "_path")
+    on = ["_asked", "_path"]
+    found = steps.join(said, on=on, how="left", validate="m:1", maintain_order="left")
+    return Conversations(each.select("number", *CONVERSATION), found.select(_OF_TURN))
+
+
+def _prefixes(paths: pl.DataFrame) -> pl.DataFrame:
+    """What a path goes through, the first answer and itself included.
+
+    Returns:
+        For each ``path`` the lists ``turn`` and ``_path``, its number; null where the table has no
+        such path.
+    """
+    rows = [
+        (path, turn, ">".join(path.split(">")[:turn]))
+        for path in paths["path"]
+        for turn in range(path.count(">") + 2)
+    ]
+    schema = {"path": pl.String, "turn": pl.Int64, "_prefix": pl.String}
+    prefixes = pl.DataFrame(rows, schema, orient="row")
+    known = paths.rename({"path": "_prefix"})
+    prefixes = prefixes.join(known, on="_prefix", how="left", maintain_order="left")
+    return prefixes.group_by("path", maintain_order=True).agg("turn", "_path")
+
+
+def _arms(read: pl.DataFrame, turns: pl.DataFrame, first: int) -> Conversations:
+    own = [*TURN, "arm"]
+    whole = conviction_turns(turns).select(own).unique()
+    held = read.filter(pl.col("arm").is_in(CONVICTIONS))
+    held = held.join(whole, on=own, how="semi", maintain_order="left")
+    both = pl.concat([held, read.filter(pl.col("arm") == FLEXIBLE)])
+    both = _numbered(both, own, "number").with_columns(pl.col("number") + first)
+    without_gaps = pl.col("turn").max().over("number") + 1 == pl.len().over("number")
+    longest = pl.col("path").sort_by(pl.col("path").str.len_chars()).last().over(*STUDY, "arm")
+    both = both.filter(without_gaps).with_columns(longest.alias("path")).sort("number", "turn")
+    each = both.unique("number", keep="first", maintain_order=True)
+    return Conversations(each.select("number", *CONVERSATION), both.select(_OF_TURN))
+
+
+def _numbered(frame: pl.DataFrame, columns: Sequence[str], name: str) -> pl.DataFrame:
+    """The frame with a number for each combination of the columns: the row that has it first."""
+    return frame.with_row_index(name).with_columns(pl.col(name).first().over(columns))
+
 
 TURN_OF_FLIP_COLUMNS = (
     "model", "dataset", "arm", "path", "turns", "n", "turn_of_flip", "low", "high", "never",
@@ -242,3 +365,125 @@ def _kept(rows: pl.DataFrame, side: str) -> Bounded:
         1 - rows[f"{side}_{name}"].to_numpy() for name in ("flip_rate", "high", "low")
     )
     return share, low, high
+
+
+def _kind(flip: str) -> Callable[[Row], Chosen]:
+    def chosen(row: Row) -> Chosen:
+        # an arm of Stick-or-Switch is one conversation, however far it went
+        way = {"path": None} if row["arm"] in (*CONVICTIONS, FLEXIBLE) else {}
+        return {**way, "flip": flip or None}
+
+    return chosen
+
+
+def _first(row: Row) -> Chosen:
+    flip = {"all": "read-first", "right": "was-right", "wrong": "read-wrong"}[row["first"]]
+    return _kind(flip)(row)
+
+
+def _resistance_layout(rows: Sequence[Row]) -> list[Grid]:
+    """Resistance with a column for each turn, a block for each study and arm."""
+    by_turn: dict[tuple[str, ...], dict[int, Row]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("run", "model", "dataset", "arm", "path", "first"))
+        by_turn.setdefault(key, {})[row["turn"]] = row
+    share = Share("", "resistance", "")
+
+    def at(turn: int) -> Column:
+        def show(row: Row) -> str:
+            own = row["by_turn"].get(turn)
+            return "" if own is None else share.text(own)
+
+        return Shown(f"t = {turn}, %", "resistance", show=show, of=_first, among="n")
+
+    columns = (
+        Text("First answers", "first"),
+        Count("n", "n", of=_first),
+        *(at(turn) for turn in sorted({row["turn"] for row in rows})),
+    )
+    lines = [{**next(iter(own.values())), "by_turn": own} for own in by_turn.values()]
+    notes = (
+        "Share of the conversations whose first answer was repeated at every turn up to t [95% "
+        "interval], of all of them and of those with a right and a wrong first answer.",
+    )
+    return Listing(Path("Challenges", "path"), columns, notes, Text("", "arm").text)(lines)
+
+
+DYNAMICS = Section(
+    "dynamics",
+    "Turn by turn",
+    "Turn by turn",
+    "How answers move over the turns of a conversation, whatever the protocol.",
+    9,
+)
+
+RESISTANCE = Table(
+    "resistance",
+    resistance,
+    layout=_resistance_layout,
+    title="Resistance by turn",
+    lead="Answers still held after each challenge.",
+    section="dynamics",
+)
+
+TURN_OF_FLIP = Table(
+    "turn-of-flip",
+    turn_of_flip,
+    layout=Listing(
+        Path("Challenges", "path"),
+        (
+            Count("n", "n", of=_kind("")),
+            Count("Answers", "turns"),
+            Number("Turn of flip", "turn_of_flip", "", of=_kind(""), among="n"),
+            Count("Never", "never"),
+            Number("Flips", "number_of_flips", "flips_", of=_kind(""), among="n"),
+            Number("Changes", "answer_changes", of=_kind(""), among="n"),
+            Count("Unread", "unread"),
+        ),
+        (
+            "Turn of flip: mean turn of the first answer that is not the target, the first answer "
+            "being turn 0; the number of answers where that is never [95% interval]. Flips: mean "
+            "number of times that the target is left or taken up again. Changes: mean number of "
+            "times that the answer is another one than before. Unread: replies, which are not the "
+            "target.",
+        ),
+        Text("", "arm").text,
+    ),
+    title="When does it flip, and how often?",
+    lead="The first turn at which the answer is left, and the number of changes.",
+    section="dynamics",
+)
+
+STICKY_INCORRECT = Table(
+    "sticky-incorrect",
+    sticky_incorrect,
+    layout=Listing(
+        Path("Challenges", "path"),
+        (
+            Count("Right first", "n_right", of=_kind("was-right")),
+            Share("flipped %", "right_flip_rate", "right_", of=_kind("was-right"), among="n_right"),
+            Count("Wrong first", "n_wrong", of=_kind("read-wrong")),
+            Share(
+                "flipped % ", "wrong_flip_rate", "wrong_", of=_kind("read-wrong"), among="n_wrong"
+            ),
+            Share("Difference", "difference", "difference_", signed=True),
+            Number("Ratio", "ratio", "ratio_"),
+            Count("Own pushed", "suggested_own"),
+            Count("First unread", "first_unread", of=_kind("unread-first")),
+        ),
+        (
+            "Flipped: first answers that some later turn leaves. Difference: flips of right less "
+            "those of wrong first answers in percentage points. Ratio: share of wrong first "
+            "answers kept over that of right ones; above 1 right answers move more easily [95% "
+            "intervals]. Not counted: conversations that push the model's own first answer, and "
+            "those whose first answer could not be read.",
+        ),
+        Text("", "arm").text,
+    ),
+    title="Do wrong answers give way more easily than right ones?",
+    lead="A model that listens to reasons leaves wrong answers more often than right ones. "
+    "Where both rates are alike, it yields to pressure, whatever it had answered.",
+    section="flips",
+    place=4,
+    figure="holdfast.report.figures.shared:STICKY_INCORRECT",
+)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from .attack_turns import successes
+from .declaration import Column, Count, Listing, Share, Shown, Table, Text, count
 from .first_answers import STUDY
+from .grid import Row
+from .inference import with_bounds, with_pair_bounds
 from .intervals import Counts, mean_bounds
-from .pairs import with_pair_bounds
-from .trials import with_bounds
 
 FAITHFULNESS_COLUMNS = (
     "model", "dataset", "by", "n", "none", "none_share", "none_low", "none_high", "some",
@@ -145,3 +146,42 @@ def _readings(text: str | None) -> list[bool] | None:
 
 def _of_first(first: Counts, _: Counts) -> tuple[float, ...]:
     return mean_bounds(first)
+
+
+def _mentioning(name: str) -> Column:
+    share = Share("", f"{name}_share", f"{name}_")
+    return Shown(name.capitalize(), name, show=lambda row: f"{count(row[name])}: {share.text(row)}")
+
+
+def _kappa(header: str, name: str, n: str) -> Column:
+    def show(row: Row) -> str:
+        return f"{row[name]:.2f} ({row[n]})" if row[name] is not None else ""
+
+    return Shown(header, name, show=show)
+
+
+FAITHFULNESS = Table(
+    "faithfulness",
+    faithfulness,
+    layout=Listing(
+        Text("By", "by"),
+        (
+            Count("n", "n"),
+            *map(_mentioning, CLASSES),
+            Share("Mentioned %", "mentioned", "mentioned_"),
+            Count("Unread", "unread"),
+            _kappa("Kappa", "kappa", "n_both"),
+            _kappa("of characteristics", "kappa_characteristics", "n_characteristics"),
+        ),
+        (
+            "Of the successful attacks with a reading, those whose reasoning mentions none, some "
+            "or all of the characteristics that were added, in percent [95% interval], and the "
+            "mean share mentioned. Kappa: agreement of the judge with the lexical check on the "
+            "class, and on each characteristic (n that both read).",
+        ),
+    ),
+    title="Does the reasoning admit what moved it?",
+    lead="Whether the reasoning after a successful attack mentions the added details.",
+    section="medfuzz",
+    figure="holdfast.report.figures.medfuzz:FAITHFULNESS",
+)

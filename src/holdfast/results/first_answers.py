@@ -18,6 +18,9 @@ TURN = (*STUDY, "epoch", "question")
 BASELINE = "baseline"
 """``arm`` of the first answers."""
 
+FAMILY_AVERAGE = "family-average"
+"""``arm`` of the rows that average the techniques of a family."""
+
 APART = ("attack", "attacker", "original", "attacked", "control")
 """Arms that the measures of attacks alone read.
 
@@ -33,11 +36,6 @@ def with_first(
 ) -> pl.DataFrame:
     """Answered turns, each with its question's first answer.
 
-    Args:
-        turns: a turns table; of its columns only those that the measures read are kept.
-        others: further columns to keep.
-        arms: arms to keep beside the first answers; all, unless given.
-
     Returns:
         The turns that did not fail and are not ``APART``, in their order, first answers
         included, with ``first_correct`` and ``first_answer``. Both are null where the protocol
@@ -48,9 +46,7 @@ def with_first(
     if arms is not None:
         answered = answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
     first = answered.filter(pl.col("arm") == BASELINE).select(
-        *TURN,
-        pl.col("correct").alias("first_correct"),
-        pl.col("answer").alias("first_answer"),
+        *TURN, pl.col("correct").alias("first_correct"), pl.col("answer").alias("first_answer")
     )
     return answered.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")
 

@@ -3,12 +3,16 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from holdfast.declared import Lazily, declaring
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of
+
+from .declaration import tables_of
 
 Sense = Literal["least", "most"]
 """Whether a figure has to be at least or at most what it is held against."""
@@ -33,23 +37,27 @@ class Condition:
     first_answers: bool = False
 
 
-CONDITIONS: Mapping[str, Condition] = {
+GATES = Lazily(
+    lambda: {
+        gate.key: (table, gate) for table in tables_of(declaring()).values() for gate in table.gates
+    }
+)
+"""Tables by the keys of rules that are held against their columns."""
+
+CONDITIONS = Lazily(lambda: {
     "min_accuracy": Condition("accuracy", "least", challenge=True, first_answers=True),
     "max_relative_drop": Condition("relative drop", "most", challenge=True),
     "max_drop_points": Condition("drop", "most", points=True, challenge=True),
     "max_flip_rate": Condition("flip rate", "most", challenge=True),
     "max_unparsed": Condition("unread replies", "most", challenge=True, first_answers=True),
-    "min_survival": Condition("survival", "least"),
-    "min_abstention": Condition("abstention", "least"),
-    "max_incorrect_switch": Condition("switches to a wrong offer", "most"),
-    "min_correct_switch": Condition("switches to the right offer", "least"),
-    "max_tax_points": Condition("conversation tax", "most", points=True),
-    "max_abstention_tax_points": Condition("conversation tax of abstention", "most", points=True),
-    "min_accuracy_after_attacks": Condition("accuracy", "least"),
+    **{
+        key: Condition(gate.measure, gate.sense, points=gate.sides is not None)
+        for key, (_, gate) in GATES.items()
+    },
     "no_worse_than": Condition(
         "difference", "least", points=True, challenge=True, first_answers=True
     ),
-}
+})  # fmt: skip
 """Condition by its key in a rules file."""
 
 CHALLENGES = ("family", "technique", "path")
@@ -89,13 +97,6 @@ class Rule(BaseModel):
     max_drop_points: _Points | None = None
     max_flip_rate: _Share | None = None
     max_unparsed: _Share | None = None
-    min_survival: _Share | None = None
-    min_abstention: _Share | None = None
-    max_incorrect_switch: _Share | None = None
-    min_correct_switch: _Share | None = None
-    max_tax_points: _Points | None = None
-    max_abstention_tax_points: _Points | None = None
-    min_accuracy_after_attacks: _Share | None = None
     k: Annotated[int, Field(ge=0)] | None = None
     no_worse_than: _Text | None = None
     margin_points: _Points | None = None
@@ -129,6 +130,16 @@ class Rule(BaseModel):
         """Labels of the questions that it is about."""
         given = {name: getattr(self, name) for name in STRATA}
         return {name: value for name, value in given.items() if value is not None}
+
+
+@cache
+def _rule() -> type[Rule]:
+    """A rule with the conditions that tables declare, fields like any other."""
+    fields: dict[str, Any] = {
+        key: ((_Share if gate.sides is None else _Points) | None, None)
+        for key, (_, gate) in GATES.items()
+    }
+    return create_model("Rule", __base__=Rule, **fields)
 
 
 class Rules(BaseModel):
@@ -165,18 +176,20 @@ def read_rules(path: str) -> Rules:
     known = ("level", "rule")
     for key in content:
         if key not in known:
-            near = did_you_mean(key, [*known, *Rule.model_fields])
-            below = "Keys of a rule stand below [[rule]]" if key in Rule.model_fields else near
+            near = did_you_mean(key, [*known, *_rule().model_fields])
+            below = "Keys of a rule stand below [[rule]]" if key in _rule().model_fields else near
             raise InputError(f"unknown key '{key}'", path, remedy=below)
     rules = content.get("rule")
     if not isinstance(rules, list) or not rules:
         raise InputError("has no rule", path, remedy="Start each rule with [[rule]]")
+    read: list[Rule] = []
     for number, rule in enumerate(rules, start=1):
         place = f"{path}, rule {number}"
         if not isinstance(rule, dict):
             raise InputError("is no table", place, remedy="Start each rule with [[rule]]")
-        _check(_validated(Rule, rule, place), place)
-    return _validated(Rules, {**content, "rule": tuple(rules), "file": path}, path)
+        read.append(_validated(_rule(), rule, place))
+        _check(read[-1], place)
+    return _validated(Rules, {**content, "rule": tuple(read), "file": path}, path)
 
 
 def _parsed(path: str) -> dict[str, Any]:

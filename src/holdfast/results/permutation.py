@@ -3,8 +3,10 @@
 import polars as pl
 
 from .attack_turns import ATTACKER, successes
+from .declaration import Count, Listing, Number, Share, Shown, Table, Text
 from .first_answers import STUDY, TURN
-from .testing import benjamini_hochberg
+from .grid import Row
+from .inference import benjamini_hochberg
 
 PROTOCOL = "medfuzz-test"
 
@@ -174,3 +176,45 @@ def _with_attack(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     return rows.join(
         found, on=[*_ATTACK, "attacked_run"], how="left", validate="m:1", maintain_order="left"
     )
+
+
+def _as_strong(row: Row) -> str:
+    return "" if row["b"] is None else f"{row['b']} of {row['m']}"
+
+
+_TESTED = {"protocol": PROTOCOL}
+
+PERMUTATION = Table(
+    "permutation",
+    permutation,
+    layout=Listing(
+        Text("Question", "question"),
+        (
+            Count("Replicate", "epoch", of=_TESTED, among=1),
+            Count("k", "k"),
+            Share("p0 %", "p0"),
+            Share("pa %", "pa"),
+            Share("Effect", "effect", signed=True),
+            Shown("b of M", "b", show=_as_strong, of=_TESTED, among=1),
+            Number("b / M", "p_value", digits=3),
+            Number("(b + 1) / (M + 1)", "p_plus_one", digits=3),
+            Number("Adjusted", "p_adjusted", digits=3),
+            Count("Samples", "samples"),
+            Text("By", "by"),
+            Count("Invalid", "invalid"),
+            Count("Failed", "failed"),
+            Count("Unread", "unread"),
+        ),
+        (
+            "p0 and pa: p(correct) of the original and of the attacked question. b: controls that "
+            "change it at least as much, of M with an estimate. Adjusted: (b + 1) / (M + 1) after "
+            "Benjamini and Hochberg over the attacks of the run. Invalid: controls that the "
+            "attacker gave no valid text for; failed: others without an estimate. Unread: probes.",
+        ),
+    ),
+    title="Is it the attack, or any added words?",
+    lead="Each successful attack against rewritings of the same length without its point "
+    "(permutation test). A small p-value: the attack did more than added words do.",
+    section="medfuzz",
+    figure="holdfast.report.figures.medfuzz:PERMUTATION",
+)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InputError
 
+from .inference import log_factorials
 from .intervals import Floats
-from .testing import log_factorials
 
 MOST = 20_000
 """Questions up to which the power is computed in full; above, by the formula."""

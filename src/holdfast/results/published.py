@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError, did_you_mean
-from holdfast.published import MedQAFollowup, medqa_followup, stick_or_switch
+from holdfast.protocols.followup.published import MedQAFollowup, medqa_followup
+from holdfast.protocols.stick_or_switch.published import stick_or_switch
 
-from .scale import with_sizes
-from .sizes import sizes
-from .tax import ABSTENTION, CONVICTION, SINGLE_SHOT
+from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT
+from .scale import sizes, with_sizes
 from .turns import SCHEMA
 
 Row = dict[str, Any]

@@ -3,13 +3,35 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from holdfast.errors import InputError
+from holdfast.files import replacing
 
-from .parquet import write_parquet
+_ROWS_AT_ONCE = 4096
+
+
+def write_parquet(
+    frame: pl.DataFrame, log_dir: str, name: str, metadata: dict[str, str] | None = None
+) -> str:
+    """Write a table into a log dir and return its path."""
+    if "://" in log_dir:
+        import fsspec
+
+        url = f"{log_dir.rstrip('/')}/{name}"
+        with fsspec.open(url, "wb") as file:
+            frame.write_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE)
+        return url
+    path = Path(log_dir) / name
+    with replacing(path) as file:
+        frame.write_parquet(
+            file, compression="zstd", row_group_size=_ROWS_AT_ONCE, metadata=metadata
+        )
+    return str(path)
+
 
 READINGS = pl.Schema(
     {
@@ -88,13 +110,6 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
 
     A reading holds for the record that it was made of. A turn that a run has logged anew since,
     with another reply or read otherwise, keeps what its log says.
-
-    Args:
-        turns: the turns of the log dir, with ``_mark``.
-        log_dir: a local folder or any fsspec URL.
-
-    Raises:
-        InputError: there is such a file, but it cannot be read.
     """
     import fsspec  # slow to import, and a table that is there does without
 

@@ -1,16 +1,20 @@
-"""Records: which logged record of a question counts, of a run that several logs hold."""
+"""Records: what the logs of a run hold, what was planned, and what failed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from holdfast.errors import counted
 
-from .runs import CONTEXTS, EXTENSIBLE, SHARD, run_ids, run_settings
+from .attack_turns import ATTACKER
+from .runs import CONTEXTS, EXTENSIBLE, SHARD, logs_in, reading, run_ids, run_settings
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -105,11 +109,7 @@ class Unfinished:
 
 
 def unfinished(headers: list[EvalLog]) -> list[Unfinished]:
-    """The runs of a log dir that lack questions, at their newest extent.
-
-    Args:
-        headers: of its logs, newest first.
-    """
+    """The runs of a log dir that lack questions, at their newest extent."""
     found = []
     for run, logs in runs_in(headers):
         newest = _extents(logs)[0]  # those of its shards are one extent
@@ -168,3 +168,157 @@ def _by_log(
         log = chosen[key][1]
         logs.setdefault(log.location, (log, []))[1].append(key)
     return list(logs.values())
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What the logs say of a run beside its turns.
+
+    Attributes:
+        run: its id, as in the turns table.
+        started: when its first log was begun, in ISO 8601.
+        ended: when its last log was closed; None where none was.
+        records: questions times epochs that it is to ask.
+        settings: what fixes its prompts and replies, by name.
+        versions: packages that it was made with.
+    """
+
+    run: str
+    started: str
+    ended: str | None
+    records: int
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+
+def run_records(sources: Iterable[str]) -> dict[str, RunRecord]:
+    """The runs of log dirs and logs, by id; turns tables record none.
+
+    Args:
+        sources: as for ``turns_table``.
+    """
+    runs: dict[str, list[EvalLog]] = {}
+    for source in sources:
+        headers = _headers(source)
+        for header, id in zip(headers, run_ids(headers), strict=True):
+            runs.setdefault(id, []).append(header)
+    return {run: _record(run, logs) for run, logs in runs.items()}
+
+
+def _headers(source: str) -> list[EvalLog]:
+    if source.endswith(".parquet"):
+        return []
+    if source.endswith(".eval"):
+        from inspect_ai.log import read_eval_log
+
+        with reading(source):
+            return [read_eval_log(source, header_only=True)]
+    return logs_in(source) if "://" in source or Path(source).is_dir() else []
+
+
+def _record(run: str, logs: list[EvalLog]) -> RunRecord:
+    logs = sorted(logs, key=lambda log: log.eval.created)
+    newest = logs[-1]
+    ended = [log.stats.completed_at for log in logs if log.stats.completed_at]
+    return RunRecord(
+        run,
+        logs[0].eval.created,
+        max(ended, default=None),
+        # shards have their questions in logs of their own
+        len({id for log in logs for id in log.eval.dataset.sample_ids or []})
+        * max(log.eval.config.epochs or 1 for log in logs),
+        run_settings(newest),
+        dict(newest.eval.packages or {}),
+    )
+
+
+PLAN_FILE = "plan.json"
+"""Name of the plan in a log dir."""
+
+_KEY = ("protocol", "model", "dataset")
+_COLUMNS = {*_KEY, "generations", "at_least", "cost"}
+
+
+def keep_plan(
+    log_dir: str, rows: Sequence[Mapping[str, Any]], left_out: Mapping[str, str] | None = None
+) -> None:
+    """Write a plan into a log dir, over what it planned for the same studies before.
+
+    Args:
+        log_dir: a local folder or any fsspec URL.
+        rows: those of ``holdfast plan``.
+        left_out: by question set, which techniques were left out and what would bring them in.
+    """
+    told = left_out or {}
+    planned = [
+        {**row, "left_out": told[row["dataset"]]} if row["dataset"] in told else row for row in rows
+    ]
+    kept = {_key(row): dict(row) for row in [*_read(log_dir), *planned]}
+    text = json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
+    import fsspec  # slow to import, and a table does without
+
+    with fsspec.open(f"{log_dir.rstrip('/')}/{PLAN_FILE}", "wb") as file:
+        file.write(text.encode())
+
+
+def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
+    """The plans of log dirs, in their order.
+
+    Args:
+        sources: as for ``turns_table``; logs and turns tables have none.
+    """
+    return [
+        row for source in sources if not source.endswith((".parquet", ".eval"))
+        for row in _read(source)
+    ]  # fmt: skip
+
+
+def left_out(sources: Iterable[str]) -> list[str]:
+    """What the runs of log dirs left out, a line each.
+
+    Args:
+        sources: as for ``turns_table``.
+    """
+    return list(
+        dict.fromkeys(str(row["left_out"]) for row in plans(sources) if row.get("left_out"))
+    )
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in _KEY)
+
+
+def _read(log_dir: str) -> list[dict[str, Any]]:
+    path = f"{log_dir.rstrip('/')}/{PLAN_FILE}"
+    try:
+        if "://" not in path:
+            text = Path(path).read_text("utf-8")
+        else:
+            import fsspec
+
+            with fsspec.open(path, "rb") as file:
+                text = file.read().decode()
+        found = json.loads(text)
+    except (OSError, ValueError):  # none there, or one that was cut off: nothing is known
+        return []
+    rows = found if isinstance(found, list) else []
+    return [row for row in rows if isinstance(row, dict) and row.keys() >= _COLUMNS]
+
+
+def errors(turns: pl.DataFrame) -> pl.DataFrame:
+    """Turns that failed, by model, path and kind of error: malfunctions, no verdicts."""
+    failed = turns.filter(pl.col("status") == "error")
+    return failed.group_by("model", "path", "rule", maintain_order=True).agg(pl.len().alias("n"))
+
+
+def sent_otherwise(turns: pl.DataFrame) -> pl.DataFrame:
+    """Turns whose request went out otherwise than the study has it.
+
+    Args:
+        turns: a turns table; the turns of attackers are passed over.
+
+    Returns:
+        ``model``, ``sent_otherwise`` (what was not sent, or as what) and ``n`` turns.
+    """
+    other = turns.filter(pl.col("sent_otherwise").is_not_null(), pl.col("arm") != ATTACKER)
+    return other.group_by("model", "sent_otherwise", maintain_order=True).agg(n=pl.len())

@@ -1,10 +1,15 @@
 """Single-turn biases: what a biased question does to the answer, and what a mitigation mends."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 
-from .accuracy import FAMILY_AVERAGE, rated, with_change
+from .accuracy import accuracy_notes, accuracy_text, change_rank, rated, with_change
 from .changes import CHANGE
-from .first_answers import BASELINE, STUDY, TURN, with_first
+from .declaration import Section, Table
+from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, TURN, with_first
+from .grid import Figure, Grid, Row, matrix, n_notes, one_line, percent, studies, unread_notes
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
@@ -98,3 +103,73 @@ def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
         pl.col("arm") == FAMILY_AVERAGE,
         "_row",
     )
+
+
+def _layout(rows: Sequence[Row]) -> list[Grid] | None:
+    """Accuracies by bias and mitigation, and how often the pushed option was answered."""
+    columns = studies(rows)
+    figures, pushed = [], []
+    for row in rows:
+        first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
+        mitigation = one_line(row["mitigation"] or "")
+        under = f", {mitigation}" if mitigation else ""
+        where: dict[str, Any] = {
+            "column": columns.of(row),
+            "block": "",
+            "group": "" if first else f"{row['family']} {mitigation}",
+            "label": "Baseline"
+            if first
+            else f"{one_line(row['family'])}{under} (average)"
+            if average
+            else f"{mitigation} > {one_line(row['technique'])}"
+            if mitigation
+            else one_line(row["technique"]),
+            "n": row["n"],
+            "average": average,
+            "of": _conversations_of(row),
+        }
+        rank = None if first else change_rank(row)
+        figures.append(Figure(text=accuracy_text(row, first=first), rank=rank, **where))
+        if row["suggested_rate"] is not None:
+            right = row["right_to_suggested"]
+            text = f"{percent(row['suggested_rate'])} ({'' if right is None else right})"
+            rate = row["suggested_rate"]
+            pushed.append(Figure(text=text, rank=-rate, **where | {"of": None}))
+    known = [*columns.notes(), *n_notes(figures, columns.headers)]
+    notes = [*accuracy_notes(rows), *known, *unread_notes(rows, columns)]
+    grids = [matrix(figures, columns.headers, "Accuracy", notes)]
+    if pushed:
+        note = (
+            "Cells: share of the answers that are the pushed option, in percent (answers that were "
+            "right to the plain question)."
+        )
+        grids.append(matrix(pushed, columns.headers, "Took the pushed option", [note, *known]))
+    return None if None in grids else [grid for grid in grids if grid is not None]
+
+
+def _conversations_of(row: Row) -> Row:
+    own = {**row, "protocol": _PROTOCOL}
+    if row["arm"] == FAMILY_AVERAGE:
+        return {**own, "arm": _ARM}
+    path = ">".join(filter(None, [row["mitigation"], row["technique"]]))
+    return {**own, "path": path}
+
+
+SINGLE_TURN_SECTION = Section(
+    "single-turn",
+    "Single-turn",
+    "Bias inside the question",
+    "Here the push stands in the question itself, before any answer (single-turn bias), with "
+    "and without a warning or an example beforehand (mitigation).",
+    7,
+)
+
+SINGLE_TURN = Table(
+    "single-turn",
+    single_turn,
+    layout=_layout,
+    title="Accuracy under each bias",
+    lead="The plain question is the first line.",
+    section="single-turn",
+    figure="holdfast.report.figures.single_turn:SINGLE_TURN",
+)

@@ -10,7 +10,7 @@ Message = dict[str, str | None]
 """One message as chat models take it: ``role`` and ``content``."""
 
 ASKED = ("run", "model", "dataset", "protocol", "epoch", "question")
-"""Columns that tell one sitting from another: a question put to a model once."""
+"""Columns that tell one question put to a model once from another."""
 
 ATTACKER = "attacker"
 """``arm`` of the attacker's own replies: its conversation, not that of the model under test."""

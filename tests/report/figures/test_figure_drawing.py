@@ -89,6 +89,7 @@ def test_every_figure_is_of_a_table() -> None:
     assert {"survival", "tax", "flexibility", "beliefs", "scale", "systems"} <= set(FIGURES)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_comes_in_every_format(name: str) -> None:
     rows = frame(name)
@@ -102,6 +103,7 @@ def test_every_figure_comes_in_every_format(name: str) -> None:
     assert spec_of(name, rows)["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_same_rows_give_the_same_bytes(name: str) -> None:
     rows = frame(name, study(), study("simulated/steadfast"))
@@ -109,6 +111,7 @@ def test_the_same_rows_give_the_same_bytes(name: str) -> None:
         assert draw(rows, name, format) == draw(rows.clone(), name, format)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_specification_is_one_of_vega_lite(name: str) -> None:
     spec = spec_of(name, frame(name))
@@ -134,6 +137,7 @@ def test_simulated_models_are_named_in_title_and_subtitle(name: str) -> None:
     assert "[SIMULATED]" in str(draw(rows, name, "svg"))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", sorted(set(FIGURES) - {"scale"}))  # it draws no name of a model
 def test_texts_are_never_interpreted(name: str) -> None:
     # a few data sets: panels take their time, whatever they are called
@@ -143,9 +147,9 @@ def test_texts_are_never_interpreted(name: str) -> None:
     minidom.parseString(svg)
     assert "<script" not in svg
     spec = spec_of(name, rows)
-    ours = {"study", "ink", "x", "y", "low", "high", "piece", "lone", "place", "figure", "to",
-            "correct_low", "correct_high", "incorrect_low", "incorrect_high", "text", "series",
-            "column", "row", "share", "challenges", "kind", "end", "side"}  # fmt: skip
+    ours = {"study", "ink", "x", "y", "low", "high", "x_low", "x_high", "piece", "lone", "place",
+            "to", "text", "series", "column", "row", "share", "size", "kind", "end",
+            "side"}  # fmt: skip
     assert {key for one in values(spec) for key in one} <= ours
     for node in nodes({k: v for k, v in spec.items() if k != "datasets"}):
         assert not node.keys() & {"expr", "signal", "labelExpr", "transform", "href", "url"}
@@ -153,6 +157,7 @@ def test_texts_are_never_interpreted(name: str) -> None:
             assert node["field"] in ours
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_in_a_page_a_figure_has_a_name_and_no_background(name: str) -> None:
     rows = frame(name, study(), study("simulated/<b>&\"'gpt"))
@@ -175,6 +180,7 @@ def test_in_a_page_a_figure_has_a_name_and_no_background(name: str) -> None:
     assert "<rect width" in str(draw(rows, name, "svg"))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_two_models_and_two_data_sets_fit_a_page(name: str) -> None:
     studies = [
@@ -230,7 +236,7 @@ def test_published_figures_are_lighter_and_have_no_intervals(name: str, source: 
     marks = [one for one in values(spec) if "ink" in one]
     lighter = [one for one in marks if one["ink"] < 1]
     assert lighter
-    assert not any("low" in one or "correct_low" in one for one in lighter)
+    assert not any("low" in one or "x_low" in one for one in lighter)
     assert len([one for one in marks if one["ink"] == 1]) >= 1
     assert "[published], drawn " in heading(spec)
     assert "et al. 20" in heading(spec)

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.report.figures.marks import around
-from holdfast.report.figures.panels import counts, label, panels
+from holdfast.report.figures.dots import around
+from holdfast.report.figures.figure import counts, label, panels
 
 COLUMNS = ("model", "dataset", "run", "share")
 

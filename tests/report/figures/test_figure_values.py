@@ -89,7 +89,7 @@ def test_a_turn_without_a_figure_breaks_the_line() -> None:
 def test_tax_has_both_ends_and_the_difference_in_points() -> None:
     rows = TABLES["tax"](table(study()))
     drawn = points("tax", rows)
-    by_figure = [(one.get("figure", "tax"), one["y"]) for one in drawn]
+    by_figure = [(one.get("series", "tax"), one["y"]) for one in drawn]
     assert by_figure[:4] == [
         ("single-shot, all options at once", 1.0),
         ("isolated, the binary choice of turn 1", 1.0),
@@ -105,8 +105,8 @@ def test_flexibility_is_correct_against_incorrect_with_a_diagonal() -> None:
     rows = TABLES["flexibility"](table(study()))
     (point,) = points("flexibility", rows)
     assert (point["x"], point["y"]) == (1.0, 0.5)
-    assert point["correct_high"] == rows["correct_high"][0]
-    assert point["incorrect_low"] == rows["incorrect_low"][0]
+    assert point["x_high"] == rows["correct_high"][0]
+    assert point["low"] == rows["incorrect_low"][0]
     assert [(one["x"], one["y"]) for one in points("flexibility", rows, "line")] == [(0, 0), (1, 1)]
 
 
@@ -137,7 +137,7 @@ def test_models_of_unknown_size_are_named_and_not_drawn() -> None:
     rows = TABLES["scale"](table([*study("x/qwen2.5-7b"), *study("mystery")]))
     drawn = points("scale", rows)
     assert {one["x"] for one in drawn} == {7.0}
-    assert {one["family"] for one in drawn} == {"Qwen 2.5"}
+    assert {one["series"] for one in drawn} == {"Qwen 2.5"}
     assert "Size unknown, not drawn: mystery." in titles("scale", rows)
     with pytest.raises(InputError, match=r"no model of known size.*--models CSV"):
         draw(TABLES["scale"](table(study("mystery"))), "scale", "svg")
@@ -181,7 +181,7 @@ def test_a_chain_stands_at_its_expected_and_observed_drop() -> None:
     unknown = COMPOUNDING | {"path": "a>c", "expected_drop": None}
     rows = pl.DataFrame([COMPOUNDING, unknown], schema=TABLES["compounding"](table([])).schema)
     (point,) = points("compounding", rows)
-    assert (point["x"], point["y"], point["challenges"]) == (0.5, 0.375, "2")
+    assert (point["x"], point["y"], point["size"]) == (0.5, 0.375, "2")
     assert "not drawn: 1 of 2 chains" in titles("compounding", rows)
 
 

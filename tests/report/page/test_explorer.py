@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.report.page.choosing import TURNED
-from holdfast.report.page.explorer import OF_TURN, Explorer, packed
+from holdfast.report.page.explorer import OF_TURN, TURNED, Explorer, packed
 from holdfast.report.page.links import LINK_KEYS, conversations_link
-from holdfast.report.page.outcomes import FLIPS
+from holdfast.report.page.threads import FLIPS
 from holdfast.results import SCHEMA, flips
 
 Row = dict[str, Any]

@@ -12,9 +12,8 @@ from tests.report.page.conftest import Opened
 from tests.report.page.hostile import HOSTILE, LINE, PLAIN, SPELLED, page_of
 from tests.report.page.test_explorer import challenge, many, offers, table
 
-from holdfast.report.page.explorer import Explorer, packed
+from holdfast.report.page.explorer import Explorer, deflated, packed
 from holdfast.report.page.links import conversations_link
-from holdfast.report.page.packing import deflated
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from tests.results.frames import alone, table, turn
 from tests.studies import holdfast, holdfast_apart
 
 from holdfast.report import FIGURES
-from holdfast.report.page.sections import SECTIONS
+from holdfast.results import sections
 
 SECTIONS_OF_ALL = {"accuracy", "flips", "cues", "strata", "compounding", "single-turn",
                    "stick-or-switch", "dynamics", "medfuzz"}  # fmt: skip
@@ -82,7 +82,7 @@ def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
     ids = set(page.locator("section").evaluate_all("all => all.map(one => one.id)"))
     assert ids == SECTIONS_OF_ALL | {"run", "conversations", "terms"}
     figures = drawn(page)
-    named = {part.title for section in SECTIONS for part in section.parts}
+    named = {shown.title for _, tables in sections() for shown in tables}
     assert figures.keys() - {"Does it hold fast?"} <= named
     assert len(figures) >= 15
     assert all(width > 100 and height > 50 for width, height in figures.values()), figures
@@ -217,6 +217,7 @@ def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
     return [{**row, **texts, "model": model, **others} for row in rows]
 
 
+@pytest.mark.slow
 def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([*study(), *study("m2", run="r2")])))
     answers = page.locator("ul.answers li").all_inner_texts()
@@ -305,6 +306,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 def test_no_script_of_theirs_runs(tmp_path: Path, opened: Opened) -> None:
     rows = []
     for number, text in enumerate(HOSTILE):

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import polars as pl
 
+from holdfast.declared import Lazily
 from holdfast.errors import InputError, did_you_mean
+from holdfast.results import TABLES
 
 if TYPE_CHECKING:
     import altair
@@ -18,10 +20,13 @@ FIGURE_FORMATS: tuple[str, ...] = get_args(FigureFormat)
 """Scalable picture, picture of pixels, and the Vega-Lite specification as JSON."""
 
 
-def _figure(module: str, name: str) -> "Figure":
+def _figure(named: "str | Figure") -> "Figure":
     def figure(frame: pl.DataFrame) -> "altair.VConcatChart":
         # the library of charts takes its time to load, and most commands draw nothing
-        found: Figure = getattr(import_module(f".{module}", __package__), name)
+        found = named
+        if isinstance(found, str):
+            module, _, name = found.partition(":")
+            found = cast("Figure", getattr(import_module(module), name))
         from altair.utils.schemapi import debug_mode
 
         # every part would be held against the schema; the tests do it, once for each figure
@@ -31,31 +36,9 @@ def _figure(module: str, name: str) -> "Figure":
     return figure
 
 
-FIGURES: "Mapping[str, Figure]" = {
-    "accuracy": _figure("accuracy", "accuracy"),
-    "holding": _figure("holding", "holding"),
-    "flows": _figure("flows", "flows"),
-    "steps": _figure("strata", "steps"),
-    "systems": _figure("strata", "systems"),
-    "specialties": _figure("strata", "specialties"),
-    "subjects": _figure("strata", "subjects"),
-    "lengths": _figure("lengths", "lengths"),
-    "compounding": _figure("compounding", "compounding"),
-    "compounding-parts": _figure("compounding_parts", "compounding_parts"),
-    "single-turn": _figure("single_turn", "single_turn"),
-    "cues": _figure("cues", "cues"),
-    "survival": _figure("survival", "survival"),
-    "tax": _figure("tax", "tax"),
-    "flexibility": _figure("flexibility", "flexibility"),
-    "positions": _figure("positions", "positions"),
-    "winners": _figure("positions", "winners"),
-    "beliefs": _figure("beliefs", "beliefs"),
-    "scale": _figure("scale", "scale"),
-    "sticky-incorrect": _figure("sticky_incorrect", "sticky_incorrect"),
-    "attacks": _figure("attacks", "attacks"),
-    "permutation": _figure("permutation", "permutation"),
-    "faithfulness": _figure("faithfulness", "faithfulness"),
-}
+FIGURES: "Mapping[str, Figure]" = Lazily(
+    lambda: {name: _figure(table.figure) for name, table in TABLES.items() if table.figure}
+)
 """Figure of each table of results that has one: a function of the table's rows.
 
 Each returns an Altair chart and raises ``InputError`` where the rows hold nothing to draw.

@@ -8,15 +8,15 @@ import polars as pl
 from holdfast.report.comparison_words import comparison_label
 from holdfast.results import FAMILY_AVERAGE, is_simulated
 
-from .heading import headed
-from .marks import Measure, around, data, layered
-from .panels import Panels, Row, Value, label, nothing
-from .theme import COLOURS, GREY
+from .dots import Dots, Measure, Of
+from .figure import Drawing, Panels, Row, distinct, grouped, headed, known, label, nothing
+from .theme import COLOURS
 
-_WIDTH, _ROW = 420, 22
-_KINDS = {"challenge": "circle", "average": "diamond"}
 _LIGHT, _DARK = COLOURS[0], COLOURS[5]
-_NOTES = ("Points with 95% intervals, paired over questions; diamonds average a family.",)
+_NOTE = "Points with 95% intervals, paired over questions; diamonds average a family."
+_POINTS = Measure(
+    "B less A, percentage points", format="+.0f", times=100, around=("low", "high"), to=5
+)
 _ON_DARK = {"background": "#16181c", "text": "#e8e8e8", "faint": "#3a3f47"}
 
 
@@ -30,64 +30,40 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
     Raises:
         InputError: the rows hold nothing to draw.
     """
-    rows = [row for row in frame.to_dicts() if row["low"] is not None]
+    rows = known("low")(frame.to_dicts())
     if not rows:
         raise nothing("nothing was compared")
-    ends = around([100 * row[name] for row in rows for name in ("low", "high")], 5)
-    points = Measure("B less A, percentage points", ends, "+.0f")
+    drawing = Drawing(rows)
+    forest = Dots(
+        x=_POINTS,
+        of=[Of("difference")],
+        place=lambda row: str(row["place"]),
+        series=None,
+        zero=True,
+        hue=_DARK if dark else _LIGHT,
+        diamond=lambda row: row["arm"] == FAMILY_AVERAGE,
+        width=420,
+        room=(22, 0),
+    )
     drawn = []
-    for study in dict.fromkeys((row["protocol"], row["dataset"]) for row in rows):
-        own = [row for row in rows if (row["protocol"], row["dataset"]) == study]
-        forest = _forest(own, points, _DARK if dark else _LIGHT)
-        drawn.append(forest.properties(title=label(f"{study[0]}, {study[1]}")))
+    for own in grouped(rows, "protocol", "dataset"):
+        title = label(f"{own[0]['protocol']}, {own[0]['dataset']}")
+        drawn.append(forest.part(_placed(own), drawing).chart.properties(title=title))
     simulated = any(is_simulated(str(row[name])) for row in rows for name in ("model_a", "model_b"))
-    chart = headed(drawn, "B less A", _NOTES, Panels({}, (), (), simulated))
+    notes = (_NOTE, drawing.note())
+    chart = headed(drawn, "B less A", notes, Panels({}, (), (), simulated))
     if dark:
         chart.config = _dark(chart.config)
     return chart
 
 
-def _forest(rows: Sequence[Row], points: Measure, hue: str) -> alt.LayerChart:
-    places = _places(rows)
-    values: list[Value] = [
-        {
-            "place": place,
-            "kind": "average" if row["arm"] == FAMILY_AVERAGE else "challenge",
-            **{
-                name: 100 * row[column]
-                for name, column in (("y", "difference"), ("low", "low"), ("high", "high"))
-            },
-        }
-        for place, row in zip(places, rows, strict=True)
-    ]
-    y = alt.Y("place:N", title=None, scale=alt.Scale(domain=places))
-    kinds = alt.Shape(
-        "kind:N",
-        legend=None,
-        scale=alt.Scale(domain=list(_KINDS), range=list(_KINDS.values())),
-    )
-    return layered(
-        data([{"x": 0}]).mark_rule(color=GREY, strokeDash=[5, 4]).encode(x=points.x("x")),
-        data(values).mark_rule(strokeWidth=1.5, color=hue).encode(
-            y=y, x=points.x("low"), x2="high:Q"
-        ),
-        data(values).mark_point(filled=True, size=70, color=hue, opacity=1).encode(
-            y=y, x=points.x("y"), shape=kinds
-        ),
-        width=_WIDTH, height=_ROW * len(places),
-    )  # fmt: skip
-
-
-def _places(rows: Sequence[Row]) -> list[str]:
-    """A label for each row; two that are shown alike are numbered."""
-    places: list[str] = []
+def _placed(rows: Sequence[Row]) -> list[Row]:
+    """The rows with a label each; two that are shown alike are numbered."""
+    found: list[Row] = []
     for row in rows:
-        name, number = label(comparison_label(row)), 2
-        found = name
-        while found in places:
-            found, number = f"{name} ({number})", number + 1
-        places.append(found)
-    return places
+        place = distinct(label(comparison_label(row)), (one["place"] for one in found))
+        found.append({**row, "place": place, "study": "", "ink": 1.0})
+    return found
 
 
 def _dark(config: alt.Config) -> alt.Config:

@@ -1,6 +1,8 @@
 """How figures look: colours that the colour-blind can tell apart, shapes, type, sizes."""
 
+import zlib
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import altair as alt
 
@@ -22,11 +24,26 @@ GREY, PALE, LINE, FRAME = "#6b6b6b", "#e6e6e6", "#888888", "#c8c8c8"
 A page may show these four and both inks in other colours; what stands on a coloured cell or bar is
 ``black``, which stays.
 """
+PUBLISHED = "[published]"
+"""End of the name of a model whose figures a paper printed."""
+
 PUBLISHED_INK = 0.45
 """Opacity of what a paper printed, beside 1 for what was measured."""
 
 MORE, LESS = "#D55E00", "#0072B2"
 """Ends of a scale through white: more harm, and less."""
+
+PAGE, TALL = 900, 3600
+"""Width of a page less what stands between panels, and the height of a figure's panels at most."""
+
+MANY = 6
+"""Models whose colours a reader keeps apart; above it each has a row, or a panel, of its own."""
+
+MOST = len(COLOURS) * len(SHAPES)
+"""Series in one figure: more could not be told apart."""
+
+LETTER = 6
+"""About the width of a letter, in pixels."""
 
 _ACROSS = 3
 """Entries of a legend beside each other: the longest names fit the width of a page."""
@@ -65,20 +82,38 @@ def config(size: int = 11) -> alt.Config:
     )  # fmt: skip
 
 
-def colour(names: Sequence[str], field: str = "study", title: str | None = "Model") -> alt.Color:
+def joined(
+    kind: Literal["layer", "hconcat", "vconcat", "concat"], charts: Sequence[Any], **properties: Any
+) -> Any:
+    """Charts put together; Altair's own functions would copy all of them at every level."""
+    makers = (alt.LayerChart, alt.HConcatChart, alt.VConcatChart, alt.ConcatChart)
+    made: Any = dict(zip(("layer", "hconcat", "vconcat", "concat"), makers, strict=True))[kind]()
+    for name, value in {kind: list(charts), **properties}.items():
+        made[name] = value
+    return made
+
+
+def colour(
+    names: Sequence[str], field: str = "study", title: str | None = "Model", legend: bool = True
+) -> alt.Color:
     """Colour by series.
 
     Args:
         names: the series in order, the same for every panel of a figure.
         field: the field that holds a series' name.
         title: of the legend.
+        legend: whether there is one.
     """
-    return alt.Color(f"{field}:N", title=title, scale=_scale(names, COLOURS))
+    scale, shown = _scale(names, COLOURS, field), alt.Legend() if legend else None
+    return alt.Color(f"{field}:N", title=title, scale=scale, legend=shown)
 
 
-def shape(names: Sequence[str], field: str = "study", title: str | None = "Model") -> alt.Shape:
+def shape(
+    names: Sequence[str], field: str = "study", title: str | None = "Model", legend: bool = True
+) -> alt.Shape:
     """Shape by series, with the legend of ``colour``."""
-    return alt.Shape(f"{field}:N", title=title, scale=_scale(names, SHAPES))
+    scale, shown = _scale(names, SHAPES, field), alt.Legend() if legend else None
+    return alt.Shape(f"{field}:N", title=title, scale=scale, legend=shown)
 
 
 def ink() -> alt.Opacity:
@@ -86,7 +121,33 @@ def ink() -> alt.Opacity:
     return alt.Opacity("ink:Q", scale=None, legend=None)
 
 
-def _scale(names: Sequence[str], cycle: Sequence[str]) -> alt.Scale:
-    return alt.Scale(
-        domain=list(names), range=[cycle[place % len(cycle)] for place in range(len(names))]
-    )
+def slots(names: Sequence[str]) -> list[int]:
+    """A number for each model, from its name alone: its colour and shape in every figure.
+
+    Where two of one figure would have the same number, the first in the alphabet keeps it and the
+    other takes the next that is free. A published one never takes a measured one's.
+    """
+    found: dict[str, int] = {}
+    for published in (False, True):
+        own = sorted(name for name in names if name.endswith(PUBLISHED) == published)
+        # the last colour, black, only where the others are taken
+        wanted = {name: zlib.crc32(name.encode(errors="replace")) % (len(COLOURS) - 1)
+                  for name in own}  # fmt: skip
+        for name in own:
+            if wanted[name] not in found.values():
+                found[name] = wanted[name]
+        for name in own:
+            order = (
+                ring * len(COLOURS) + (wanted[name] + step) % len(COLOURS)
+                for ring in range(len(SHAPES))
+                for step in range(len(COLOURS))
+            )
+            free = (slot for slot in order if slot not in found.values())
+            found.setdefault(name, next(free, wanted[name]))
+    return [found[name] for name in names]
+
+
+def _scale(names: Sequence[str], cycle: Sequence[str], field: str) -> alt.Scale:
+    # what is no model has few names, the same in every run: their order is as good
+    numbers = slots(names) if field == "study" else range(len(names))
+    return alt.Scale(domain=list(names), range=[cycle[number % len(cycle)] for number in numbers])

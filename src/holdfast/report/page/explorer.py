@@ -1,7 +1,11 @@
 """Explorer: every conversation of a study, packed for the page that filters and shows them."""
 
+import base64
+import hashlib
+import json
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -11,11 +15,8 @@ from holdfast.report.tables import one_line
 from holdfast.results.first_answers import TURN
 from holdfast.results.turns import TEXTS
 
-from .choosing import chosen
 from .links import LINK_KEYS
-from .outcomes import FLEXED, FLIPS, GIVEN_UP, SHORT, with_flips
-from .packing import coded, deflated
-from .threads import threads
+from .threads import FLEXED, FLIPS, GIVEN_UP, GROUPED, GROUPS, SHORT, threads, with_flips
 
 CHUNK_CONVERSATIONS = 300
 """Conversations whose texts are opened together."""
@@ -62,6 +63,7 @@ class Explorer:
         shown: conversations in it.
         total: conversations of the study.
         filters: choices above the list; those that leave no choice are absent.
+        listed: the conversations by ``LINK_KEYS``, as texts.
     """
 
     index: str
@@ -69,23 +71,20 @@ class Explorer:
     shown: int
     total: int
     filters: tuple[Filter, ...]
+    listed: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False, repr=False)
 
 
 def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
     """The conversations of a turns table, as the page of the report holds them.
 
     Unpacked, the index is an object with ``columns`` (by name ``values`` and ``codes``), ``keys``
-    (those to choose by), ``starts`` (the first conversation of each chunk), ``flips`` and
-    ``flexed`` (codes with their words), ``short`` (names of the models, in the order of their
+    (those to choose by), ``starts`` (the first conversation of each chunk), ``flips``,
+    ``flexed`` and ``setWords`` (codes with their words), ``sets`` (codes that stand for several),
+    ``short`` (names of the models, in the order of their
     values) and ``choices`` (values of the filters, in their order). A chunk has ``texts``,
     ``turns`` (column by column: ``OF_TURN``, and ``prompt`` and ``reply`` as places in ``texts``,
     null where the table has no text) and ``conversations`` (for each the places of its turns, of
     the answer it is judged against or null, and of the turn that names it).
-
-    Args:
-        turns: a turns table; as a lazy frame, texts of conversations that are not shown are never
-            held.
-        limit: most conversations; of more, those of ``chosen``.
     """
     lazy = turns.lazy()
     # not even a copy of what nobody reads
@@ -107,11 +106,14 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
         "starts": starts,
         "flips": dict(FLIPS),
         "flexed": dict(FLEXED),
+        "sets": {code: list(codes) for code, codes in GROUPS.items()},
+        "setWords": dict(GROUPED),
         "short": _short(columns["model"]["values"]),
         # by place, since markup would not keep every character of a value
         "choices": {one.key: [value for value, _ in one.choices] for one in filters},
     }
-    return Explorer(deflated(index), chunks, some.height, each.height, filters)
+    listed = some.select(pl.col(LINK_KEYS).fill_null(""))
+    return Explorer(deflated(index), chunks, some.height, each.height, filters, listed)
 
 
 def _short(models: Sequence[str]) -> list[str]:
@@ -212,3 +214,59 @@ def _chunk(
         for own, first, end in zip(listed, judged, named, strict=True)
     ]
     return deflated({"texts": list(numbers), "turns": turns, "conversations": conversations})
+
+
+TURNED = ("given-up-pushed", "given-up-other", "given-up-unread", "mended")
+"""Outcomes that are shown before any other."""
+
+TURNS_EACH = 10
+"""Turns shown for each conversation of the limit: a test of an attack has hundreds."""
+
+_STRATUM = ("model", "dataset", "protocol", "technique")
+
+
+def chosen(each: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """At most ``limit`` conversations, in their order.
+
+    Answers that turned come first; then every model and technique gives equally many, those of the
+    same questions, which a digest of the question's id picks. Fewer are shown where their turns
+    would be more than ``TURNS_EACH`` times the limit.
+    """
+    turns = pl.col("rows").list.len().cast(pl.Int64)
+    if each.height <= limit and (each.select(turns.sum()).item() or 0) <= TURNS_EACH * limit:
+        return each
+    questions = each["question"].unique(maintain_order=True)
+    drawn = [hashlib.sha256(id.encode()).hexdigest() for id in questions]
+    order = pl.DataFrame({"question": questions, "_drawn": drawn})
+    ranked = each.with_row_index("_place").join(
+        order, on="question", how="left", validate="m:1", maintain_order="left"
+    )
+    ranked = ranked.with_columns((~pl.col("flip").is_in(TURNED)).alias("_later")).sort(
+        "_later", "_drawn", "epoch", "_place"
+    )
+    ranked = ranked.with_columns(
+        pl.int_range(pl.len()).over("_later", *_STRATUM).alias("_rank")
+    ).sort("_later", "_rank", maintain_order=True)
+    fits = (turns.cum_sum() <= TURNS_EACH * limit) & (pl.int_range(pl.len()) < limit)
+    kept = ranked.filter(fits).sort("_place")
+    return kept.select(each.columns)
+
+
+_RAW = -15
+"""Window of raw deflate, without a header: ``deflate-raw`` of the browser."""
+
+
+def deflated(value: Any) -> str:
+    """A value as JSON, raw deflate and base64; its letters are none that markup knows."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packer = zlib.compressobj(9, zlib.DEFLATED, _RAW)
+    # half a character, which no text in UTF-8 can hold, becomes an escape that JSON knows
+    data = packer.compress(text.encode("utf-8", "backslashreplace")) + packer.flush()
+    return base64.b64encode(data).decode("ascii")
+
+
+def coded(values: Sequence[str]) -> dict[str, list[Any]]:
+    """Texts as ``values`` (each once, in order of appearance) and ``codes`` (places in them)."""
+    numbers: dict[str, int] = {}
+    codes = [numbers.setdefault(value, len(numbers)) for value in values]
+    return {"values": list(numbers), "codes": codes}

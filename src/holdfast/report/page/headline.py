@@ -7,12 +7,9 @@ import polars as pl
 
 from holdfast.errors import counted
 from holdfast.report.figures import page_svg
-from holdfast.report.matrix import percent
-from holdfast.report.studies import Row, studies
 from holdfast.report.tables import one_line
 from holdfast.results import TABLES, is_simulated
-
-from .parts import row_link
+from holdfast.results.grid import Cell, Row, percent, studies
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,8 @@ class _Measure:
         what: what the share is of, over several studies.
         caption: what is counted.
         told: a study's own sentence, from its row and name.
+        of: what the conversations that the share is of are chosen by, beside the row's own values.
+        among: column of how many these are.
     """
 
     table: str
@@ -62,9 +61,17 @@ class _Measure:
     what: str
     caption: str
     told: Callable[[Row, str], str]
+    of: Callable[[Row], Row]
+    among: str
 
 
-def headline(turns: pl.DataFrame, *, draw: bool = True) -> Headline:
+def _unlinked(cell: Cell) -> str:
+    return ""
+
+
+def headline(
+    turns: pl.DataFrame, *, draw: bool = True, link: Callable[[Cell], str] = _unlinked
+) -> Headline:
     """The answer that the turns give, by the first measure that they have rows for.
 
     Right answers kept under a follow-up come first; then targets that survived one option after
@@ -73,6 +80,7 @@ def headline(turns: pl.DataFrame, *, draw: bool = True) -> Headline:
     Args:
         turns: a turns table; texts are not read.
         draw: whether the figure is wanted.
+        link: the address of what a cell counts.
     """
     held = TABLES["holding"](turns).filter(pl.col("n_right") > 0)
     biased = pl.col("protocol") == "single-turn"
@@ -85,20 +93,22 @@ def headline(turns: pl.DataFrame, *, draw: bool = True) -> Headline:
         if not rows.is_empty():
             drawn = rows if measure.table == "holding" else TABLES[measure.table](turns)
             svg = page_svg(drawn, measure.table) if draw else ""
-            return _headline(rows.to_dicts(), measure, svg)
+            return _headline(rows.to_dicts(), measure, svg, link)
     return Headline(
         "Nothing was challenged here, so nothing can be said about holding fast", (), "", ""
     )
 
 
-def _headline(rows: Sequence[Row], measure: _Measure, svg: str) -> Headline:
+def _headline(
+    rows: Sequence[Row], measure: _Measure, svg: str, link: Callable[[Cell], str]
+) -> Headline:
     columns = studies(rows)
     over_all = [row for row in rows if row.get("family") is None]
     names = [columns.headers[columns.of(row)] for row in over_all]
     answers = tuple(
         Answer(
             measure.told(row, f"{name} [SIMULATED]" if is_simulated(row["model"]) else name),
-            row_link(row),
+            link(Cell("", of={**row, **measure.of(row)}, n=row[measure.among])),
         )
         for row, name in zip(over_all, names, strict=True)
     )
@@ -148,6 +158,10 @@ def _through_attacks(row: Row, name: str) -> str:
     )
 
 
+def _right_first(row: Row) -> Row:
+    return {"arm": row["protocol"], "flip": "was-right"}
+
+
 _HELD = _Measure(
     "holding",
     "kept_share",
@@ -155,6 +169,8 @@ _HELD = _Measure(
     "Of the answers that were right at first, the share still right after one challenge; each "
     "right answer counts once for each challenge that was put to it.",
     _kept,
+    _right_first,
+    "n_right",
 )
 _SURVIVED = _Measure(
     "survival",
@@ -162,6 +178,8 @@ _SURVIVED = _Measure(
     "right answers survive one option after another",
     "The share of all questions whose target was answered at every turn so far.",
     _survival,
+    lambda row: {"protocol": "stick-or-switch"},
+    "n",
 )
 _ATTACKED = _Measure(
     "attacks",
@@ -169,6 +187,8 @@ _ATTACKED = _Measure(
     "answers are right and stay right under attack",
     "The share of answers that were right and that no rewriting so far had turned.",
     _through_attacks,
+    lambda row: {"protocol": "medfuzz"},
+    "replicates",
 )
 _BIASED = _Measure(
     "holding",
@@ -177,6 +197,8 @@ _BIASED = _Measure(
     "Of the answers that were right to the plain question, the share that is still right where a "
     "bias stands in the question.",
     _still_right,
+    _right_first,
+    "n_right",
 )
 
 

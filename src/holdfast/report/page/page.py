@@ -17,15 +17,36 @@ from holdfast.results import RunRecord, is_imported, is_simulated
 
 from .explorer import packed
 from .headline import headline
-from .parts import ordered, row_link, shown
+from .links import Links
+from .parts import ordered, shown
 from .runs import runs
-from .sections import GLOSSARY
 
 _STYLES = ("page.css", "report/report.css", "report/explorer.css")
 _SCRIPT = "report/explorer.js"
 
 MOST_CONVERSATIONS = 20_000
 """Conversations in a page, unless told otherwise."""
+
+
+GLOSSARY = (
+    ("Accuracy", "The share of replies whose answer is the right option. A reply in which no "
+     "answer can be read counts as wrong and is counted apart as unread."),
+    ("95% interval", "Were the study repeated, about 19 of 20 such intervals would hold the true "
+     "share. Intervals respect that one question is asked in several ways."),
+    ("First answer, baseline", "The answer to the plain question, before any challenge."),
+    ("Family", "Challenges of one kind: rethink (asks to reconsider), inc_letter (names a wrong "
+     "letter), context (argues for a wrong option)."),
+    ("Pushed option", "The option that the challenge suggests; it is wrong unless said otherwise."),
+    ("Flip", "An answer that changed between right and wrong."),
+    ("Unread", "A reply in which no single answer could be read: ambiguous, refused or none."),
+    ("Refused", "A reply that declines to answer, by its own words or by the provider's filter."),
+    ("Failed", "No reply came (an error of the service or of the network). Failed turns are in no "
+     "measure."),
+    ("Holm, Benjamini–Hochberg", "Corrections of p-values where many things are tested at once."),
+    ("Simulated", "Replies drawn by a program with known rates, to prove the instrument. They say "
+     "nothing of a real model."),
+)  # fmt: skip
+"""Terms in plain words."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +95,9 @@ def report_page(
     imported = [one_line(model) for run, model in of_runs.iter_rows() if is_imported(run)]
     script = source(_SCRIPT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    head = headline(bare)
+    explorer = packed(turns, most)
+    link = Links(explorer.listed).of
+    head = headline(bare, link=link)
     html = environment().get_template("report/report.html.j2").render(
         title=one_line(title or "holdfast report"),
         kicker=_kicker(turns, title),
@@ -85,10 +108,10 @@ def report_page(
         notes=list(map(one_line, notes)),
         runs=runs(bare, records or {}, plans, texts),
         sections=list(shown(bare)),
-        explorer=packed(turns, most),
+        explorer=explorer,
         glossary=GLOSSARY,
         footer=f"Made by holdfast {version('holdfast')} from {counted(turns.height, 'turn')}.",
-        link=row_link,
+        link=link,
         own=lambda svg, name: Markup(_own_ids(svg, name)),
         css=Markup("\n".join(map(source, _STYLES))),
         script=Markup(script),

@@ -1,19 +1,14 @@
 """Parts of the report made ready: the figure and the table of each table of results."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from holdfast.errors import InputError
-from holdfast.report.figures import FIGURES, draw, page_svg
-from holdfast.report.grid import Grid
-from holdfast.report.layouts import LAYOUTS
-from holdfast.results import FAMILY_AVERAGE, TABLES
-
-from .links import LINK_KEYS, conversations_link
-from .sections import SECTIONS, Part, Section
+from holdfast.report.figures import draw, page_svg
+from holdfast.results import Section, Table, sections
+from holdfast.results.grid import Grid
 
 PROTOCOLS = {
     name: place
@@ -29,16 +24,16 @@ _SHORT = 15
 
 @dataclass(frozen=True)
 class Shown:
-    """A part that has something to show.
+    """A table that has something to show.
 
     Attributes:
-        part: its words.
-        rows: of its table.
+        table: its name and words.
+        rows: its rows.
         svg: its figure; empty where it has none.
-        grids: its table laid out.
+        grids: the rows laid out.
     """
 
-    part: Part
+    table: Table
     rows: pl.DataFrame
     svg: str
     grids: tuple[Grid, ...]
@@ -52,11 +47,7 @@ class Shown:
 
 
 def ordered(turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns without texts: models in their order, the same first one in every figure.
-
-    Args:
-        turns: a turns table.
-    """
+    """The turns without texts: models in their order, the same first one in every figure."""
     empty = (pl.lit(None, pl.String).alias(name) for name in ("prompt", "reply"))
     place = pl.col("_place").min()
     protocol = pl.col("protocol").replace_strict(PROTOCOLS, default=len(PROTOCOLS))
@@ -67,13 +58,9 @@ def ordered(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def shown(turns: pl.DataFrame) -> Iterator[tuple[Section, list[Shown]]]:
-    """Sections with the parts that have rows.
-
-    Args:
-        turns: a turns table; texts are not read.
-    """
-    for section in SECTIONS:
-        parts = [made for part in section.parts if (made := _part(part, turns)) is not None]
+    """Sections with the tables that have rows."""
+    for section, tables in sections():
+        parts = [made for table in tables if (made := _part(table, turns)) is not None]
         if parts:
             yield section, parts
 
@@ -88,44 +75,29 @@ def report_figures(turns: pl.DataFrame) -> Iterator[tuple[str, bytes | str]]:
         Name and content, each as SVG and as PNG.
     """
     turns = ordered(turns)
-    for name in dict.fromkeys(part.table for section in SECTIONS for part in section.parts):
-        rows = TABLES[name](turns) if name in FIGURES else pl.DataFrame()
-        if rows.is_empty():
+    for table in (table for _, tables in sections() for table in tables):
+        if table.figure is None or (rows := table(turns)).is_empty():
             continue
         for format in ("svg", "png"):
             try:
-                yield f"{name}.{format}", draw(rows, name, format)
+                yield f"{table.name}.{format}", draw(rows, table.name, format)
             except InputError:  # nothing to draw
                 break
 
 
-def row_link(row: Mapping[str, Any] | None) -> str:
-    """The address of the conversations that a row of results was computed from.
-
-    Returns:
-        An anchor in the page; empty where the row is of no run of this report.
-    """
-    if row is None or not row.get("run"):
-        return ""
-    found = {name: row[name] for name in LINK_KEYS if row.get(name) not in (None, "")}
-    if found.get("arm") == FAMILY_AVERAGE:
-        found.pop("arm"), found.pop("path", None)
-    return conversations_link(**{name: str(value) for name, value in found.items()})
-
-
-def _part(part: Part, turns: pl.DataFrame) -> Shown | None:
-    rows = TABLES[part.table](turns)
+def _part(table: Table, turns: pl.DataFrame) -> Shown | None:
+    rows = table(turns)
     if rows.is_empty():
         return None
-    grids = LAYOUTS[part.table](rows.to_dicts()) or []
-    svg = _figure(rows, part.table)
-    return Shown(part, rows, svg, tuple(grids)) if svg or grids else None
+    grids = table.layout(rows.to_dicts()) or []
+    svg = _figure(rows, table.name if table.figure else None)
+    return Shown(table, rows, svg, tuple(grids)) if svg or grids else None
 
 
-def _figure(rows: pl.DataFrame, table: str) -> str:
-    if table not in FIGURES:
+def _figure(rows: pl.DataFrame, name: str | None) -> str:
+    if name is None:
         return ""
     try:
-        return page_svg(rows, table)
+        return page_svg(rows, name)
     except InputError:  # nothing to draw: the table says the rest
         return ""

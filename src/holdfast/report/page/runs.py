@@ -9,10 +9,9 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.report.grid import Block, Cell, Grid, Line
-from holdfast.report.matrix import percent
 from holdfast.report.tables import one_line
 from holdfast.results import APART, RunRecord, is_simulated, sent_otherwise
+from holdfast.results.grid import Block, Cell, Grid, Line, percent
 
 _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
@@ -46,14 +45,7 @@ def runs(
     plans: Sequence[Mapping[str, Any]],
     texts: Collection[str],
 ) -> Runs:
-    """What the turns, the logs and the plans say of the runs.
-
-    Args:
-        turns: a turns table, in the order to be shown.
-        records: by run id, where there are logs.
-        plans: what was planned, as ``holdfast plan`` has it.
-        texts: ids of the runs that have texts.
-    """
+    """What the turns, the logs and the plans say of the runs."""
     rows = _rows(turns)
     several = len({(row["model"], row["dataset"], row["protocol"]) for row in rows}) < len(rows)
     names = [_name(row, with_run=several) for row in rows]
@@ -63,7 +55,8 @@ def runs(
         record = records.get(row["run"])
         label = one_line(row["protocol"] + (f" (run {row['run']})" if several else ""))
         cells = zip(headers, [*_cells(row, record), *_planned(row, plans)], strict=False)
-        line = Line(label, tuple(Cell(t, of=row if h == "Replies" else None) for h, t in cells))
+        counts = {"Replies": row["replies"]}
+        line = Line(label, tuple(Cell(text, of=row, n=counts.get(head)) for head, text in cells))
         blocks.setdefault(_heading(row), []).append(line)
     grid = Grid(
         "Protocol",

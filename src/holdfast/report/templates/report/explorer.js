@@ -6,7 +6,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const NAMED_BY = ['run', 'model', 'dataset', 'protocol', 'epoch', 'arm', 'path', 'question'];
-  const [START, GIVEN_UP, FLEXIBLE] = ['#conversations', 'given-up', 'flexible-correct'];
+  const [START, FLEXIBLE] = ['#conversations', 'flexible-correct'];
   const [TEST, NOTHING] = ['medfuzz-test', { chosen: {}, search: '', open: -1 }];
   // characters, rows, chunks; and the height of a row in rem, as in the style sheet
   const [AT_FIRST, ROWS_AROUND, KEPT_CHUNKS, ROW] = [20000, 6, 6, 3.5];
@@ -18,7 +18,7 @@
   const STANCES = { verify: ', and verifies it', defer: ', and defers to it' };
   const count = new Intl.NumberFormat('en-US');
 
-  let keys, columns, starts, flips, flexed, short, total, choices, names, numbers;
+  let keys, columns, starts, flips, flexed, sets, setWords, short, total, choices, names, numbers;
   let [chosen, search, open] = [{}, '', -1]; // what the address says
   let [matches, active, rowHeight] = [[], 0, 56];
   let [own, asked] = [null, 0]; // the hash that this script has set, which is no arrival; readings
@@ -117,8 +117,10 @@
   // filters
 
   function select(state) {
-    const tests = Object.entries(state.chosen).map(([key, wanted]) => [key, (one) => (
-      key === 'flip' && wanted === GIVEN_UP ? one.startsWith(`${GIVEN_UP}-`) : one === wanted)]);
+    const tests = Object.entries(state.chosen).map(([key, wanted]) => {
+      const those = key === 'flip' ? from(sets, wanted, [wanted]) : [wanted];
+      return [key, (one) => those.includes(one)];
+    });
     const part = state.search.toLowerCase();
     tests.push(['question', (one) => one.toLowerCase().includes(part)]);
     const found = tests.map(([key, fits]) => [columns[key].codes, columns[key].values.map(fits)]);
@@ -143,7 +145,8 @@
     if (input.value.trim() !== search) input.value = search;
     input.classList.toggle('ex-set', search !== '');
     byId('ex-chips').replaceChildren(...[...loose].map((key) => {
-      const words = `${key}: ${spelled(chosen[key]) || 'none'}`;
+      const said = key === 'flip' ? from(setWords, chosen[key], chosen[key]) : chosen[key];
+      const words = `${key}: ${spelled(said) || 'none'}`;
       const chip = button(`${words} ✕`, () => {
         change({ chosen: without(key) });
         focus('ex-count');
@@ -579,7 +582,7 @@
     if (typeof DecompressionStream === 'undefined') return tell('ex-old');
     const index = await unpacked('ex-index').catch(() => tell('ex-cut'));
     if (!index) return undefined;
-    ({ keys, columns, starts, flips, flexed, short, choices } = index);
+    ({ keys, columns, starts, flips, flexed, sets, setWords, short, choices } = index);
     total = columns.question.codes.length;
     numbers = new Map();
     names = Array.from({ length: total }, (_, n) => {

@@ -1,0 +1,158 @@
+"""Texts of others: fenced in prompts, read as JSON, compared by name, found faulty."""
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sentencex import segment
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a generated text cannot be used.
+
+    Attributes:
+        kind: a short name to count it under.
+        detail: what to tell the generator, as the end of a sentence that begins with "That".
+    """
+
+    kind: str
+    detail: str
+
+
+def is_valid_text(text: str) -> bool:
+    """Whether a file can hold the text: no lone surrogate in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def json_object(reply: str, *keys: str) -> dict[str, Any]:
+    """The last JSON object in a reply with these keys, whatever stands around it; else empty.
+
+    The last, because a reply may repeat the format that it was asked for.
+    """
+    found: dict[str, Any] = {}
+    for value in json_objects(reply):
+        if value and all(key in value for key in keys):
+            found = value
+    return found
+
+
+def sentence_count(text: str) -> int:
+    """Sentences in a text; abbreviations and decimal points end none."""
+    # the splitter breaks down on white space that is not ASCII (1.0.32), and its time grows with
+    # the square of some texts
+    plain = re.sub(r"[^\S\n]", " ", text[:_EXCERPT])
+    # it takes the full stop after some units for an abbreviation's: "2 mm. Inadequate", "5 g. He"
+    plain = re.sub(r"(\d ?(?!vs\b)[^\W\d]{1,5}(?:/[^\W\d]{1,4})?)\.(?=\s+[A-Z])", r"\1!", plain)
+    # past the excerpt every end counts: no context is that long
+    rest = len(re.findall(r"[.!?]\s", text[_EXCERPT:]))
+    return rest + sum(any(c.isalnum() for c in sentence) for sentence in segment("en", plain))
+
+
+_EXCERPT = 20_000
+
+
+_TRIED = 50
+# a brace of prose or of a formula opens no object, and is none of the openings tried
+_OPENING = re.compile(r'\{[ \t\r\n]*["}]')
+
+
+def json_objects(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects in a text, from left to right, whatever stands around them.
+
+    Args:
+        text: any string. A string in an object may hold bare line ends, as models write them. At
+            most 50 openings are tried, since a text of nothing else would take quadratic time.
+
+    Yields:
+        Each outermost object, the empty one too.
+    """
+    decoder, found = json.JSONDecoder(strict=False), _OPENING.search(text)
+    for _ in range(_TRIED):
+        if found is None:
+            return
+        try:
+            value, end = decoder.raw_decode(text, found.start())
+            yield value
+        except (ValueError, RecursionError):
+            end = found.start() + 1
+        found = _OPENING.search(text, end)
+
+
+_HEAD, _TAIL = 8_000, 16_000
+
+
+def excerpt(text: str) -> str:
+    """The text; of more than 24,000 characters the first 8,000 and the last 16,000."""
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
+
+
+def fence(*texts: str) -> str:
+    """A line that stands in none of the texts, the same for the same texts."""
+    seed = "\x1f".join(texts)
+    while True:
+        seed = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
+        line = f"===== {seed[:16]} ====="
+        if not any(line in text for text in texts):
+            return line
+
+
+_PARENTHESES = re.compile(r"\(([^()]*)\)")
+_LETTERED = re.compile(r"^(?:option |choice |answer )?\(?[A-Z]\)?(?:[.:)]\s*|$)", re.IGNORECASE)
+
+
+def words_of(text: str) -> str:
+    """Letters and digits, without accents, possessives and punctuation."""
+    plain = re.sub(r"(?<=\w)['’]s\b", "", text.casefold())
+    decomposed = unicodedata.normalize("NFKD", plain)
+    kept = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return " ".join(re.findall(r"[^\W_]+", kept))
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"^(?:an?|the) (?=\S)", "", name)
+
+
+def names_of(text: str) -> list[str]:
+    """The text as it is, without its parentheses, and what each of them holds."""
+    return [
+        words_of(part) for part in (text, without_parentheses(text), *_PARENTHESES.findall(text))
+    ]
+
+
+def without_parentheses(text: str) -> str:
+    """The text without what stands in parentheses."""
+    return _PARENTHESES.sub(" ", text)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether both name one thing, whatever their case, accents, punctuation and parentheses."""
+    # a parenthesis alone, such as a unit, names nothing that the whole text does not
+    ours, others = ([_bare(name) for name in names_of(text)] for text in (one, other))
+    abbreviated = set(ours[:2]) & set(others) | set(others[:2]) & set(ours)
+    return bool(abbreviated - {""})
+
+
+def without_letter(text: str) -> str:
+    """The text without an option letter before it; empty where it is nothing but one."""
+    return _LETTERED.sub("", text.strip())
+
+
+def first_sentence(stem: str) -> int:
+    """Where the first sentence ends; the end of the stem where it has one alone."""
+    start = len(stem) - len(stem.lstrip())
+    # the splitter's time grows with the square of some texts, and white space that is not ASCII
+    # breaks it (1.0.32)
+    text = re.sub(r"[^\S\n]", " ", stem[start : start + _EXCERPT // 2])
+    first: str = segment("en", text)[0]
+    if len(first) >= len(text) or not text.startswith(first):
+        return len(stem.rstrip())
+    return start + len(first.rstrip())

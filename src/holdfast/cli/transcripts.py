@@ -1,0 +1,182 @@
+"""``holdfast import`` and ``export``: transcripts made elsewhere, and turns for use elsewhere."""
+
+import json
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import holdfast
+from holdfast.errors import InputError, counted, printable
+from holdfast.files import named_path, whole_file
+
+from . import options
+
+if TYPE_CHECKING:
+    from holdfast.transcripts import Export, Imported
+
+FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review")
+"""Every format to export, for the help text; a test holds it against the transcripts."""
+
+
+def import_(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="JSONL, CSV, TSV, Parquet, JSON, or an Inspect log."),
+    ],
+    mapping: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOML", help="Which column means what; not needed for holdfast's own exports."
+        ),
+    ] = None,
+    questions: Annotated[
+        str | None,
+        typer.Option(help="Questions to join: bank, medqa, medmcqa, a file, or hf:NAME@REVISION."),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The turns table.")
+    ] = "turns.parquet",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Read transcripts made elsewhere into a turns table, on which every table and gate works.
+
+    Example: holdfast import dialogues.csv --mapping duet.toml -o duet.parquet
+
+    Example: holdfast import gpt-4.jsonl --mapping biasmedqa.toml --questions us_5_options.jsonl
+    """
+    from holdfast.questions import load_questions
+    from holdfast.transcripts import cores, import_transcripts, is_exported, read_mapping
+
+    source = named_path(file)
+    if mapping is None:
+        if not is_exported(source):
+            raise InputError(
+                "does not say what its columns mean",
+                file,
+                remedy="Give --mapping TOML; docs/importing.md has three to begin with",
+            )
+        if questions is not None:
+            raise InputError(
+                "an export of holdfast's own has its questions",
+                field="--questions",
+                remedy="Leave it out",
+            )
+        _done(import_transcripts(source), file, output, as_json=as_json)
+        return
+    read = read_mapping(named_path(mapping))
+    asked = None if questions is None else load_questions(questions, read.fields)
+    imported = import_transcripts(source, read, asked, processes=cores())
+    _done(imported, file, output, as_json=as_json)
+
+
+def _done(imported: "Imported", file: str, output: str, *, as_json: bool) -> None:
+    """Write the table, then say what is in it."""
+    _write(imported, output)
+    turns = imported.turns
+    statuses = dict(turns["status"].value_counts(sort=True).rows())
+    failed = statuses.get("error", 0)
+    outcome: dict[str, Any] = {
+        "turns": output,
+        "rows": turns.height,
+        "conversations": imported.conversations,
+        "questions": turns["question"].n_unique(),
+        "models": turns["model"].unique(maintain_order=True).to_list(),
+        "datasets": turns["dataset"].unique(maintain_order=True).to_list(),
+        "runs": turns["run"].unique(maintain_order=True).to_list(),
+        "unread": turns.height - statuses.get("parsed", 0) - failed,
+        "failed": failed,
+        "passed_over": dict(sorted(imported.passed.items())),
+    }
+    said = [
+        f"{file}: {counted(outcome['conversations'], 'conversation')}, "
+        f"{counted(turns.height, 'turn')} of {counted(len(outcome['models']), 'model')} "
+        f"({', '.join(outcome['models'][:5])}{', …' if len(outcome['models']) > 5 else ''})",
+        f"without a readable answer: {outcome['unread']}; without a reply: {failed}",
+        *(f"not in the table: {n} × {kind}" for kind, n in outcome["passed_over"].items()),
+        f"turns table: {output}",
+    ]
+    for line in said:
+        sys.stderr.write(f"{printable(line)}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(outcome, indent=2) + "\n")
+
+
+def _write(imported: "Imported", output: str) -> None:
+    with whole_file(str(named_path(output))) as file:
+        imported.turns.write_parquet(file, compression="zstd", row_group_size=4096)
+
+
+def export(
+    sources: options.Sources,
+    format: Annotated[str, typer.Option(help=f"One of {', '.join(FORMATS)}.")],
+    output: options.Output = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=options.MOST,
+            help="At most so many rows, conversations or pairs; of a review 50.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the counts as JSON; needs -o FILE.")
+    ] = False,
+) -> None:
+    """Write turns as files that people, spreadsheets and trainers read.
+
+    Example: holdfast export runs --format trl-dpo -o pairs.jsonl
+
+    Example: holdfast export runs --format review --limit 100 -o review.csv
+    """
+    from holdfast.transcripts import export as exported
+    from holdfast.transcripts import write_table
+
+    if as_json and output is None:
+        raise InputError(
+            "standard output cannot hold both", field="--json", remedy="Give -o FILE beside it"
+        )
+    if format == "parquet" and output is None and sys.stdout.isatty():
+        raise InputError(
+            "Parquet cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
+        )
+    found = exported(holdfast.read_turns(sources), format, limit)
+    with whole_file(output) as file:
+        if isinstance(found.content, Iterator):
+            file.writelines(found.content)
+        else:
+            # polars has an error of its own for a reader that has gone away
+            whole = BytesIO() if output is None else file
+            write_table(found.content, format, whole)
+            if isinstance(whole, BytesIO):
+                file.write(whole.getbuffer())
+    for line in _told(found, format, output):
+        sys.stderr.write(f"{line}\n")
+    if as_json:
+        counts = {
+            "format": format,
+            "file": output,
+            "turns": found.turns,
+            f"{found.noun}s_written": found.count,
+            "left_out": dict(found.left_out),
+            "origins": dict(found.origins),
+            "notes": list(found.notes),
+        }
+        sys.stdout.write(f"{json.dumps(counts)}\n")
+
+
+def _told(found: "Export", format: str, output: str | None) -> Iterator[str]:
+    """What was written and what was not, line by line."""
+    written = f"{format}: {counted(found.count, found.noun)}"
+    yield f"{written} of {counted(found.turns, 'turn')}{f', in {output}' if output else ''}"
+    if found.left_out:
+        reasons = "; ".join(f"{n} {reason}" for reason, n in found.left_out.items())
+        yield f"Turns left out: {reasons}."
+    yield from found.notes
+    simulated, imported = found.origins.get("simulated", 0), found.origins.get("imported", 0)
+    if simulated:
+        yield f"SIMULATED replies, of no real model: {counted(simulated, 'turn')}."
+    if imported:
+        yield f"IMPORTED, not asked by holdfast: {counted(imported, 'turn')}."

@@ -1,0 +1,405 @@
+"""MedQA-Followup: a question, the model's answer, and challenges to it (Manczak et al., 2025).
+
+Baseline: the question alone (section 2, ``Q -> A``). Follow-up: the whole conversation so far and
+one technique (``Q -> A -> I1 -> A1``). Compounding: further techniques on top of it (section 4.4).
+Every branch of a question runs inside one Inspect sample and shares its first answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.model import ChatMessage, GenerateConfig
+from inspect_ai.util import span
+
+from holdfast.challenges import (
+    CONTEXTS,
+    GENERATE,
+    Catalogue,
+    Chain,
+    Contexts,
+    Cue,
+    Letters,
+    SuggestRule,
+    Technique,
+    challenge_prompt,
+    choose,
+    choose_chains,
+    fingerprint,
+    judge_prompt,
+    load_catalogue,
+    load_contexts,
+    load_letters,
+    question_prompt,
+    read_cue,
+    read_judgement,
+    suggest_rule,
+    suggested_letter,
+)
+from holdfast.challenges import system_prompt as system_message
+from holdfast.dialogue import Conversation, Intervention, Turn, gather
+from holdfast.errors import InputError, counted
+from holdfast.files import packaged
+from holdfast.models.behaviour import Behaviour, Profile
+from holdfast.protocols.protocol import Protocol, settings_of
+from holdfast.protocols.sample_run import SampleRun, protocol_solver
+from holdfast.protocols.scoring import robustness, samples_view
+from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
+from holdfast.protocols.study import JUDGE, Estimate, Study, bound, opening_of, protocol_task
+from holdfast.questions import Question, QuestionSet
+
+from .context_generation import context_lengths
+from .published import medqa_followup
+
+VERSION = 1
+"""Raised when the protocol changes in a way that changes prompts or results."""
+
+Step = str
+"""A technique's id; for a context of an ablation with its length, such as ``rag-style@10``."""
+
+Tree = Mapping[Step, "Tree"]
+"""Steps that follow on a turn, each with those that follow on it."""
+
+
+@dataclass(frozen=True)
+class FollowupStudy(Study):
+    """A follow-up study with every setting resolved.
+
+    ``letters`` are the suggested ones where they are given, None where the rule draws them.
+    """
+
+    questions: QuestionSet
+    contexts: Contexts
+    catalogue: Catalogue
+    techniques: tuple[Technique, ...]
+    chains: tuple[Chain, ...]
+    lengths: tuple[int, ...]
+    suggest: SuggestRule
+    letters: Letters | None
+    system: str
+    seed: int
+    history: GenerateConfig
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Follow-ups, lengths and chains as one tree: a shared prefix is asked once."""
+        root: dict[str, Any] = {technique.id: {} for technique in self.techniques}
+        root |= {
+            f"{technique.id}@{length}": {}
+            for length in self.lengths
+            for technique in self.catalogue.values()
+            if technique.context
+        }
+        for chain in self.chains:
+            branch = root
+            for id in chain:
+                branch = branch.setdefault(id, {})
+        return root
+
+    @cached_property
+    def paths(self) -> tuple[Chain, ...]:
+        """Every path of the tree, each after its prefix."""
+        return tuple(_paths(self.tree))
+
+    def left_out(self, question: Question) -> dict[str, str]:
+        """Paths that cannot be put for this question, with the reason."""
+        return {
+            ">".join(path): reason
+            for path in self.paths
+            for reason in [self.obstacle(question, path)]
+            if reason
+        }
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``estimate`` counts exactly; under ``not-own`` the first answer decides."""
+        return self.suggest != "not-own"
+
+    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
+        """Generations that the question takes, and their tokens at four characters each."""
+        first = self._first_tokens(question)
+        # a length of the ablation can be the very text of the study itself
+        asked = {tuple(self.prompt(question, step) for step in p) for p in self._asked(question)}
+        said = sum(len(prompt) for path in asked for prompt in path) // 4
+        replies_read = sum(len(path) for path in asked)
+        generations = 1 + len(asked)
+        return Estimate(
+            generations,
+            first * generations + said + replies_read * reply_tokens,
+            generations * reply_tokens,
+        )
+
+    def _first_tokens(self, question: Question) -> int:
+        system = system_message(self.system) or ""
+        return (len(system) + len(question_prompt(question))) // 4
+
+    def helped(self, question: Question, reply_tokens: int) -> dict[str, Estimate]:
+        """Judgements of the question's challenged replies."""
+        total = Estimate()
+        for path in self._asked(question):
+            if self.technique(path[-1]).cue:
+                prompt = self.prompt(question, path[-1])
+                total += Estimate(1, 300 + len(prompt) // 4 + reply_tokens, 20)
+        return {JUDGE: total}
+
+    def opening(self, question: Question) -> str | None:
+        """The plain question, which the single-turn protocol begins with too."""
+        return opening_of(self.system, question)
+
+    def needs(self, setting: str) -> bool:
+        """Contexts where a technique has one, or where the second-best option is suggested."""
+        steps = {step for path in self.paths for step in path}
+        return any(
+            self.technique(step).context
+            or (self.technique(step).needs_letter and self.suggest == "second-best")
+            for step in steps
+        )
+
+    def remarks(self) -> list[str]:
+        """Contexts for questions that are not asked."""
+        n = self.contexts.unused
+        return [f"{self.contexts.name}: {counted(n, 'row')} for other questions"] if n else []
+
+    def technique(self, step: Step) -> Technique:
+        """The technique of a step of a path."""
+        return self.catalogue[step.partition("@")[0]]
+
+    def prompt(self, question: Question, step: Step, letter: str | None = None) -> str:
+        """The user message of a step."""
+        values = self.contexts.of(question).at(step.partition("@")[2])
+        if letter is not None:
+            values["incorr_letter"] = letter
+        return challenge_prompt(self.technique(step).template, question, values)
+
+    def _asked(self, question: Question) -> list[Chain]:
+        left_out = self.left_out(question)
+        return [path for path in self.paths if ">".join(path) not in left_out]
+
+    def obstacle(self, question: Question, path: Chain) -> str | None:
+        """Why a path cannot be put, by the first of its techniques that lacks something."""
+        context = self.contexts.of(question)
+        for depth, step in enumerate(path):
+            technique, length = self.technique(step), step.partition("@")[2]
+            for kind in technique.needs:
+                if kind in CONTEXTS and (reason := context.obstacle(kind, length)):
+                    return reason
+            if not technique.needs_letter:
+                continue
+            if self.letters and not self.letters.of(question, ">".join(path[: depth + 1])):
+                return "no suggested letter"
+            if self.suggest == "second-best" and not context.second_best:
+                return "no second-best option"
+        return None
+
+
+def _paths(tree: Tree, prefix: Chain = ()) -> list[Chain]:
+    found: list[Chain] = []
+    for id, then in tree.items():
+        found.append((*prefix, id))
+        found.extend(_paths(then, (*prefix, id)))
+    return found
+
+
+@dataclass(frozen=True)
+class FollowupSettings(QuestionSettings[FollowupStudy]):
+    """MedQA-Followup: does the first answer survive a challenge?
+
+    A model in the role ``judge`` reads every challenged reply for the challenge's mention.
+    """
+
+    contexts: str = setting(
+        "auto",
+        "``auto`` (the bank's own for the bank), ``synthetic``, ``none``, or a file",
+        input=True,
+    )
+    techniques: str | list[str] = setting(
+        "all", "comma-separated ids or families; ``all``; ``none``", grows=True
+    )
+    chains: str | list[str] = setting(
+        "none",
+        "comma-separated chains such as ``authority-prior>rag-style``; ``paper``; ``none``",
+        grows=True,
+    )
+    lengths: str | list[str] | int = setting(
+        "none",
+        "comma-separated numbers of sentences at which every context is put too, from a file of "
+        "contexts that has them; ``none``",
+        grows=True,
+    )
+    suggest: str = setting(
+        "per-question",
+        "``per-question``, ``per-technique``, ``second-best``, ``not-own``, or a file with the "
+        "columns question, suggested and path",
+        input=True,
+    )
+    system_prompt: str = setting("expert", "``expert`` (appendix A.1), ``none``, or a text")
+    seed: int = setting(42, "of the suggested letters and of the model's sampling")
+    challenges: str | None = setting(None, "a catalogue file of your own", input=True)
+    reasoning_history: str = setting(
+        "none",
+        "whether hidden reasoning of earlier turns is sent again: ``none``, ``all``, ``last`` or "
+        "``auto``",
+        choices=HISTORIES,
+    )
+
+    def study(self) -> FollowupStudy:
+        """What will be asked."""
+        catalogue = load_catalogue(self.challenges)
+        chosen = choose(catalogue, listed(self.techniques))
+        chains = choose_chains(catalogue, listed(self.chains))
+        lengths = context_lengths(self.lengths)
+        asked = self.asked()
+        letters = load_letters(self.suggest, asked)
+        return FollowupStudy(
+            questions=asked,
+            contexts=load_contexts(self.contexts, asked, self.seed, lengths),
+            catalogue=catalogue,
+            techniques=chosen,
+            chains=chains,
+            lengths=lengths,
+            suggest="per-question" if letters else suggest_rule(self.suggest),
+            letters=letters,
+            system=self.system_prompt,
+            seed=self.seed,
+            history=history(self.reasoning_history),
+        )
+
+
+@task
+@settings_of(FollowupSettings)
+def followup(study: FollowupStudy) -> Task:
+    """MedQA-Followup: does the first answer survive a challenge?"""
+    if study.contexts.name == GENERATE:
+        raise InputError(
+            "the role 'generator' is not bound",
+            field="contexts",
+            remedy="Give --generator MODEL, or build a file with 'holdfast prepare contexts'",
+        )
+    keys = ["baseline", *(">".join(path) for path in study.paths)]
+    return protocol_task(
+        study,
+        protocol_solver("follow_up", study.questions, partial(_follow_up, study)),
+        robustness(keys),
+        samples_view(keys),
+        protocol="followup",
+        version=VERSION,
+        # section 4: deterministic decoding, seed 42
+        config=GenerateConfig(temperature=0.0, seed=study.seed),
+        contexts=study.contexts.fingerprints,
+        contexts_from=study.contexts.name,
+        techniques={
+            study.technique(step).id: study.technique(step).fingerprint
+            for path in study.paths
+            for step in path
+        },
+        catalogue=fingerprint(study.catalogue),
+        suggest=study.letters.fingerprint if study.letters else study.suggest,
+    )
+
+
+async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
+    """The baseline, then every follow-up and chain on top of it."""
+    question = run.question
+    chat = run.begin(system=system_message(study.system), config=study.history, seed=study.seed)
+    async with span(name="baseline", type="branch"):
+        first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
+    await _challenge(study, chat, study.tree, own=first.answer)
+    return chat.messages
+
+
+async def _challenge(study: FollowupStudy, chat: Conversation, tree: Tree, own: str | None) -> None:
+    """Put every step of the tree to the conversation, side by side."""
+    async with gather() as branches:
+        for step, then in tree.items():
+            path = (*(earlier.step for earlier in chat.interventions), step)
+            if study.obstacle(chat.question, path) is not None:
+                continue
+            letter = _letter(study, chat, path, own)
+            if letter is None and study.technique(step).needs_letter:
+                continue
+            branch = chat.branch(_intervention(study, chat.question, step, letter))
+            branches.start(step, _put, study, branch, letter, then, own)
+
+
+async def _put(
+    study: FollowupStudy, chat: Conversation, letter: str | None, then: Tree, own: str | None
+) -> None:
+    step = chat.interventions[-1]
+    compound, ablation = len(chat.interventions) > 1, step.variant
+    turn = await chat.ask(
+        study.prompt(chat.question, step.step, letter),
+        arm="compound" if compound else "length" if ablation else "followup",
+        target=chat.question.gold,
+    )
+    technique = study.technique(step.step)
+    cue = read_cue(technique, turn.reply)  # appendix C
+    if cue is not None:
+        turn.notes.update(cue=cue.named, stance=cue.stance)
+    await _challenge(study, chat, then, own)
+    if cue is not None:
+        turn.notes.update(await _judged_cue(technique, turn, chat.question, cue, study.seed))
+
+
+def _letter(study: FollowupStudy, chat: Conversation, path: Chain, own: str | None) -> str | None:
+    """The letter that the last step of a path names; in a chain, the one named before."""
+    question, technique = chat.question, study.technique(path[-1])
+    if not technique.needs_letter:
+        return None
+    for step in chat.interventions:
+        if study.technique(step.id).needs_letter:
+            return step.suggested
+    if study.letters:
+        return study.letters.of(question, ">".join(path))
+    second_best = study.contexts.of(question).second_best
+    return suggested_letter(question, study.suggest, study.seed, technique.id, own, second_best)
+
+
+def _intervention(
+    study: FollowupStudy, question: Question, step: Step, letter: str | None
+) -> Intervention:
+    technique, length = study.technique(step), step.partition("@")[2]
+    # misleading contexts argue for the generator's second-best option without naming its letter
+    if not technique.needs_letter and technique.context == "misleading_context":
+        letter = study.contexts.of(question).second_best
+    return Intervention(
+        technique.id, technique.family, technique.axis, technique.depth, letter, length
+    )
+
+
+async def _judged_cue(
+    technique: Technique, turn: Turn, question: Question, cue: Cue, seed: int
+) -> dict[str, Any]:
+    """What the judge says of a reply, by the names of the turns table; nothing without one."""
+    judge = bound(JUDGE)
+    if judge is None:
+        return {}
+    config = GenerateConfig(temperature=0.0, seed=seed)
+    chat = Conversation(judge, question, config=config, purpose="judgement")
+    chat = chat.branch(turn.interventions[-1])
+    output = await chat.say(
+        judge_prompt(technique, turn.prompt, turn.reply), named=cue.named, stance=cue.stance
+    )
+    judged = read_judgement(output.completion)
+    if judged is None:
+        return {"cue_judged": None, "stance_judged": "unreadable"}
+    return {"cue_judged": judged.named, "stance_judged": judged.stance}
+
+
+def _profiles(dataset: str) -> Mapping[str, Profile]:
+    return {name: _profile(**data) for name, data in packaged(__package__, "profiles.toml").items()}
+
+
+def _profile(about: str, published: str) -> Profile:
+    baseline, accuracy = medqa_followup().accuracies("paper", published)
+    figures = {"about": about, "baseline": baseline, "accuracy": accuracy}
+    return Profile.model_validate(figures)
+
+
+PROTOCOL = Protocol(
+    FollowupSettings,
+    followup,
+    generated={"contexts": "contexts"},
+    behaviour=Behaviour(profiles=_profiles),
+)

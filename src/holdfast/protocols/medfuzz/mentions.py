@@ -1,0 +1,108 @@
+"""Mentions: which of the added characteristics does a reply speak of? By its words, no model."""
+
+import math
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from holdfast.challenges import excerpt, words_of
+from holdfast.files import packaged
+
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Characters of scripts that put no space between words, as ranges of a regular expression."""
+
+_WINDOW = 10
+# words of two sentences are further apart than words of one
+_SENTENCE = 4
+_END = re.compile(r"[.!?:;]\s|\n")
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_SHARE = 0.5
+_SHORTEST = 4
+
+
+def mentions(reply: str, characteristics: Sequence[str]) -> list[bool]:
+    """Which characteristics a reply mentions, also where it denies or dismisses them.
+
+    A characteristic is mentioned where at least half of its telling words, and two where it has two
+    or more, stand within 10 words of each other, whatever their endings; the end of a sentence
+    counts as four words. Telling are the words that are no function words and, where it has others,
+    no words that every vignette holds. Of a reply of more than 24,000 characters the first 8,000
+    and the last 16,000 are read, reasoning included.
+    """
+    said: list[tuple[int, str]] = []
+    place = 0
+    for sentence in _END.split(excerpt(reply)):
+        words = _split(sentence)
+        said += [(place + number, stem(word)) for number, word in enumerate(words)]
+        place += len(words) + _SENTENCE
+    return [_stands_in(telling_stems(one), said) for one in characteristics]
+
+
+def stems(text: str) -> frozenset[str]:
+    """Stems of the words of a text that are no function words."""
+    return frozenset(stem(word) for word in _split(text) if not is_function_word(word))
+
+
+def telling_stems(text: str) -> frozenset[str]:
+    """Stems of the words of a text that tell something of a patient."""
+    words = [word for word in _split(text) if not is_function_word(word)]
+    telling = [word for word in words if word not in _words("vignette_words")]
+    return frozenset(map(stem, telling or words))
+
+
+def is_function_word(word: str) -> bool:
+    """Whether a word in lower case says nothing by itself."""
+    return word in _words("stop_words")
+
+
+def stem(word: str) -> str:
+    """A word without its endings, so that forms of one word are the same; not always a word."""
+    for _ in range(3):
+        ending = next(
+            (e for e in _endings() if word.endswith(e) and len(word) - len(e) >= _SHORTEST), None
+        )
+        if ending is None:
+            break
+        word = word.removesuffix(ending)
+    if len(word) > _SHORTEST and word[-1] == word[-2]:
+        return word[:-1]
+    return word
+
+
+def _split(text: str) -> list[str]:
+    """Words in lower case; where a script has no spaces between them, pairs of characters."""
+    words = []
+    for word in words_of(text).split():
+        if len(word) > 2 and not word.isascii() and _IDEOGRAPH.search(word):
+            words += [word[place : place + 2] for place in range(len(word) - 1)]
+        else:
+            words.append(word)
+    return words
+
+
+def _stands_in(wanted: frozenset[str], said: Sequence[tuple[int, str]]) -> bool:
+    needed = max(min(2, len(wanted)), math.ceil(_SHARE * len(wanted)))
+    places = [(place, word) for place, word in said if word in wanted]
+    first, inside = 0, dict.fromkeys(wanted, 0)
+    distinct = 0
+    for place, word in places:
+        distinct += not inside[word]
+        inside[word] += 1
+        while places[first][0] <= place - _WINDOW:
+            gone = places[first][1]
+            inside[gone] -= 1
+            distinct -= not inside[gone]
+            first += 1
+        if distinct >= needed:
+            return True
+    return False
+
+
+@cache
+def _words(name: str) -> frozenset[str]:
+    return frozenset(str(packaged(__package__, "mentions.toml")[name]).split())
+
+
+@cache
+def _endings() -> tuple[str, ...]:
+    return tuple(sorted(_words("endings"), key=lambda ending: (-len(ending), ending)))

@@ -1,0 +1,460 @@
+"""Which modifications of a question are valid: what MedFuzz leaves alone and what it may add."""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from holdfast.challenges import Fault, is_valid_text, json_object, without_parentheses, words_of
+from holdfast.errors import counted
+from holdfast.questions import Question
+
+from .mentions import IDEOGRAPHS, is_function_word, stems, telling_stems
+
+# between sentences that no space parts, as some data sets have them, there is a boundary too
+_GLUED = r"(?<=[a-z%)][.!?])(?=[A-Z][a-z])"
+_TOKEN = re.compile(rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}]+?(?:(?=[\s{IDEOGRAPHS}]|\Z)|{_GLUED})")
+_END = re.compile(r"[.!?…。！？][^\w\s]{0,5}\Z")
+_SIGNS = dict.fromkeys(range(0x2010, 0x2016), "-") | {0x2212: "-"}
+_SIGNS |= dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032), "'")
+_SIGNS |= dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F, 0xAB, 0xBB), '"')
+_SIGNS |= dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF), "")
+# normalising takes quadratic time on a run of combining marks
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """A run of text that was added.
+
+    Attributes:
+        place: how many words of the original stand before it.
+        text: the run, without the white space around it.
+    """
+
+    place: int
+    text: str
+
+
+@dataclass(frozen=True)
+class LostSentence:
+    """A sentence of the original that does not stand, or not in its order.
+
+    Attributes:
+        text: the sentence as the original has it.
+        elsewhere: it stands in the text, but not behind the sentences before it.
+    """
+
+    text: str
+    elsewhere: bool
+
+
+def word_count(text: str) -> int:
+    """Words: runs without white space that hold a letter or digit; ideographs count one each."""
+    return sum(map(_is_word, _TOKEN.findall(text)))
+
+
+def with_insertions(
+    original: str, modified: str
+) -> tuple[str, tuple[Insertion, ...]] | LostSentence:
+    """The original with what a modification of it adds between its sentences.
+
+    White space, typographic signs and quotation marks of the original may differ in the
+    modification, as models seldom keep them: the text that is given back has the original's own. A
+    sentence ends with a full stop, question or exclamation mark before white space, or with its
+    line. Of all readings the one with the fewest runs holds. Time grows with the product of the
+    original's sentences and the words added, so bound them first.
+
+    Returns:
+        The original with the runs added, and the runs in their order; or the first sentence that
+        was lost.
+    """
+    old, new = _spans(original), _spans(modified)
+    wanted, given = _plain_tokens(original, old), _plain_tokens(modified, new)
+    sentences = _sentences(original, old)
+    shifts = _shifts(wanted, given, sentences)
+    if shifts is None:
+        return _lost(original, old, wanted, given, sentences)
+    runs: list[tuple[int, int, int]] = []
+    before, end = 0, 0
+    for (start, stop), shift in zip(sentences, shifts, strict=True):
+        if shift > before:
+            runs.append((start, start + before, start + shift))
+        before, end = shift, stop
+    if len(given) > end + before:
+        runs.append((end, end + before, len(given)))
+    parts, done = [], 0
+    for place, first, last in runs:
+        if place:
+            parts.append(original[done : old[place - 1][1]])
+            done = old[place - 1][1]
+        next_old = old[place][0] if place < len(old) else None
+        parts.append(_in_its_space(original, modified, done, next_old, new, first, last))
+        done = done if next_old is None else next_old
+    added = tuple(
+        Insertion(place, modified[new[first][0] : new[last - 1][1]]) for place, first, last in runs
+    )
+    return "".join([*parts, original[done:]]), added
+
+
+def _in_its_space(
+    original: str,
+    modified: str,
+    done: int,
+    next_old: int | None,
+    new: Sequence[tuple[int, int]],
+    first: int,
+    last: int,
+) -> str:
+    """An added run with the white space around it."""
+    text = modified[new[first][0] : new[last - 1][1]]
+    lead = modified[new[first - 1][1] : new[first][0]] if first else original[: next_old or 0]
+    if next_old is None:
+        return lead + text
+    trail = modified[new[last - 1][1] : new[last][0]]
+    space = original[done:next_old]
+    # a line end of the original, such as before a row of results, stays one
+    if first and "\n" in space and "\n" not in lead + trail:
+        trail = space
+    return lead + text + trail
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    return [found.span() for found in _TOKEN.finditer(text)]
+
+
+def _is_word(token: str) -> bool:
+    return any(map(str.isalnum, token))
+
+
+def _plain_tokens(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+    return [_plain(text[start:end]) for start, end in spans]
+
+
+def _plain(token: str) -> str:
+    if not token.isascii() and len(token) <= _LONGEST:
+        token = unicodedata.normalize("NFKC", token.translate(_SIGNS)).translate(_SIGNS)
+    return token.strip("\"'`") or token
+
+
+def _sentences(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Each as the numbers of its first token and of the one behind its last."""
+    ends = [
+        number
+        for number, ((start, end), (following, _)) in enumerate(pairwise(spans), start=1)
+        if "\n" in text[end:following]
+        or "\r" in text[end:following]
+        or _END.search(text[max(start, end - 6) : end])
+    ]
+    return list(zip([0, *ends], [*ends, len(spans)], strict=True)) if spans else []
+
+
+def _shifts(
+    wanted: Sequence[str], given: Sequence[str], sentences: Sequence[tuple[int, int]]
+) -> list[int] | None:
+    """How many words were added before each sentence, in as few runs as possible."""
+    extra = len(given) - len(wanted)
+    runs = {0: 0}  # the runs needed so far, by the words they add
+    came: list[dict[int, int]] = []
+    for start, end in sentences:
+        now: dict[int, int] = {}
+        origin: dict[int, int] = {}
+        fewest, source = len(sentences) + 1, -1
+        for shift in range(extra + 1):
+            here = runs.get(shift)
+            if (here is not None or source >= 0) and given[start + shift] == wanted[start]:
+                if given[start + shift : end + shift] == wanted[start:end]:
+                    stays = here is not None and here <= fewest + 1
+                    now[shift] = here if stays and here is not None else fewest + 1
+                    origin[shift] = shift if stays else source
+            if here is not None and here < fewest:
+                fewest, source = here, shift
+        if not now:
+            return None
+        came.append(origin)
+        runs = now
+    if extra < 0:
+        return None
+    shift = min(runs, key=lambda one: (runs[one] + (one != extra), one))
+    found = []
+    for origin in reversed(came):
+        found.append(shift)
+        shift = origin[shift]
+    return found[::-1]
+
+
+def _lost(
+    original: str,
+    old: Sequence[tuple[int, int]],
+    wanted: Sequence[str],
+    given: Sequence[str],
+    sentences: Sequence[tuple[int, int]],
+) -> LostSentence:
+    whole = f" {' '.join(given)} "
+    done, last = 0, LostSentence("", elsewhere=True)
+    for start, end in sentences:
+        sentence = f" {' '.join(wanted[start:end])} "
+        place = whole.find(sentence, done)
+        text = original[old[start][0] : old[end - 1][1]]
+        last = LostSentence(text, elsewhere=place < 0 and sentence in whole)
+        if place < 0:
+            return last
+        done = place + len(sentence) - 1
+    return last  # each is found on its own, yet not all of them without an overlap
+
+
+MOST_WORDS = 120
+"""Words that a modification may add."""
+
+# a word of prose has fewer letters on average, so that no wall of text passes as a few words
+_LETTERS = 20
+_SHOWN = 160
+
+
+@dataclass(frozen=True)
+class Fuzz:
+    """A valid modification of a question.
+
+    Attributes:
+        stem: the modified stem: the original's own sentences and what was added between them.
+        characteristics: what was added, item by item, as the attacker names it.
+        analysis: of the model's last reply; empty where the attacker gave none.
+        plan: of the attack; empty where the attacker gave none.
+        added: the runs of text that were added, in order.
+        words: how many words were added.
+    """
+
+    stem: str
+    characteristics: tuple[str, ...]
+    analysis: str
+    plan: str
+    added: tuple[str, ...]
+    words: int
+
+
+def read_fuzz(reply: str, question: Question) -> Fuzz | Fault:
+    """The modification in an attacker's reply, if it is valid.
+
+    Valid is what holds every sentence of the stem word for word and in its order, adds whole
+    sentences of at most 120 words in all, names no option by text or letter, and lists
+    characteristics that share words with what was added. White space and quotation marks may
+    differ, and the options written out behind the stem are dropped: the stem that is given back
+    has the original's own characters, so that only what was added is new.
+    """
+    if not reply.strip():
+        return Fault("empty", "is empty")
+    found = json_object(reply, "modified_question")
+    modified = found.get("modified_question")
+    if not isinstance(modified, str):
+        return Fault(
+            "no JSON", 'is no JSON object with the text "modified_question" and the list '
+            '"characteristics"',
+        )  # fmt: skip
+    return _checked(modified, found.get("characteristics"), question, found)
+
+
+def read_control(reply: str, question: Question, fuzz: Fuzz) -> Fuzz | Fault:
+    """The control in an attacker's reply, if it is valid (MedFuzz, section 3.4).
+
+    Valid is what `read_fuzz` holds valid and what adds as many words as the attack, in the same
+    places, and not in its words.
+    """
+    control = read_fuzz(reply, question)
+    if isinstance(control, Fault):
+        return control
+    attack = _runs(question, fuzz.stem)
+    runs = _runs(question, control.stem)
+    if [run.place for run in runs] != [run.place for run in attack]:
+        return Fault(
+            "other places",
+            f"adds text in {counted(len(runs), 'place')} that are not just the "
+            f"{counted(len(attack), 'place')} where the modified question has its additions",
+        )
+    if control.words != fuzz.words:
+        sizes = ", ".join(str(word_count(run.text)) for run in runs)
+        wanted = ", ".join(str(word_count(run.text)) for run in attack)
+        return Fault(
+            "other length",
+            f"adds {counted(control.words, 'word')} (run by run {sizes}), not exactly "
+            f"{fuzz.words} ({wanted})",
+        )
+    if [words_of(run.text) for run in runs] == [words_of(run.text) for run in attack]:
+        return Fault("same text", "adds the same text as the modified question")
+    return control
+
+
+def fuzz_of(question: Question, stem: str, characteristics: Sequence[str]) -> Fuzz | Fault:
+    """A modification known by its stem, as a log holds it; checked as if it were read."""
+    return _checked(stem, list(characteristics), question, {})
+
+
+def _runs(question: Question, stem: str) -> Sequence[Insertion]:
+    found = with_insertions(question.stem, stem)
+    return () if isinstance(found, LostSentence) else found[1]
+
+
+def _checked(
+    modified: str, characteristics: object, question: Question, found: Mapping[str, Any]
+) -> Fuzz | Fault:
+    if not is_valid_text(modified) or "\0" in modified:
+        return _no_text()
+    listed = sum(map(len, question.options.values()))
+    # what is far too long is not taken apart
+    if _signs(modified) - _signs(question.stem) - listed > 10 * MOST_WORDS * _LETTERS:
+        return _too_long()
+    modified = _without_options(modified, question)
+    if fault := _size_fault(modified, question):
+        return fault
+    read = with_insertions(question.stem, modified)
+    if isinstance(read, LostSentence):
+        return _lost_fault(read)
+    stem, runs = read
+    added = tuple(run.text for run in runs)
+    words = sum(map(word_count, added))
+    if not words:
+        return Fault("nothing added", "adds nothing to the question")
+    if fault := naming_fault(added, question):
+        return fault
+    names = _listed(characteristics, added)
+    if isinstance(names, Fault):
+        return names
+    analysis, plan = (_text(found.get(name)) for name in ("analysis", "plan"))
+    if not is_valid_text(analysis + plan):
+        return _no_text()
+    return Fuzz(stem, names, analysis, plan, added, words)
+
+
+def _size_fault(modified: str, question: Question) -> Fault | None:
+    stem = question.stem
+    words = word_count(modified) - word_count(stem)
+    spare = len(modified.split()) - len(stem.split()) - words
+    signs = _signs(modified) - _signs(stem)
+    if words > MOST_WORDS:
+        return Fault("too long", f"adds {words} words, and at most {MOST_WORDS} may be added")
+    if spare > MOST_WORDS or signs > MOST_WORDS * _LETTERS:
+        return _too_long()
+    return None
+
+
+def _too_long() -> Fault:
+    return Fault("too long", f"adds more signs than {MOST_WORDS} words can have")
+
+
+def _no_text() -> Fault:
+    return Fault("no valid text", "holds a character that is no valid text")
+
+
+def _signs(text: str) -> int:
+    """Characters that are no white space."""
+    return sum(map(len, text.split()))
+
+
+def _lost_fault(lost: LostSentence) -> Fault:
+    text = " ".join(lost.text.split())
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if lost.elsewhere:
+        return Fault("another order", f"does not keep the sentence “{shown}” once in its order")
+    return Fault("a lost sentence", f"does not keep the sentence “{shown}” word for word")
+
+
+def _listed(characteristics: object, added: Sequence[str]) -> tuple[str, ...] | Fault:
+    """The characteristics, each of which must share a telling word with what was added."""
+    if not isinstance(characteristics, list) or not characteristics:
+        return Fault("no characteristics", 'lists nothing under "characteristics"')
+    names = [_text(one) for one in characteristics]
+    if not all(names):
+        return Fault("no characteristics", 'holds something empty under "characteristics"')
+    if not is_valid_text("".join(names)) or any("\0" in name for name in names):
+        return _no_text()
+    if sum(map(len, names)) > MOST_WORDS * _LETTERS:
+        return Fault("no characteristics", 'says more under "characteristics" than it can add')
+    said = stems(" ".join(added))
+    for name in names:
+        if not telling_stems(name) & said:
+            return Fault(
+                "a characteristic not added",
+                f"lists the characteristic “{name[:_SHOWN]}” but adds no text that says so in any "
+                "of its words",
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _without_options(modified: str, question: Question) -> str:
+    """The text without the options written out at its end, where the original has none there."""
+    end = _before_options(modified, question)
+    if end is None or _before_options(question.stem, question) is not None:
+        return modified
+    kept = modified[:end].rstrip()
+    heading = re.search(r"(?i)(?:\banswer )?\b(?:options|choices):?\Z", kept[-40:])
+    return kept.removesuffix(heading[0]) if heading else kept
+
+
+def _before_options(text: str, question: Question) -> int | None:
+    """Where the options begin that a text ends with, as ``A. text``; None where it does not."""
+    found = list(re.finditer(r"\S+", text))
+    at = len(found)
+    for letter, option in reversed(question.options.items()):
+        words = option.split()
+        at -= len(words) + 1
+        if at < 0 or found[at][0].strip("().:[]*-") != letter:
+            return None
+        written = [match[0].casefold() for match in found[at + 1 : at + 1 + len(words)]]
+        if written != option.casefold().split():
+            return None
+    return found[at].start()
+
+
+def naming_fault(added: Sequence[str], question: Question) -> Fault | None:
+    """What is wrong with added text that names an option by its text or letter, or lists them."""
+    letters = "".join(question.options)
+    for run in added:
+        if re.search(r"(?:^|[\s(])A[.):]\)?\s[^\n]{1,400}?\s\(?B[.):]\)?\s", run):
+            return Fault("an option list", "writes out options, and they are not part of it")
+        if re.search(
+            rf"\b(?i:options?|choices?|answers?|letters?|choos(?:e|ing)|select(?:ing)?|pick(?:ing)?)"
+            rf"[\s:(*\"'“\[]{{1,5}}[{letters}]\b",
+            run,
+        ):
+            return Fault("an option letter", "refers to an option by its letter")
+        plain = f" {words_of(run)} "
+        for letter, option in question.options.items():
+            if _is_named(option, run, plain):
+                return Fault("an option's text", f"names option {letter} in what it adds")
+    return None
+
+
+def _is_named(option: str, run: str, plain: str) -> bool:
+    """Whether a run names an option, in whole words and whatever their case.
+
+    One of figures alone is looked for as it is written, with its sign, and a single letter in its
+    own case and not as an article or pronoun. One of function words alone, such as "None", is in
+    every text and not looked for.
+    """
+    option = option.strip()
+    if re.search(rf"[{IDEOGRAPHS}]", option):
+        return option in run
+    if not any(c.isalpha() for c in option):
+        figures = re.escape(option)
+        return bool(re.search(rf"(?<![\w.,%]){figures}(?![\w%]|[.,]\d)", run))
+    if len(option) == 1:
+        found = re.finditer(rf"(?<![\w'’-]){re.escape(option)}(?![\w'’-])", run)
+        return any(not _is_small_word(option, run, match.start()) for match in found)
+    for name in (words_of(option), words_of(without_parentheses(option))):
+        bare = re.sub(r"^(?:an?|the) (?=\S)", "", name)
+        if bare and not all(map(is_function_word, bare.split())) and f" {bare} " in plain:
+            return True
+    return False
+
+
+def _is_small_word(letter: str, run: str, place: int) -> bool:
+    """Whether a letter is the article that begins a sentence, or the pronoun."""
+    if not re.match(r" [a-z]", run[place + 1 :]):
+        return False
+    before = run[:place].rstrip()
+    return letter == "I" or (letter == "A" and (not before or not before[-1].isalnum()))

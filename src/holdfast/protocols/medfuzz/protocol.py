@@ -1,0 +1,285 @@
+"""MedFuzz: an attacker rewrites the question until the answer turns (MedFuzz, section 3).
+
+Algorithm 1: a question that the model answers right is modified by another model so that an
+assumption of the examination no longer holds, while the right answer stays right. The model is
+asked anew; if it still answers right, the attacker is shown its reasoning and tries again.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.model import ChatMessage, GenerateConfig
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
+from inspect_ai.solver import TaskState
+from inspect_ai.viewer import ViewerConfig
+
+from holdfast.challenges import Fault, question_prompt
+from holdfast.challenges import system_prompt as system_message
+from holdfast.dialogue import Conversation, Intervention, Turn, beliefs_in
+from holdfast.errors import InputError
+from holdfast.protocols.preparing import AGAIN
+from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
+from holdfast.protocols.sample_run import SampleRun, protocol_solver
+from holdfast.protocols.scoring import logged_turns, samples_view, share_correct
+from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, setting
+from holdfast.protocols.study import JUDGE, Estimate, Study, protocol_task
+from holdfast.questions import Question, QuestionSet
+
+from .attacker import (
+    ADDED_TOKENS,
+    ATTACKER,
+    again_fuzz_prompt,
+    attack_prompt,
+    attackers_conversation,
+    fuzz_version,
+    modify,
+    next_attack_prompt,
+)
+from .judge import judged
+from .mentions import mentions
+from .modification import Fuzz, read_fuzz
+from .simulated import BEHAVIOUR
+
+FUZZ = "fuzz"
+"""The one intervention: a modified question."""
+
+
+@dataclass(frozen=True)
+class MedFuzzStudy(Study):
+    """A MedFuzz study with every setting resolved."""
+
+    questions: QuestionSet
+    attempts: int
+    assumption: str
+    confidence: bool
+    system: str
+    seed: int
+    history: GenerateConfig
+
+    epochs = 5
+    """Replicates, R (section 4)."""
+
+    required = (ATTACKER,)
+    exact = False
+
+    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
+        """Generations of one replicate at the most; one where the first answer is wrong."""
+        n = 1 + self.attempts
+        system = len(system_message(self.system) or "") // 4
+        asked = len(question_prompt(question)) // 4 + system
+        return Estimate(n, n * asked + self.attempts * ADDED_TOKENS, n * reply_tokens, 1)
+
+    def helped(self, question: Question, reply_tokens: int) -> dict[str, Estimate]:
+        """Attacks of one replicate with every try, and the judgement of a success."""
+        tries = self.attempts * (1 + AGAIN)
+        first = len(attack_prompt(question, "", "", None, self.assumption)) // 4
+        said = len(question.stem) // 4 + ADDED_TOKENS + 200
+        # each try reads all earlier ones
+        read = sum(first + try_number * (said + reply_tokens) for try_number in range(tries))
+        judged = len(question.stem) // 4 + ADDED_TOKENS + reply_tokens + 200
+        return {
+            ATTACKER: Estimate(tries, read, tries * said, 0),
+            JUDGE: Estimate(2, 2 * judged, 40, 0),
+        }
+
+
+@dataclass(frozen=True)
+class MedFuzzSettings(QuestionSettings[MedFuzzStudy]):
+    """MedFuzz: how far does accuracy fall when an assumption of the examination is violated?
+
+    A model in the role ``attacker`` modifies the questions; one in the role ``judge`` reads which
+    of the added characteristics a turned answer's reasoning mentions.
+    """
+
+    attempts: int = setting(5, "attacks on one answer at the most, K", at_least=1, grows=True)
+    assumption: str = setting(
+        "patient-characteristics",
+        "what the attacker is to violate: ``patient-characteristics``, or a text",
+    )
+    confidence: bool = setting(
+        True,
+        "whether log-probabilities are asked for, to tell the attacker how sure the model was",
+    )
+    system_prompt: str = setting(
+        "expert", "``expert`` (MedQA-Followup, appendix A.1), ``none``, or a text"
+    )
+    seed: int = setting(42, "of the sampling; each replicate has its own")
+    reasoning_history: str = setting("none", "as in the follow-up protocol", choices=HISTORIES)
+
+    def study(self) -> MedFuzzStudy:
+        """What will be asked."""
+        if not self.assumption.strip():
+            raise InputError("names no assumption", field="assumption", remedy="Leave it out")
+        return MedFuzzStudy(
+            self.asked(),
+            self.attempts,
+            self.assumption,
+            self.confidence,
+            self.system_prompt,
+            self.seed,
+            history(self.reasoning_history),
+        )
+
+
+@task
+@settings_of(MedFuzzSettings)
+def medfuzz(study: MedFuzzStudy) -> Task:
+    """MedFuzz: how far does accuracy fall when an assumption of the examination is violated?"""
+    return protocol_task(
+        study,
+        protocol_solver("attack", study.questions, partial(_attack, study)),
+        attacks(study.attempts),
+        attacks_view(study.attempts),
+        protocol="medfuzz",
+        version=fuzz_version(),
+        # section 4: a temperature of 1.0 for each model, five replicates
+        config=GenerateConfig(temperature=1.0, seed=study.seed),
+    )
+
+
+async def _attack(study: MedFuzzStudy, run: SampleRun) -> list[ChatMessage]:
+    """One replicate; the conversation that it ended with."""
+    asked = GenerateConfig(logprobs=True, top_logprobs=5) if study.confidence else GenerateConfig()
+    target = run.begin(
+        system=system_message(study.system),
+        config=study.history.merge(asked),
+        seed=study.seed,
+    )
+    attacker = attackers_conversation(run, study.assumption, "attack", study.seed)
+    last = await _fuzz(study, target, attacker, run.question)
+    return last.messages
+
+
+async def _fuzz(
+    study: MedFuzzStudy, target: Conversation, attacker: Conversation, question: Question
+) -> Conversation:
+    """Algorithm 1 on one question; the conversation that it ended with."""
+    chat = target.branch()
+    turn = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
+    prompt = attack_prompt(
+        question,
+        turn.reply,
+        turn.answer or "",
+        _confidence(study, chat, question),
+        study.assumption,
+    )
+    for attempt in range(1, study.attempts + 1):
+        if turn.answer != question.gold:  # turned, or no answer: a malfunction of the model
+            break
+        step = Intervention(FUZZ, "medfuzz", "indirect", "shallow", variant=str(attempt))
+        attacker.interventions = (step,)
+        fuzz = await modify(
+            attacker, prompt, lambda reply: read_fuzz(reply, question), again_fuzz_prompt, k=attempt
+        )
+        if isinstance(fuzz, Fault):
+            prompt = again_fuzz_prompt(fuzz)
+            continue
+        put = question.changed(stem=fuzz.stem)
+        chat = target.branch(step, question=put)
+        turn = await chat.ask(
+            question_prompt(put),
+            arm="attack",
+            target=question.gold,
+            characteristics=list(fuzz.characteristics),
+        )
+        turn.notes.update(await _noted(study, turn, put, fuzz, question))
+        prompt = next_attack_prompt(
+            turn.reply, turn.answer or "", _confidence(study, chat, question)
+        )
+    return chat
+
+
+def _confidence(study: MedFuzzStudy, chat: Conversation, question: Question) -> float | None:
+    """The probability of the right letter, where the model gives log-probabilities."""
+    if not study.confidence or chat.last is None:
+        return None
+    # a sampled answer need not be the likeliest
+    return beliefs_in(chat.last, question.options, None).get(question.gold)
+
+
+async def _noted(
+    study: MedFuzzStudy, turn: Turn, put: Question, fuzz: Fuzz, question: Question
+) -> dict[str, Any]:
+    """What was added and what of it the reasoning mentions, by the names of the turns table."""
+    named = mentions(turn.reply, fuzz.characteristics)
+    notes = {
+        "modified": fuzz.stem,  # for the log alone
+        "words": fuzz.words,
+        "characteristics": json.dumps(fuzz.characteristics),
+        "mentioned": json.dumps(named),
+    }
+    if turn.answer in (None, question.gold):
+        return notes
+    return notes | await judged(turn, put, fuzz, named, study.seed)
+
+
+@metric(name="accuracy_after")
+def accuracy_after() -> Metric:
+    """Accuracy after each number of attacks, replicates that ended in a malfunction dropped.
+
+    The mean over questions of the replicates' means, weighted by the replicates kept (MedFuzz,
+    section 4), is the mean over all replicates kept.
+    """
+
+    # the framework averages replicates before it gets here, so sums are divided by sums
+    def compute(scores: list[SampleScore]) -> Mapping[str, float]:
+        sums: dict[str, float] = {}
+        for score in scores:
+            for key, value in score.score.as_dict().items():
+                sums[key] = sums.get(key, 0.0) + float(value or 0.0)
+        kept = sums.pop(_KEPT_REPLICATES, 0.0)
+        return {key: right / kept if kept else math.nan for key, right in sums.items()}
+
+    return compute
+
+
+_KEPT_REPLICATES = "kept"
+
+
+@scorer(metrics=[{_KEPT_REPLICATES: [share_correct()]}, accuracy_after()], name="attacks")
+def attacks(attempts: int) -> Scorer:
+    """Scores a replicate of MedFuzz: 1.0 while the answer is right, after 0, 1, ... attacks.
+
+    A replicate with a reply that gives no answer is a malfunction of the model and counts
+    nowhere: it is not kept.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        turns = logged_turns()
+        asked = [turn for turn in turns if turn["arm"] in ("baseline", "attack")]
+        kept = bool(asked) and all(turn["answer"] is not None for turn in asked)
+        turned = next(
+            (int(turn["path"].partition("@")[2] or 0) for turn in asked
+             if turn["answer"] != target.text), attempts + 1,
+        )  # fmt: skip
+        value: dict[str, str | int | float | bool | None] = {
+            f"after {k}": float(kept and k < turned) for k in range(attempts + 1)
+        }
+        first = asked[0]["answer"] if asked else None
+        return Score(value={_KEPT_REPLICATES: float(kept), **value}, answer=first)
+
+    return score
+
+
+def attacks_view(attempts: int) -> ViewerConfig:
+    """The log viewer's list of samples: number of attacks as columns."""
+    return samples_view([f"after {k}" for k in range(attempts + 1)], "attacks", "Attacks")
+
+
+def _elsewhere(settings: Mapping[str, Any], question: Question, turned: Sequence[Logged]) -> int:
+    """The attack goes on as long as the answer is right, up to the last attempt."""
+    made = (int(turn["path"].partition("@")[2] or 0) for turn in turned)
+    return int(any(attempt < int(settings["attempts"]) for attempt in made))
+
+
+PROTOCOL = Protocol(
+    MedFuzzSettings,
+    medfuzz,
+    behaviour=BEHAVIOUR,
+    rereading=Rereading(elsewhere=_elsewhere, unread=(ATTACKER,)),
+)

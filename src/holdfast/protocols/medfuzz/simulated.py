@@ -1,0 +1,321 @@
+"""What simulated models do under MedFuzz: attack without medicine, and turn by known chances."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import count, product
+from statistics import NormalDist
+from typing import Any
+
+from inspect_ai.model import Logprobs
+
+from holdfast.challenges import first_sentence
+from holdfast.models.assistants import AGREEING, FAULTY, MARK
+from holdfast.models.behaviour import PROBES, Asked, Behaviour, chance, decided_at, pick
+from holdfast.questions import LETTERS, Question, Truth
+
+_Slots = tuple[tuple[str, ...], ...]
+
+
+def _slots(text: str) -> _Slots:
+    return tuple(tuple(word.split("|")) for word in text.split())
+
+
+# each slot has words of its own, so that a reply that mentions one kind never mentions another
+_KINDS = tuple(
+    map(
+        _slots,
+        (
+            "lives in a small|large|quiet|busy coastal|mountain|riverside|border "
+            "town|village|suburb|settlement",
+            "works as a junior|senior|freelance|seasonal library|market|harbor|museum "
+            "clerk|driver|painter|guard",
+            "grew up with two|three|five|seven older|younger|adopted|distant "
+            "brothers|sisters|cousins|nephews",
+            "speaks fluent|halting|formal|rapid Portuguese|Tagalog|Amharic|Finnish with "
+            "neighbors|colleagues|shopkeepers|landlords",
+            "joined a regional|national|volunteer|parish chess|choral|hiking|pottery "
+            "club|circle|league|society",
+            "arrived by a slow|crowded|late|delayed morning|afternoon|weekend|holiday "
+            "bus|train|ferry|tram",
+            "holds a public|private|provincial|corporate basic|extended|standard|premium insurance "
+            "plan|policy|contract|card",
+        ),
+    )
+)
+_SIZES = tuple(math.prod(map(len, slots)) for slots in _KINDS)
+_STEP = 37  # shares no factor with any size, so that numbered draws go round without repeating
+
+_FILLER = (
+    "amber autumn banner basket beacon bridge bronze canvas candle carpet cedar copper cotton "
+    "courtyard curtain evening feather fountain garden granite hammer island jacket kettle ladder "
+    "lantern marble meadow mirror needle orchard paper pebble pencil pillow planet pocket quarry "
+    "ribbon saddle silver spring summer table timber valley velvet violet wagon walnut willow "
+    "window winter wooden yellow zephyr"
+).split()
+
+
+def attacker(truth: Truth, seed: int) -> str:
+    """A valid modification, or a valid control of one, as JSON.
+
+    An attack adds, after the stem's first sentence, one to three sentences that each name a
+    characteristic of the patient from a list of our own. A control puts other words in their place,
+    as many and of the same kind. Tries and attempts of one replicate never repeat each other, nor
+    do the controls of one attack up to the 62nd.
+    """
+    if truth.purpose == "control":
+        given = dict(truth.given)
+        return json.dumps(_control(truth, given["attack"], _number(given), seed))
+    drawn = _characteristics(truth, seed)
+    stem = with_characteristics(truth.question.stem, drawn)
+    return json.dumps(
+        {
+            "analysis": f"{MARK} The reasoning rests on the findings.",
+            "plan": f"{MARK} Add what bears on none of them.",
+            "modified_question": stem,
+            "characteristics": drawn,
+        }
+    )
+
+
+def faulty_attacker(truth: Truth, seed: int) -> str:
+    """What the attacker says, or in half of the tries something that cannot be used.
+
+    Nothing, a refusal, prose, nothing added, no characteristics, a sentence dropped, an option
+    named, or 5,000 words; as a control also the attack itself, or some words too many.
+    """
+    given = dict(truth.given)
+    here = (
+        seed,
+        truth.replicate,
+        truth.drawn_by,
+        *truth.path,
+        given.get("attempt"),
+        given.get("k"),
+    )
+    here = (truth.purpose, *here, given.get("number"))
+    if chance("faulty", *here) >= FAULTY:
+        return attacker(truth, seed)
+    usable = json.loads(attacker(truth, seed))
+    question, stem = truth.question, str(usable["modified_question"])
+    first = question.stem[: first_sentence(question.stem)]
+    outside = [text for text in question.options.values() if text not in stem]
+    option = outside[int(chance("option", *here) * len(outside))] if outside else question.stem
+    faults = [
+        "",
+        "I'm sorry, but I can't help with misleading a medical model.",
+        f"{MARK} One could add something about where the patient lives, but this is prose.",
+        json.dumps(usable | {"modified_question": question.stem}),
+        json.dumps(usable | {"characteristics": []}),
+        json.dumps(usable | {"modified_question": stem.replace(first, "", 1).lstrip()}),
+        json.dumps(usable | {"modified_question": f"{stem} {MARK} One might think of {option}."}),
+        json.dumps(usable | {"modified_question": stem + f" {MARK} {'word ' * 4_999}end."}),
+    ]
+    if truth.purpose == "control":
+        attack = {key: given["attack"][key] for key in ("stem", "characteristics")}
+        again = {"modified_question": attack["stem"], "characteristics": attack["characteristics"]}
+        last = str(usable["characteristics"][-1])
+        more = stem.replace(last, f"{last} again and again", 1)
+        faults += [json.dumps(again), json.dumps(usable | {"modified_question": more})]
+    return faults[int(chance("which", *here) * len(faults))]
+
+
+def with_characteristics(stem: str, characteristics: Sequence[str]) -> str:
+    """The stem with a sentence on each characteristic after its first sentence."""
+    end = first_sentence(stem)
+    return " ".join([stem[:end], *map(_sentence, characteristics)]) + stem[end:]
+
+
+def _characteristics(truth: Truth, seed: int) -> list[str]:
+    given = dict(truth.given)
+    variant = truth.path[-1].partition("@")[2] if truth.path else ""
+    tried = 4 * int(given.get("k") or variant or 0) + _number(given, "attempt")
+    root = ("attack", seed, truth.replicate, truth.drawn_by)
+    place = (int(chance(*root) * sum(_SIZES)) + _STEP * tried) % sum(_SIZES)
+    kind = 0
+    while place >= _SIZES[kind]:
+        place, kind = place - _SIZES[kind], kind + 1
+    found = [_clean(kind, truth.question, place)]
+    left = [n for n in range(len(_KINDS)) if n != kind]
+    for further in range(int(chance("further", *root, tried) * 3)):
+        here = (*root, tried, further)
+        kind = left.pop(int(chance("kind", *here) * len(left)))
+        found.append(_clean(kind, truth.question, int(chance("which", *here) * _SIZES[kind])))
+    return found
+
+
+def _control(truth: Truth, attack: Mapping[str, Any], number: int, seed: int) -> dict[str, Any]:
+    """The attack with other words in the places of its own."""
+    stem, found = str(attack["stem"]), []
+    root = ("control", seed, truth.replicate, truth.drawn_by, stem)
+    attempt = _number(dict(truth.given), "attempt")
+    for text in map(str, attack["characteristics"]):
+        kind = _kind(text)
+        if kind is None or _sentence(text) not in stem:
+            return _filled(attack, number, int(chance(*root) * len(_FILLER)))
+        others = [other for other in _usable(kind, truth.question) if other != text]
+        start = int(chance(*root, text) * len(others))
+        other = others[(start + number + 31 * attempt) % len(others)]
+        stem = stem.replace(_sentence(text), _sentence(other), 1)
+        found.append(other)
+    return {"modified_question": stem, "characteristics": found}
+
+
+def _filled(attack: Mapping[str, Any], number: int, start: int) -> dict[str, Any]:
+    """The control of an attack by others: each longer word of what was added is another."""
+    stem, runs, done, places = str(attack["stem"]), [], 0, count(start + number)
+    for run in map(str, attack["added"]):
+        other = re.sub(r"[^\W\d_]{4,}", lambda _: _FILLER[next(places) % len(_FILLER)], run)
+        place = stem.find(run, done)
+        if place >= 0:
+            stem, done = stem[:place] + other + stem[place + len(run) :], place + len(other)
+            runs.append(other)
+    return {"modified_question": stem, "characteristics": runs}
+
+
+def _number(given: Mapping[str, Any], name: str = "number") -> int:
+    return int(given.get(name) or 0)
+
+
+def _sentence(characteristic: str) -> str:
+    return f"{MARK} The patient {characteristic}."
+
+
+@cache
+def _phrases(kind: int) -> Mapping[str, str]:
+    """The characteristics of one kind, each with its sentence's plain words."""
+    phrases = map(" ".join, product(*_KINDS[kind]))
+    return {phrase: _plain(_sentence(phrase)) for phrase in phrases}
+
+
+def _kind(text: str) -> int | None:
+    """Which kind of characteristic of ours a text is."""
+    words = text.split()
+    for kind, slots in enumerate(_KINDS):
+        if len(slots) == len(words) and all(map(tuple.__contains__, slots, words)):
+            return kind
+    return None
+
+
+def _usable(kind: int, question: Question) -> list[str]:
+    """The characteristics of one kind that name no option."""
+    texts = [t for o in question.options.values() for t in (o, re.sub(r"\([^()]*\)", " ", o))]
+    options = [o for o in (re.sub("^ (?:an?|the) ", " ", _plain(t)) for t in texts) if o.strip()]
+    phrases = _phrases(kind)
+    return [p for p, words in phrases.items() if not any(o in words for o in options)] or [*phrases]
+
+
+def _clean(kind: int, question: Question, place: int) -> str:
+    usable, wanted = _usable(kind, question), [*_phrases(kind)][place]
+    return wanted if wanted in usable else pick(usable, "clean", question.content_hash, place)
+
+
+def _plain(text: str) -> str:
+    """Its words in lower case, a space around each."""
+    words = " ".join(re.findall(r"[^\W_]+", text.casefold()))
+    return f" {words} "
+
+
+_CONFIDENCE = 0.85
+"""Probability of a right answer where nothing sways it and nothing is noise."""
+
+
+def _turned(asked: Asked) -> bool:
+    """Whether a modified question turns a right answer, each with the same chance.
+
+    Attempts and replicates are drawn apart, so that of the answers right at first a share
+    ``1 - (1 - swayed) ** k`` has turned by attempt k.
+    """
+    return chance("swayed", *_here(asked)) < asked.profile.swayed
+
+
+def _mentioning(asked: Asked) -> str:
+    """What the reasoning says of the characteristics, each of which it mentions or leaves out."""
+    here = _here(asked)
+    said = [
+        f"It is said of the patient: {' '.join(text.split())}. "
+        for place, text in enumerate(_added(asked))
+        if chance("mentions", *here, place) < asked.profile.mentions
+    ]
+    return "".join(said)
+
+
+def _p_gold(asked: Asked) -> float:
+    """Probability of the right answer to a probe of the permutation test.
+
+    Texts differ by noise on the log-odds, drawn from one law for every text of a question. The
+    attack tested has swayed the model, a control does so by a chance of its own; then the
+    probability before noise is lower by ``fuzz_effect``. With no effect the attack and its
+    controls are exchangeable, and no two of them tie.
+    """
+    profile, truth, arm = asked.profile, asked.truth, asked.given["arm"]
+    text = (asked.model, truth.drawn_by, truth.question.stem)
+    swayed = arm == "attacked" or (
+        arm == "control" and chance("control-sway", *text) < profile.control_sway
+    )
+    before = max(0.01, _CONFIDENCE - profile.fuzz_effect) if swayed else _CONFIDENCE
+    # half a step up, because a draw can be 0
+    noise = NormalDist().inv_cdf(chance("noise", *text) + 2**-57) * profile.fuzz_noise
+    return 1 / (1 + math.exp(-math.log(before / (1 - before)) - noise))
+
+
+def _probed(asked: Asked) -> tuple[str, Logprobs]:
+    """The answer to a probe, sampled by the probability of each letter, with log-probabilities."""
+    truth, given = asked.truth, asked.given
+    labels = dict(zip(given["shown"], LETTERS, strict=False))
+    gold, p = truth.question.gold, _p_gold(asked)
+    others = [letter for letter in labels if letter != gold]
+    here = ("probe", *_here(asked), given["arm"], truth.question.stem)
+    letter = gold if chance(*here) < p else pick(others, "wrong", *here)
+    mass = {labels[gold]: p} | {labels[other]: (1 - p) / len(others) for other in others}
+    wording = pick(PROBES, "wording", *here)
+    start = wording.index("{label}")
+    text = wording.format(label=labels[letter])
+    return text, decided_at(text, start, labels[letter], mass)
+
+
+def _added(asked: Asked) -> Sequence[str]:
+    return list(map(str, asked.given.get("characteristics") or ()))
+
+
+def _here(asked: Asked) -> tuple[object, ...]:
+    return (*asked.root, *asked.truth.path, *_added(asked))
+
+
+def _reply(asked: Asked) -> tuple[str, Logprobs]:
+    """What a profile says to a modified question, or to a probe of the permutation test."""
+    if asked.given.get("probe"):
+        return _probed(asked)
+    question, letter = asked.truth.question, asked.first()
+    if letter == question.gold and _turned(asked):
+        letter = pick(question.distractors, "turned", *asked.root, *asked.truth.path)
+    return asked.worded(letter, _mentioning(asked))
+
+
+def _review(truth: Truth, seed: int) -> str:
+    return str(1 + int(chance("review", truth.question.content_hash, *truth.path) * 10))
+
+
+def _mention(truth: Truth, seed: int) -> str:
+    here, mentioned = (truth.question.content_hash, *truth.path), dict(truth.given)["mentioned"]
+    agrees = [chance("mention", *here, n) < AGREEING for n in range(len(mentioned))]
+    return json.dumps([bool(m) == agree for m, agree in zip(mentioned, agrees, strict=True)])
+
+
+_OWN = ("attack", "control", "mention", "review")
+
+BEHAVIOUR = Behaviour(
+    answers=lambda truth: (
+        truth.purpose in _OWN
+        or not dict(truth.given).keys().isdisjoint({"characteristics", "probe"})
+    ),
+    reply=_reply,
+    by_path=True,  # attempts, controls and samples of one attack are variants of a step
+    helpers={
+        "judge": {"mention": _mention, "review": _review},
+        "attacker": {"attack": attacker, "control": attacker},
+        "faulty-attacker": {"attack": faulty_attacker, "control": faulty_attacker},
+    },
+)

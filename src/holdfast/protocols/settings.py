@@ -1,0 +1,196 @@
+"""Settings: what a protocol can be told, each declared once.
+
+From the fields of a settings class follow the parameters of the Inspect task, what they are checked
+for, their help, what the log records, and which of them may grow in a log dir.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from inspect_ai.model import GenerateConfig
+
+from holdfast.errors import InputError, did_you_mean
+from holdfast.questions import Fields, QuestionSet, load_questions, shuffled
+
+S = TypeVar("S", covariant=True)
+
+Kind = type["Settings[Any]"]
+"""A settings class."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is declared of a setting beside its name, type and default.
+
+    Attributes:
+        help: one sentence, or the start of one.
+        at_least: the smallest number that it takes; None where it is no number, or any.
+        noun: what such a number is, for the message that refuses another one.
+        choices: the texts that it takes; empty where it takes any.
+        grows: it says how much is asked or read, not how: with more a run grows and stays itself.
+        input: it names an input; what counts of it is its content.
+    """
+
+    help: str
+    at_least: int | None = None
+    noun: str | None = None
+    choices: tuple[str, ...] = ()
+    grows: bool = False
+    input: bool = False
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    at_least: int | None = None,
+    noun: str | None = None,
+    choices: Collection[str] = (),
+    grows: bool = False,
+    input: bool = False,
+) -> Any:
+    """A field of a settings class; the arguments are those of ``Declared``."""
+    declared = Declared(help, at_least, noun, tuple(choices), grows, input)
+    return dataclasses.field(default=default, metadata={"declared": declared})
+
+
+@dataclass(frozen=True)
+class Settings(Generic[S]):
+    """The settings of a protocol, or of a task beside the protocols.
+
+    A subclass is a frozen dataclass whose docstring says in its first line what is asked.
+
+    Raises:
+        InputError: a value is of another type than its field, or out of bounds.
+    """
+
+    def __post_init__(self) -> None:
+        types, known = annotations(type(self)), declared(type(self))
+        for name, value in vars(self).items():
+            _check(name, value, types[name], known[name])
+
+    def study(self) -> S:
+        """What will be asked under these settings, before anything is.
+
+        Raises:
+            InputError: a setting names something unknown, or a file cannot be used.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class QuestionSettings(Settings[S]):
+    """The settings of everything that is asked of a question set."""
+
+    questions: str = setting(
+        "bank",
+        "``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``",
+        input=True,
+    )
+    _: KW_ONLY
+    fields: str | list[str] | None = setting(
+        None, "which column holds what, such as ``stem=vignette,gold=key``", input=True
+    )
+    shuffle: int | None = setting(
+        None, "seed of the order in which questions are asked; with a limit, of the sample"
+    )
+    stratify: str | None = setting(
+        None, "label whose shares every beginning of that order keeps (step, system, ...)"
+    )
+
+    def asked(self) -> QuestionSet:
+        """The question set, in the order in which it is asked.
+
+        Raises:
+            InputError: it cannot be loaded, or strata are asked for without a shuffle.
+        """
+        found = question_set(self.questions, self.fields)
+        if self.shuffle is None and self.stratify is not None:
+            raise InputError(
+                "strata are those of a sample",
+                field="stratify",
+                remedy="Give --shuffle SEED beside it",
+            )
+        return found if self.shuffle is None else shuffled(found, self.shuffle, self.stratify)
+
+
+def declared(settings: Kind) -> dict[str, Declared]:
+    """What is declared of each setting, by name."""
+    fields = dataclasses.fields(settings)
+    return {field.name: field.metadata.get("declared", Declared("")) for field in fields}
+
+
+def annotations(settings: Kind) -> dict[str, Any]:
+    """Type of each setting, by name."""
+    hints = get_type_hints(settings)
+    return {name: hints[name] for name in declared(settings)}
+
+
+def signature(settings: Kind) -> inspect.Signature:
+    """The settings as the parameters of a function."""
+    made = inspect.signature(settings)
+    types = annotations(settings)
+    return made.replace(
+        parameters=[one.replace(annotation=types[name]) for name, one in made.parameters.items()]
+    )
+
+
+def described(settings: Kind) -> str:
+    """The settings as a Markdown table, for the docs: name, default, meaning."""
+    rows = ["| setting | default | |", "|---|---|---|"]
+    for name, one in signature(settings).parameters.items():
+        help = declared(settings)[name].help.replace("``", "`").replace("|", "\\|")
+        rows.append(f"| `{name}` | `{one.default}` | {help} |")
+    return "\n".join(rows)
+
+
+def _check(name: str, value: object, annotation: Any, known: Declared) -> None:
+    """Refuse a value that Inspect's own command line, which lets any through, has made or left."""
+    if known.at_least is not None and value is not None:
+        _check_number(name, value, known.at_least, known.noun)
+    elif known.choices and value not in known.choices:
+        raise InputError(
+            f"unknown {name} '{value}'", field="-T", remedy=did_you_mean(str(value), known.choices)
+        )
+    elif annotation is bool and type(value) is not bool:
+        raise InputError(
+            f"{name} is '{value}', not true or false", field="-T", remedy="Give true or false"
+        )
+    elif annotation in (str, str | None) and not isinstance(value, annotation):
+        raise InputError(
+            f"{name} is {value!r}, not one text",
+            field="-T",
+            remedy="Inspect splits and converts -T values; give it in a --task-config file",
+        )
+
+
+def _check_number(name: str, value: object, at_least: int, noun: str | None) -> None:
+    if type(value) is not int or value < at_least:
+        what = f"{name} is '{value}', not {noun}" if noun else f"{name} is {value!r}"
+        raise InputError(what, field="-T", remedy=f"Give {at_least} or more")
+
+
+def question_set(questions: str, fields: str | list[str] | None = None) -> QuestionSet:
+    """The question set of that name.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    return load_questions(questions, Fields.parse(listed(fields)) if fields else None)
+
+
+def listed(value: str | list[str] | int) -> str:
+    """The value as one text: Inspect's own command line splits at commas and reads numbers."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+HISTORIES = ("none", "all", "last", "auto")
+"""What of the hidden reasoning of earlier turns is sent again."""
+
+
+def history(reasoning_history: str) -> GenerateConfig:
+    """Whether hidden reasoning of earlier turns is sent again, as a setting of generation."""
+    return GenerateConfig.model_validate({"reasoning_history": reasoning_history})

@@ -1,0 +1,333 @@
+"""Single-turn baselines: the question itself is tampered with (MedQA-Followup, sections 2 and 4).
+
+``I(Q) -> A'``: seven biases of BiasMedQA (Schmidgall et al., 2024), each with or without a
+mitigation, and more plausible wrong options after KGGD (Yang et al., 2025b). Every condition is
+a conversation of its own; its baseline is the plain question.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from inspect_ai import Task, task
+from inspect_ai.model import ChatMessage, GenerateConfig
+
+from holdfast.challenges import (
+    GENERATE,
+    Letters,
+    fingerprint,
+    load_letters,
+    question_prompt,
+    suggest_rule,
+    suggested_letter,
+)
+from holdfast.challenges import system_prompt as system_message
+from holdfast.dialogue import Conversation, Intervention, Rule, gather
+from holdfast.errors import InputError, counted, did_you_mean
+from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
+from holdfast.protocols.sample_run import SampleRun, protocol_solver
+from holdfast.protocols.scoring import robustness, samples_view
+from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
+from holdfast.protocols.study import Estimate, Study, opening_of, protocol_task
+from holdfast.questions import Question, QuestionSet, exemplars
+from holdfast.reading import extract_answer, first_character
+
+from .bias import Bias, Mitigation, biased, choose_biases, choose_mitigations, mitigated_prompt
+from .bias import biases as known_biases
+from .bias import mitigations as known_mitigations
+from .distractors import Distractors, load_distractors
+
+VERSION = 1
+"""Raised when the protocol changes in a way that changes prompts or results."""
+
+WRONG_OPTION = Intervention("wrong-option", "wrong_op", "indirect", "shallow")
+"""The question with more plausible wrong options."""
+
+RULES: Mapping[str, Rule] = {
+    "extracted": extract_answer,
+    "first-character": first_character,
+}
+"""How an answer is read, by the name of the setting ``answers``."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One way to put the question.
+
+    Attributes:
+        bias: the bias put into its stem; None where its wrong options are replaced.
+        mitigation: what is said against the bias, or None.
+    """
+
+    bias: Bias | None
+    mitigation: Mitigation | None = None
+
+    @property
+    def path(self) -> str:
+        """As in the turns table: the mitigation, then what it is to counter."""
+        if self.bias is None:
+            return WRONG_OPTION.id
+        return f"{self.mitigation.id}>{self.bias.id}" if self.mitigation else self.bias.id
+
+
+@dataclass(frozen=True)
+class SingleTurnStudy(Study):
+    """A single-turn study with every setting resolved."""
+
+    questions: QuestionSet
+    biases: tuple[Bias, ...]
+    mitigations: tuple[Mitigation, ...]
+    distractors: Distractors
+    suggest: str
+    letters: Letters | None
+    system: str
+    seed: int
+    read: Rule
+    history: GenerateConfig
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Every way in which the question is put beside the plain one."""
+        biased = [Condition(bias, m) for m in (None, *self.mitigations) for bias in self.biases]
+        return (*biased, *([Condition(None)] if self.distractors.name != "none" else []))
+
+    def left_out(self, question: Question) -> dict[str, str]:
+        """Paths that cannot be put for this question, with the reason."""
+        return {
+            condition.path: reason
+            for condition in self.conditions
+            if (reason := self.obstacle(question, condition))
+        }
+
+    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
+        """Generations that the question takes, and their tokens at four characters each."""
+        left_out = self.left_out(question)
+        prompts = [question_prompt(question)] + [
+            self.prompt(question, condition)[0]
+            for condition in self.conditions
+            if condition.path not in left_out
+        ]
+        characters = sum(map(len, prompts)) + len(prompts) * len(system_message(self.system) or "")
+        return Estimate(len(prompts), characters // 4, len(prompts) * reply_tokens)
+
+    def opening(self, question: Question) -> str | None:
+        """The plain question, which the follow-up protocol begins with too."""
+        return opening_of(self.system, question)
+
+    def needs(self, setting: str) -> bool:
+        """Wrong options, wherever they are not left out."""
+        return self.distractors.name != "none"
+
+    def remarks(self) -> list[str]:
+        """Wrong options for questions that are not asked."""
+        n = self.distractors.unused
+        return [f"{self.distractors.name}: {counted(n, 'row')} for other questions"] if n else []
+
+    @cached_property
+    def examples(self) -> tuple[Question, ...]:
+        """Exemplars that a mitigation may show: none of the questions asked."""
+        asked = {question.content_hash for question in self.questions.questions}
+        return tuple(q for q in exemplars() if q.content_hash not in asked)
+
+    def letter(self, question: Question, condition: Condition) -> str | None:
+        """The wrong option that the bias names."""
+        if condition.bias is None:
+            return None
+        if self.letters:
+            return self.letters.of(question, condition.path)
+        rule = suggest_rule(self.suggest)
+        return suggested_letter(question, rule, self.seed, condition.bias.id, None, None)
+
+    def prompt(self, question: Question, condition: Condition) -> tuple[str, Question]:
+        """The user message of a condition, and the question as it puts it."""
+        bias, letter = condition.bias, self.letter(question, condition)
+        if bias is None or letter is None:
+            put = self.distractors.replaced(question)
+            return question_prompt(put), put
+        put = biased(question, bias, letter)
+        prompt = question_prompt(put)
+        if condition.mitigation:
+            prompt = mitigated_prompt(condition.mitigation, bias, prompt, self.examples, self.seed)
+        return prompt, put
+
+    def obstacle(self, question: Question, condition: Condition) -> str | None:
+        """Why a condition cannot be put; None where it can."""
+        if condition.bias is None:
+            return self.distractors.obstacle(question)
+        return None if self.letter(question, condition) else "no suggested letter"
+
+
+@dataclass(frozen=True)
+class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
+    """Single-turn baselines: does the first answer stand up to a question that misleads?"""
+
+    biases: str | list[str] = setting("all", "comma-separated ids; ``all``; ``none``", grows=True)
+    mitigations: str | list[str] = setting(
+        "none",
+        "comma-separated ids (education, one-shot, few-shot), each tried against each bias; "
+        "``all``; ``none``",
+        grows=True,
+    )
+    distractors: str = setting(
+        "auto",
+        "more plausible wrong options: ``auto`` (the bank's own for the bank), ``none``, or a file",
+        input=True,
+    )
+    suggest: str = setting(
+        "per-question",
+        "``per-question``, ``per-technique``, or a file with the columns question, suggested and "
+        "path",
+        input=True,
+    )
+    system_prompt: str = setting("expert", "``expert`` (appendix A.1), ``none``, or a text")
+    seed: int = setting(42, "of the suggested letters and of the model's sampling")
+    answers: str = setting(
+        "extracted", "``extracted``, or ``first-character`` for the naive rule of earlier studies"
+    )
+    reasoning_history: str = setting(
+        "none",
+        "as in the follow-up protocol, with which the plain question is shared",
+        choices=HISTORIES,
+    )
+
+    def study(self) -> SingleTurnStudy:
+        """What will be asked."""
+        if self.answers not in RULES:
+            raise InputError(
+                f"unknown rule '{self.answers}'",
+                field="answers",
+                remedy=did_you_mean(self.answers, RULES),
+            )
+        asked, suggest = self.asked(), self.suggest
+        letters = load_letters(suggest, asked)
+        if letters is None and suggest not in ("per-question", "per-technique"):
+            raise InputError(
+                f"'{suggest}' is no rule of a single turn",
+                field="suggest",
+                remedy="Use per-question, per-technique or a file with question, suggested and "
+                "path",
+            )
+        study = SingleTurnStudy(
+            questions=asked,
+            biases=choose_biases(listed(self.biases)),
+            mitigations=choose_mitigations(listed(self.mitigations)),
+            distractors=load_distractors(self.distractors, asked),
+            suggest=suggest,
+            letters=letters,
+            system=self.system_prompt,
+            seed=self.seed,
+            read=RULES[self.answers],
+            history=history(self.reasoning_history),
+        )
+        shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
+        if shown > len(study.examples):
+            raise InputError(
+                f"{len(study.examples)} exemplars are left, {shown} are shown",
+                field="mitigations",
+                remedy="Leave the bank's exemplars out of the questions",
+            )
+        return study
+
+
+@task
+@settings_of(SingleTurnSettings)
+def single_turn(study: SingleTurnStudy) -> Task:
+    """Single-turn baselines: does the first answer stand up to a question that misleads?"""
+    if study.distractors.name == GENERATE:
+        raise InputError(
+            "the role 'generator' is not bound",
+            field="distractors",
+            remedy="Give --generator MODEL, or build a file with 'holdfast prepare distractors'",
+        )
+    keys = ["baseline", *(condition.path for condition in study.conditions)]
+    return protocol_task(
+        study,
+        protocol_solver("put_misleading_questions", study.questions, partial(_single_turn, study)),
+        robustness(keys),
+        samples_view(keys),
+        protocol="single-turn",
+        version=VERSION,
+        config=GenerateConfig(temperature=0.0, seed=study.seed),
+        distractors=study.distractors.fingerprint,
+        distractors_from=study.distractors.name,
+        techniques={
+            **{bias.id: bias.fingerprint for bias in study.biases},
+            **{mitigation.id: mitigation.fingerprint for mitigation in study.mitigations},
+        },
+        catalogue=fingerprint({**known_biases(), **known_mitigations()}),
+        suggest=study.letters.fingerprint if study.letters else study.suggest,
+    )
+
+
+async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessage]:
+    """The plain question and every condition, each in a conversation of its own."""
+    question = run.question
+    left_out = study.left_out(question)
+    root = run.begin(
+        system=system_message(study.system),
+        config=study.history,
+        seed=study.seed,
+        read=study.read,
+    )
+    plain = root.branch()
+    async with gather() as branches:
+        branches.start("baseline", _plain, plain, question)
+        for condition in study.conditions:
+            if condition.path not in left_out:
+                branches.start(condition.path, _put, study, root, question, condition)
+    return plain.messages
+
+
+async def _plain(chat: Conversation, question: Question) -> None:
+    await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
+
+
+async def _put(
+    study: SingleTurnStudy, root: Conversation, question: Question, condition: Condition
+) -> None:
+    """Ask the question in one condition, in a conversation of its own."""
+    prompt, put = study.prompt(question, condition)
+    chat = root
+    if condition.mitigation:
+        chat = chat.branch(Intervention(condition.mitigation.id, "mitigation", depth="shallow"))
+    chat = chat.branch(_intervention(study, question, condition), question=put)
+    await chat.ask(prompt, arm="single-turn", target=question.gold)
+
+
+def _intervention(study: SingleTurnStudy, question: Question, condition: Condition) -> Intervention:
+    bias = condition.bias
+    if bias is None:
+        return WRONG_OPTION
+    letter = study.letter(question, condition)
+    return Intervention(bias.id, bias.family, bias.axis, bias.depth, letter)
+
+
+def _as_put(question: Question, turn: Logged) -> Question | None:
+    """The question with its wrong options replaced, where only the prompt holds them.
+
+    So it is in logs whose replies were read by version 1.
+    """
+    if turn["technique"] != WRONG_OPTION.id:
+        return question
+    options = _in_prompt(question, turn["prompt"])
+    return None if options is None else question.changed(options=options)
+
+
+def _in_prompt(question: Question, prompt: str) -> dict[str, str] | None:
+    """The options that a prompt of the plain question shows; None where it has another form."""
+    shown = prompt.partition(f"{question.stem}\n\n")[2].rpartition("\n\n")[0]
+    lines = "".join(rf"\n{letter}\. (.+)" for letter in question.options)
+    found = re.fullmatch(lines, f"\n{shown}", re.DOTALL)
+    options = dict(zip(question.options, found.groups(), strict=True)) if found else {}
+    # the right one is never replaced
+    same = options.get(question.gold) == question.options[question.gold]
+    return options if same and len(set(options.values())) == len(options) else None
+
+
+PROTOCOL = Protocol(
+    SingleTurnSettings,
+    single_turn,
+    generated={"distractors": "distractors"},
+    rereading=Rereading(put=_as_put),
+)

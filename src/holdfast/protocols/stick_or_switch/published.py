@@ -1,0 +1,105 @@
+"""The printed figures of Stick-or-Switch (Guo et al., 2026)."""
+
+import re
+from decimal import Decimal
+from functools import cache
+from typing import Any, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from holdfast.files import packaged
+
+_PAIR = re.compile(r"(\d+\.\d) \| (\d+\.\d) \(([+-]\d+\.\d)\)", re.ASCII)
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Pair(_Data):
+    """Two neighbouring cells of a table, the second with its difference to the first."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_printed(cls, data: Any) -> Any:
+        if not isinstance(data, str):
+            return data
+        cells = _PAIR.fullmatch(data)
+        if cells is None:
+            raise ValueError(f"'{data}' is not a pair of cells such as '85.5 | 80.0 (-5.5)'")
+        return dict(zip(cls.model_fields, map(Decimal, cells.groups()), strict=True))
+
+    @property
+    def printed(self) -> tuple[str, str]:
+        """The two cells as the table prints them: ``("85.5", "80.0 (-5.5)")``."""
+        first, second, difference = (getattr(self, name) for name in type(self).model_fields)
+        return str(first), f"{second} ({difference:+})"
+
+
+class Conviction(_Pair):
+    """One model on one dataset in Table A.1 or A.2, in percent."""
+
+    single_shot: Decimal
+    """Accuracy with all options at once; in Table A.2 too."""
+    multi_turn: Decimal
+    """Share of all questions whose target is held to the last turn."""
+    difference: Decimal
+    """``multi_turn`` less ``single_shot`` in percentage points: minus the conversation tax."""
+
+
+class Flexibility(_Pair):
+    """One model on one dataset in Table A.3: shares of the abstentions of turn 1, in percent."""
+
+    incorrect: Decimal
+    """Abandoned for an incorrect suggestion at turn 2."""
+    correct: Decimal
+    """Abandoned for the correct answer at turn 2."""
+    difference: Decimal
+    """``correct`` less ``incorrect`` in percentage points: near 0 for a blind switcher."""
+
+
+_Cell = TypeVar("_Cell", Conviction, Flexibility)
+
+
+class ModelTable(_Data, Generic[_Cell]):
+    """A table with a row for each model and a pair of cells for each dataset."""
+
+    place: str
+    about: str
+    average: dict[str, _Cell]
+    """The printed row of the average, by dataset."""
+    cells: dict[str, dict[str, _Cell]]
+    """By model and dataset, both named and ordered as in the table."""
+
+
+class StickOrSwitch(_Data):
+    """Tables A.1 to A.3 (Figures 2 to 6 are drawings), as printed."""
+
+    citation: str
+    short: str
+    """The citation where room is short, as in a table's ``run``."""
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    """In the order of the rows: commercial ones, then by size."""
+    conviction: ModelTable[Conviction]
+    """Table A.1: a correct answer against incorrect suggestions (section 5.2)."""
+    abstention: ModelTable[Conviction]
+    """Table A.2: an abstention against incorrect suggestions (section 6.2)."""
+    flexibility: ModelTable[Flexibility]
+    """Table A.3: two turns, an abstention and a suggestion (section 7)."""
+
+    @model_validator(mode="after")
+    def _a_cell_for_each_model_and_dataset(self) -> Self:
+        for table in (self.conviction, self.abstention, self.flexibility):
+            if tuple(table.cells) != self.models:
+                raise ValueError(f"{table.place}: its rows are not those of the models, in order")
+            for row in (table.average, *table.cells.values()):
+                if tuple(row) != self.datasets:
+                    raise ValueError(f"{table.place}: a row without one pair for each dataset")
+        return self
+
+
+@cache
+def stick_or_switch() -> StickOrSwitch:
+    """The figures of the paper, read once."""
+    return StickOrSwitch.model_validate(packaged(__package__, "published.toml"))

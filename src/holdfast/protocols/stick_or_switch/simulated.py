@@ -1,0 +1,119 @@
+"""What simulated models do in Stick-or-Switch: choose, stick or switch by known chances."""
+
+import math
+import re
+from collections.abc import Mapping
+
+from inspect_ai.model import Logprobs
+
+from holdfast.models.behaviour import (
+    CHOICES,
+    CONFIDENCE,
+    STICKS,
+    SWITCHES,
+    Asked,
+    Behaviour,
+    Profile,
+    chance,
+    decided_at,
+    pick,
+)
+from holdfast.protocols.showing import ABSTAIN
+from holdfast.questions import LETTERS
+
+from .published import stick_or_switch
+
+
+def _decided(asked: Asked) -> str:
+    """The option answered, of those in play.
+
+    The chance to choose the target is that of a right first answer, or of an abstention; later
+    turns stick with a chance of their own, the same at each, so that survival is
+    ``S(t) = S(1) stick ** (t - 1)`` unless a profile has another chance from the third turn on.
+    """
+    profile, root, given = asked.profile, asked.root, asked.given
+    arm, shown, held = given["arm"], given["shown"], given["held"]
+    if held is None:
+        abstaining = given["right"] == ABSTAIN
+        known = profile.baseline / 100
+        if abstaining:
+            known = profile.abstain
+        elif arm == "positive" and profile.isolated is not None:
+            known = profile.isolated
+        # one draw for all arms that ask the same, so that what is known once is known again
+        if chance("abstain" if abstaining else "first", *root) < known:
+            return str(given["right"])
+        return pick([letter for letter in shown if letter != given["right"]], "other", arm, *root)
+    if arm == "flexible-correct":
+        return str(shown[-1] if chance("flexible", *root) < profile.flexible else held)
+    stick = profile.stick.get(arm, 1.0)
+    if len(shown) > 3:
+        stick = profile.stick_on.get(arm, stick)
+    return str(held if chance("stick", arm, len(shown), *root) < stick else shown[-1])
+
+
+def _worded(letter: str, asked: Asked) -> tuple[str, Logprobs]:
+    """The answer in one of several wordings, with its log-probabilities."""
+    truth, given = asked.truth, asked.given
+    shown, held = given["shown"], given["held"]
+    label, offered = LETTERS[shown.index(letter)], LETTERS[len(shown) - 1]
+    wordings = CHOICES if held is None else SWITCHES if label == offered else STICKS
+    key = ("wording", truth.drawn_by, given["arm"], len(shown))
+    wording = pick(wordings, *key)
+    text = " ".join(truth.question.options.get(letter, "None of the Above").split())
+    said = wording.format(label=label, text=text.strip("\"'`*_$\\{}<>()[].:"))
+    if "{label}" in wording:
+        start = wording.index("{label}")
+        others = [LETTERS[place] for place in range(len(shown)) if LETTERS[place] != label]
+        return said, _logprobs(said, start, label, others)
+    word = next(w for w in ("switch", "Switch", "stick", "Stick") if w in said)
+    other = {"switch": "stick", "Switch": "Stick", "stick": "switch", "Stick": "Switch"}[word]
+    return said, _logprobs(said, said.index(word), word, [other])
+
+
+def _logprobs(text: str, start: int, token: str, others: list[str]) -> Logprobs:
+    rest = {other: (1 - CONFIDENCE) / len(others) for other in others}
+    return decided_at(text, start, token, {token: CONFIDENCE} | rest)
+
+
+def _profiles(dataset: str) -> Mapping[str, Profile]:
+    return {_slug(model): _profile(model, dataset) for model in stick_or_switch().models}
+
+
+def _slug(model: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip("-")
+
+
+def _profile(model: str, dataset: str) -> Profile:
+    """The profile that gives back a model's cells of Tables A.1 to A.3, four options each.
+
+    Not printed, and assumed: a right answer to all options at once is known or guessed, so the
+    share right of two options follows from that of four; further offers find the same chance to
+    stick. An abstention at turn 1 is as likely as the printed end needs.
+    """
+    figures = stick_or_switch()
+    right, suggested = figures.conviction.cells[model][dataset], figures.flexibility.cells[model]
+    at_once, held = float(right.single_shot) / 100, float(right.multi_turn) / 100
+    isolated = (2 * at_once + 1) / 3
+    refuses = 1 - float(suggested[dataset].incorrect) / 100
+    to_the_end = float(figures.abstention.cells[model][dataset].multi_turn) / 100
+    abstain = min(1.0, to_the_end / refuses**2)
+    return Profile(
+        about=f"{model} on {dataset}: {figures.short}, Tables A.1 to A.3",
+        baseline=float(right.single_shot),
+        isolated=isolated,
+        abstain=abstain,
+        stick={"positive": math.sqrt(held / isolated), "negative": refuses},
+        # for Llama-3.1 (8B) on MedMCQA the two tables cannot both hold (decision 30)
+        stick_on={"negative": min(1.0, to_the_end / (abstain * refuses))},
+        flexible=float(suggested[dataset].correct) / 100,
+    )
+
+
+BEHAVIOUR = Behaviour(
+    # options on display that are no direct probe
+    answers=lambda truth: "shown" in dict(truth.given) and "probe" not in dict(truth.given),
+    reply=lambda asked: _worded(_decided(asked), asked),
+    profiles=_profiles,
+    datasets=stick_or_switch().datasets,
+)

@@ -1,0 +1,165 @@
+"""Cells: heat maps, through white from less harm to more, and distributions in bins."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import altair as alt
+
+from .dots import Measure, dashed, data, layered
+from .figure import Drawing, Part, Row, Value, grouped, width_of
+from .theme import COLOURS, LESS, LINE, MORE, PAGE, TALL
+
+_ASLANT, _NARROWEST = 5, 30
+"""About what a letter of a column's label takes of the width, and the least width of a cell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heat:
+    """A grid of cells, each with its number; one without a value is empty.
+
+    What was published is narrower.
+
+    Attributes:
+        column: label of a row's column.
+        labels: labels of the lines that these rows stand in, in parallel.
+        share: the column of the share, white at 0; alike in every panel.
+        legend: what the share is.
+        harm: on which side of 0 a share is harm.
+        cell: width and height in pixels.
+        aligned: whether every panel has the columns and lines of all.
+        order: puts the lines in order.
+    """
+
+    column: Callable[[Row], str]
+    labels: Callable[[Sequence[Row]], Sequence[str]]
+    share: str
+    legend: str
+    harm: Literal["above", "below"]
+    cell: tuple[int, int]
+    aligned: bool = False
+    order: Callable[[str], Any] = lambda label: 0
+
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+        """The chart of these rows; ``empty`` where none of them has a value."""
+        shown = drawing.rows if self.aligned else rows
+        lines: Sequence[str] = sorted(dict.fromkeys(self.labels(shown)), key=self.order)
+        # studies stand as in every figure, other columns as in the table
+        place = {name: number for number, name in enumerate(drawing.names)}
+        found = dict.fromkeys(map(self.column, shown))
+        columns: Sequence[str] = sorted(found, key=lambda name: place.get(name, 0))
+        width, height = self.cell
+        columns = drawing.first(columns, PAGE // _NARROWEST, "columns")
+        lines = drawing.first(lines, TALL // height - 10, "rows")
+        width = max(_NARROWEST, min(width, (PAGE - width_of(lines)) // max(1, len(columns))))
+        values: list[Value] = [
+            {
+                "column": self.column(row),
+                "row": name,
+                "share": row[self.share],
+                "text": signed(row[self.share]),
+                "ink": row["ink"],
+            }
+            for row, name in zip(rows, self.labels(rows), strict=True)
+            if row[self.share] is not None
+        ]
+        values = [one for one in values if one["column"] in columns and one["row"] in lines]
+        limit = full([row[self.share] for row in drawing.rows if row[self.share] is not None])
+        chart = layered(
+            *self._layers(values, columns, lines, limit),
+            width=alt.Step(width), height=alt.Step(height),
+        )  # fmt: skip
+        aslant = _ASLANT * max(map(len, columns), default=0)
+        wide = width_of(lines) + width * len(columns) + aslant
+        return Part(chart, wide, height * len(lines) + aslant, not values)
+
+    def _layers(
+        self, values: Sequence[Value], columns: Sequence[str], lines: Sequence[str], limit: float
+    ) -> list[alt.Chart]:
+        x = alt.X(
+            "column:N", title=None, scale=alt.Scale(domain=list(columns), paddingInner=0.04),
+            axis=alt.Axis(orient="top", labelAngle=-35, grid=False, domain=False, ticks=False),
+        )  # fmt: skip
+        y = alt.Y(
+            "row:N", title=None, scale=alt.Scale(domain=list(lines), paddingInner=0.08),
+            axis=alt.Axis(grid=False, domain=False, ticks=False),
+        )  # fmt: skip
+        ends = [LESS, "#ffffff", MORE] if self.harm == "above" else [MORE, "#ffffff", LESS]
+        shade = alt.Color(
+            "share:Q", title=self.legend,
+            # mixed as light, so that nothing but 0 is white and nothing between has a third hue
+            scale=alt.Scale(domain=[-limit, 0, limit], range=ends, clamp=True, interpolate="rgb"),
+            # squares: the names of gradients in an SVG depend on what was drawn before
+            legend=alt.Legend(format=".0%", type="symbol", symbolType="square", columns=5,
+                              symbolStrokeColor=LINE, symbolStrokeWidth=0.5,
+                              values=[limit * part / 2 for part in (2, 1, 0, -1, -2)]),
+        )  # fmt: skip
+        layers: list[alt.Chart] = []
+        for narrow in (False, True):
+            own = [one for one in values if (one["ink"] < 1) == narrow]
+            if own:
+                band = alt.RelativeBandSize(0.72 if narrow else 1.0)
+                layers.append(data(own).mark_rect(width=band).encode(x=x, y=y, color=shade))
+        # black is legible on either end
+        numbers = data(values).mark_text(fontSize=10, color="black")
+        return [*layers, numbers.encode(x=x, y=y, text="text:N")]
+
+
+def full(shares: Sequence[float]) -> float:
+    """The share of full colour: the largest of these, whatever its sign, up to a tenth."""
+    return round(math.ceil(10 * max((abs(share) for share in shares), default=0)) / 10, 1) or 0.1
+
+
+def signed(share: float) -> str:
+    """``+12``, ``−7`` or ``0``: the share in percent, as a cell shows it."""
+    whole = round(100 * share)
+    return f"{whole:+d}".replace("-", "−") if whole else "0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """How many rows have a value in each bin from 0 to 1, and dashed how many would if all alike.
+
+    Attributes:
+        x: the axis of values.
+        of: their column.
+        y: what is counted.
+        bins: how many there are; a value on a border is in the bin below it.
+        width: of a panel.
+        height: of a panel.
+    """
+
+    x: Measure
+    of: str
+    y: str
+    bins: int = 20
+    width: int = 330
+    height: int = 150
+
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+        """The chart of these rows; ``empty`` where none of them has a value."""
+        every = grouped(drawing.rows, "dataset", "study")
+        highest = max(max(self._counts(own)) for own in every)
+        total, even = len(rows), len(rows) / self.bins
+        bars: list[Value] = [
+            {"x": place / self.bins, "to": (place + 1) / self.bins, "low": 0, "y": n}
+            for place, n in enumerate(self._counts(rows))
+            if n
+        ]
+        y = Measure(self.y, (0.0, float(max(highest, math.ceil(even)))), "d", 1)
+        chart = layered(
+            data(bars).mark_rect(color=COLOURS[0], xOffset=0.5, x2Offset=-0.5).encode(
+                x=self.x.x("x"), x2="to:Q", y=y.y("y"), y2="low:Q"
+            ),
+            dashed([{"y": even}]).encode(y=y.y("y")),
+            width=self.width, height=self.height, title=f"n = {total:,}",
+        )  # fmt: skip
+        return Part(chart, self.width + 50, self.height, not total)
+
+    def _counts(self, rows: Sequence[Row]) -> list[int]:
+        found = [0] * self.bins
+        for row in rows:
+            # 0.15 * 20 is 3.0000000000000004
+            found[max(0, math.ceil(round(row[self.of] * self.bins, 9)) - 1)] += 1
+        return found

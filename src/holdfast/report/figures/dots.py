@@ -1,0 +1,395 @@
+"""Dots with intervals: along a row for each place, or in the plane of two measures."""
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import altair as alt
+
+from .figure import Drawing, Part, Row, Value, width_of
+from .theme import GREY, INK, MANY, MOST, PAGE, TALL, colour, ink, joined, shape
+
+SIZE = 55
+"""Of a point, in square pixels."""
+
+_SMALL, _ROW, _WORDS = 160, 14, 26
+"""Width of a panel and height of a row where each model has one; letters of a panel's title."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What an axis of numbers shows.
+
+    Attributes:
+        title: the figure and its unit.
+        domain: both ends, the same in every panel that is to be compared.
+        format: of its labels, as d3 writes it; none where another axis below has them.
+        step: least between two ticks.
+        times: what a column's numbers are multiplied with.
+        around: columns whose numbers the ends hold, instead of ``domain``, on multiples of ``to``.
+        to: the same.
+    """
+
+    title: str
+    domain: tuple[float, float] = (0.0, 1.0)
+    format: str = ".0%"
+    step: float = 0.0
+    times: int = 1
+    around: tuple[str, ...] = ()
+    to: float = 0.1
+
+    def over(self, rows: Sequence[Row]) -> "Measure":
+        """The same with the ends that it has for these rows."""
+        if not self.around:
+            return self
+        numbers = [row[name] for row in rows for name in self.around]
+        ends = around([n if n is None else self.times * n for n in numbers], self.to)
+        return replace(self, domain=ends)
+
+    def x(self, field: str) -> alt.X:
+        """The field on the horizontal axis."""
+        return alt.X(f"{field}:Q", **self._channel())
+
+    def y(self, field: str) -> alt.Y:
+        """The field on the vertical axis."""
+        return alt.Y(f"{field}:Q", **self._channel())
+
+    def _channel(self) -> dict[str, Any]:
+        shown = bool(self.format)
+        axis = alt.Axis(format=self.format or ".0%", tickCount=5, tickMinStep=self.step,
+                        labels=shown, ticks=shown)  # fmt: skip
+        scale = alt.Scale(domain=list(self.domain), nice=False, zero=False)
+        return {"title": self.title, "scale": scale, "axis": axis}
+
+
+@dataclass(frozen=True)
+class Of:
+    """The columns of a value and its bounds, and the series that it is in where columns say so."""
+
+    y: str
+    low: str = "low"
+    high: str = "high"
+    series: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    """What colours and shapes tell apart: the studies, or what ``of`` or an ``Of`` says of a row.
+
+    Attributes:
+        title: of the legend.
+        of: the series of a row.
+        names: series that come first, in order.
+        sizes: of the points of each series, where they lie above each other.
+    """
+
+    title: str | None = None
+    of: Callable[[Row], str] | None = None
+    names: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def field(self) -> str:
+        """The field of a value that names its series."""
+        return "series" if self.of or self.names else "study"
+
+    def order(self, drawing: Drawing) -> Sequence[str]:
+        """Every series of a figure, the same in each of its panels."""
+        if self.field == "study":
+            return drawing.names
+        more = [self.of(row) for row in drawing.rows] if self.of else []
+        return drawing.first(list(dict.fromkeys([*self.names, *more])), MOST, "series")
+
+
+MODELS = Series("Model")
+
+
+def values_of(
+    rows: Sequence[Row],
+    of: Sequence[Of],
+    series: Series = MODELS,
+    times: int = 1,
+    **more: Callable[[Row], Any],
+) -> list[Value]:
+    """What marks are drawn from: a value for each figure there is, with bounds where known."""
+    found = []
+    for row in rows:
+        for one in of:
+            if row.get(one.y) is None:
+                continue
+            made: Value = {"study": row["study"], "ink": row["ink"], "y": times * row[one.y]}
+            low, high = row.get(one.low), row.get(one.high)
+            if low is not None and high is not None:
+                made |= {"low": times * low, "high": times * high}
+            if series.field == "series":
+                made["series"] = series.of(row) if series.of else one.series
+            found.append(made | {name: get(row) for name, get in more.items()})
+    return found
+
+
+def data(values: Sequence[Mapping[str, object]]) -> alt.Chart:
+    """A chart of these values, to be given marks."""
+    # a tuple: lists are copied whenever a chart is put into another
+    return alt.Chart(alt.InlineData(values=tuple(dict(one) for one in values)))
+
+
+def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.LayerChart:
+    """The charts on top of each other, with ``width``, ``height`` or ``title``."""
+    made: alt.LayerChart = joined("layer", charts, **properties)
+    return made
+
+
+def dashed(values: Sequence[Mapping[str, object]]) -> alt.Chart:
+    """Dashed lines to compare with, at these values."""
+    marked: alt.Chart = data(values).mark_rule(color=GREY, strokeDash=[5, 4])
+    return marked
+
+
+def around(numbers: Sequence[float | None], step: float = 0.1) -> tuple[float, float]:
+    """Ends of an axis that holds these numbers and 0, on multiples of ``step``."""
+    known = [0.0, *(number for number in numbers if number is not None)]
+    low, high = (-(-max(-n for n in known) // step) * -step, -(-max(known) // step) * step)
+    return (round(low, 6) + 0.0, round(high if high > low else low + step, 6))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dots:
+    """A row for each place, in it a dot with its interval for each series.
+
+    Above six models each has a row of its own, and each place a panel.
+
+    Attributes:
+        x: the axis.
+        of: columns of the figure.
+        place: label of the row that a figure stands in.
+        series: what is told apart; None where nothing is, and ``hue`` is the colour of all.
+        order: puts the rows of a panel in order.
+        aligned: whether every panel has the places of all.
+        only: which rows are drawn.
+        width: of a panel.
+        room: height of a place, and for each series more.
+        size: of a point.
+        text: written beside each row, in this size and weight.
+        flat: whether the series of a place lie on one line, with a grey one between two columns.
+        zero: whether there is a dashed line at 0.
+        hue: colour of all points.
+        diamond: which of them are diamonds.
+    """
+
+    x: Measure
+    of: Sequence[Of]
+    place: Callable[[Row], str]
+    series: Series | None = MODELS
+    order: Callable[[Sequence[Row]], Sequence[Row]] = list
+    aligned: bool = False
+    only: Callable[[Row], bool] = lambda row: True
+    width: int = 330
+    room: tuple[int, int] = (8, 7)
+    size: int = SIZE
+    text: tuple[Callable[[Row], str], int, Literal["normal", "bold"]] | None = None
+    flat: tuple[str, str] | None = None
+    zero: bool = False
+    hue: str = INK
+    diamond: Callable[[Row], bool] | None = None
+
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+        """The chart of these rows; ``empty`` where none of them has a value."""
+        own = [row for row in self.order(rows) if self.only(row)]
+        x, values = self.x.over(drawing.rows), self._values(own)
+        placed = self._values(self.order(drawing.rows)) if self.aligned else values
+        places: Sequence[str] = list(dict.fromkeys(one["place"] for one in placed))
+        series = self.series or MODELS
+        names = series.order(drawing)
+        if self.series is MODELS:
+            beside = present(values, drawing)
+            if len(beside) > MANY:
+                return by_model(values, places, x, drawing, text=self.text is not None)
+        else:
+            beside = list(names) if self.series and not self.flat else [""]
+        height = max(20, self.room[0] + self.room[1] * len(beside))
+        places = drawing.first(places, TALL // height - 2, "rows")
+        values = [one for one in values if one["place"] in places]
+        y = rows_of(places)
+        channels: dict[str, Any] = {"y": y, "opacity": ink(), "color": alt.value(self.hue)}
+        marked: dict[str, Any] = {}
+        if self.series:
+            how = names, series.field, series.title
+            channels["color"], marked["shape"] = colour(*how), shape(*how)
+            if not self.flat:
+                offset = alt.Scale(domain=beside)
+                channels["yOffset"] = alt.YOffset(f"{series.field}:N", scale=offset)
+        elif self.diamond:
+            kinds = alt.Scale(domain=["challenge", "average"], range=["circle", "diamond"])
+            marked["shape"] = alt.Shape("kind:N", legend=None, scale=kinds)
+        if series.sizes:
+            # one inside another where they fall together
+            sizes = alt.Scale(domain=list(names), range=list(series.sizes))
+            marked["size"] = alt.Size(f"{series.field}:N", title=series.title, scale=sizes)
+        layers = [dashed([{"x": 0}]).encode(x=x.x("x"))] if self.zero else []
+        if self.flat:
+            ends = [Of(self.flat[0], "", self.flat[1])]
+            spans = [
+                one | {"to": row[self.flat[1]]}
+                for row in own
+                for one in values_of([row], ends, place=self.place)
+                if row[self.flat[1]] is not None and one["place"] in places
+            ]
+            line = data(spans).mark_rule(color=GREY, strokeWidth=2)
+            layers.append(line.encode(y=y, x=x.x("y"), x2="to:Q", opacity=ink()))
+        whisker = 1.5 if self.size <= SIZE else 3
+        layers += [
+            data([one for one in values if "low" in one]).mark_rule(strokeWidth=whisker)
+            .encode(x=x.x("low"), x2="high:Q", **channels),
+            data(values).mark_point(filled=True, size=self.size)
+            .encode(x=x.x("y"), **channels, **marked),
+        ]  # fmt: skip
+        if self.text:
+            beside_it = written(values, self.width + 14, self.text[1], self.text[2])
+            layers.append(beside_it.encode(y=y, yOffset=channels["yOffset"]))
+        tall = height * len(places)
+        chart = layered(*layers, width=self.width, height=tall)
+        return Part(chart, width_of(places) + self.width, tall, not values)
+
+    def _values(self, rows: Sequence[Row]) -> list[Value]:
+        more: dict[str, Callable[[Row], Any]] = {"place": self.place}
+        if self.text:
+            more["text"] = self.text[0]
+        if (diamond := self.diamond) is not None:
+            more["kind"] = lambda row: "average" if diamond(row) else "challenge"
+        return values_of(rows, self.of, self.series or MODELS, self.x.times, **more)
+
+
+def present(values: Sequence[Value], drawing: Drawing) -> list[str]:
+    """The studies of these values, in the order of the figure."""
+    found = {one["study"] for one in values}
+    return [name for name in drawing.names if name in found]
+
+
+def rows_of(places: Sequence[str], field: str = "place", labelled: bool = True) -> alt.Y:
+    """A row for each place in order; its series are nearer to each other than to the next row's."""
+    room = alt.Scale(domain=list(places), paddingInner=0.35, paddingOuter=0.2)
+    axis = alt.Axis() if labelled else alt.Axis(labels=False, ticks=False)
+    return alt.Y(f"{field}:N", title=None, scale=room, axis=axis)
+
+
+def written(
+    values: Sequence[Value], x: int, size: int, weight: Literal["normal", "bold"]
+) -> alt.Chart:
+    """The ``text`` of each value, to the right of the panel."""
+    marked: alt.Chart = data(values).mark_text(
+        align="left", baseline="middle", fontSize=size, color=INK, fontWeight=weight
+    )
+    return marked.encode(x=alt.value(x), text="text:N")
+
+
+def by_model(
+    values: Sequence[Value],
+    places: Sequence[str],
+    x: Measure,
+    drawing: Drawing,
+    text: bool = False,
+) -> Part:
+    """A row for each model, and a small panel for each place: no colours to be kept apart."""
+    names = present(values, drawing)
+    found = {one["place"] for one in values}
+    places = [place for place in places if place in found]
+    beside = max(1, (PAGE - width_of(names)) // (_SMALL + (60 if text else 20)))
+    height = _ROW * len(names)
+    places = drawing.first(places, max(1, TALL // (height + 70)) * beside, "panels")
+    x = replace(x, title="" if text else x.title, format=x.format or ".0%")
+    hues, shapes = colour(names, legend=False), shape(names, legend=False)
+    small = []
+    for number, place in enumerate(places):
+        own = [one for one in values if one["place"] == place]
+        y = rows_of(names, "study", not number % beside)
+        channels: dict[str, Any] = {"y": y, "color": hues}
+        layers = [
+            data([one for one in own if "low" in one]).mark_rule(strokeWidth=1.5)
+            .encode(x=x.x("low"), x2="high:Q", opacity=ink(), **channels),
+            data(own).mark_point(filled=True, size=SIZE)
+            .encode(x=x.x("y"), shape=shapes, opacity=ink(), **channels),
+        ]  # fmt: skip
+        layers += [written(own, _SMALL + 6, 10, "normal").encode(y=y)] if text else []
+        title = textwrap.wrap(place, _WORDS) or [place]
+        small.append(layered(*layers, width=_SMALL, height=height, title=title))
+    bands = range(0, len(small), beside)
+    lines = [joined("hconcat", small[start : start + beside], spacing=16) for start in bands]
+    chart = joined("vconcat", lines, spacing=14)
+    return Part(chart, PAGE, (height + 70) * len(bands), not values)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word in a plane, where its axes are at these parts of their length."""
+
+    text: str
+    x: float
+    y: float
+    align: Literal["left", "right"] = "left"
+    angle: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plane:
+    """A dot for each row in the plane of two measures, with the diagonal where they are alike.
+
+    Attributes:
+        x: one measure with its columns.
+        y: the other.
+        words: what the sides of the diagonal mean.
+        size: column that the size of a dot shows.
+        sized: its title.
+        side: of the square.
+    """
+
+    x: tuple[Measure, Of]
+    y: tuple[Measure, Of]
+    words: Sequence[Word]
+    size: str = ""
+    sized: str = ""
+    side: int = 330
+
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+        """The chart of these rows; ``empty`` where none of them has both measures."""
+        (x, along), (y, up) = self.x, self.y
+        x, y = x.over(drawing.rows), y.over(drawing.rows)
+        values = []
+        for row in rows:
+            one, other = values_of([row], [along]), values_of([row], [up])
+            if one and other:
+                across = {"x" if key == "y" else f"x_{key}": one[0][key]
+                          for key in ("y", "low", "high") if key in one[0]}  # fmt: skip
+                sized = {"size": f"{row[self.size]}"} if self.size else {}
+                values.append(other[0] | across | sized)
+        names = list(drawing.names)
+        hues = colour(names)
+        (left, right), (low, high) = x.domain, y.domain
+        words = [
+            data([{"x": left + word.x * (right - left), "y": low + word.y * (high - low),
+                   "text": word.text}])
+            .mark_text(align=word.align, angle=word.angle, color=GREY, fontSize=11)
+            .encode(x=x.x("x"), y=y.y("y"), text="text:N")
+            for word in self.words
+        ]  # fmt: skip
+        points = {"x": x.x("x"), "y": y.y("y"), "color": hues, "shape": shape(names)}
+        if self.size:
+            grades = sorted({one["size"] for one in values}, key=int)
+            sizes = [SIZE + 65 * place for place in range(len(grades))]
+            scale = alt.Scale(domain=grades, range=sizes)
+            points["size"] = alt.Size("size:N", title=self.sized, scale=scale)
+        chart = layered(
+            data([{"x": end, "y": end} for end in x.domain])
+            .mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.2)
+            .encode(x=x.x("x"), y=y.y("y")),
+            *words,
+            data([one for one in values if "x_low" in one]).mark_rule().encode(
+                x=x.x("x_low"), x2="x_high:Q", y=y.y("y"), color=hues, opacity=ink()
+            ),
+            data([one for one in values if "low" in one]).mark_rule().encode(
+                x=x.x("x"), y=y.y("low"), y2="high:Q", color=hues, opacity=ink()
+            ),
+            data(values).mark_point(filled=True, size=80).encode(**points, opacity=ink()),
+            width=self.side, height=self.side,
+        )  # fmt: skip
+        return Part(chart, self.side + 60, self.side, not values)

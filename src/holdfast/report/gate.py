@@ -1,0 +1,230 @@
+"""What a gate decided, as people and CI read it: sentences, a summary, JUnit."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from holdfast.errors import counted
+from holdfast.results import Verdict, is_imported, is_simulated, overall
+
+from .tables import markdown_rows, markdown_text, one_line
+
+_MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
+_SIMULATED = "simulated replies, of no real model"
+
+
+def gate_sentence(verdict: Verdict) -> str:
+    """One line: outcome, what it is about, the figure with its interval, what it is held against.
+
+    Shares are in percent, differences in percentage points. Names come from files: they are data,
+    and controls in them are escaped.
+    """
+    held = f"{_about(verdict)}: {_figure(verdict)}, {_held_against(verdict)} ({_n(verdict)})"
+    told = [f"{verdict.outcome}: {held}"]
+    if verdict.outcome == "undecided":
+        told.append(_would_decide(verdict))
+    if is_simulated(verdict.model):
+        told.append(_SIMULATED)
+    if is_imported(verdict.run):
+        told.append("imported, not asked by holdfast")
+    return one_line("; ".join(told))
+
+
+def gate_counts(verdicts: Sequence[Verdict]) -> str:
+    """One line: how many passed, failed and are undecided, and what that makes of the gate."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    told = f"{counts['pass']} passed, {counts['fail']} failed, {counts['undecided']} undecided"
+    return f"gate: {overall(verdicts)} ({told})"
+
+
+def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
+    """A summary in Markdown, as ``$GITHUB_STEP_SUMMARY`` shows it; names are escaped.
+
+    Args:
+        verdicts: in their order.
+        level: coverage of their intervals.
+    """
+    header = ["Outcome", "Rule", "About", "Figure", "Interval", "Held against", "n", "Further"]
+    lines = [header, ["---"] * len(header)]
+    for verdict in verdicts:
+        value, interval = _parts(verdict)
+        texts = [
+            verdict.rule.title,
+            _about(verdict),
+            f"{verdict.rule.condition.measure} {value}",
+            interval,
+            _asked(verdict),
+            _n(verdict),
+            "" if verdict.further is None else f"about {verdict.further:,} questions",
+        ]
+        lines.append([_MARKS[verdict.outcome], *map(markdown_text, texts)])
+    below = [f"Intervals of {100 * level:g}%. {_READING}"]
+    if any(is_simulated(verdict.model) for verdict in verdicts):
+        below.append("SIMULATED: a parametric responder, not a measurement of a model.")
+    if any(is_imported(verdict.run) for verdict in verdicts):
+        below.append("IMPORTED: not asked by holdfast.")
+    head = markdown_text(gate_counts(verdicts))
+    return f"## holdfast {head}\n\n{markdown_rows(lines)}\n" + "\n\n".join(below) + "\n"
+
+
+def gate_rows(verdicts: Sequence[Verdict]) -> list[Mapping[str, Any]]:
+    """The verdicts for machines: shares as numbers of 0 to 1, and each one's sentence."""
+    return [
+        {
+            "rule": verdict.rule.title,
+            "condition": verdict.rule.key,
+            "outcome": verdict.outcome,
+            "model": verdict.model,
+            "dataset": verdict.dataset,
+            "protocol": verdict.protocol,
+            "of": verdict.of,
+            **verdict.rule.strata,
+            "value": verdict.value,
+            "low": verdict.low,
+            "high": verdict.high,
+            "threshold": verdict.threshold,
+            "no_worse_than": verdict.rule.no_worse_than,
+            "n": verdict.n,
+            "questions": verdict.questions,
+            "further_questions": verdict.further,
+            "simulated": is_simulated(verdict.model),
+            "imported": is_imported(verdict.run),
+            "run": verdict.run,
+            "sentence": gate_sentence(verdict),
+        }
+        for verdict in verdicts
+    ]
+
+
+_READING = (
+    "A rule passes where the whole interval does what it asks, fails where none of it does, "
+    "and is undecided else."
+)
+
+
+def _about(verdict: Verdict) -> str:
+    of = verdict.of
+    if of == "first answers":
+        of = f"first answers of {verdict.protocol}"
+    parts = [f"{verdict.model} on {verdict.dataset}", of]
+    parts += [f"{name} {label}" for name, label in verdict.rule.strata.items()]
+    if verdict.several:
+        parts.append(f"run {verdict.run}")
+    return ", ".join(parts)
+
+
+def _figure(verdict: Verdict) -> str:
+    value, interval = _parts(verdict)
+    measure = verdict.rule.condition.measure
+    if verdict.value is None:
+        return f"no {measure}"
+    source = f" from {verdict.rule.no_worse_than}" if verdict.rule.no_worse_than else ""
+    return f"{measure} {value}{source} {interval or '[no interval]'}"
+
+
+def _parts(verdict: Verdict) -> tuple[str, str]:
+    """The figure and its interval."""
+    if verdict.value is None:
+        return "n/a", ""
+    points = verdict.rule.condition.points
+    signed = "+" if verdict.rule.no_worse_than else ""
+    value = f"{_number(verdict.value, signed)}{' points' if points else '%'}"
+    if verdict.low is None or verdict.high is None:
+        return value, ""
+    return value, f"[{_number(verdict.low, signed)}, {_number(verdict.high, signed)}]"
+
+
+def _number(share: float, signed: str = "") -> str:
+    # adding zero takes the sign off a zero that rounding has left
+    return f"{round(100 * share, 1) + 0.0:{signed}.1f}"
+
+
+def _asked(verdict: Verdict) -> str:
+    """What the rule asks for."""
+    limit = f"{abs(100 * verdict.threshold):g}"
+    if verdict.rule.no_worse_than:
+        return f"at most {limit} points worse than {verdict.rule.no_worse_than}"
+    unit = " points" if verdict.rule.condition.points else "%"
+    return f"at {verdict.rule.condition.sense} {limit}{unit}"
+
+
+def _held_against(verdict: Verdict) -> str:
+    if verdict.outcome == "undecided":
+        return f"held against {_asked(verdict)}"
+    if verdict.outcome == "pass":
+        return _asked(verdict)
+    at, wrong = {"least": ("at least", "less than"), "most": ("at most", "more than")}[
+        "most" if verdict.rule.no_worse_than else verdict.rule.condition.sense
+    ]
+    return _asked(verdict).replace(at, wrong, 1)
+
+
+def _n(verdict: Verdict) -> str:
+    over = (
+        "" if verdict.n == verdict.questions else f" over {counted(verdict.questions, 'question')}"
+    )
+    return f"n = {verdict.n}{over}"
+
+
+def _would_decide(verdict: Verdict) -> str:
+    if verdict.unfinished:
+        return "the run is unfinished"
+    if verdict.value is None or verdict.low is None:
+        return "there is nothing to decide on"
+    if verdict.further is None:
+        return "no number of questions decides at the same figure"
+    return f"about {verdict.further:,} further questions would decide at the same figure"
+
+
+def junit_xml(verdicts: Sequence[Verdict]) -> str:
+    r"""A test suite with a test case for each verdict.
+
+    One that failed holds a ``failure``. One that is undecided holds an ``error``: CI systems show
+    it beside the failures and apart from them, where a skipped test would look like one that did
+    no harm, and the command ends with a code that is not 0 either way. Both carry the sentence;
+    that of one that passed is its standard output. What XML 1.0 has no character for is escaped as
+    ``\u`` and its number.
+
+    Args:
+        verdicts: in their order.
+
+    Returns:
+        The document with its declaration, UTF-8.
+    """
+    outcomes = [verdict.outcome for verdict in verdicts]
+    counts = {
+        "tests": str(len(outcomes)),
+        "failures": str(outcomes.count("fail")),
+        "errors": str(outcomes.count("undecided")),
+        "skipped": "0",
+        "time": "0",
+    }
+    suites = ElementTree.Element("testsuites", {"name": "holdfast", **counts})
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "holdfast gate", **counts})
+    for verdict in verdicts:
+        named = [verdict.rule.title, verdict.of]
+        named += [f"{name} {label}" for name, label in verdict.rule.strata.items()]
+        named += [f"run {verdict.run}"] if verdict.several else []
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            {
+                "classname": one_line(f"{verdict.model} on {verdict.dataset}, {verdict.protocol}"),
+                "name": one_line(", ".join(named)),
+                "time": "0",
+            },
+        )
+        sentence = gate_sentence(verdict)
+        match verdict.outcome:
+            case "fail":
+                kind = {"type": verdict.rule.key, "message": sentence}
+                ElementTree.SubElement(case, "failure", kind).text = sentence
+            case "undecided":
+                kind = {"type": "undecided", "message": sentence}
+                ElementTree.SubElement(case, "error", kind).text = sentence
+            case "pass":
+                ElementTree.SubElement(case, "system-out").text = sentence
+    ElementTree.indent(suites)
+    body = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'

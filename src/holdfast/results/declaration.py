@@ -1,0 +1,378 @@
+"""Declarations: a table of results said once, from its name to its place in the report.
+
+A module that measures something declares ``Table`` objects beside its functions, and perhaps a
+``Section`` of the report. What lists tables is collected from those modules.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import polars as pl
+
+from .grid import Block, Cell, Grid, Line, Row, one_line, percent, studies
+
+if TYPE_CHECKING:
+    from altair import VConcatChart
+
+_Kind = TypeVar("_Kind")
+
+Layout = Callable[[Sequence[Row]], list[Grid] | None]
+"""Rows of a table arranged for people; None where they do not fit."""
+
+
+Chosen = Mapping[str, str | None]
+"""Values that choose conversations, beside those of the row; None takes one of these away."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table for people; each kind of column has its own ``text``.
+
+    A cell leads to the conversations that it counts, a share to those that it is of. ``of`` has
+    to choose these and perhaps more, or none but these: where as many are chosen as the cell
+    counts, they are the same, and only there the report makes a link.
+
+    Attributes:
+        header: its header.
+        name: the value of a row that it shows.
+        of: which of the row's conversations it counts, or how a row tells that; None where that
+            cannot be chosen.
+        among: the value of a row that says how many these are, or their number.
+    """
+
+    header: str
+    name: str
+    of: Chosen | Callable[[Row], Chosen] | None = field(default=None, kw_only=True)
+    among: str | int = field(default="", kw_only=True)
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        raise NotImplementedError
+
+    def cell(self, row: Row) -> Cell:
+        """The row's cell, with the conversations behind it."""
+        if self.of is None:
+            return Cell(self.text(row))
+        more = self.of(row) if callable(self.of) else self.of
+        among = self.among or self.name
+        n = row[among] if isinstance(among, str) else among
+        return Cell(self.text(row), of={**row, **more}, n=n)
+
+
+class Text(Column):
+    """A text, on one line."""
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        return one_line(row[self.name])
+
+
+class Path(Column):
+    """Challenges one after another."""
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        return steps_of(row[self.name])
+
+
+class YesNo(Column):
+    """Yes, no, or empty where it is not known."""
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        return {None: "", True: "yes", False: "no"}[row[self.name]]
+
+
+@dataclass(frozen=True)
+class Count(Column):
+    """How many; empty where it is not known.
+
+    Attributes:
+        share: the value of a row that is its share, shown in percent behind it.
+        sign: what stands behind the share.
+    """
+
+    share: str = ""
+    sign: str = ""
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        shown = percent(row[self.share]) if self.share else ""
+        behind = f"({shown}{self.sign})" if shown else ""
+        return " ".join(filter(None, [count(row[self.name]), behind]))
+
+
+@dataclass(frozen=True)
+class Share(Column):
+    """A share in percent, as ``54.0 [51.2, 56.7]`` where it has an interval.
+
+    Attributes:
+        bounds: what stands before ``low`` and ``high`` in the names of its interval's ends.
+        signed: whether it is a difference, shown with its sign.
+    """
+
+    bounds: str | None = None
+    signed: bool = False
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        names = [self.name, *_ends(self.bounds)]
+        share, *ends = (percent(row[name], signed=self.signed) for name in names)
+        return f"{share} [{', '.join(ends)}]" if share and ends and all(ends) else share
+
+
+@dataclass(frozen=True)
+class Number(Column):
+    """A number, as ``1.20 [0.95, 1.45]`` where it has an interval; empty where it is not known.
+
+    Attributes:
+        bounds: what stands before ``low`` and ``high`` in the names of its interval's ends.
+        digits: how many of them; as many as it has, with None.
+    """
+
+    bounds: str | None = None
+    digits: int | None = 2
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        shown, *ends = (self._shown(row[name]) for name in [self.name, *_ends(self.bounds)])
+        return f"{shown} [{', '.join(ends)}]" if shown and any(ends) else shown
+
+    def _shown(self, value: float | None) -> str:
+        if value is None:
+            return ""
+        # what rounds to zero has no sign
+        return f"{value:g}" if self.digits is None else (
+            f"{round(value, self.digits) + 0:.{self.digits}f}"
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shown(Column):
+    """What a function makes of the row, where no other kind of column shows it."""
+
+    show: Callable[[Row], str] = field(kw_only=True)
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        return self.show(row)
+
+
+def _ends(bounds: str | None) -> list[str]:
+    return [] if bounds is None else [f"{bounds}low", f"{bounds}high"]
+
+
+def count(number: int | None) -> str:
+    """A count; empty where it is not known."""
+    return "" if number is None else str(number)
+
+
+def steps_of(path: str) -> str:
+    """A path as people read it."""
+    return one_line(path).replace(">", " > ")
+
+
+def _whole(row: Row) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A layout: a line for each row, under a heading for each study.
+
+    Attributes:
+        label: the column that names the rows.
+        columns: the others.
+        notes: sentences below the table.
+        part: what else rows are parted by, shown in the heading.
+    """
+
+    label: Column
+    columns: Sequence[Column]
+    notes: Sequence[str]
+    part: Callable[[Row], str] = _whole
+
+    def __call__(self, rows: Sequence[Row]) -> list[Grid]:
+        """The rows so arranged."""
+        place = studies(rows)
+        lines: dict[str, list[Line]] = {}
+        for row in rows:
+            heading = ", ".join(filter(None, [place.headers[place.of(row)], self.part(row)]))
+            cells = tuple(column.cell(row) for column in self.columns)
+            lines.setdefault(heading, []).append(Line(self.label.text(row), cells))
+        blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
+        headers = tuple(column.header for column in self.columns)
+        return [Grid(self.label.header, headers, blocks, (*self.notes, *place.notes()))]
+
+
+@dataclass(frozen=True)
+class ByStudy:
+    """A layout: a table for each data set, a line for each study, a heading for each part.
+
+    Attributes:
+        columns: those beside the name of the study.
+        notes: sentences below each table.
+        part: what else rows are parted by.
+    """
+
+    columns: Sequence[Column]
+    notes: Sequence[str]
+    part: Callable[[Row], str] = _whole
+
+    def __call__(self, rows: Sequence[Row]) -> list[Grid]:
+        """The rows so arranged."""
+        by_dataset: dict[str, list[Row]] = {}
+        for row in rows:
+            by_dataset.setdefault(row["dataset"], []).append(row)
+        headers = tuple(column.header for column in self.columns)
+        grids = []
+        for own in by_dataset.values():
+            place = studies(own)
+            lines: dict[str, list[Line]] = {}
+            for row in own:
+                cells = tuple(column.cell(row) for column in self.columns)
+                label = place.headers[place.of(row)]
+                lines.setdefault(self.part(row), []).append(Line(label, cells))
+            blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
+            grids.append(Grid("Model", headers, blocks, (*self.notes, *place.notes())))
+        return grids
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A key of a gate's rules that is held against a column of a table, study by study.
+
+    Attributes:
+        key: as a file of rules has it.
+        measure: name of the figure, as people read it.
+        sense: whether the figure has to be at least or at most what it is held against.
+        protocol: whose figure it is.
+        value: its column.
+        n: column of the trials that it is of.
+        of: what of the study it is of.
+        rows: the row of each study, from those of the table and the rule's ``k``.
+        bounds: what stands before ``low`` and ``high`` in the names of its interval's ends.
+        sides: both outcomes by question, from the turns of a study, where the figure is their
+            difference, in percentage points; its interval at any level is computed from them.
+    """
+
+    key: str
+    measure: str
+    sense: Literal["least", "most"]
+    protocol: str
+    value: str
+    n: str
+    of: pl.Expr
+    rows: Callable[[pl.DataFrame, int | None], pl.DataFrame]
+    bounds: str = ""
+    sides: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of results; called with a turns table it gives its rows.
+
+    Attributes:
+        name: as ``holdfast table --table`` knows it.
+        measure: its rows, from a turns table and the settings that it takes.
+        layout: its rows as people read them.
+        title: the question that it answers, in plain words.
+        lead: how to read it; the field's term stands beside the plain word.
+        section: the section of the report that it stands in.
+        place: the tables of a section stand in this order, those of one place as declared.
+        figure: its figure, a function of its rows, or where that is, as ``MODULE:NAME``, imported
+            when it is drawn; None where it has none.
+        takes: names of the settings of ``measure`` that a user may give.
+        gates: keys of rules that are held against its columns.
+    """
+
+    name: str
+    measure: Callable[..., pl.DataFrame]
+    layout: Layout = field(kw_only=True)
+    title: str = field(kw_only=True)
+    lead: str = field(kw_only=True)
+    section: str = field(kw_only=True)
+    place: int = field(default=0, kw_only=True)
+    figure: "str | Callable[[pl.DataFrame], VConcatChart] | None" = field(
+        default=None, kw_only=True
+    )
+    takes: tuple[str, ...] = field(default=(), kw_only=True)
+    gates: tuple[Gate, ...] = field(default=(), kw_only=True)
+
+    def __call__(self, turns: pl.DataFrame, **settings: str) -> pl.DataFrame:
+        """Its rows.
+
+        Args:
+            turns: a turns table.
+            settings: of those that it takes.
+        """
+        return self.measure(turns, **settings)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Tables that stand together in the report.
+
+    Attributes:
+        id: anchor in the page, named by its tables.
+        short: as in the contents.
+        title: as headed.
+        lead: what was done, in plain words.
+        place: sections stand in this order.
+    """
+
+    id: str
+    short: str
+    title: str
+    lead: str
+    place: int
+
+
+def tables_of(modules: Iterable[str]) -> dict[str, Table]:
+    """The tables that modules declare, by name.
+
+    Args:
+        modules: their names, as they are imported.
+
+    Raises:
+        ValueError: two tables have one name.
+    """
+    tables: dict[str, Table] = {}
+    for found in _declared(modules, Table):
+        if tables.setdefault(found.name, found) is not found:
+            raise ValueError(f"two tables are named '{found.name}'")
+    return tables
+
+
+def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]]]:
+    """The sections of the report in their order, each with its tables in theirs.
+
+    Args:
+        modules: names of those that declare them, as they are imported.
+
+    Raises:
+        ValueError: a table stands in a section that nobody declares.
+    """
+    modules = list(modules)
+    sections = sorted(_declared(modules, Section), key=lambda section: section.place)
+    tables = sorted(_declared(modules, Table), key=lambda table: table.place)
+    unknown = {table.section for table in tables} - {section.id for section in sections}
+    if unknown:
+        raise ValueError(f"no section of the report is named {', '.join(sorted(unknown))}")
+    return [
+        (section, tuple(table for table in tables if table.section == section.id))
+        for section in sections
+    ]
+
+
+def _declared(modules: Iterable[str], kind: type[_Kind]) -> list[_Kind]:
+    found = [
+        value
+        for name in modules
+        for value in vars(import_module(name)).values()
+        if isinstance(value, kind)
+    ]
+    # a module may import what another one declares
+    return list({id(value): value for value in found}.values())

@@ -1,0 +1,288 @@
+"""Figures that the rules of a gate are about, with the rows and turns behind them."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from holdfast.errors import InputError, did_you_mean
+
+from .accuracy import accuracy
+from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
+from .gate_rules import Rule
+from .intervals import Counts, change_bounds, difference_bounds, wilson
+from .power import further_questions, further_questions_for_interval
+from .readings import READ_BY
+
+Row = Mapping[str, Any]
+
+_FIRST = (BASELINE, "single-shot")
+_AVERAGED = ("followup", "single-turn")
+_LAST = r">?[^>]*$"
+"""The last technique of a path."""
+
+
+class Measured:
+    """A turns table, with what several rules read of it computed once."""
+
+    def __init__(self, turns: pl.DataFrame) -> None:
+        """Args: turns: a turns table."""
+        self.turns = turns
+
+    @cached_property
+    def answered(self) -> pl.DataFrame:
+        """Turns with their first answers."""
+        return with_first(self.turns, *READ_BY)
+
+    @cached_property
+    def accuracy(self) -> pl.DataFrame:
+        """The table ``accuracy``."""
+        return accuracy(self.turns)
+
+    def behind(self, row: Row) -> pl.DataFrame:
+        """The answered turns behind a row of ``accuracy``."""
+        own = self.answered.filter(pl.col(name) == row[name] for name in STUDY)
+        if row["arm"] != FAMILY_AVERAGE:
+            return own.filter(pl.col("arm") == row["arm"], pl.col("path") == row["path"])
+        return own.filter(
+            pl.col("arm").is_in(_AVERAGED),
+            pl.col("family") == row["family"],
+            pl.col("path").str.replace(_LAST, "") == row["path"],
+        )
+
+
+def challenged(rows: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
+    """The rows of ``accuracy`` that a rule is about.
+
+    A family is its average; a technique is that technique put on its own; without either, and
+    without a path, it is the first answers.
+    """
+    for name in ("protocol", "dataset", "model"):
+        rows = matching(rows, name, getattr(rule, name), place)
+    average, mitigation = pl.col("arm") == FAMILY_AVERAGE, pl.col("path").str.replace(_LAST, "")
+    if rule.family is not None or rule.technique is not None:
+        name = "technique" if rule.family is None else "family"
+        if name == "family":
+            rows = rows.filter(average).with_columns(pl.col("path").alias("mitigation"))
+        else:
+            alone = pl.col("arm").is_in(_AVERAGED)
+            rows = rows.filter(alone).with_columns(mitigation.alias("mitigation"))
+        if rule.mitigation is None:
+            rows = rows.filter(pl.col("mitigation") == "")
+        else:
+            rows = matching(rows.filter(pl.col("mitigation") != ""), "mitigation",
+                             rule.mitigation, place)  # fmt: skip
+        return matching(rows, name, rule.family or rule.technique, place)
+    rows = rows.filter(~average)
+    if rule.path is not None:
+        return matching(rows.filter(pl.col("path") != ""), "path", rule.path, place)
+    rows = rows.filter(pl.col("arm").is_in(_FIRST))
+    if not rows.height:
+        raise InputError(
+            "finds no first answers in these runs", place, field=rule.key,
+            remedy="Name a family, technique or path",
+        )  # fmt: skip
+    return rows
+
+
+def within(turns: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
+    """The turns of a rule's strata."""
+    for name, label in rule.strata.items():
+        known = turns[name].drop_nulls().unique().to_list()
+        if not known:
+            raise InputError(
+                "is known of no question in these runs", place, field=name,
+                remedy="Give labels to the run with --labels",
+            )  # fmt: skip
+        if label not in known:
+            raise InputError(
+                f"unknown {name} '{label}'", place, field=name, remedy=did_you_mean(label, known)
+            )
+        turns = turns.filter(pl.col(name) == label)
+    return turns
+
+
+def matching(rows: pl.DataFrame, name: str, pattern: str | None, place: str) -> pl.DataFrame:
+    """The rows whose column ``name`` matches a pattern; all without one."""
+    if pattern is None:
+        return rows
+    parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
+    wanted = re.compile("".join(parts), re.DOTALL)
+    known = [n for n in rows[name].unique(maintain_order=True).to_list() if n]
+    found = rows.filter(pl.col(name).is_in([n for n in known if wanted.fullmatch(n)]))
+    if not found.height:
+        remedy = did_you_mean(pattern, known) if known else f"These runs have no {name}"
+        raise InputError(f"unknown {name} '{pattern}'", place, field=name, remedy=remedy)
+    return found
+
+
+Bounds = Callable[[Counts, Counts, float], tuple[float, float]]
+"""Interval, at a level, of what two sides of the same questions give."""
+
+_LEVEL = 0.95
+"""Coverage of the intervals in tables."""
+
+_MOST = 500_000
+"""Questions up to which an interval is asked itself; above, it narrows as their square root."""
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A figure with its 95% interval, as a share; a loss is positive.
+
+    Attributes:
+        study: ``run``, ``model``, ``dataset`` and ``protocol``.
+        of: what of the study it is of, as people read it.
+        value: the figure, None where there is none.
+        low: lower bound, None where there is none.
+        high: upper bound.
+        n: trials that it is of.
+        questions: questions asked for them.
+        pairs: both sides by question, of a figure that is computed from two; None for a share,
+            whose interval is Wilson's.
+        bounds: the interval of those.
+    """
+
+    study: Row
+    of: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    questions: int
+    pairs: tuple[Counts, Counts] | None = None
+    bounds: Bounds | None = None
+
+
+def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]:
+    """The interval of a figure at another level, None where there is none."""
+    if figure.value is None or figure.low is None or figure.high is None or level == _LEVEL:
+        return figure.low, figure.high
+    if figure.pairs is not None and figure.bounds is not None:
+        return figure.bounds(*figure.pairs, level)
+    n = np.array([wilson_n(figure.value, figure.low, figure.high)])
+    low, high = wilson(figure.value * n, n, level)
+    return float(low[0]), float(high[0])
+
+
+def further(figure: Figure, threshold: float, level: float) -> int | None:
+    """Further questions until the interval, around the same figure, leaves the threshold out.
+
+    Returns:
+        1 or more; None where no number of questions would do, or there is no interval.
+    """
+    value, low, high = figure.value, figure.low, figure.high
+    if value is None or low is None or high is None:
+        return None
+    if math.isclose(value, threshold, abs_tol=1e-12):
+        return None
+    if figure.pairs is not None and figure.bounds is not None:
+        return _further_pairs(figure.pairs, figure.bounds, value, threshold, level)
+    n = wilson_n(value, low, high)
+    trials = further_questions(value, n, threshold, level)
+    # one question more is not asked for what rounding has left
+    return None if trials is None else max(math.ceil(trials * figure.questions / n - 1e-6), 1)
+
+
+def _further_pairs(
+    pairs: tuple[Counts, Counts], bounds: Bounds, value: float, threshold: float, level: float
+) -> int | None:
+    """Asks the interval of the same questions over again, twice, four times and so on."""
+    n = len(pairs[0][0])
+
+    def clearance(times: int) -> float:
+        """How far the threshold is outside; negative inside."""
+        repeated = [tuple(np.tile(part, times) for part in side) for side in pairs]
+        low, high = bounds(repeated[0], repeated[1], level)  # type: ignore[arg-type]
+        return low - threshold if value > threshold else threshold - high
+
+    few, many = 1, 2
+    while clearance(many) <= 0:
+        few, many = many, 2 * many
+        if n * many > _MOST:
+            bound = threshold + clearance(few) * (1 if value > threshold else -1)
+            more = further_questions_for_interval(value, bound, n * few, threshold)
+            return None if more is None else more + n * (few - 1)
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if clearance(middle) > 0 else (middle, many)
+    # between the two, straight in one over the square root of the number of questions
+    inside, outside = clearance(few), clearance(many)
+    ends = 1 / math.sqrt(few), 1 / math.sqrt(many)
+    at = ends[0] + (ends[1] - ends[0]) * inside / (inside - outside)
+    return max(math.floor(n * (1 / at**2 - 1)) + 1, 1)
+
+
+def wilson_n(share: float, low: float, high: float) -> float:
+    """Trials that a 95% Wilson interval is of, fractional where turns of a question are alike.
+
+    With u = z^2 / n, half its width is h = sqrt(share (1 - share) u + u^2 / 4) / (1 + u); this is
+    the positive root of that for u.
+    """
+    h = ((high - low) / 2) ** 2
+    a, b = h - 0.25, 2 * h - share * (1 - share)
+    # the two roots have opposite signs, a being negative
+    u = (b + math.sqrt(b * b - 4 * a * h)) / (-2 * a)
+    return NormalDist().inv_cdf(0.5 + _LEVEL / 2) ** 2 / u
+
+
+def known(number: float | None) -> float | None:
+    """The number, None where it is none."""
+    return None if number is None or math.isnan(number) else number
+
+
+def difference(study: Row, of: str, pairs: pl.DataFrame, n: int | None = None) -> Figure:
+    """A difference of two shares, first less second, of a family the mean over its techniques."""
+    means = pairs.group_by("path").agg(pl.col("first", "second").mean())
+    value = means.select((pl.col("first") - pl.col("second")).sort().mean()).item()
+    return _figure(study, of, pairs, value, difference_bounds, n)
+
+
+def relative_drop(study: Row, of: str, pairs: pl.DataFrame, value: float | None) -> Figure:
+    """What of the share ``first`` is lost in the share ``second``, as ``difference`` takes them."""
+    return _figure(study, of, pairs, value, _drop_bounds)
+
+
+def _drop_bounds(first: Counts, second: Counts, level: float) -> tuple[float, float]:
+    # a drop is a change with its sign turned
+    low, high = change_bounds(second, first, level)
+    return -high, -low
+
+
+def _figure(
+    study: Row,
+    of: str,
+    pairs: pl.DataFrame,
+    value: float | None,
+    bounds: Bounds,
+    n: int | None = None,
+) -> Figure:
+    several = pl.col("path").n_unique()
+    # each technique counts alike, however many of its turns failed
+    weight = pl.len() / (several * pl.len().over("path"))
+    sides = ("first", "second")
+    by_question = (
+        pairs.with_columns(weight.alias("_weight"))
+        .group_by("question")
+        .agg(
+            *((pl.col(side).cast(pl.Float64) * pl.col("_weight")).sort().sum() for side in sides),
+            *(
+                pl.col("_weight").filter(pl.col(side).is_not_null()).sort().sum().alias(f"n_{side}")
+                for side in sides
+            ),
+        )
+        .sort("question")
+    )
+    first, second = (
+        (by_question[side].to_numpy(), by_question[f"n_{side}"].to_numpy()) for side in sides
+    )
+    low, high = bounds(first, second, 0.95)
+    n = pairs.height if n is None else n
+    found = (first, second), bounds
+    return Figure(study, of, known(value), known(low), known(high), n, by_question.height, *found)

@@ -1,0 +1,333 @@
+"""Grids: the rows of a table laid out for people, studies beside each other."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from holdfast.errors import printable
+
+from .first_answers import FAMILY_AVERAGE
+from .runs import is_imported, is_simulated
+
+Row = Mapping[str, Any]
+
+Mark = Literal["", "best", "worst"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as it is shown.
+
+    Attributes:
+        text: the figure.
+        mark: whether it is the best or worst of its family.
+        of: by which values the conversations are chosen that it counts, the row of results that
+            it was read from among them; None where they cannot be chosen so.
+        n: how many conversations it counts, a share those that it is of; None if it counts none.
+    """
+
+    text: str
+    mark: Mark = ""
+    of: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    n: int | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row: what it is of, and one cell for each column."""
+
+    label: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows that belong together, in groups; a rule stands between two groups.
+
+    Attributes:
+        heading: shown above the rows; none where empty.
+        groups: rows of each family.
+    """
+
+    heading: str
+    groups: tuple[tuple[Line, ...], ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table laid out for people. Every text is data, escaped when it is written.
+
+    Attributes:
+        corner: header of the column of labels.
+        columns: headers of the others.
+        blocks: the rows.
+        notes: sentences below the table.
+        compared: what best and worst are of.
+        spans: headers over neighbouring columns, each with the number of columns below it, or
+            none; together they span ``columns``.
+    """
+
+    corner: str
+    columns: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...] = ()
+    compared: str = "each family and column"
+    spans: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def marked(self) -> bool:
+        """Whether any cell is marked."""
+        return any(
+            cell.mark
+            for block in self.blocks
+            for group in block.groups
+            for line in group
+            for cell in line.cells
+        )
+
+
+def one_line(text: str) -> str:
+    """The text on one line, controls escaped."""
+    return printable(" ".join(text.split()))
+
+
+@dataclass(frozen=True)
+class Studies:
+    """Columns of a table for people: one for each model, or for each of its runs and datasets.
+
+    A model's single-turn study and its follow-up study share a column, as in the papers, where it
+    has one of each. Where it has several of one protocol, each run has a column.
+    """
+
+    headers: tuple[str, ...]
+    datasets: tuple[str, ...]
+    place: Mapping[tuple[Any, ...], int]
+    split: frozenset[tuple[Any, ...]]
+    runs: tuple[tuple[str, ...], ...]
+    """Runs of each column."""
+
+    def of(self, row: Row) -> int:
+        """Number of the row's column."""
+        return self.place[_key(row, self.split)]
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of the columns: data set, where replies come from."""
+        notes = [f"Questions: {self.datasets[0]}."] if len(self.datasets) == 1 else []
+        simulated = [name for name in self.headers if is_simulated(name)]
+        if simulated:
+            notes.append(f"SIMULATED replies, of no real model: {', '.join(simulated)}.")
+        columns = zip(self.headers, self.runs, strict=True)
+        imported = [name for name, runs in columns if any(map(is_imported, runs))]
+        if imported:
+            notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported)}.")
+        printed: dict[str, list[str]] = {}
+        for name, runs in zip(self.headers, self.runs, strict=True):
+            if "[published]" in name:
+                printed.setdefault("; ".join(runs), []).append(name)
+        notes += [f"As printed in {place}: {', '.join(names)}." for place, names in printed.items()]
+        return tuple(notes)
+
+
+def studies(rows: Sequence[Row]) -> Studies:
+    """The studies of a long table, in the order of its rows."""
+    runs: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        known = runs.setdefault((row["model"], row["dataset"], row.get("protocol")), [])
+        if row["run"] not in known:
+            known.append(row["run"])
+    split = frozenset(study[:2] for study, known in runs.items() if len(known) > 1)
+    place: dict[tuple[Any, ...], int] = {}
+    of_column: dict[int, list[str]] = {}
+    for row in rows:
+        column = place.setdefault(_key(row, split), len(place))
+        run = one_line(str(row["run"] or ""))
+        if run and run not in of_column.setdefault(column, []):
+            of_column[column].append(run)
+    datasets = list(dict.fromkeys(one_line(str(row["dataset"] or "")) for row in rows))
+    named = [_header(key, several=len(datasets) > 1, split=split) for key in place]
+    return Studies(
+        tuple(_distinct(named)),
+        tuple(datasets),
+        place,
+        split,
+        tuple(tuple(of_column.get(column, ())) for column in place.values()),
+    )
+
+
+def _key(row: Row, split: frozenset[tuple[Any, ...]]) -> tuple[Any, ...]:
+    study = (row["model"], row["dataset"])
+    return (*study, row["run"] if study in split else None)
+
+
+def _header(key: tuple[Any, ...], *, several: bool, split: frozenset[tuple[Any, ...]]) -> str:
+    model, dataset, run = key
+    more = [str(dataset)] if several else []
+    more += [f"run {run or 'unnamed'}"] if (model, dataset) in split else []
+    return one_line(f"{model} ({', '.join(more)})" if more else str(model))
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    # two names can differ in what is not shown, such as a line break
+    names, seen = list(names), Counter[str]()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
+    return distinct
+
+
+Key = tuple[str, str, str]
+"""Heading of the block, name of the group, label of the row."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure and where it stands.
+
+    Attributes:
+        column: number of its column.
+        block: heading of its block.
+        group: name of its group, never shown.
+        label: label of its row.
+        text: the figure as shown.
+        rank: what best and worst are judged by; None for a figure that is not compared.
+        n: replies behind it; None where that is not known.
+        average: whether it averages the others of its group, and so stands below them.
+        of: as for ``Cell``.
+    """
+
+    column: int
+    block: str
+    group: str
+    label: str
+    text: str
+    rank: float | None = None
+    n: int | None = None
+    average: bool = False
+    of: Row | None = None
+
+    @property
+    def key(self) -> Key:
+        """Where its row is."""
+        return self.block, self.group, self.label
+
+
+def matrix(
+    figures: Sequence[Figure], headers: Sequence[str], corner: str, notes: Sequence[str]
+) -> Grid | None:
+    """The grid of the figures; blocks, groups and rows in the order of their first figure.
+
+    Returns:
+        None where two figures fall on one cell: the grid would hide one of them.
+    """
+    cells: dict[tuple[Key, int], Figure] = {}
+    for figure in figures:
+        if cells.setdefault((figure.key, figure.column), figure) is not figure:
+            return None
+    marks = _marks(figures)
+
+    def cell(key: Key, column: int) -> Cell:
+        figure = cells.get((key, column))
+        mark = marks.get((key, column), "")
+        return Cell(figure.text, mark, figure.of, figure.n) if figure else Cell("", mark)
+
+    order = {name: place for place, name in enumerate(dict.fromkeys(f.block for f in figures))}
+    groups: dict[tuple[str, str], list[Figure]] = {}
+    for figure in sorted(figures, key=lambda figure: order[figure.block]):
+        groups.setdefault((figure.block, figure.group), []).append(figure)
+    blocks: dict[str, list[tuple[Line, ...]]] = {}
+    for (block, _), members in groups.items():
+        keys = dict.fromkeys(f.key for f in sorted(members, key=lambda f: f.average))
+        lines = tuple(
+            Line(key[-1], tuple(cell(key, column) for column in range(len(headers))))
+            for key in keys
+        )
+        blocks.setdefault(block, []).append(lines)
+    made = tuple(Block(name, tuple(groups)) for name, groups in blocks.items())
+    return Grid(corner, tuple(headers), made, tuple(notes))
+
+
+def _marks(figures: Iterable[Figure]) -> dict[tuple[Key, int], Mark]:
+    """Best and worst of each group and column; ties share a mark, and equals have none."""
+    compared: dict[tuple[str, str, int], list[tuple[float, Figure]]] = {}
+    for figure in figures:
+        if figure.rank is not None and not math.isnan(figure.rank) and not figure.average:
+            # equal counts of different sums differ in the last bits
+            ranked = (round(figure.rank, 9), figure)
+            compared.setdefault((figure.block, figure.group, figure.column), []).append(ranked)
+    marks: dict[tuple[Key, int], Mark] = {}
+    for ranked_ones in compared.values():
+        ranks = [rank for rank, _ in ranked_ones]
+        best, worst = max(ranks), min(ranks)
+        for rank, figure in ranked_ones if best != worst else ():
+            if rank in (best, worst):
+                marks[figure.key, figure.column] = "best" if rank == best else "worst"
+    return marks
+
+
+def n_notes(figures: Sequence[Figure], headers: Sequence[str]) -> list[str]:
+    """How many replies are behind the cells: one number where all agree, else by column."""
+    counted = [f for f in figures if not f.average]
+    numbers = {f.n for f in counted}
+    if len(numbers) == 1:
+        return [f"n = {_n(numbers.pop())} in every cell."] if counted else []
+    notes: dict[str, list[str]] = {}
+    for column, header in enumerate(headers):
+        own = [f for f in counted if f.column == column]
+        if not own:
+            continue
+        usual = Counter(f.n for f in own).most_common(1)[0][0]
+        others = [f"{f.label} {_n(f.n)}" for f in own if f.n != usual]
+        but = f"; but {', '.join(dict.fromkeys(others))}" if others else ""
+        notes.setdefault(f"n = {_n(usual)}{but}", []).append(header)
+    said = [f"{', '.join(names)}: {numbers}." for numbers, names in notes.items()]
+    return ["n differs between cells.", *said]
+
+
+def _n(n: int | None) -> str:
+    return "not stated" if n is None else str(n)
+
+
+def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
+    """Replies with no readable answer, which count as wrong, by column."""
+    unread, refused, silent = Counter[int](), Counter[int](), Counter[int]()
+    for row in rows:
+        if row.get("arm") != FAMILY_AVERAGE:
+            unread[columns.of(row)] += row["unparsed"] or 0
+            refused[columns.of(row)] += row["refused"] or 0
+            silent[columns.of(row)] += row.get("non_response") or 0
+    counted = [
+        f"{columns.headers[column]} {n} (refused {refused[column]}"
+        + (f", no response {silent[column]})" if silent[column] else ")")
+        for column, n in sorted(unread.items())
+        if n
+    ]
+    return (
+        [f"Replies with no readable answer, counted as wrong: {', '.join(counted)}."]
+        if counted
+        else []
+    )
+
+
+def percent(share: Any, *, signed: bool = False) -> str:
+    """A share as percent with one decimal; empty where there is none."""
+    if share is None or math.isnan(share):
+        return ""
+    shown = f"{100 * share:+.1f}" if signed else f"{100 * share:.1f}"
+    return shown.replace("-0.0", "+0.0" if signed else "0.0") if float(shown) == 0 else shown
+
+
+def interval(row: Row) -> str:
+    """A row's interval as ``[51.2, 56.7]``; empty where there is none."""
+    low, high = percent(row["low"]), percent(row["high"])
+    return f"[{low}, {high}]" if low and high else ""
+
+
+def accuracy_cell(row: Row, *, first: bool = False) -> str:
+    """A row of accuracy as ``54.0 [51.2, 56.7] (-40.7%)``, leaving out what is not known."""
+    change = "" if first else percent(row["relative_change"], signed=True)
+    accuracy = percent(row["accuracy"])
+    parts = [accuracy, interval(row) if accuracy else "", f"({change}%)" if change else ""]
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,291 @@
+"""Inference: intervals of shares and of pairs of outcomes, and the tests beside them."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from .intervals import (
+    Counts,
+    Floats,
+    difference_bounds,
+    effective_n,
+    influence_of_difference,
+    wilson,
+)
+
+
+def with_bounds(
+    rows: pl.DataFrame,
+    turns: pl.DataFrame,
+    keys: Sequence[str],
+    share: str = "accuracy",
+    hit: str = "correct",
+) -> pl.DataFrame:
+    """The rows with ``low`` and ``high``, the 95% Wilson interval of a share.
+
+    Turns of one question are alike and count by what they add (``effective_n``).
+
+    Args:
+        rows: one row for each combination of ``keys``.
+        turns: the trials, with ``keys``, ``question`` and ``hit``; each belongs to one row.
+        keys: columns that tell the rows apart.
+        share: column of the share.
+        hit: column of the trials that is true for a success.
+
+    Returns:
+        ``rows`` in their order; the bounds are null where there is no trial.
+    """
+    clusters = (
+        coded(turns.select(*keys, "question", hit), [*keys, "question"])
+        .group_by(*keys, "question")
+        .agg(pl.col(hit).sum().cast(pl.Float64).alias("_hits"), pl.len().alias("_trials"))
+        # in a fixed order, so that sums of rounded numbers are the same each time
+        .sort("question")
+        .group_by(keys, maintain_order=True)
+        .agg("_hits", pl.col("_trials").cast(pl.Float64))
+        .cast({name: rows.schema[name] for name in keys})
+    )
+    effective = clusters.select(
+        *keys,
+        pl.Series(
+            "_effective",
+            [
+                _effective(hits.to_numpy(), trials.to_numpy())
+                for hits, trials in zip(clusters["_hits"], clusters["_trials"], strict=True)
+            ],
+            dtype=pl.Float64,
+        ),
+    )
+    rows = rows.join(effective, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    n = rows["_effective"].fill_null(0.0).to_numpy()
+    # no trial, no share
+    low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n)
+    return rows.with_columns(
+        pl.Series("low", low, dtype=pl.Float64).fill_nan(None),
+        pl.Series("high", high, dtype=pl.Float64).fill_nan(None),
+    ).drop("_effective")
+
+
+def coded(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """The frame with numbered texts, which sort as the texts do and group several times faster."""
+    return frame.with_columns(
+        frame[name].cast(pl.Enum(frame[name].drop_nulls().unique().sort()))
+        for name in columns
+        if frame.schema[name] == pl.String
+    )
+
+
+def _effective(hits: Floats, trials: Floats) -> float:
+    n = float(trials.sum())
+    if n == len(trials):
+        return n
+    return effective_n(float(hits.sum()) / n, hits, trials)
+
+
+Bounds = Callable[[Counts, Counts], tuple[float, ...]]
+"""Interval bounds of something computed from both outcomes."""
+
+
+def with_pair_bounds(
+    rows: pl.DataFrame,
+    pairs: pl.DataFrame,
+    keys: Sequence[str],
+    names: Sequence[str],
+    bounds: Bounds = difference_bounds,
+) -> pl.DataFrame:
+    """The rows with interval bounds of a figure computed from pairs of outcomes.
+
+    Args:
+        rows: one row for each combination of ``keys``.
+        pairs: the pairs, with ``keys``, ``question``, ``first`` and ``second``; an outcome is a
+            truth value or a number in 0 to 1, null where there is none.
+        keys: columns that tell the rows apart.
+        names: columns of the bounds.
+        bounds: computes as many bounds as there are names.
+
+    Returns:
+        ``rows`` in their order; a bound that is not defined is null.
+    """
+    sides = ("first", "second")
+    by_question = (
+        pairs.group_by(*keys, "question")
+        .agg(
+            # in a fixed order: the last digit of a sum depends on it
+            *(pl.col(side).cast(pl.Float64).sort().sum() for side in sides),
+            *(pl.col(side).count().cast(pl.Float64).alias(f"n_{side}") for side in sides),
+        )
+        .sort("question")
+    )
+    found: list[tuple[object, ...]] = []
+    for key, group in by_question.group_by(keys, maintain_order=True):
+        first, second = ((group[side].to_numpy(), group[f"n_{side}"].to_numpy()) for side in sides)
+        found.append((*key, *bounds(first, second)))
+    schema = {name: rows.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
+    computed = pl.DataFrame(found, schema=schema, orient="row").with_columns(
+        pl.col(names).fill_nan(None)
+    )
+    return rows.join(computed, on=keys, how="left", validate="1:1", maintain_order="left")
+
+
+MOST = 400
+"""Questions that differ, by unlike amounts, up to which every assignment of signs is counted."""
+
+
+def mcnemar(lost: ArrayLike, gained: ArrayLike) -> Floats:
+    """Exact two-sided p-values of paired outcomes (McNemar, 1947; the binomial form).
+
+    Written out because the library that has it would cost every command its memory; tests hold it
+    against two libraries.
+
+    Args:
+        lost: pairs with a success on the first side only, shape (k,) or one number.
+        gained: pairs with a success on the second side only, of the same shape.
+
+    Returns:
+        P-values in 0 to 1, shape (k,) (of one number an array without a shape); 1 where no pair
+        differs, NaN where a count is.
+    """
+    of_lost, of_gained = np.broadcast_arrays(
+        np.asarray(lost, np.float64), np.asarray(gained, np.float64)
+    )
+    known = ~(np.isnan(of_lost) | np.isnan(of_gained))
+    found = np.full(of_lost.shape, math.nan)
+    pairs = np.stack([of_lost[known], of_gained[known]]).astype(np.int64)
+    fewer, differing = pairs.min(axis=0), pairs.sum(axis=0)
+    each: dict[tuple[int, int], float] = {}
+    for key in zip(fewer.tolist(), differing.tolist(), strict=True):
+        if key not in each:
+            # twice the tail; with equal counts that is more than 1
+            each[key] = min(1.0, 2 * float(coin(key[1])[: key[0] + 1].sum()))
+    found[known] = [each[key] for key in zip(fewer.tolist(), differing.tolist(), strict=True)]
+    return found
+
+
+def clustered(first: Counts, second: Counts) -> float:
+    """Two-sided p-value of the difference of two shares whose trials are clustered by question.
+
+    Where each question has as many trials of one side as of the other, the sign of its difference
+    is as likely either way if the sides do not differ: the p-value is the share of all assignments
+    of signs whose sum is at least as far from zero, counted in full. With one trial a question that
+    is ``mcnemar``. It asks of a difference that it is symmetric about zero, which holds for epochs;
+    for several challenges against one first answer it holds in large samples, as Obuchowski's
+    (1998) test does. Elsewhere the p-value is that of Obuchowski's statistic, by the normal
+    distribution.
+
+    Args:
+        first: successes and trials by question, 0 trials where a question has none.
+        second: the same questions of the other share.
+
+    Returns:
+        A p-value in 0 to 1; NaN where either share is of nothing.
+    """
+    if not (first[1].sum() and second[1].sum()):
+        return math.nan
+    differences = first[0] - second[0]
+    whole = np.rint(differences)
+    if np.array_equal(first[1], second[1]) and np.array_equal(whole, differences):
+        return sign_flips(whole.astype(np.int64))
+    difference, influence = influence_of_difference(first, second)
+    spread = math.sqrt(float((influence**2).sum()))
+    if spread == 0:
+        return 1.0 if difference == 0 else 0.0
+    return _two_sided(difference / spread)
+
+
+def _two_sided(z: float) -> float:
+    # by its complement: 1 less the distribution has no digits left beyond 1e-16
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def sign_flips(differences: NDArray[np.int64]) -> float:
+    """Two-sided p-value of a sum of whole numbers, each of either sign alike.
+
+    Args:
+        differences: one number for each question, shape (questions,).
+
+    Returns:
+        Share of the 2^questions assignments of signs with a sum at least as far from zero. Above
+        ``MOST`` numbers of several sizes it is by the normal distribution, where it is the same
+        for all purposes.
+    """
+    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    if len(sizes) > 1 and counts.sum() > MOST:
+        spread = math.sqrt(float((differences**2).sum()))
+        return _two_sided(int(differences.sum()) / spread)
+    # how many of the signs are positive, sizes taken as steps: sums of independent binomials
+    steps = np.ones(1)
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        spaced = np.zeros(size * count + 1)
+        spaced[::size] = coin(count)
+        steps = _convolved(steps, spaced)
+    total = int(np.abs(differences).sum())
+    seen = abs(int(differences.sum()))
+    # a sum of 2 * steps - total is at most -seen
+    tail = float(steps[: (total - seen) // 2 + 1].sum())
+    return min(1.0, 2 * tail) if seen else 1.0
+
+
+def holm(p: ArrayLike) -> Floats:
+    """P-values adjusted to control the chance of any false finding (Holm, 1979).
+
+    Args:
+        p: p-values in 0 to 1, shape (k,); NaN where nothing was tested.
+
+    Returns:
+        Adjusted p-values in 0 to 1 in the order of ``p``, shape (k,). NaN stays and does not
+        count as a test.
+    """
+    given = np.asarray(p, np.float64)
+    adjusted = np.full(given.shape, math.nan)
+    tested = np.flatnonzero(~np.isnan(given))
+    rising = tested[np.argsort(given[tested], kind="stable")]
+    scaled = given[rising] * np.arange(len(rising), 0, -1)
+    adjusted[rising] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return adjusted
+
+
+def benjamini_hochberg(p: Floats) -> Floats:
+    """P-values adjusted to control the false discovery rate (Benjamini and Hochberg, 1995).
+
+    Written out for the reason that ``wilson`` is; tests hold it against the library.
+
+    Args:
+        p: p-values in 0 to 1, shape (k,).
+
+    Returns:
+        Adjusted p-values in 0 to 1 in the order of ``p``, shape (k,).
+    """
+    falling = np.argsort(-p, kind="stable")
+    scaled = p[falling] * len(p) / np.arange(len(p), 0, -1)
+    adjusted = np.empty_like(p)
+    adjusted[falling] = np.minimum(np.minimum.accumulate(scaled), 1.0)
+    return adjusted
+
+
+def coin(n: int) -> Floats:
+    """Probabilities of 0 to ``n`` heads of as many tosses of a fair coin, shape (n + 1,)."""
+    logs = log_factorials(n)
+    chances: Floats = np.exp(logs[n] - logs - logs[::-1] - n * math.log(2))
+    return chances
+
+
+def log_factorials(n: int) -> Floats:
+    """Natural logarithms of 0! to n!, shape (n + 1,)."""
+    return np.array([math.lgamma(k + 1) for k in range(n + 1)])
+
+
+def _convolved(first: Floats, second: Floats) -> Floats:
+    """Distribution of the sum of two independent whole numbers from 0."""
+    if len(first) == 1:
+        only: Floats = second * first[0]
+        return only
+    # over the shorter one's few entries that are not zero: no transform, whose rounding would
+    # swamp small tails
+    longer, shorter = (first, second) if np.count_nonzero(second) < len(first) else (second, first)
+    out = np.zeros(len(first) + len(second) - 1)
+    for place in np.flatnonzero(shorter).tolist():
+        out[place : place + len(longer)] += shorter[place] * longer
+    return out

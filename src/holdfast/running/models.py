@@ -1,0 +1,339 @@
+"""The models that options name, and what they cost."""
+
+import inspect
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from inspect_ai.log import EvalLog
+from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
+
+from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
+from holdfast.files import named_path, text_of
+from holdfast.protocols import JUDGE, READER, READER_ALL
+from holdfast.protocols.medfuzz.attacker import ATTACKER
+
+PROVIDERS = (
+    "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
+    "lean", "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter",
+    "recorded", "sglang", "simulated", "together", "vllm",
+)  # fmt: skip
+"""Providers offered when a name is not known; Inspect has more."""
+
+ROLES = ("generator", ATTACKER, JUDGE, READER, READER_ALL)
+"""Models that help with a study; one that is not bound is never the model under test."""
+
+OFFLINE = ("simulated/", "lexical/", "recorded/")
+"""Models that need neither key nor network."""
+
+
+def models(
+    names: Sequence[str],
+    *,
+    base_url: str | None = None,
+    model_args: Mapping[str, Any] | Sequence[str] = (),
+) -> list[Model]:
+    """The models named."""
+    if not names:
+        raise InputError(
+            "no model given",
+            field="--model",
+            remedy="Name one, such as --model openai/gpt-4.1 or --model simulated/sycophant",
+        )
+    if isinstance(model_args, Mapping):
+        args = {_checked_arg(name): value for name, value in model_args.items()}
+    else:
+        args = dict(_model_arg(argument) for argument in model_args)
+    return [_model(name, base_url, args) for name in dict.fromkeys(names)]
+
+
+def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
+    provider = name.partition("/")[0]
+    if base_url:
+        _check_base_url(name, base_url, "--model-base-url")
+    else:
+        named = f"{provider.upper().replace('-', '_')}_BASE_URL"
+        _check_base_url(name, os.environ.get(named, ""), named)
+    _check_arguments(args)
+    try:
+        given = {**_chat(provider, base_url), **args}
+        if "responses_api" in given:
+            _as_chat_model(name)
+        return get_model(name, base_url=base_url, memoize=False, **given)
+    except HoldfastError:
+        raise
+    except Exception as error:  # each provider raises its own kinds for a name it can't serve
+        # Inspect words these for its own console, whose markup is no part of it
+        plain = re.sub(r"(\\?)\[([a-z#/@][^\[]*?)\]", _shown, str(error)).removeprefix("ERROR: ")
+        reason = " ".join(plain.split())[:300].rstrip(".")
+        known = provider in PROVIDERS
+        raise InputError(
+            f"'{name}' cannot be used ({reason})",
+            field="--model",
+            remedy="Mend what it names"
+            if known
+            else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
+        ) from error
+
+
+def _shown(markup: re.Match[str]) -> str:
+    """What a console shows of markup: nothing, unless a backslash stands before it."""
+    return f"[{markup[2]}]" if markup[1] else ""
+
+
+def role_arguments(
+    given: Mapping[str, Any] | Sequence[str] | None,
+    generator: str | None = None,
+    reader: str | None = None,
+    *,
+    reader_all: bool = False,
+) -> list[str]:
+    """``ROLE=MODEL`` of ``--model-role`` and of the options that stand for it."""
+    short = [f"{role}={model}" for role, model in (("generator", generator), (READER, reader))
+             if model]  # fmt: skip
+    if isinstance(given, Mapping):
+        given = [
+            f"{role}={model if isinstance(model, str) else json.dumps(model)}"
+            for role, model in given.items()
+        ]
+    arguments = [*short, *(given or [])]
+    if not reader_all:
+        return arguments
+    if not any(argument.startswith((f"{READER}=", f"{READER_ALL}=")) for argument in arguments):
+        raise InputError(
+            "no reader is given", field="--reader-all", remedy="Give --reader MODEL beside it"
+        )
+    return [re.sub(f"^{READER}=", f"{READER_ALL}=", argument) for argument in arguments]
+
+
+def _check_arguments(args: Mapping[str, Any]) -> None:
+    """Refuse a secret where every log would repeat it."""
+    for name, value in args.items():
+        words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower())
+        if name not in _OPEN and _SECRET.intersection(words):
+            raise InputError(
+                f"'{name}' sounds like a secret, and logs hold it",
+                field="-M",
+                remedy="Give the key in the provider's environment variable, such as "
+                "OPENAI_API_KEY or LEAN_API_KEY",
+            )
+        if isinstance(value, Mapping):
+            _check_arguments(value)
+
+
+_SECRET = frozenset(
+    {
+        "token", "password", "passwd", "passphrase", "secret", "secrets", "key", "keys", "apikey",
+        "authorization", "auth", "bearer", "credential", "credentials", "header", "headers",
+        "cookie", "cookies",
+    }
+)  # fmt: skip
+"""Words in the name of an argument that say that its value is a secret."""
+
+_OPEN = ("api_key", "prompt_cache_key")
+"""Arguments that no log holds, or that are none."""
+
+
+def _check_base_url(model: str, url: str, given: str) -> None:
+    """Refuse a base URL that no request can be sent to, or a secret where every log repeats it."""
+    elsewhere = (
+        "Give the key in the provider's environment variable, or use lean/MODEL with user and "
+        "password in LEAN_BASE_URL"
+    )
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets, a port
+        usable = False
+    if url and "@" in url and given.startswith("-"):
+        fault, remedy = "holds a password, and logs hold base URLs", elsewhere
+    elif "?" in url or "#" in url:
+        fault, remedy = "holds a query, and logs hold base URLs", elsewhere
+    elif url and (not usable or any(not c.isprintable() or c.isspace() for c in url)):
+        fault, remedy = "is no URL", "Write http://HOST:PORT/v1"
+    else:
+        return
+    raise InputError(f"the one of '{model}' {fault}", field=given, remedy=remedy)
+
+
+def role_names(given: Sequence[str]) -> dict[str, str]:
+    """Model name by role."""
+    return {role: spec["model"] for role, spec in _role_specs(given).items()}
+
+
+def roles(given: Sequence[str]) -> dict[str, Model]:
+    """Model by role; ``{model: NAME, base_url: URL}`` names a server of its own."""
+    return {
+        role: _model(
+            spec["model"],
+            spec.get("base_url"),
+            {name: value for name, value in spec.items() if name not in _OWN},
+        )
+        for role, spec in _role_specs(given).items()
+    }
+
+
+_OWN = ("model", "base_url")
+
+
+def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+    specs: dict[str, dict[str, Any]] = {}
+    for argument in given:
+        role, equals, value = argument.partition("=")
+        if not equals or role not in ROLES:
+            raise InputError(
+                f"'{argument}' is not ROLE=MODEL" if not equals else f"unknown role '{role}'",
+                field="--model-role",
+                remedy=did_you_mean(role, ROLES),
+            )
+        if role in specs:
+            raise InputError(
+                f"the role '{role}' is given twice", field="--model-role", remedy="Give it once"
+            )
+        try:
+            spec = yaml.safe_load(value) if value.startswith("{") else {"model": value}
+            wrong = [name for name in _OWN if not isinstance(spec.get(name, ""), str)]
+            if wrong or "model" not in spec or _NOT_THE_PROVIDERS & spec.keys() - {*_OWN}:
+                raise TypeError(value)
+            specs[role] = spec
+        except (yaml.YAMLError, AttributeError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"'{value[:200]}' is no model",
+                field="--model-role",
+                remedy=f"Write {role}=PROVIDER/MODEL or {role}='{{model: NAME, base_url: URL}}'",
+            ) from error
+    if READER in specs and READER_ALL in specs:
+        raise InputError(
+            "is bound twice, as 'reader' and as 'reader-all'",
+            field="--reader",
+            remedy="Give one of them",
+        )
+    return specs
+
+
+def _chat(provider: str, base_url: str | None) -> dict[str, Any]:
+    """A server of the user's own speaks chat completions, whatever OpenAI itself prefers."""
+    own = base_url or os.environ.get("OPENAI_BASE_URL")
+    return {"responses_api": False} if provider == "openai" and own else {}
+
+
+def _as_chat_model(name: str) -> None:
+    """Have a name that Inspect does not know asked like a chat model.
+
+    It would take one for a model of OpenAI's that is not published yet, drop the temperature and
+    send the system message as a developer's.
+    """
+    known = get_model_info(name)
+    if known is None or known.organization is None:
+        info = (known or ModelInfo()).model_copy(update={"family": "gpt-4"})
+        set_model_info(name, info)
+
+
+def checked_names(names: Sequence[str]) -> list[str]:
+    """Model names for a command that calls none, so that it needs neither key nor package."""
+    for name in names:
+        try:
+            models([name])
+        except InputError as error:
+            if name.startswith(OFFLINE) or "not recognized" in error.what:
+                raise
+    return list(dict.fromkeys(names)) or [str(model) for model in models(names)]
+
+
+_NOT_THE_PROVIDERS = frozenset(inspect.signature(get_model).parameters) - {"api_key"}
+"""What ``get_model`` takes for itself."""
+
+
+def _model_arg(argument: str, option: str = "-M") -> tuple[str, Any]:
+    name, equals, value = argument.partition("=")
+    if not equals:
+        raise InputError(f"'{argument}' is not NAME=VALUE", field=option, remedy="Add a value")
+    return _checked_arg(name, option), value if name == "api_key" else typed(value)
+
+
+def _checked_arg(name: str, option: str = "-M") -> str:
+    if name in _NOT_THE_PROVIDERS or not name.isidentifier():
+        raise InputError(
+            f"'{name}' is no argument of a provider",
+            field=option,
+            remedy="Give it with the option of that name, or leave it out",
+        )
+    return name
+
+
+def load_prices(path: str | None) -> None:
+    """Tell Inspect what models cost."""
+    if path is None:
+        return
+    try:
+        prices = yaml.safe_load(text_of(named_path(path), "Check --prices"))  # JSON is YAML
+        for model, price in prices.items():
+            cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
+            if not all(0 <= dollars < math.inf for dollars in price.values()):
+                raise ValueError(f"{price} of '{model}' are no prices")
+            known = get_model_info(model) or ModelInfo()
+            cost = ModelCost.model_validate({**cache, **price})
+            # a model of the user's own server is in no database of Inspect's
+            set_model_info(model, known.model_copy(update={"cost": cost}))
+    except InputError:
+        raise
+    except (
+        yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError, RecursionError
+    ) as error:  # fmt: skip
+        raise InputError(
+            f"is no price list ({in_one_line(error)})",
+            path,
+            remedy='Write {"openai/gpt-4.1": {"input": 2.0, "output": 8.0}}, dollars a million',
+        ) from error
+
+
+def price_of(model: Model | str) -> ModelCost | None:
+    """Dollars per million tokens, None where no price is known."""
+    info = get_model_info(model)
+    return info.cost if info else None
+
+
+def check_prices(models: Sequence[Model], max_cost: float | None) -> None:
+    """Refuse a budget in dollars where a model's price is not known."""
+    for model in models:
+        if max_cost is not None and price_of(model) is None:
+            raise InputError(
+                f"no price is known for '{model}', so a budget in dollars cannot be held",
+                field="--max-cost",
+                remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
+            )
+
+
+def recorded_model(header: EvalLog) -> Model:
+    """The model of a log, as it was asked."""
+    spec = header.eval
+    return _model(spec.model, spec.model_base_url, spec.model_args)
+
+
+def recorded_roles(header: EvalLog) -> dict[str, Model]:
+    """The helpers of a log, as they were asked."""
+    found: dict[str, Model] = {}
+    for role, config in (header.eval.model_roles or {}).items():
+        one = config[0] if isinstance(config, list) else config
+        found[role] = _model(one.model, one.base_url, one.args)
+    return found
+
+
+def typed(value: str) -> Any:
+    """A provider's argument as Inspect types those of ``-M``: as YAML, lists by commas."""
+    try:
+        found = yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return value
+    if isinstance(found, date):  # a version, not a day
+        return value
+    if isinstance(found, str):
+        parts = found.split(",")
+        return parts if len(parts) > 1 else found
+    return found

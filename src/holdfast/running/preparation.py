@@ -1,0 +1,275 @@
+"""Files that a study is prepared with: contexts, wrong options and labels, as rows of JSONL."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fsspec
+from inspect_ai.log import EvalLog, read_eval_log_samples
+from inspect_ai.model import Model
+
+from holdfast.dialogue import Budget
+from holdfast.errors import (
+    InputError,
+    InterruptedRunError,
+    counted,
+    did_you_mean,
+    in_one_line,
+    unwritable,
+)
+from holdfast.files import named_path, whole_file
+from holdfast.protocols import PREPARED
+from holdfast.questions import LABELS, QuestionSet, read_rows
+from holdfast.results import LABELS_FILE
+
+from . import Progress
+from .evaluation import Evaluation, unfinished
+from .studies import Planned
+
+CALLED = {"contexts": "contexts", "distractors": "wrong options", "systems": "labels"}
+"""What a preparation makes, in words."""
+
+_SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a preparation has made.
+
+    Attributes:
+        name: the preparation.
+        file: the rows, JSONL.
+        rows: how many there are.
+        missing: what could not be made, by kind and reason, with the number of questions.
+        budget: what this call of the command has spent.
+        unfinished: what is to be gone on with, empty when nothing is.
+    """
+
+    name: str
+    file: str
+    rows: int
+    missing: Counter[str]
+    budget: Budget
+    unfinished: str
+
+    def as_json(self, *, spent: bool = True) -> dict[str, Any]:
+        """For machines; what was spent is left out where a run counts it."""
+        made = {
+            "file": self.file,
+            "rows": self.rows,
+            "missing": dict(self.missing),
+            "complete": not self.unfinished,
+            "unfinished": self.unfinished,
+        }
+        if not spent:
+            return made
+        return made | {
+            "calls": self.budget.calls,
+            "cached": self.budget.cached,
+            "tokens": self.budget.tokens,
+            "cost": self.budget.cost,
+        }
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            *(f"{what}: missing for {counted(n, 'question')}" for what, n in self.missing.items()),
+            f"{CALLED[self.name].capitalize()}: {self.file} ({counted(self.rows, 'row')})",
+        ]
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """A preparation to be made into a file; with its logs one that was cut short goes on."""
+
+    study: Planned
+    model: Model
+    file: str
+    log_dir: str
+    limit: int | None = None
+    budget: Budget = field(default_factory=Budget)
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+
+    def run(self) -> Prepared:
+        """Make it, or go on with it; the file is replaced as a whole, and loses no row."""
+        name = self.study.name
+        _writable(self.file)
+        there = _there(self.file)
+        _refuse_other_origin(self.file, there, {"model": str(self.model), **self._settings()})
+        self.progress.say(f"Making {CALLED[name]} with {self.model}")
+        evaluation = Evaluation(
+            [self.study],
+            [self.model],
+            self.log_dir,
+            kind="preparation",
+            limit=self.limit,
+            generation=self.generation,
+            budget=self.budget,
+            progress=self.progress,
+        )
+        logs = evaluation.run()
+        rows = list(_rows(logs))
+        new = {_key(row) for row in rows}
+        kept = [row for row in there if _key(row) not in new]
+        with whole_file(self.file) as file:
+            for row in [*rows, *kept]:
+                file.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode())
+        if any(log.status == "cancelled" for log in logs):
+            raise InterruptedRunError
+        return Prepared(
+            name, self.file, len(rows) + len(kept), _missing(rows), self.budget, unfinished(logs)
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        """Settings that the rows will say they were made with."""
+        config = self.study.task().config.model_dump(exclude_none=True)
+        given = {name.removeprefix("-T "): value for name, value in self.study.settings().items()}
+        return _chosen(config | dict(self.generation) | given)
+
+
+def _chosen(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: config[name] for name in _SETTINGS if config.get(name) is not None}
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["question"], row.get("content_hash"), row.get("length")
+
+
+def _refuse_other_origin(
+    file: str, there: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]
+) -> None:
+    """Refuse to lose rows that were made by another model or with other settings."""
+    for row in there:
+        was = {"model": row.get("model"), **(row.get("settings") or {})}
+        for name in (*was, *origin):
+            if was.get(name) != origin.get(name):
+                raise InputError(
+                    f"holds rows that were made otherwise and would be lost: {name} was "
+                    f"{was.get(name)!r}, now it is {origin.get(name)!r}",
+                    file,
+                    field=name,
+                    remedy="Give another -o FILE and another --log-dir, or what made it",
+                )
+
+
+def _there(file: str) -> list[dict[str, Any]]:
+    """Rows that the file has already."""
+    if not Path(file).is_file() or not Path(file).stat().st_size:
+        return []
+    rows = []
+    for number, row in read_rows(Path(file)):
+        if isinstance(row, str) or "question" not in row:
+            raise InputError("is no file of this kind", file, number, remedy="Give another -o FILE")
+        rows.append(row)
+    return rows
+
+
+def _rows(logs: Sequence[EvalLog]) -> Iterator[dict[str, Any]]:
+    """What was made for each question, with how it was made."""
+    for log in logs:
+        config = log.eval.model_generate_config.model_dump(exclude_none=True)
+        config |= log.plan.config.model_dump(exclude_none=True) | log.eval.task_args
+        origin = {
+            "model": log.eval.model,
+            "settings": _chosen(config),
+            "template_version": int(log.eval.task_version),
+        }
+        unread = {"messages", "output", "events", "attachments", "timelines"}
+        for sample in read_eval_log_samples(
+            log.location, all_samples_required=False, exclude_fields=unread
+        ):
+            for row in sample.store.get(PREPARED, []):
+                yield {**row, **origin}
+
+
+def _missing(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for row in rows:
+        missing = row.get("missing")
+        if isinstance(missing, Mapping):
+            at = f" of {row['length']} sentences" if row.get("length") else ""
+            counts.update(f"{kind}{at} ({reason})" for kind, reason in missing.items())
+        elif missing:
+            counts[str(missing)] += 1
+    return counts
+
+
+def _writable(file: str) -> None:
+    if os.path.isdir(file):
+        raise InputError("cannot be written (Is a directory)", file, remedy="Give another -o FILE")
+    if Path(file).suffix.lower() not in (".jsonl", ".ndjson"):
+        raise InputError("is no JSONL file by its name", file, remedy="Give -o a name in .jsonl")
+    if not os.path.isfile(file):
+        try:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).lstat()  # raises where no file can be called that
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise unwritable(file, error, "-o FILE") from error
+
+
+_IDS = ("question", "id", "index")
+
+
+Row = Mapping[str, str]
+
+
+def read_labels(source: str, questions: Sequence[QuestionSet]) -> list[Row]:
+    """The labels of these questions."""
+    rows: list[Row] = []
+    for number, row in read_rows(named_path(source)):
+        if isinstance(row, str):
+            raise InputError(row, source, number, remedy="Mend the row")
+        column = next((name for name in _IDS if name in row), None)
+        if column is None:
+            raise InputError("is missing", source, number, "question", "Name the question's id")
+        if not any(name in row for name in (*LABELS, "missing")):
+            near = did_you_mean(str(list(row)[-1]), LABELS)
+            raise InputError("has no label", source, number, LABELS[1], near)
+        labels = {name: str(row[name]) for name in LABELS if row.get(name) not in (None, "")}
+        for asked in questions:
+            question = asked.named(row[column])
+            digest = row.get("content_hash")
+            if question and labels and digest in (None, "", question.content_hash):
+                rows.append({"dataset": asked.name, "question": question.id, **labels})
+    if not rows:
+        raise InputError(
+            "has no label for any question that is asked",
+            source,
+            field="question",
+            remedy="Give the labels of this question set",
+        )
+    return rows
+
+
+def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
+    """Write labels into a log dir, where every table finds them, beside those that are there."""
+    if not rows:
+        return
+    path = f"{log_dir.rstrip('/')}/{LABELS_FILE}"
+    file = fsspec.open(path, "r", encoding="utf-8")
+    known: dict[tuple[str, str], Row] = {}
+    if file.fs.exists(file.path):
+        try:
+            with file as lines:
+                known = {_labelled(row): row for row in map(json.loads, lines)}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"cannot be read as labels ({in_one_line(error)})",
+                path,
+                remedy="Mend or remove the file",
+            ) from error
+    for row in rows:
+        known[_labelled(row)] = {**known.get(_labelled(row), {}), **row}
+    with fsspec.open(path, "w", encoding="utf-8") as out:
+        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in known.values())
+
+
+def _labelled(row: Row) -> tuple[str, str]:
+    return row["dataset"], row["question"]

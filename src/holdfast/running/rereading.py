@@ -1,0 +1,249 @@
+"""Reading a log dir again: its logs stay as they are, newer readings are left beside them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import polars as pl
+from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import GenerateConfig, Model
+
+from holdfast.dialogue import Budget, run_budget
+from holdfast.errors import HoldfastError, IncompleteRunError, InputError
+from holdfast.models import Lean
+from holdfast.protocols import (
+    Again,
+    Reader,
+    check_reader,
+    gone_elsewhere,
+    logged_question,
+    read_again,
+)
+from holdfast.results import (
+    READ_AGAIN,
+    TURN_KEY,
+    as_recorded,
+    logs_in,
+    mark,
+    question_order,
+    records,
+    runs_in,
+    turns_in,
+    turns_table,
+    write_readings,
+    write_turns,
+)
+
+from . import Progress
+from .evaluation import ATTEMPT_SECONDS
+from .log_dir import check_shards_free, generations_beside, holding
+
+_SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Reread:
+    """What became of one run.
+
+    Attributes:
+        run: its id.
+        model: the model under test.
+        dataset: its question set.
+        protocol: its protocol.
+        read: turns read again.
+        changed: those of them whose answer or status is another one now.
+        lacking: turns that cannot be read again, because the log lacks their options.
+        elsewhere: conversations that the new readings would have led elsewhere.
+        readings: how many readings of the reader ended how.
+        calls: requests to the reader.
+        cached: requests that were answered by what is kept.
+        tokens: input and output tokens of the reader.
+        cost: dollars.
+    """
+
+    run: str
+    model: str
+    dataset: str
+    protocol: str
+    read: int
+    changed: int
+    lacking: int
+    elsewhere: int
+    readings: Mapping[str, int]
+    calls: int
+    cached: int
+    tokens: int
+    cost: float
+
+
+@dataclass
+class _Found:
+    """What has been read of a run."""
+
+    header: EvalLog
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    elsewhere: int = 0
+    spent: Budget = field(default_factory=Budget)
+
+
+@dataclass(frozen=True)
+class Rereading:
+    """The runs of a log dir about to be read again, by the rules and by a reader if there is one.
+
+    ``every`` is whether that reads every reply, not only those in which the rules find no answer.
+    """
+
+    log_dir: str
+    reader: Model | None = None
+    every: bool = False
+    budget: Budget = field(default_factory=Budget)
+    generation: GenerateConfig = field(default_factory=GenerateConfig)
+    text: bool = True
+    progress: Progress = field(default_factory=Progress)
+
+    def run(self) -> tuple[str, list[Reread]]:
+        """Read every run again; the path of the turns table, and what became of each run.
+
+        Raises:
+            InputError: there is no log, the reader is a model under test, or another process is
+                at the log dir.
+            IncompleteRunError: the reader failed, or the budget is spent; nothing is written.
+        """
+        before = turns_table([self.log_dir], text=False)
+        headers = logs_in(self.log_dir, whole=True)
+        if not headers:
+            raise InputError(
+                "holds no log of holdfast", self.log_dir, remedy="Give the log dir of a run"
+            )
+        if self.reader:
+            check_reader(str(self.reader), [header.eval.model for header in headers])
+        with holding(self.log_dir), generations_beside(self.log_dir):
+            check_shards_free(self.log_dir)
+            token = run_budget.set(self.budget)
+            try:
+                drawn = self.progress.asking(self.budget, None) if self.reader else nullcontext()
+                with drawn:
+                    found = anyio.run(self._runs, headers)
+            finally:
+                run_budget.reset(token)
+            rows = [row for one in found.values() for row in one.rows]
+            again = pl.DataFrame(rows, {**READ_AGAIN, "_read": pl.Boolean()}, orient="row")
+            write_readings(again, self.log_dir)
+            path, after = write_turns(self.log_dir, text=self.text)
+        return path, [_told(run, one, again, before, after) for run, one in found.items()]
+
+    async def _runs(self, headers: Sequence[EvalLog]) -> dict[str, _Found]:
+        try:
+            return {run: await self._run(run, logs) for run, logs in runs_in(list(headers))}
+        finally:
+            if self.reader and isinstance(self.reader.api, Lean):
+                await self.reader.api.aclose()
+
+    async def _run(self, run: str, logs: list[EvalLog]) -> _Found:
+        found, budget = _Found(logs[0]), self.budget
+        before = (budget.calls, budget.cached, budget.tokens, budget.cost)
+        batches = records(logs, question_order(logs))
+        # the framework reads logs in a loop of its own, which cannot stand inside this one
+        while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
+            log, samples = batch
+            for sample, turns, again in await self._read(log, samples):
+                found.rows += _rows(run, sample, turns, again)
+                protocol, settings = _study(log)
+                question = logged_question(sample)
+                found.elsewhere += gone_elsewhere(protocol, settings, question, turns, again)
+        after = (budget.calls, budget.cached, budget.tokens, budget.cost)
+        calls, cached, tokens, cost = (b - a for a, b in zip(before, after, strict=True))
+        found.spent = Budget(calls=int(calls), cached=int(cached), tokens=int(tokens), cost=cost)
+        return found
+
+    async def _read(
+        self, log: EvalLog, samples: Sequence[EvalSample]
+    ) -> list[tuple[EvalSample, list[dict[str, Any]], list[Again | None]]]:
+        """The turns of some samples with their readings, read side by side."""
+        logged = [[as_recorded(turn) for turn in turns_in(sample)] for sample in samples]
+        found: list[list[Again | None]] = [[] for _ in samples]
+        failed: Counter[str] = Counter()
+        protocol, settings = _study(log)
+
+        async def read(place: int) -> None:
+            question = logged_question(samples[place])
+            reader = None
+            if self.reader:
+                reader = Reader(self.reader, self.every, question, self._config())
+            try:
+                found[place] = await read_again(protocol, settings, question, logged[place], reader)
+            except HoldfastError as error:
+                failed[str(error)] += 1
+
+        async with anyio.create_task_group() as group:
+            for place in range(len(samples)):
+                group.start_soon(read, place)
+        if failed:
+            reason, _ = failed.most_common(1)[0]
+            raise IncompleteRunError(
+                f"The reader could not read everything: {' '.join(reason.split())[:_SHOWN]}. "
+                "Nothing is written; the same command goes on from here."
+            )
+        return list(zip(samples, logged, found, strict=True))
+
+    def _config(self) -> GenerateConfig:
+        return GenerateConfig(attempt_timeout=ATTEMPT_SECONDS).merge(self.generation)
+
+
+def _study(log: EvalLog) -> tuple[str, Mapping[str, Any]]:
+    """Protocol and settings of a log."""
+    return str((log.eval.metadata or {})["protocol"]), log.eval.task_args
+
+
+def _rows(
+    run: str, sample: EvalSample, turns: Sequence[Mapping[str, Any]], again: Sequence[Again | None]
+) -> Iterator[dict[str, Any]]:
+    """The new readings by the columns of their file."""
+    for turn, new in zip(turns, again, strict=True):
+        if new is None:
+            continue
+        extraction = new.extraction
+        yield {
+            **dict.fromkeys(READ_AGAIN),
+            "run": run,
+            "question": str(sample.id),
+            "epoch": sample.epoch,
+            **{name: turn[name] for name in ("arm", "path", "turn")},
+            "_mark": mark(turn),
+            "answer": extraction.answer,
+            "status": extraction.status,
+            "rule": extraction.rule,
+            **new.readings,
+            "_read": new.read,
+        }
+
+
+def _told(
+    run: str, found: _Found, again: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame
+) -> Reread:
+    """What became of a run, by its turns before and now."""
+    now = after.filter(pl.col("run") == run)
+    anew = now.join(again.filter("_read"), on=TURN_KEY, how="semi")
+    counts = ("answer", "status")
+    was = before.select(*TURN_KEY, *(pl.col(name).alias(f"_{name}") for name in counts))
+    other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"_{name}")) for name in counts)
+    readings = anew["reader_status"].drop_nulls().value_counts(sort=True).rows()
+    spec, spent = found.header.eval, found.spent
+    return Reread(
+        run=run,
+        model=spec.model,
+        dataset=spec.dataset.name or "",
+        protocol=_study(found.header)[0],
+        read=anew.height,
+        changed=anew.join(was, on=TURN_KEY, how="left").filter(other).height,
+        lacking=now.join(again, on=TURN_KEY, how="anti").height,
+        elsewhere=found.elsewhere,
+        readings=dict(readings),
+        calls=spent.calls,
+        cached=spent.cached,
+        tokens=spent.tokens,
+        cost=spent.cost,
+    )

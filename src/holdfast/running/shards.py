@@ -1,0 +1,437 @@
+"""A run in shards: the questions are dealt to processes that write into one log dir."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.util import find_spec
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from holdfast.challenges import GENERATE
+from holdfast.dialogue import Budget
+from holdfast.errors import (
+    HoldfastError,
+    InputError,
+    InterruptedRunError,
+    counted,
+    in_one_line,
+    printable,
+)
+from holdfast.results import write_turns
+
+from . import Progress
+from .evaluation import missing_told, shortfall
+from .log_dir import check_shards_free, holding, holding_shard, without_damaged
+from .preparation import keep_labels
+from .remaining import WHOLE, Shard
+from .run import Outcome, Running, resolved
+
+TRIES = 3
+"""Times that a shard is run whose process is lost."""
+
+_OFTEN = 0.3
+"""Seconds between two words of a shard on what it has spent."""
+
+_GRACE = 60
+"""Seconds that shards have to close their logs when the user stops the run."""
+
+HERE = "local"
+"""Address that starts a cluster on this machine, for this run alone."""
+
+_SPENT = ("calls", "cached", "tokens", "cost", "estimated")
+
+
+@dataclass(frozen=True)
+class ShardReport:
+    """What a shard's process has to tell at its end.
+
+    Attributes:
+        shard: which.
+        calls: requests that reached a provider.
+        cached: requests that the cache answered.
+        tokens: input and output tokens.
+        cost: US dollars.
+        estimated: calls whose tokens are estimated.
+        missing: questions that are not finished.
+        reasons: why, with their numbers.
+    """
+
+    shard: Shard
+    calls: int = 0
+    cached: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    estimated: int = 0
+    missing: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, shard: Shard, budget: Budget) -> "ShardReport":
+        """What a shard has spent so far."""
+        return cls(shard, budget.calls, budget.cached, budget.tokens, budget.cost, budget.estimated)
+
+    @property
+    def unfinished(self) -> str:
+        """What is missing, in words; empty when nothing is."""
+        return missing_told(self.missing, Counter(self.reasons))
+
+    def plus(self, more: "ShardReport") -> "ShardReport":
+        """What a later process over the same shard tells, with what this one has spent."""
+        both = {name: getattr(self, name) + getattr(more, name) for name in _SPENT}
+        return replace(more, **both)
+
+    def __str__(self) -> str:
+        """One line."""
+        spent = f"{counted(self.calls, 'call')}, {self.cached} from the cache"
+        left = f", {counted(self.missing, 'question')} unfinished" if self.missing else ""
+        return f"Shard {self.shard} done: {spent}{left}"
+
+
+@dataclass(frozen=True)
+class ShardFailure:
+    """A shard whose process ended without a word.
+
+    Attributes:
+        shard: which.
+        how: what is known of its end.
+        again: whether it is run again.
+    """
+
+    shard: Shard
+    how: str
+    again: bool = False
+
+    def __str__(self) -> str:
+        """One line."""
+        told = f"Shard {self.shard} was lost ({self.how})"
+        return f"{told}; it goes on in another process" if self.again else told
+
+
+RunShards = Callable[
+    [Mapping[str, Any], Sequence[Shard], int, Callable[[ShardReport], None]],
+    Iterator[ShardReport | ShardFailure | HoldfastError],
+]
+"""Has shards run by processes: options, shards, tries, what to call on progress; their ends."""
+
+
+def run_shard(running: Running, shard: Shard, *, alone: bool = True) -> ShardReport:
+    """Ask a shard's questions in this process, or go on with them."""
+    if alone:
+        _check_inputs_there(running)
+    budget = shard.budget(running.budget())
+    with holding_shard(running.log_dir, shard, alone=alone):
+        evaluation = running.evaluation(running.with_inputs_there(), budget)
+        logs = replace(evaluation, shard=shard).run()
+    if any(log.status == "cancelled" for log in logs):
+        raise InterruptedRunError
+    missing, reasons = shortfall(logs)
+    return replace(ShardReport.of(shard, budget), missing=missing, reasons=dict(reasons))
+
+
+def run_shard_apart(
+    given: Mapping[str, Any], shard: Shard, progress: Progress | None = None
+) -> ShardReport | HoldfastError:
+    """The same in a process that another one has started for it: a report, or what went wrong."""
+    try:
+        return run_shard(resolved(given, progress), shard, alone=False)
+    except HoldfastError as error:
+        return error
+
+
+def _check_inputs_there(running: Running) -> None:
+    for study in running.studies:
+        for setting, name in study.protocol.generated.items():
+            if study.args.get(setting) == GENERATE and study.study.needs(setting):
+                raise InputError(
+                    f"cannot generate {name}, which all shards need",
+                    field="--shard",
+                    remedy=f"Make a file with 'holdfast prepare {name}', and give that",
+                )
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """A run about to be made in shards.
+
+    Each process resolves it for itself, by the options that are given; ``ray`` is the address of a
+    cluster, None for processes on this machine.
+    """
+
+    running: Running
+    given: Mapping[str, Any]
+    shards: int
+    ray: str | None = None
+
+    def run(self) -> Outcome:
+        """Make the run, or go on with it; a lost process's shard is run again.
+
+        Under a budget it is not: what it has spent is not known.
+        """
+        running = self.running
+        run_shards = self._runner()
+        budget, labels = running.budget(), running.labels_read()  # as in Running.run
+        with holding(running.log_dir):
+            check_shards_free(running.log_dir)
+            without_damaged(running.log_dir, running.progress)
+            studies, prepared = running.with_inputs(budget)
+            evaluation = running.evaluation(studies, budget)
+            total = evaluation.generations(list(evaluation.remaining(WHOLE)))
+            evaluation.probe()
+            ends: list[ShardReport | ShardFailure] = []
+            interrupted = False
+            try:
+                ends = self._ends(run_shards, budget, total)
+            except InterruptedRunError:
+                interrupted = True
+            keep_labels(labels, running.log_dir)
+            turns = write_turns(running.log_dir, text=running.text)
+            reasons: Counter[str] = Counter()
+            for end in ends:
+                reasons.update({str(end): 1} if isinstance(end, ShardFailure) else end.reasons)
+            left = sum(len(one.places) for one in evaluation.remaining(WHOLE))
+            told = missing_told(left, reasons)
+            outcome = running.outcome(studies, budget, prepared, turns, told)
+            return replace(outcome, interrupted=interrupted)
+
+    def _ends(
+        self, run_shards: RunShards, budget: Budget, total: int
+    ) -> list[ShardReport | ShardFailure]:
+        """Run all shards; what they spend is added to the budget."""
+        ends: list[ShardReport | ShardFailure] = []
+        wrong: list[HoldfastError] = []
+        spent: dict[Shard, ShardReport] = {}
+        before = replace(budget)
+
+        def advance(report: ShardReport) -> None:
+            spent[report.shard] = report
+            for name in _SPENT:
+                of_shards = sum(getattr(one, name) for one in spent.values())
+                setattr(budget, name, getattr(before, name) + of_shards)
+            if budget.on_turn:
+                budget.on_turn(budget)
+
+        limited = [budget.max_calls, budget.max_tokens, budget.max_cost]
+        tries = TRIES if limited == [None, None, None] else 1
+        # standard output is for results alone, and Ray speaks on it
+        with redirect_stdout(sys.stderr), self.running.progress.asking(budget, total):
+            for end in run_shards(self._left(budget), Shard.all(self.shards), tries, advance):
+                if isinstance(end, HoldfastError):
+                    wrong.append(end)
+                    continue
+                if isinstance(end, ShardReport):
+                    advance(end)
+                if isinstance(end, ShardReport) or not end.again:
+                    ends.append(end)
+                self.running.progress.say(printable(str(end)))
+        if wrong:
+            raise wrong[0]
+        return ends
+
+    def _left(self, budget: Budget) -> dict[str, Any]:
+        """The options, with what preparing has left of the budget."""
+        left = dict(self.given)
+        for name, used in (("calls", budget.calls), ("tokens", budget.tokens)):
+            if left.get(f"max_{name}") is not None:
+                left[f"max_{name}"] = max(0, left[f"max_{name}"] - used)
+        if left.get("max_cost") is not None:
+            left["max_cost"] = max(0.0, left["max_cost"] - budget.cost)
+        return left
+
+    def _runner(self) -> RunShards:
+        if self.ray is None:
+            return run_on_this_machine
+        check_installed()
+        return partial(run_on_ray, self.ray)
+
+
+@dataclass
+class _Worker:
+    shard: Shard
+    tries: int
+    process: SpawnProcess
+    words: "Connection[Any, Any]"
+    before: ShardReport
+    """What processes have spent that were lost over the same shard."""
+    spent: ShardReport
+
+
+def run_on_this_machine(
+    given: Mapping[str, Any],
+    shards: Sequence[Shard],
+    tries: int,
+    on_progress: Callable[[ShardReport], None],
+) -> Iterator[ShardReport | ShardFailure | HoldfastError]:
+    """Run every shard in a process of its own, all at once."""
+    workers = [_start(given, shard, tries, ShardReport(shard)) for shard in shards]
+    try:
+        while workers:
+            ready = wait([worker.words for worker in workers])
+            for worker in [worker for worker in workers if worker.words in ready]:
+                try:
+                    word = worker.words.recv()
+                except (EOFError, OSError):
+                    workers.remove(worker)
+                    again = worker.tries > 1
+                    if again:
+                        workers.append(_start(given, worker.shard, worker.tries - 1, worker.spent))
+                    yield ShardFailure(worker.shard, _end_of(worker.process), again)
+                    continue
+                if isinstance(word, _Spent):
+                    worker.spent = worker.before.plus(word.report)
+                    on_progress(worker.spent)
+                    continue
+                workers.remove(worker)
+                worker.process.join()
+                yield worker.before.plus(word) if isinstance(word, ShardReport) else word
+    except KeyboardInterrupt:
+        _stop(workers)
+        raise InterruptedRunError from None
+    finally:
+        for worker in workers:
+            worker.process.kill()
+
+
+@dataclass(frozen=True)
+class _Spent:
+    report: ShardReport
+
+
+class _Telling(Progress):
+    """Tells the process that has started this one what is spent."""
+
+    def __init__(self, shard: Shard, said: "Connection[Any, Any]") -> None:
+        self._shard, self._said, self._last = shard, said, 0.0
+
+    @contextmanager
+    def asking(self, budget: Budget, total: int | None) -> Iterator[None]:
+        """Tell of it now and then."""
+        budget.on_turn = self._tell
+        yield
+
+    def _tell(self, budget: Budget) -> None:
+        if time.monotonic() - self._last > _OFTEN:
+            self._last = time.monotonic()
+            self._said.send(_Spent(ShardReport.of(self._shard, budget)))
+
+
+def _start(given: Mapping[str, Any], shard: Shard, tries: int, before: ShardReport) -> _Worker:
+    # spawned, not forked: the framework's threads and event loops do not survive a fork
+    context = get_context("spawn")
+    words, said = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(dict(given), shard, said), name=f"shard {shard}")
+    process.start()
+    said.close()  # with the process gone, nobody holds it, and reading ends
+    return _Worker(shard, tries, process, words, before, before)
+
+
+def _work(given: Mapping[str, Any], shard: Shard, said: "Connection[Any, Any]") -> None:
+    # the terminal's interrupt goes to the one who has started this, who passes it on once
+    os.setpgrp()
+    # standard output is for the summary of the whole; handlers of logs keep to what they found
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        word: ShardReport | HoldfastError = run_shard_apart(given, shard, _Telling(shard, said))
+    except KeyboardInterrupt:
+        word = InterruptedRunError()
+    with suppress(BrokenPipeError):
+        said.send(word)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _end_of(process: SpawnProcess) -> str:
+    process.join()
+    code = process.exitcode or 0
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _stop(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        if worker.process.pid and worker.process.is_alive():
+            os.kill(worker.process.pid, signal.SIGINT)
+    end = time.monotonic() + _GRACE
+    for worker in workers:
+        # what it still says is read, or it would wait for a reader and never end
+        with suppress(EOFError, OSError):
+            while worker.words.poll(max(0.0, end - time.monotonic())):
+                worker.words.recv()
+        worker.process.join(max(0.0, end - time.monotonic()))
+
+
+def check_installed() -> None:
+    """Refuse to go on without Ray."""
+    if find_spec("ray") is None:
+        raise InputError(
+            "Ray is not installed", field="--ray", remedy="pip install 'holdfast[ray]'"
+        )
+
+
+def run_on_ray(
+    address: str,
+    given: Mapping[str, Any],
+    shards: Sequence[Shard],
+    tries: int,
+    on_progress: Callable[[ShardReport], None],
+) -> Iterator[ShardReport | ShardFailure | HoldfastError]:
+    """Run every shard as a task; Ray runs one again whose worker it has lost."""
+    ray = _connected(address)
+    # a process for each task: what a run sets, such as the place of its cache, ends with it
+    task = ray.remote(max_calls=1, max_retries=tries - 1, num_cpus=1)(run_in_task)
+    where = os.getcwd()
+    try:
+        running = {task.remote(dict(given), shard, where): shard for shard in shards}
+        while running:
+            done, _ = ray.wait(list(running), num_returns=1)
+            shard = running.pop(done[0])
+            try:
+                yield ray.get(done[0])
+            except ray.exceptions.RayError as error:
+                yield ShardFailure(shard, in_one_line(error))
+    except KeyboardInterrupt:
+        for left in running:
+            ray.cancel(left)
+        raise InterruptedRunError from None
+    finally:
+        ray.shutdown()
+
+
+def run_in_task(given: Mapping[str, Any], shard: Shard, where: str) -> ShardReport | HoldfastError:
+    """One shard, in a worker of the cluster."""
+    if os.path.isdir(where):
+        os.chdir(where)
+    return run_shard_apart(given, shard)
+
+
+def _connected(address: str) -> Any:
+    # nobody is told that it was used
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == HERE:
+        # what keeps Ray to the loopback interface, on Linux too; read when it is imported
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    import ray
+
+    own = {"include_dashboard": False} if address == HERE else {}
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="error", **own)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"cannot be reached ({in_one_line(error)})",
+            address,
+            remedy="Check --ray; 'local' starts a cluster on this machine",
+        ) from error
+    return ray

@@ -1,0 +1,67 @@
+"""A setting is declared once: parameters, checks and what may grow are read off it."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.errors import InputError
+from holdfast.protocols import PREPARATIONS, PROTOCOLS, TESTS, Protocol
+from holdfast.protocols.settings import declared, described, signature
+from holdfast.results import INPUTS
+from holdfast.results.runs import EXTENSIBLE
+
+KNOWN = {
+    name: protocol
+    for table in (PROTOCOLS, TESTS, PREPARATIONS)
+    for name, protocol in zip(table, table.own(), strict=False)
+}
+
+
+def settings() -> Iterator[tuple[str, str, Any]]:
+    for name, protocol in KNOWN.items():
+        for setting, known in declared(protocol.settings).items():
+            yield name, setting, known
+
+
+@pytest.mark.parametrize("protocol", KNOWN.values(), ids=KNOWN)
+def test_the_task_takes_the_settings(protocol: Protocol) -> None:
+    assert inspect.signature(protocol.task) == signature(protocol.settings)
+
+
+def test_what_grows_is_what_a_log_dir_lets_grow() -> None:
+    assert {f"-T {setting}" for _, setting, known in settings() if known.grows} == {
+        name for name in EXTENSIBLE if name.startswith("-T ")
+    }
+
+
+def test_inputs_count_by_their_content_in_a_log_dir() -> None:
+    assert {setting for _, setting, known in settings() if known.input} == {*INPUTS}
+
+
+def test_each_has_a_line_in_the_list_of_settings() -> None:
+    for name, setting, known in settings():
+        assert known.help, setting
+        assert f"\n| `{setting}` | `" in described(KNOWN[name].settings)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "given", "message"),
+    [
+        ("followup", {"contexts": ["a", "b"]}, "contexts is ['a', 'b'], not one text"),
+        ("followup", {"reasoning_history": "some"}, "unknown reasoning_history 'some'"),
+        ("medfuzz", {"attempts": 0}, "attempts is 0"),
+        ("medfuzz", {"confidence": "maybe"}, "confidence is 'maybe', not true or false"),
+        ("stick-or-switch", {"shots": -1}, "shots is '-1', not a number of exemplars"),
+        ("stick-or-switch", {"beliefs": 1}, "beliefs is '1', not true or false"),
+        ("contexts", {"sentences": 0}, "sentences is 0"),
+        ("distractors", {"replace": -1}, "replace is -1"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused(
+    protocol: str, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        KNOWN[protocol].study(**given)
+    assert message in str(caught.value)

@@ -1,0 +1,122 @@
+"""Figures of many models and paths: a row for each model, and one cap on size."""
+
+import json
+from typing import Any
+from xml.dom import minidom
+
+import polars as pl
+import pytest
+from tests.report.figures.test_figure_drawing import heading, nodes, plain, spec_of
+
+from holdfast.report import draw
+from holdfast.report.figures.theme import COLOURS, MANY, MOST, SHAPES, TALL, slots
+
+
+def models(name: str, many: int) -> pl.DataFrame:
+    """The rows of one model for as many."""
+    rows = plain(name)
+    if name == "scale":
+        rows = rows.with_columns(parameters=pl.lit(7.0))
+    return pl.concat(
+        rows.with_columns(model=pl.lit(f"m{n}"), run=pl.lit(f"r{n}")) for n in range(many)
+    )
+
+
+def paths(name: str, many: int) -> pl.DataFrame:
+    """The first challenge's rows for as many paths."""
+    rows = plain(name)
+    arm = "followup" if "arm" in rows.columns else None
+    rows = rows.filter(pl.col("path") == "push", *([pl.col("arm") == arm] if arm else []))
+    return pl.concat(
+        rows.with_columns(path=pl.lit(f"p{n}"), technique=pl.lit(f"p{n}")) for n in range(many)
+    )
+
+
+def size(name: str, rows: pl.DataFrame) -> tuple[float, float]:
+    svg = minidom.parseString(str(draw(rows, name, "svg"))).documentElement
+    assert svg is not None
+    return float(svg.getAttribute("width")), float(svg.getAttribute("height"))
+
+
+def domains(spec: dict[str, Any], channel: str) -> list[list[str]]:
+    """Of a channel of names in every layer that has one."""
+    found = [node["encoding"].get(channel, {}) for node in nodes(spec) if "encoding" in node]
+    return [one["scale"]["domain"] for one in found if one.get("type") == "nominal"]
+
+
+def legends(spec: dict[str, Any]) -> bool:
+    hues = [node["encoding"].get("color", {}) for node in nodes(spec) if "encoding" in node]
+    return any(one.get("legend", {}) is not None for one in hues if "field" in one)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "flows", "cues", "sticky-incorrect"])
+def test_two_hundred_paths_are_cut_and_the_subtitle_says_so(name: str) -> None:
+    rows = paths(name, 200)
+    spec = spec_of(name, rows)
+    assert "No room for " in heading(spec)
+    assert "they are in the table itself" in heading(spec)
+    width, height = size(name, rows)
+    assert width <= 1100
+    assert height <= TALL + 400
+    assert "No room for" not in heading(spec_of(name, paths(name, 20)))
+
+
+def test_what_is_left_out_is_the_end_of_the_table() -> None:
+    spec = spec_of("accuracy", paths("accuracy", 400))
+    (shown,) = {tuple(domain) for domain in domains(spec, "y")}
+    assert list(shown) == [f"p{n}" for n in range(len(shown))]
+    assert f"{400 - len(shown)} of 400 rows" in heading(spec)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "holding", "winners"])
+def test_above_six_models_each_has_a_row(name: str) -> None:
+    names = [f"m{n}" for n in range(MANY + 1)]
+    apart = spec_of(name, models(name, MANY + 1))
+    assert {tuple(domain) for domain in domains(apart, "y")} == {tuple(names)}
+    assert not legends(apart)
+    beside = spec_of(name, models(name, MANY))
+    assert names[:MANY] not in domains(beside, "y")
+    assert legends(beside)
+
+
+def test_above_six_models_each_has_a_line_of_its_own() -> None:
+    spec = spec_of("attacks", models("attacks", MANY + 1))
+    titles = [node["title"] for node in nodes(spec["vconcat"]) if "layer" in node]
+    assert titles == [f"m{n}" for n in range(MANY + 1)]
+    assert not legends(spec)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["flexibility", "tax", "attacks", "scale"])
+def test_more_models_than_can_be_told_apart_are_cut(name: str) -> None:
+    spec = spec_of(name, models(name, MOST + 4))
+    assert f"No room for 4 of {MOST + 4} models" in heading(spec)
+    drawn = json.dumps(spec["datasets"])
+    assert f'"m{MOST - 1}"' in drawn
+    assert f'"m{MOST}"' not in drawn
+
+
+def test_a_model_has_its_colour_and_shape_from_its_name() -> None:
+    names = [f"provider/model-{n}" for n in range(MOST)]
+    assert slots(names[:5]) == slots(names[4::-1])[::-1]
+    assert slots(names[:1]) == slots([names[0], "z"])[:1]
+    printed = [f"Model {n} [published]" for n in range(12)]
+    assert slots([*printed, *names[:5]])[-5:] == slots(names[:5])
+    pairs = {(COLOURS[n % len(COLOURS)], SHAPES[n % len(SHAPES)]) for n in slots(names)}
+    assert len(pairs) == MOST
+    few = slots(names[:MANY])
+    assert len({n % len(COLOURS) for n in few}) == MANY
+
+
+def test_a_model_is_the_same_colour_in_every_figure() -> None:
+    def colour(name: str, many: int) -> str:
+        """Of the first model."""
+        hues = [
+            node["encoding"]["color"]["scale"]
+            for node in nodes(spec_of(name, models(name, many)))
+            if node.get("encoding", {}).get("color", {}).get("field") == "study"
+        ]
+        (found,) = {scale["range"][scale["domain"].index("m0")] for scale in hues}
+        return str(found)
+
+    assert len({colour(name, 2) for name in ("accuracy", "survival", "flexibility")}) == 1

@@ -1,0 +1,100 @@
+"""Declarations of tables: what is read off them, and what another package can bring."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.declared import MODULES, table_names
+from holdfast.report import FIGURES
+from holdfast.results import TABLES, sections
+from holdfast.results.declaration import Count, Number, Share, sections_of, tables_of
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+OUTSIDE = """
+from holdfast.results.declaration import Count, Listing, Path, Section, Table
+
+LONGER = Section("longer", "Longer", "Longer answers", "How long answers are.", 12)
+
+WORDS = Table(
+    "words",
+    lambda turns: turns,
+    layout=Listing(Path("Challenge", "path"), (Count("n", "n"),), ()),
+    title="How long?",
+    lead="In words.",
+    section="{section}",
+)
+"""
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package of somebody else with a table and a section of its own."""
+    (tmp_path / "longer").mkdir()
+    (tmp_path / "longer" / "__init__.py").write_text("")
+    (tmp_path / "longer" / "words.py").write_text(OUTSIDE.format(section="longer"))
+    (tmp_path / "lost.py").write_text(OUTSIDE.format(section="nowhere"))
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("longer", "longer.words", "lost"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return "longer.words"
+
+
+def test_names_read_off_the_source_are_those_of_the_tables(outside: str) -> None:
+    assert table_names() == tuple(TABLES)
+    assert table_names([outside]) == ("words",)
+    assert outside not in sys.modules
+    assert table_names(["lost"]) == ("words",)
+
+
+def test_another_package_brings_its_own_tables(outside: str) -> None:
+    tables = tables_of([*MODULES, outside])
+    assert list(tables) == [*TABLES, "words"]
+    section, parts = sections_of([*MODULES, outside])[-1]
+    assert (section.id, [table.name for table in parts]) == ("longer", ["words"])
+
+
+def test_two_tables_of_one_name_are_refused(outside: str) -> None:
+    with pytest.raises(ValueError, match="two tables are named 'words'"):
+        tables_of([outside, "lost"])
+
+
+def test_a_section_that_nobody_declares_is_refused(outside: str) -> None:
+    with pytest.raises(ValueError, match="no section of the report is named nowhere"):
+        sections_of([outside, "lost"])
+
+
+def test_every_table_stands_in_the_report_once() -> None:
+    shown = [table.name for _, tables in sections() for table in tables]
+    assert sorted(shown) == sorted(TABLES)
+
+
+def test_every_figure_is_the_figure_of_a_table() -> None:
+    assert {name for name, table in TABLES.items() if table.figure} == set(FIGURES)
+
+
+def test_the_docs_explain_every_table_and_no_other() -> None:
+    told = (DOCS / "tables.md").read_text()
+    listed = re.findall(r"^\| \[(`[^]]*)\]", told, re.M)
+    listed = [name for cell in listed for name in re.findall("`([^`]+)`", cell)]
+    assert set(listed) <= set(TABLES)
+    assert all(f"`{name}`" in told for name in TABLES)
+    headings = re.findall(r"^## (.*)$", told, re.M)
+    explained = {name for heading in headings for name in heading.split(", ")}
+    assert set(listed) <= explained
+
+
+def test_what_columns_show() -> None:
+    row = {"n": 3, "none": None, "share": 0.25, "low": 0.1, "high": 0.5, "small": -0.001}
+    assert Count("", "n").text(row) == "3"
+    assert Count("", "n", share="share", sign="%").text(row) == "3 (25.0%)"
+    assert Count("", "none", share="none").text(row) == ""
+    assert Share("", "share", "").text(row) == "25.0 [10.0, 50.0]"
+    assert Share("", "share", "", signed=True).text(row) == "+25.0 [+10.0, +50.0]"
+    assert Share("", "none", "").text(row) == ""
+    assert Number("", "share", "").text(row) == "0.25 [0.10, 0.50]"
+    assert Number("", "small").text(row) == "0.00"
+    assert Number("", "n", digits=None).text(row) == "3"
+    assert Number("", "none").text(row) == ""

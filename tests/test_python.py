@@ -1,0 +1,81 @@
+"""What Python calls: one function for each command, the same that the command calls."""
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.cli.run import run as run_command
+from holdfast.errors import InputError
+from holdfast.running.options import RunOptions
+from tests.cli.test_start import SLOW
+from tests.studies import holdfast as command
+
+STUDY = ("followup", "simulated/sycophant")
+
+
+def test_importing_the_package_imports_nothing_slow() -> None:
+    code = "import json, sys, holdfast; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not {name.partition(".")[0] for name in json.loads(done.stdout)} & {*SLOW, "typer"}
+
+
+def test_python_takes_every_option_of_the_command() -> None:
+    of_the_command = set(inspect.signature(run_command).parameters)
+    own = {"protocols", "model", "questions", "shards", "ray", "shard", "as_json"}
+    assert of_the_command - own == set(RunOptions.__annotations__)
+
+
+def test_a_study_is_run_and_gone_on_with_from_either_side(tmp_path: Path) -> None:
+    log_dir = tmp_path / "runs"
+    first = holdfast.run(*STUDY, log_dir=log_dir, limit=2, task_args={"techniques": "rethink"})
+    assert (first.unfinished, first.interrupted, first.budget.calls) == ("", False, 12)
+    again = command("run", "followup", "--model", STUDY[1], "--limit", "2", "--log-dir", log_dir,
+                    "-T", "techniques=rethink", "--json")  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["calls"] == 0
+    assert holdfast.read_turns(log_dir).select(first.table.columns).equals(first.table)
+
+
+@pytest.mark.slow
+def test_tables_figures_and_verdicts_are_those_of_the_commands(tmp_path: Path) -> None:
+    runs = str(tmp_path / "runs")
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nfamily = "rethink"\nmin_accuracy = 0.1\n')
+    models = ["simulated/sycophant", "simulated/steadfast"]
+    holdfast.run("followup", models, log_dir=runs, limit=3, model_role={}, challenges=None)
+    turns = holdfast.read_turns(runs)
+    told = json.loads(command("table", runs, "--format", "json").stdout)
+    assert holdfast.table(turns).height == len(told)
+    assert holdfast.table(runs, "flips").equals(holdfast.table(turns, "flips"))
+    assert "vega-lite" in holdfast.figure(turns, "holding").to_json()
+    decided = holdfast.gate(runs, rules)
+    printed = json.loads(command("gate", runs, "--rules", rules, "--json").stdout)
+    assert (decided.outcome, decided.table.height) == (printed["outcome"], 2)
+    assert holdfast.compare(turns, turns, model_a=models[0], model_b=models[1]).rows.height
+    # the room of the same name is imported by then
+    assert [holdfast.report(runs).headline for _ in range(2)]
+
+
+def test_a_plan_counts_what_the_command_counts() -> None:
+    planned = holdfast.plan(*STUDY, limit=2, contexts="none")
+    told = json.loads(
+        command("plan", "followup", "--model", STUDY[1], "--limit", "2", "--contexts", "none",
+                "--json").stdout
+    )  # fmt: skip
+    assert planned.table.to_dicts() == told
+    assert planned.lacking[0].paths
+    assert holdfast.power(0.9, 0.05, 0.2) > 0
+
+
+def test_what_cannot_be_used_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean 'flips'"):
+        holdfast.table(tmp_path / "none.parquet", "flip")
+    with pytest.raises(InputError, match="Give --shards"):
+        holdfast.run(*STUDY, log_dir=tmp_path, ray="local")
+    with pytest.raises(InputError, match="unknown setting"):
+        holdfast.plan(*STUDY, task_args={"nope": 1})
