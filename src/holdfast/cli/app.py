@@ -60,9 +60,10 @@ _UsageError: Any = typer.BadParameter.__base__
 def _is_text(argument: str) -> bool:
     """Whether logs and tables could hold an argument; half a character they cannot."""
     try:
-        return bool(argument.encode()) or not argument
+        argument.encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def called() -> int:
