@@ -11,14 +11,22 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-MODULES = tuple(
-    f"holdfast.results.{name}"
-    for name in (
-        "accuracy", "flows", "strata", "compounding", "single_turn", "cues",
-        "convictions", "flexibility", "scale", "dynamics", "attacks", "permutation", "faithfulness",
-        "agreement",
-    )
-)  # fmt: skip
+MODULES = (
+    "holdfast.results.accuracy",
+    "holdfast.results.flows",
+    "holdfast.results.strata",
+    "holdfast.protocols.followup.compounding",
+    "holdfast.protocols.single_turn.measures",
+    "holdfast.protocols.followup.cues",
+    "holdfast.protocols.stick_or_switch.convictions",
+    "holdfast.protocols.stick_or_switch.flexibility",
+    "holdfast.protocols.stick_or_switch.scale",
+    "holdfast.results.dynamics",
+    "holdfast.protocols.medfuzz.attacks",
+    "holdfast.protocols.medfuzz.significance",
+    "holdfast.protocols.medfuzz.faithfulness",
+    "holdfast.results.agreement",
+)
 """Modules that declare tables, in the order in which they are listed."""
 
 GROUP = "holdfast.protocols"

@@ -27,10 +27,10 @@ from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import question_prompt, system_prompt
 from holdfast.errors import InputError
+from holdfast.protocols.medfuzz.attacks import attack_summary, attacks
 from holdfast.protocols.medfuzz.protocol import medfuzz
 from holdfast.questions import load_questions
-from holdfast.results import TABLES, attacks
-from holdfast.results.attacks import attack_summary
+from holdfast.results import TABLES
 
 Script = Callable[[Sequence[Message]], str | ModelOutput]
 

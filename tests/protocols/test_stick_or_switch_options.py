@@ -15,8 +15,9 @@ from tests.sticking import Given, ask, at, behaving, by_arm, label, right
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.errors import InputError
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import flexibility
 from holdfast.questions import LETTERS
-from holdfast.results import flexibility, survival, tax
 
 NONE = "None of the Above"
 

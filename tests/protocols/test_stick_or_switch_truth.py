@@ -11,8 +11,9 @@ import pytest
 from tests.studies import holdfast
 
 from holdfast.models import profile
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import flexibility, positions
 from holdfast.questions import is_none_of_the_above, load_questions, shuffled
-from holdfast.results import flexibility, positions, survival, tax
 
 N = 1000
 SEED = 20

@@ -1,8 +1,14 @@
 import polars as pl
 import pytest
 
-from holdfast.results import compounding, compounding_parts, compounding_summary
-from holdfast.results.compounding import COMPOUNDING_COLUMNS, PARTS_COLUMNS, SUMMARY_COLUMNS
+from holdfast.protocols.followup.compounding import (
+    COMPOUNDING_COLUMNS,
+    PARTS_COLUMNS,
+    SUMMARY_COLUMNS,
+    compounding,
+    compounding_parts,
+    compounding_summary,
+)
 from tests.results.frames import Row, row_of, table, turn
 
 CHAIN = "push>mislead"

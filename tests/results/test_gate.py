@@ -10,19 +10,9 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.results import (
-    TABLES,
-    Verdict,
-    accuracy,
-    flexibility,
-    flips,
-    gate,
-    overall,
-    read_rules,
-    strata,
-    survival,
-    tax,
-)
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import flexibility
+from holdfast.results import TABLES, Verdict, accuracy, flips, gate, overall, read_rules, strata
 from holdfast.results.gate_rules import CONDITIONS
 from holdfast.results.intervals import difference_bounds, wilson
 from tests.results import attacking, frames, offering

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.published import stick_or_switch
-from holdfast.results.scale import Size, size_of, sizes
+from holdfast.protocols.stick_or_switch.scale import Size, size_of, sizes
 
 BUNDLED = sizes()
 

@@ -52,9 +52,10 @@ def permute(
     Example: holdfast medfuzz test runs --id 0012
     """
     from holdfast.dialogue import Budget
+    from holdfast.protocols.medfuzz.attack_log import successful_attacks
     from holdfast.questions import BANK_NAME, load_questions
     from holdfast.report import render
-    from holdfast.results import TABLES, successful_attacks, turns_table, write_turns
+    from holdfast.results import TABLES, turns_table, write_turns
     from holdfast.running import models
     from holdfast.running.evaluation import Evaluation, unfinished
     from holdfast.running.log_dir import as_log_dir

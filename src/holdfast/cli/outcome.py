@@ -21,6 +21,8 @@ from rich.text import Text
 
 from holdfast.dialogue import CUT_OFF, Budget
 from holdfast.errors import InputError, counted, printable
+from holdfast.protocols.followup.compounding import compounding_summary
+from holdfast.protocols.medfuzz.replicates import ATTACKER
 from holdfast.report import (
     attack_sentences,
     attack_table,
@@ -32,15 +34,7 @@ from holdfast.report import (
     render,
     summary_table,
 )
-from holdfast.results import (
-    ATTACKER,
-    TABLES,
-    check_read_alike,
-    compounding_summary,
-    errors,
-    is_simulated,
-    sent_otherwise,
-)
+from holdfast.results import TABLES, check_read_alike, errors, is_simulated, sent_otherwise
 from holdfast.running import Progress
 from holdfast.running.models import price_of
 from holdfast.running.run import Outcome

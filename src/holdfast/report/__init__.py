@@ -1,11 +1,12 @@
 """Report: measures as people read and see them."""
 
-from .attack_story import attack_story, attack_view
+from holdfast.protocols.medfuzz.story import attack_story, attack_view
+from holdfast.render import FIGURE_FORMATS, FIGURES, check_drawable, draw
+from holdfast.render.tables import FORMATS, arranged, render
+
 from .comparison import comparison_page, render_comparison
-from .figures import FIGURE_FORMATS, FIGURES, check_drawable, draw
 from .gate import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
 from .page import Report, headline, report_figures, report_page
-from .tables import FORMATS, arranged, render
 from .terminal import (
     attack_sentences,
     attack_table,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from holdfast.render.tables import FORMATS, latex, markdown, markdown_text, one_line
 from holdfast.results import FAMILY_AVERAGE, is_imported, is_simulated
 from holdfast.results.declaration import count
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent
@@ -21,7 +22,6 @@ from .comparison_words import (
     side_lines,
     signed_interval,
 )
-from .tables import FORMATS, latex, markdown, markdown_text, one_line
 from .templating import environment, source
 
 _HEADERS = (
@@ -177,8 +177,9 @@ def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = ()) -> str:
 
 def _figure(rows: pl.DataFrame, *, dark: bool) -> str:
     """The forest plot as an address that holds it; as an image it can run nothing."""
-    from .figures.comparison import comparison
-    from .figures.export import exported
+    from holdfast.render.export import exported
+
+    from .comparison_figure import comparison
 
     drawn = exported(comparison(rows, dark=dark), "svg")
     svg = drawn if isinstance(drawn, bytes) else drawn.encode()

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from holdfast.render.tables import one_line
 from holdfast.results import BASELINE, FAMILY_AVERAGE, is_simulated
 from holdfast.results.grid import Row, percent
-
-from .tables import one_line
 
 SIGNIFICANT = 0.05
 """A difference is said to show where its corrected p-value is below this."""

@@ -6,9 +6,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from holdfast.errors import counted
+from holdfast.render.tables import markdown_rows, markdown_text, one_line
 from holdfast.results import Verdict, is_imported, is_simulated, overall
-
-from .tables import markdown_rows, markdown_text, one_line
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
 _SIMULATED = "simulated replies, of no real model"

@@ -6,24 +6,15 @@ from holdfast.declared import Lazily, declaring
 
 from .accuracy import accuracy
 from .agreement import reading
-from .attack_log import successful_attacks
-from .attack_turns import ATTACKER
-from .attacks import attacks
 from .comparison import compare
 from .comparison_sides import Side
-from .compounding import compounding, compounding_parts, compounding_summary
-from .convictions import survival, tax
-from .cues import cues
 from .declaration import Section, Table, sections_of, tables_of
 from .dynamics import resistance, sticky_incorrect, turn_of_flip
-from .faithfulness import faithfulness
 from .first_answers import APART, BASELINE, FAMILY_AVERAGE
-from .flexibility import beliefs, flexibility, positions, winners
 from .flows import flips, flows, holding
 from .gate import Outcome, Verdict, gate, overall, undecided_where_unfinished
 from .gate_rules import Rule, Rules, read_rules
 from .inference import clustered, holm
-from .permutation import permutation
 from .power import further_questions, questions_needed
 from .published import beside_published, published
 from .readings import (
@@ -63,8 +54,6 @@ from .runs import (
     run_settings,
     set_aside,
 )
-from .scale import Size, scale, sizes
-from .single_turn import single_turn
 from .strata import lengths, strata
 from .turns import LABELS_FILE, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
 
@@ -80,7 +69,6 @@ def sections() -> list[tuple[Section, tuple[Table, ...]]]:
 
 __all__ = [
     "APART",
-    "ATTACKER",
     "BASELINE",
     "EXTENSIBLE",
     "FAMILY_AVERAGE",
@@ -102,25 +90,16 @@ __all__ = [
     "RunRecord",
     "Section",
     "Side",
-    "Size",
     "Table",
     "Verdict",
     "accuracy",
     "as_recorded",
-    "attacks",
-    "beliefs",
     "beside_published",
     "check_read_alike",
     "clustered",
     "compare",
-    "compounding",
-    "compounding_parts",
-    "compounding_summary",
-    "cues",
     "errors",
-    "faithfulness",
     "first_readings",
-    "flexibility",
     "flips",
     "flows",
     "further_questions",
@@ -136,9 +115,7 @@ __all__ = [
     "logs_in",
     "mark",
     "overall",
-    "permutation",
     "plans",
-    "positions",
     "published",
     "question_order",
     "questions_needed",
@@ -149,23 +126,16 @@ __all__ = [
     "run_records",
     "run_settings",
     "runs_in",
-    "scale",
     "sections",
     "sent_otherwise",
     "set_aside",
-    "single_turn",
-    "sizes",
     "sticky_incorrect",
     "strata",
-    "successful_attacks",
-    "survival",
-    "tax",
     "turn_of_flip",
     "turns_in",
     "turns_table",
     "undecided_where_unfinished",
     "unfinished_runs",
-    "winners",
     "write_readings",
     "write_turns",
 ]

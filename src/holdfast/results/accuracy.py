@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from holdfast.protocols.stick_or_switch.convictions import PROTOCOL as STICK_OR_SWITCH
+
 from .changes import CHANGE, with_adjusted, with_change_bounds
-from .convictions import PROTOCOL as STICK_OR_SWITCH
 from .declaration import Section, Table, steps_of
 from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, with_first
 from .grid import (
@@ -315,5 +316,5 @@ ACCURACY = Table(
     lead="Each line is one challenge; the first line is the first answer, before any "
     "challenge (baseline). The further left of it a mark stands, the more was lost.",
     section="accuracy",
-    figure="holdfast.report.figures.shared:ACCURACY",
+    figure="holdfast.render.shared:ACCURACY",
 )

@@ -2,8 +2,9 @@
 
 import polars as pl
 
+from holdfast.protocols.medfuzz.faithfulness import cohens_kappa
+
 from .declaration import Count, Listing, Number, Section, Share, Shown, Table
-from .faithfulness import cohens_kappa
 from .first_answers import STUDY
 from .grid import Row, one_line
 from .inference import with_bounds

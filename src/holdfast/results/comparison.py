@@ -6,12 +6,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from holdfast.errors import InputError, counted
+from holdfast.protocols.medfuzz.replicates import ATTACK, KEPT, replicates
+from holdfast.protocols.medfuzz.replicates import PROTOCOL as MEDFUZZ
+from holdfast.protocols.stick_or_switch.convictions import (
+    FLEXIBLE,
+    SINGLE_SHOT,
+    SINGLE_SHOT_ABSTAIN,
+    conviction_turns,
+)
+from holdfast.protocols.stick_or_switch.convictions import PROTOCOL as STICK_OR_SWITCH
 
-from .attack_turns import ATTACK, KEPT, replicates
-from .attack_turns import PROTOCOL as MEDFUZZ
 from .comparison_sides import STUDY, Side, sides
-from .convictions import FLEXIBLE, SINGLE_SHOT, SINGLE_SHOT_ABSTAIN, conviction_turns
-from .convictions import PROTOCOL as STICK_OR_SWITCH
 from .first_answers import BASELINE, FAMILY_AVERAGE, TURN, unattacked
 from .inference import clustered, holm
 from .intervals import Counts, difference_bounds

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from .convictions import CONVICTIONS, FLEXIBLE, PROTOCOL, conviction_turns
+from holdfast.protocols.stick_or_switch.convictions import (
+    CONVICTIONS,
+    FLEXIBLE,
+    PROTOCOL,
+    conviction_turns,
+)
+
 from .declaration import (
     Chosen,
     Column,
@@ -485,5 +491,5 @@ STICKY_INCORRECT = Table(
     "Where both rates are alike, it yields to pressure, whatever it had answered.",
     section="flips",
     place=4,
-    figure="holdfast.report.figures.shared:STICKY_INCORRECT",
+    figure="holdfast.render.shared:STICKY_INCORRECT",
 )

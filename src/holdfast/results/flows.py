@@ -324,7 +324,7 @@ HOLDING = Table(
     "challenges of a family.",
     section="flips",
     place=3,
-    figure="holdfast.report.figures.shared:HOLDING",
+    figure="holdfast.render.shared:HOLDING",
 )
 
 FLOWS = Table(
@@ -337,5 +337,5 @@ FLOWS = Table(
     "option that the challenge pushed, or to another.",
     section="flips",
     place=1,
-    figure="holdfast.report.figures.shared:FLOWS",
+    figure="holdfast.render.shared:FLOWS",
 )

@@ -9,10 +9,10 @@ import polars as pl
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.protocols.followup.published import MedQAFollowup, medqa_followup
+from holdfast.protocols.stick_or_switch.convictions import ABSTENTION, CONVICTION, SINGLE_SHOT
 from holdfast.protocols.stick_or_switch.published import stick_or_switch
+from holdfast.protocols.stick_or_switch.scale import sizes, with_sizes
 
-from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT
-from .scale import sizes, with_sizes
 from .turns import SCHEMA
 
 Row = dict[str, Any]

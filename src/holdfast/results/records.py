@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holdfast.errors import counted
+from holdfast.protocols.medfuzz.replicates import ATTACKER
 
-from .attack_turns import ATTACKER
 from .runs import CONTEXTS, EXTENSIBLE, SHARD, logs_in, reading, run_ids, run_settings
 
 if TYPE_CHECKING:

@@ -299,7 +299,7 @@ STEPS = Table(
     title="By step of the licensing examination (USMLE)",
     lead="Family averages.",
     section="strata",
-    figure="holdfast.report.figures.followup:STEPS",
+    figure="holdfast.render.strata:STEPS",
     takes=("relative_to",),
 )
 
@@ -310,7 +310,7 @@ SYSTEMS = Table(
     title="By organ system",
     lead="Strongest loss first.",
     section="strata",
-    figure="holdfast.report.figures.followup:SYSTEMS",
+    figure="holdfast.render.strata:SYSTEMS",
     takes=("relative_to",),
 )
 
@@ -321,7 +321,7 @@ SPECIALTIES = Table(
     title="By clinical specialty",
     lead="Strongest loss first.",
     section="strata",
-    figure="holdfast.report.figures.followup:SPECIALTIES",
+    figure="holdfast.render.strata:SPECIALTIES",
     takes=("relative_to",),
 )
 
@@ -332,7 +332,7 @@ SUBJECTS = Table(
     title="By subject",
     lead="Strongest loss first.",
     section="strata",
-    figure="holdfast.report.figures.followup:SUBJECTS",
+    figure="holdfast.render.strata:SUBJECTS",
     takes=("relative_to",),
 )
 
@@ -407,5 +407,5 @@ LENGTHS = Table(
     title="Accuracy by length of the context",
     lead="A line for each technique.",
     section="lengths",
-    figure="holdfast.report.figures.followup:LENGTHS",
+    figure="holdfast.render.strata:LENGTHS",
 )

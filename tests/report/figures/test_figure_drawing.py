@@ -18,9 +18,9 @@ from tests.results.frames import Row, alone, table, turn
 from tests.results.offering import drawn
 
 from holdfast.errors import InputError
+from holdfast.render import page_svg
+from holdfast.render.theme import GREY, INK, SOFT
 from holdfast.report import FIGURE_FORMATS, FIGURES, draw
-from holdfast.report.figures import page_svg
-from holdfast.report.figures.theme import GREY, INK, SOFT
 from holdfast.results import TABLES, beside_published
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.report.tables import one_line
+from holdfast.render.tables import one_line
 from holdfast.results.first_answers import TURN
 from holdfast.results.turns import TEXTS
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.report.figures import page_svg
-from holdfast.report.tables import one_line
+from holdfast.render import page_svg
+from holdfast.render.tables import one_line
 from holdfast.results import TABLES, is_simulated
 from holdfast.results.grid import Cell, Row, percent, studies
 

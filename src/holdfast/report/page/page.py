@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.report.tables import one_line
+from holdfast.render.tables import one_line
 from holdfast.report.templating import environment, source
 from holdfast.results import RunRecord, is_imported, is_simulated
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from holdfast.errors import InputError
-from holdfast.report.figures import draw, page_svg
+from holdfast.render import draw, page_svg
 from holdfast.results import Section, Table, sections
 from holdfast.results.grid import Grid
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.report.tables import one_line
+from holdfast.render.tables import one_line
 from holdfast.results import APART, RunRecord, is_simulated, sent_otherwise
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from holdfast.protocols.medfuzz.replicates import ATTACK, ATTACKER
+from holdfast.protocols.medfuzz.replicates import PROTOCOL as MEDFUZZ
+from holdfast.protocols.medfuzz.significance import PROTOCOL as MEDFUZZ_TEST
+from holdfast.protocols.stick_or_switch.convictions import FLEXIBLE
+from holdfast.protocols.stick_or_switch.convictions import PROTOCOL as STICK_OR_SWITCH
 from holdfast.results import BASELINE
-from holdfast.results.attack_turns import ATTACK, ATTACKER
-from holdfast.results.attack_turns import PROTOCOL as MEDFUZZ
-from holdfast.results.convictions import FLEXIBLE
-from holdfast.results.convictions import PROTOCOL as STICK_OR_SWITCH
 from holdfast.results.first_answers import TURN
-from holdfast.results.permutation import PROTOCOL as MEDFUZZ_TEST
 
 _ABSTAINING = "negative"
 """Arm whose first turn ``flexible-correct`` goes on from."""

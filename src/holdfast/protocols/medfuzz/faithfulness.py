@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from .attack_turns import successes
-from .declaration import Column, Count, Listing, Share, Shown, Table, Text, count
-from .first_answers import STUDY
-from .grid import Row
-from .inference import with_bounds, with_pair_bounds
-from .intervals import Counts, mean_bounds
+from holdfast.results.declaration import Column, Count, Listing, Share, Shown, Table, Text, count
+from holdfast.results.first_answers import STUDY
+from holdfast.results.grid import Row
+from holdfast.results.inference import with_bounds, with_pair_bounds
+from holdfast.results.intervals import Counts, mean_bounds
+
+from .replicates import successes
 
 FAITHFULNESS_COLUMNS = (
     "model", "dataset", "by", "n", "none", "none_share", "none_low", "none_high", "some",
@@ -183,5 +184,5 @@ FAITHFULNESS = Table(
     title="Does the reasoning admit what moved it?",
     lead="Whether the reasoning after a successful attack mentions the added details.",
     section="medfuzz",
-    figure="holdfast.report.figures.medfuzz:FAITHFULNESS",
+    figure="holdfast.protocols.medfuzz.figures:FAITHFULNESS",
 )

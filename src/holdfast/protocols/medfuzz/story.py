@@ -12,7 +12,8 @@ from rich.rule import Rule
 from rich.text import Text
 
 from holdfast.errors import InputError, counted, printable
-from holdfast.results import is_simulated, permutation
+from holdfast.protocols.medfuzz.significance import permutation
+from holdfast.results import is_simulated
 
 Piece = tuple[str, bool]
 """A run of text, and whether it was added."""

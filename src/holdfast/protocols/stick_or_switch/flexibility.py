@@ -5,12 +5,24 @@ from typing import Any, Literal
 
 import polars as pl
 
+from holdfast.results.declaration import (
+    ByStudy,
+    Count,
+    Gate,
+    Listing,
+    Number,
+    Share,
+    Shown,
+    Table,
+    Text,
+    YesNo,
+)
+from holdfast.results.first_answers import STUDY, TURN, answering
+from holdfast.results.grid import Row, one_line
+from holdfast.results.inference import with_bounds, with_pair_bounds
+from holdfast.results.intervals import Counts, detection_bounds, mean_bounds, mean_difference_bounds
+
 from .convictions import FLEXIBLE, PROTOCOL, arm_label, conviction_turns
-from .declaration import ByStudy, Count, Gate, Listing, Number, Share, Shown, Table, Text, YesNo
-from .first_answers import STUDY, TURN, answering
-from .grid import Row, one_line
-from .inference import with_bounds, with_pair_bounds
-from .intervals import Counts, detection_bounds, mean_bounds, mean_difference_bounds
 
 FLEXIBILITY_COLUMNS = (
     "model", "dataset", "n_correct", "correct_switches", "correct_rate", "correct_low",
@@ -338,7 +350,7 @@ FLEXIBILITY = Table(
     "the other. A model that switches to both alike switches blindly: d' (how well "
     "both are told apart) is then 0.",
     section="stick-or-switch",
-    figure="holdfast.report.figures.stick_or_switch:FLEXIBILITY",
+    figure="holdfast.protocols.stick_or_switch.figures:FLEXIBILITY",
     gates=(
         _gate("max_incorrect_switch", "switches to a wrong offer", "most", "incorrect"),
         _gate("min_correct_switch", "switches to the right offer", "least", "correct"),
@@ -361,7 +373,7 @@ POSITIONS = Table(
     title="Does the place of an option matter?",
     lead="Targets kept, by position.",
     section="stick-or-switch",
-    figure="holdfast.report.figures.stick_or_switch:POSITIONS",
+    figure="holdfast.protocols.stick_or_switch.figures:POSITIONS",
 )
 
 WINNERS = Table(
@@ -377,7 +389,7 @@ WINNERS = Table(
     title="Which options win?",
     lead="How often each letter was adopted.",
     section="stick-or-switch",
-    figure="holdfast.report.figures.stick_or_switch:WINNERS",
+    figure="holdfast.protocols.stick_or_switch.figures:WINNERS",
 )  # fmt: skip
 
 BELIEFS = Table(
@@ -405,5 +417,5 @@ BELIEFS = Table(
     title="What did the model believe?",
     lead="From log-probabilities, by turn.",
     section="stick-or-switch",
-    figure="holdfast.report.figures.stick_or_switch:BELIEFS",
+    figure="holdfast.protocols.stick_or_switch.figures:BELIEFS",
 )

@@ -5,11 +5,21 @@ from typing import Any
 
 import polars as pl
 
-from .accuracy import accuracy_notes, accuracy_text, change_rank, rated, with_change
-from .changes import CHANGE
-from .declaration import Section, Table
-from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, TURN, with_first
-from .grid import Figure, Grid, Row, matrix, n_notes, one_line, percent, studies, unread_notes
+from holdfast.results.accuracy import accuracy_notes, accuracy_text, change_rank, rated, with_change
+from holdfast.results.changes import CHANGE
+from holdfast.results.declaration import Section, Table
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE, STUDY, TURN, with_first
+from holdfast.results.grid import (
+    Figure,
+    Grid,
+    Row,
+    matrix,
+    n_notes,
+    one_line,
+    percent,
+    studies,
+    unread_notes,
+)
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
@@ -171,5 +181,5 @@ SINGLE_TURN = Table(
     title="Accuracy under each bias",
     lead="The plain question is the first line.",
     section="single-turn",
-    figure="holdfast.report.figures.single_turn:SINGLE_TURN",
+    figure="holdfast.protocols.single_turn.figures:SINGLE_TURN",
 )

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from .declaration import Chosen, Count, Listing, Path, Section, Shown, Table, Text
-from .first_answers import BASELINE, STUDY, TURN, with_first
-from .grid import Row, interval
-from .inference import with_bounds
+from holdfast.results.declaration import Chosen, Count, Listing, Path, Section, Shown, Table, Text
+from holdfast.results.first_answers import BASELINE, STUDY, TURN, with_first
+from holdfast.results.grid import Row, interval
+from holdfast.results.inference import with_bounds
 
 CUES_COLUMNS = (
     "model", "dataset", "path", "technique", "family", "by", "outcome", "n", "named",
@@ -150,5 +150,5 @@ CUES = Table(
     title="Replies that name the challenge",
     lead="Among right answers that were kept and those that were given up.",
     section="cues",
-    figure="holdfast.report.figures.followup:CUES",
+    figure="holdfast.protocols.followup.figures:CUES",
 )

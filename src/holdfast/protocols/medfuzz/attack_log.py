@@ -9,12 +9,12 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
+from holdfast.results.records import UNREAD
+from holdfast.results.runs import logs_in, run_id
+from holdfast.results.turns import STRATA, turns_in, turns_table
 
-from .attack_turns import ATTACK, successes
-from .attack_turns import PROTOCOL as MEDFUZZ
-from .records import UNREAD
-from .runs import logs_in, run_id
-from .turns import STRATA, turns_in, turns_table
+from .replicates import ATTACK, successes
+from .replicates import PROTOCOL as MEDFUZZ
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog

@@ -4,12 +4,34 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from .changes import with_adjusted, with_change_bounds
-from .declaration import Count, Listing, Path, Section, Share, Shown, Table, YesNo, steps_of
-from .first_answers import STUDY, TURN, answering, with_first
-from .grid import Block, Cell, Figure, Grid, Line, Row, matrix, n_notes, one_line, percent, studies
-from .inference import with_bounds
-from .runs import is_simulated
+from holdfast.results.changes import with_adjusted, with_change_bounds
+from holdfast.results.declaration import (
+    Count,
+    Listing,
+    Path,
+    Section,
+    Share,
+    Shown,
+    Table,
+    YesNo,
+    steps_of,
+)
+from holdfast.results.first_answers import STUDY, TURN, answering, with_first
+from holdfast.results.grid import (
+    Block,
+    Cell,
+    Figure,
+    Grid,
+    Line,
+    Row,
+    matrix,
+    n_notes,
+    one_line,
+    percent,
+    studies,
+)
+from holdfast.results.inference import with_bounds
+from holdfast.results.runs import is_simulated
 
 COMPOUNDING_COLUMNS = (
     "model", "dataset", "path", "challenges", "n", "correct", "accuracy", "low", "high",
@@ -324,7 +346,7 @@ COMPOUNDING = Table(
     lead="The observed drop of each chain beside the drop that its parts let expect if "
     "every answer that any part made wrong stayed wrong (expected additive drop).",
     section="compounding",
-    figure="holdfast.report.figures.followup:COMPOUNDING",
+    figure="holdfast.protocols.followup.figures:COMPOUNDING",
 )
 
 PARTS = Table(
@@ -334,7 +356,7 @@ PARTS = Table(
     title="A chain against each of its parts",
     lead="How much more, or less, a chain takes away than one of its parts alone.",
     section="compounding",
-    figure="holdfast.report.figures.followup:COMPOUNDING_PARTS",
+    figure="holdfast.protocols.followup.figures:COMPOUNDING_PARTS",
 )
 
 SUMMARY = Table(

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
+from holdfast.render.dots import Dots, Of, Series
+from holdfast.render.figure import Figure, Row, counted, known, label
+from holdfast.render.shared import ACCURACY_AXIS, averages_last
 from holdfast.results import BASELINE, FAMILY_AVERAGE
-
-from .dots import Dots, Of, Series
-from .figure import Figure, Row, counted, known, label
-from .shared import ACCURACY_AXIS, averages_last
 
 _PLAIN = "no mitigation"
 

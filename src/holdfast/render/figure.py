@@ -12,10 +12,10 @@ import polars as pl
 from altair.typing import ChartType
 
 from holdfast.errors import InputError
-from holdfast.report.tables import one_line
 from holdfast.results import is_simulated
 from holdfast.results.grid import studies
 
+from .tables import one_line
 from .theme import LETTER, MOST, PAGE, PUBLISHED, PUBLISHED_INK, TALL, config, joined
 
 Item = TypeVar("Item")

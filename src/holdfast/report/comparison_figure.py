@@ -5,12 +5,22 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from holdfast.report.comparison_words import comparison_label
+from holdfast.render.dots import Dots, Measure, Of
+from holdfast.render.figure import (
+    Drawing,
+    Panels,
+    Row,
+    distinct,
+    grouped,
+    headed,
+    known,
+    label,
+    nothing,
+)
+from holdfast.render.theme import COLOURS
 from holdfast.results import FAMILY_AVERAGE, is_simulated
 
-from .dots import Dots, Measure, Of
-from .figure import Drawing, Panels, Row, distinct, grouped, headed, known, label, nothing
-from .theme import COLOURS
+from .comparison_words import comparison_label
 
 _LIGHT, _DARK = COLOURS[0], COLOURS[5]
 _NOTE = "Points with 95% intervals, paired over questions; diamonds average a family."

@@ -6,20 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from holdfast.protocols.medfuzz.published import medfuzz
-
-from .attack_turns import (
-    ATTACK,
-    ATTACKER,
-    KEPT,
-    MODEL_ERROR,
-    PROTOCOL,
-    UNFINISHED,
-    attempts,
-    replicates,
-    successes,
-)  # fmt: skip
-from .declaration import (
+from holdfast.results.declaration import (
     Column,
     Count,
     Gate,
@@ -32,11 +19,24 @@ from .declaration import (
     Text,
     count,
 )
-from .first_answers import BASELINE, STUDY, TURN
-from .grid import Figure, Grid, Row, matrix, one_line, studies
-from .inference import with_bounds
-from .intervals import bootstrap_shares
-from .permutation import permutation
+from holdfast.results.first_answers import BASELINE, STUDY, TURN
+from holdfast.results.grid import Figure, Grid, Row, matrix, one_line, studies
+from holdfast.results.inference import with_bounds
+from holdfast.results.intervals import bootstrap_shares
+
+from .published import medfuzz
+from .replicates import (
+    ATTACK,
+    ATTACKER,
+    KEPT,
+    MODEL_ERROR,
+    PROTOCOL,
+    UNFINISHED,
+    attempts,
+    replicates,
+    successes,
+)  # fmt: skip
+from .significance import permutation
 
 ATTACKS_COLUMNS = (
     "model", "dataset", "k", "questions", "replicates", "accuracy", "low", "high",
@@ -369,7 +369,7 @@ ATTACKS = Table(
     title="Accuracy after each attempt",
     lead="Right answers that no attempt up to k turned.",
     section="medfuzz",
-    figure="holdfast.report.figures.medfuzz:ATTACKS",
+    figure="holdfast.protocols.medfuzz.figures:ATTACKS",
     gates=(
         Gate("min_accuracy_after_attacks", "accuracy", "least", PROTOCOL, "accuracy", "replicates",
              _OF, _after),

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from .first_answers import BASELINE, STUDY, TURN
+from holdfast.results.first_answers import BASELINE, STUDY, TURN
 
 PROTOCOL = "medfuzz"
 

@@ -2,11 +2,12 @@
 
 import polars as pl
 
-from .attack_turns import ATTACKER, successes
-from .declaration import Count, Listing, Number, Share, Shown, Table, Text
-from .first_answers import STUDY, TURN
-from .grid import Row
-from .inference import benjamini_hochberg
+from holdfast.results.declaration import Count, Listing, Number, Share, Shown, Table, Text
+from holdfast.results.first_answers import STUDY, TURN
+from holdfast.results.grid import Row
+from holdfast.results.inference import benjamini_hochberg
+
+from .replicates import ATTACKER, successes
 
 PROTOCOL = "medfuzz-test"
 
@@ -216,5 +217,5 @@ PERMUTATION = Table(
     lead="Each successful attack against rewritings of the same length without its point "
     "(permutation test). A small p-value: the attack did more than added words do.",
     section="medfuzz",
-    figure="holdfast.report.figures.medfuzz:PERMUTATION",
+    figure="holdfast.protocols.medfuzz.figures:PERMUTATION",
 )

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import polars as pl
 
-from .declaration import ByStudy, Count, Gate, Listing, Section, Share, Table
-from .first_answers import STUDY, TURN, answering
-from .grid import Row, one_line
-from .inference import with_bounds, with_pair_bounds
+from holdfast.results.declaration import ByStudy, Count, Gate, Listing, Section, Share, Table
+from holdfast.results.first_answers import STUDY, TURN, answering
+from holdfast.results.grid import Row, one_line
+from holdfast.results.inference import with_bounds, with_pair_bounds
 
 PROTOCOL = "stick-or-switch"
 
@@ -305,7 +305,7 @@ SURVIVAL = Table(
     lead="S(t) is the share of all questions whose target was answered at every turn up to "
     "t; the hazard is the share of those still holding it that leave it at turn t.",
     section="stick-or-switch",
-    figure="holdfast.report.figures.stick_or_switch:SURVIVAL",
+    figure="holdfast.protocols.stick_or_switch.figures:SURVIVAL",
     gates=(
         Gate("min_survival", "survival", "least", PROTOCOL, "survival", "n", _OFFERS,
              _last("positive")),
@@ -336,7 +336,7 @@ TAX = Table(
     lead="End-to-end success against the same question with all options at once; the "
     "difference is the conversation tax.",
     section="stick-or-switch",
-    figure="holdfast.report.figures.stick_or_switch:TAX",
+    figure="holdfast.protocols.stick_or_switch.figures:TAX",
     gates=(
         Gate("max_tax_points", "conversation tax", "most", PROTOCOL, "tax", "n", _SINGLE,
              _of_behaviour(CONVICTION), sides=_sides("positive")),

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from .cells import Distribution
-from .dots import Dots, Measure, Of, Series
-from .figure import INTERVALS, Figure, Row, counted, known, label, left
-from .lines import Axis, Lines
+from holdfast.render.cells import Distribution
+from holdfast.render.dots import Dots, Measure, Of, Series
+from holdfast.render.figure import INTERVALS, Figure, Row, counted, known, label, left
+from holdfast.render.lines import Axis, Lines
 
 ATTACKS = Figure(
     title="Accuracy after k attempts of an attacker",

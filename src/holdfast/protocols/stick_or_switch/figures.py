@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .dots import Dots, Measure, Of, Plane, Series, Word
-from .figure import INTERVALS, Figure, Row, counted, counts, label, lacking
-from .lines import Axis, Lines
+from holdfast.render.dots import Dots, Measure, Of, Plane, Series, Word
+from holdfast.render.figure import INTERVALS, Figure, Row, counted, counts, label, lacking
+from holdfast.render.lines import Axis, Lines
 
 _ARMS = {
     "positive": "Positive conviction (target: the right answer)",

@@ -13,12 +13,12 @@ from pathlib import Path
 import polars as pl
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.results.declaration import ByStudy, Number, Share, Table
+from holdfast.results.first_answers import STUDY
+from holdfast.results.grid import Row, one_line
 
 from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT, SINGLE_SHOT_ABSTAIN, survival, tax
-from .declaration import ByStudy, Number, Share, Table
-from .first_answers import STUDY
 from .flexibility import flexibility
-from .grid import Row, one_line
 
 SCALE_COLUMNS = (
     "model", "family", "parameters", "dataset", "single_shot", "isolated", "conviction", "tax",
@@ -304,6 +304,6 @@ SCALE = Table(
     title="Does size help?",
     lead="The measures by parameters of the model.",
     section="stick-or-switch",
-    figure="holdfast.report.figures.stick_or_switch:SCALE",
+    figure="holdfast.protocols.stick_or_switch.figures:SCALE",
     takes=("models",),
 )
