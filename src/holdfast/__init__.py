@@ -55,8 +55,7 @@ def run(
     """Run protocols on models, or go on with a run that was cut short.
 
     Args:
-        protocols: one or several of ``followup``, ``single-turn``, ``stick-or-switch``,
-            ``medfuzz``.
+        protocols: one or several of those that ``holdfast run --help`` lists.
         models: one or several, as Inspect names them.
         questions: one or several of ``bank``, ``medqa``, ``medmcqa``, a file,
             ``hf:NAME@REVISION``.
@@ -174,7 +173,7 @@ def figure(turns: "Turns", name: str = "accuracy", **settings: Any) -> "altair.V
     Raises:
         InputError: there is no such figure, or nothing to draw.
     """
-    from holdfast.report import FIGURES, check_drawable
+    from holdfast.render import FIGURES, check_drawable
 
     check_drawable(name, "vega")
     return FIGURES[name](table(turns, name, **settings))

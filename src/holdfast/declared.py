@@ -1,4 +1,4 @@
-"""Where tables are declared, and what they are called, for who has no time to import them."""
+"""Where tables and reports are declared, and what tables are called, without importing them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,19 +29,25 @@ MODULES = (
 )
 """Modules that declare tables, in the order in which they are listed."""
 
+REPORTED = tuple(
+    f"holdfast.protocols.{folder}.report"
+    for folder in ("followup", "single_turn", "stick_or_switch", "medfuzz")
+)
+"""Modules that declare what the report says of a protocol, in the order in which it does."""
+
 GROUP = "holdfast.protocols"
 """Entry points by which a package brings a protocol: ``NAME = "MODULE:PROTOCOL"``."""
 
 
 @cache
-def declaring() -> tuple[str, ...]:
-    """Every module that declares tables: ours, and those of packages that bring a protocol.
+def declaring(own: tuple[str, ...] = MODULES) -> tuple[str, ...]:
+    """Every module that declares something: ours, and those of packages that bring a protocol.
 
     One that cannot be loaded declares nothing: who asks for its protocol is told why.
     """
     from importlib.metadata import entry_points  # slow, and needed by no help text
 
-    found = list(MODULES)
+    found = list(own)
     for entry in entry_points(group=GROUP):
         with suppress(Exception):  # another's package can fail in any way
             import_module(entry.module)

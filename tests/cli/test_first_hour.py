@@ -15,7 +15,8 @@ from rich.table import Table
 from tests.speaking import speaking
 from tests.studies import HOLDFAST, Done, holdfast, question_rows, write_jsonl
 
-from holdfast.report import arranged, fitted, terminal
+from holdfast.render import arranged
+from holdfast.render.terminal import fitted, terminal
 from holdfast.results import TABLES, turns_table
 
 RETHINK = ("-T", "techniques=rethink")

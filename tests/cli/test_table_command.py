@@ -18,7 +18,7 @@ from tests.studies import HOLDFAST, holdfast, holdfast_apart
 
 from holdfast.cli.table import NAMES
 from holdfast.protocols.followup.published import medqa_followup
-from holdfast.report import FIGURE_FORMATS, FIGURES, FORMATS
+from holdfast.render import FIGURE_FORMATS, FIGURES, FORMATS
 from holdfast.results import TABLES
 
 Row = dict[str, Any]

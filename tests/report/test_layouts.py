@@ -9,7 +9,7 @@ import pytest
 from tests.results.attacking import drawn as attacks_drawn
 from tests.results.offering import drawn
 
-from holdfast.report import render
+from holdfast.render import render
 from holdfast.results import SCHEMA, TABLES
 from holdfast.results.published import published
 

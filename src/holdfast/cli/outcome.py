@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 from inspect_ai.model import Model
@@ -21,19 +21,10 @@ from rich.text import Text
 
 from holdfast.dialogue import CUT_OFF, Budget
 from holdfast.errors import InputError, counted, printable
-from holdfast.protocols.followup.compounding import compounding_summary
-from holdfast.protocols.medfuzz.replicates import ATTACKER
-from holdfast.report import (
-    attack_sentences,
-    attack_table,
-    conviction_summary,
-    fitted,
-    flexibility_sentence,
-    headline,
-    human_line,
-    render,
-    summary_table,
-)
+from holdfast.render import render
+from holdfast.render.reported import REPORTS, helpers, report_of
+from holdfast.render.terminal import fitted, summary_of_challenges
+from holdfast.report import headline
 from holdfast.results import TABLES, check_read_alike, errors, is_simulated, sent_otherwise
 from holdfast.running import Progress
 from holdfast.running.models import price_of
@@ -41,20 +32,10 @@ from holdfast.running.run import Outcome
 
 from . import options
 
-_MEASURES = {
-    name: TABLES[name]
-    for name in (
-        "accuracy", "flips", "survival", "tax", "flexibility", "attacks", "attack-summary",
-        "faithfulness", "reading",
-    )
-}  # fmt: skip
-"""What is printed of every run."""
+_Turns = TypeVar("_Turns", pl.DataFrame, pl.LazyFrame)
 
 HARD_TO_READ = 0.05
 """Share of replies without a readable answer above which a run says so first."""
-
-_UNDER_TEST = pl.col("arm") != ATTACKER
-"""Turns of the model that the table names; an attacker's own are beside them."""
 
 
 class Drawn(Progress):
@@ -110,7 +91,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
 
     for line in _hard_to_read(outcome):
         say(printable(line))
-    measured = {name: measure(outcome.table) for name, measure in _MEASURES.items()}
+    measured = _measured(outcome.table)
     for (run, model, dataset, protocol), _ in measured["accuracy"].group_by(
         "run", "model", "dataset", "protocol", maintain_order=True
     ):
@@ -119,18 +100,18 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
             title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
         console.print()
         own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
-        for part in _summary(own, title):
-            shown = fitted(part, console.width) if isinstance(part, Table) else part
-            console.print(shown, soft_wrap=isinstance(part, Text))
+        for part in _summary(str(protocol), own, title):
+            if isinstance(part, str):
+                say(printable(part))
+            else:
+                console.print(fitted(part, console.width))
     for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
         say(printable(_read(row)))
     for line in _read_unlike(outcome.table):
         say(printable(line))
-    for row in compounding_summary(outcome.table).iter_rows(named=True):
-        if row["chains"]:
-            told = f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')}"
-            told += f" sub-additive, {row['recovered']} better than their worst part alone"
-            say(printable(told), wrapped=True)
+    for found in REPORTS.values():
+        for line in found.remarks(outcome.table) if found.remarks else ():
+            say(printable(line), wrapped=True)
     for lack in outcome.lacking:
         say(printable(str(lack)))
     told_of = {path for lack in outcome.lacking for path in lack.paths}
@@ -173,7 +154,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "answered_by": _answered_by(table).to_dicts(),
         "sent_otherwise": sent_otherwise(table).to_dicts(),
         "prepared": [made.as_json(spent=False) for made in outcome.prepared],
-        **{name: json.loads(render(measure(table), "json")) for name, measure in _MEASURES.items()},
+        **{name: json.loads(render(rows, "json")) for name, rows in _measured(table).items()},
     }
 
 
@@ -194,7 +175,7 @@ def _malfunctions(table: pl.DataFrame) -> Iterator[str]:
 def _hard_to_read(outcome: Outcome) -> Iterator[str]:
     """Models many of whose replies gave no answer, with two of those replies."""
     unreadable = pl.col("status").is_in(("none", "ambiguous"))
-    replies = outcome.table.filter(~pl.col("shared"), pl.col("status") != "error", _UNDER_TEST)
+    replies = _tested(outcome.table).filter(~pl.col("shared"), pl.col("status") != "error")
     for (model,), own in replies.group_by("model", maintain_order=True):
         unread = own.filter(unreadable)
         if unread.height <= HARD_TO_READ * own.height:
@@ -205,10 +186,15 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
         )
         turns = pl.scan_parquet(outcome.turns) if outcome.turns.endswith(".parquet") else None
         if turns is not None and "reply" in turns.collect_schema():
-            some = turns.filter(pl.col("model") == model, unreadable, _UNDER_TEST)
+            some = _tested(turns).filter(pl.col("model") == model, unreadable)
             for reply in some.head(2).collect()["reply"]:
                 said = " ".join(str(reply).split())
                 yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"
+
+
+def _tested(turns: _Turns) -> _Turns:
+    """Turns of the model that the table names, without those of a helper beside them."""
+    return turns.filter(~pl.col("arm").is_in(helpers()))
 
 
 def spent(budget: Budget, models: Sequence[Model]) -> str:
@@ -227,7 +213,7 @@ def spent(budget: Budget, models: Sequence[Model]) -> str:
 
 def _cut_off(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies that the limit of tokens cut off, by model, and how many gave no answer."""
-    cut = turns.filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"), _UNDER_TEST)
+    cut = _tested(turns).filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"))
     return cut.group_by("model", maintain_order=True).agg(
         n=pl.len(), unread=(pl.col("status") != "parsed").sum()
     )
@@ -237,7 +223,7 @@ def _answered_by(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns that a server says another model has answered than the one asked."""
     asked = pl.col("model").str.split("/").list.last()
     answered = pl.col("answered_by").str.split("/").list.last()
-    other = turns.filter(answered != asked, _UNDER_TEST)
+    other = _tested(turns).filter(answered != asked)
     return other.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
 
 
@@ -263,17 +249,14 @@ def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
             yield f"{model}, {protocol}: {error}"
 
 
-def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | Text]:
+def _measured(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The tables that are printed of every run."""
+    own = [name for found in REPORTS.values() for name in found.tables]
+    return {name: TABLES[name](turns) for name in ("accuracy", "flips", *own, "reading")}
+
+
+def _summary(protocol: str, own: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:
     """What one run says of itself, by its protocol's own measures."""
-    if own["survival"].height:
-        yield conviction_summary(own["survival"], own["tax"], title)
-        for row in own["flexibility"].iter_rows(named=True):
-            yield Text(printable(flexibility_sentence(row)))
-    elif own["attacks"].height:
-        yield attack_table(own["attacks"], title)
-        for row in own["attack-summary"].iter_rows(named=True):
-            for told in attack_sentences(row, own["faithfulness"]):
-                yield Text(printable(told))
-        yield Text(human_line())
-    else:
-        yield summary_table(own["accuracy"], own["flips"], title)
+    summary = report_of(protocol).summary
+    found = list(summary(own, title)) if summary else []
+    return found or [summary_of_challenges(own["accuracy"], own["flips"], title)]

@@ -50,7 +50,8 @@ def compare(
     Example: holdfast compare runs runs --mitigation-b education --page education.html
     """
     given = dict(locals())
-    from holdfast.report import FORMATS, comparison_page, render_comparison
+    from holdfast.render import FORMATS
+    from holdfast.report import comparison_page, render_comparison
     from holdfast.results import unfinished_runs
 
     if format not in FORMATS:

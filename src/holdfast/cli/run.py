@@ -10,6 +10,7 @@ import typer
 import holdfast
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, counted, printable
 from holdfast.files import write_whole
+from holdfast.protocols.registry import DEMO, PROTOCOLS
 from holdfast.running.options import REPLY_TOKENS
 
 from . import options
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def run(
     protocols: Annotated[
         list[str],
-        typer.Argument(metavar="PROTOCOL", help="followup, single-turn, stick-or-switch, medfuzz."),
+        typer.Argument(metavar="PROTOCOL", help=f"{', '.join(PROTOCOLS.named)}."),
     ],
     model: Annotated[
         list[str],
@@ -101,7 +102,7 @@ def plan(reply_tokens: int, as_json: bool, **given: Any) -> None:
 
     Example: holdfast plan followup --model openai/gpt-4.1 --prices prices.json
     """
-    from holdfast.report import render
+    from holdfast.render import render
 
     for name in ("shards", "ray", "shard"):  # nothing is asked
         del given[name]
@@ -136,14 +137,8 @@ def demo(
     from .outcome import Drawn, printed
 
     log_dir = as_log_dir(log_dir)
-    outcome = holdfast.run(
-        ["single-turn", "followup", "stick-or-switch", "medfuzz"],
-        ["simulated/claude-sonnet-4", "simulated/steadfast"],
-        log_dir=log_dir,
-        progress=Drawn(),
-        model_role={"attacker": "simulated/attacker"},
-        task_args={"chains": "paper", "attempts": 1},
-    )
+    models = ["simulated/claude-sonnet-4", "simulated/steadfast"]
+    outcome = holdfast.run(models=models, log_dir=log_dir, progress=Drawn(), **DEMO)
     printed(outcome, as_json=False)
     page = f"{log_dir}/report.html"
     write_whole(holdfast.report(log_dir, title="holdfast demo").html, page)

@@ -52,15 +52,7 @@ def table(
 
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
-    from holdfast.report import (
-        FIGURE_FORMATS,
-        FORMATS,
-        arranged,
-        check_drawable,
-        draw,
-        render,
-        terminal,
-    )
+    from holdfast.render import FIGURE_FORMATS, FORMATS, arranged, check_drawable, draw, render
     from holdfast.results import TABLES, beside_published, left_out, turns_table, unfinished_runs
 
     to_terminal = format is None and output is None and sys.stdout.isatty()
@@ -96,6 +88,8 @@ def table(
     grids = arranged(rows, table) if to_terminal else None
     if grids is not None:
         from rich.console import Console
+
+        from holdfast.render.terminal import terminal
 
         console = Console()
         for part in terminal(grids, console.width):

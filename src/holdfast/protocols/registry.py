@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.declared import GROUP
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from holdfast.models.behaviour import Behaviour
 
     from .protocol import Protocol
@@ -26,6 +27,7 @@ class Registered(Mapping[str, "Protocol"]):
             group: entry points of further ones.
         """
         self._own, self._group = own, group
+        self.named = tuple(own)
 
     def __getitem__(self, name: str) -> "Protocol":
         if name in self._own:
@@ -47,7 +49,7 @@ class Registered(Mapping[str, "Protocol"]):
         """Those of this package."""
         return [self[name] for name in self._own]
 
-    def _others(self) -> Mapping[str, EntryPoint]:
+    def _others(self) -> "Mapping[str, EntryPoint]":
         return _entry_points(self._group) if self._group else {}
 
 
@@ -74,6 +76,16 @@ PREPARATIONS = Registered(
 )
 """Tasks that make what a study needs, by name."""
 
+COMMANDS = {"medfuzz": ".medfuzz.commands"}
+"""Commands of one protocol alone, by name: the module below this package whose ``app`` they are."""
+
+DEMO: dict[str, Any] = {
+    "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz"),
+    "model_role": {"attacker": "simulated/attacker"},
+    "task_args": {"chains": "paper", "attempts": 1},
+}
+"""What the demo runs, as ``holdfast.run`` takes it."""
+
 
 @cache
 def behaviours() -> "tuple[Behaviour, ...]":
@@ -91,12 +103,14 @@ def behaviours() -> "tuple[Behaviour, ...]":
 
 
 @cache
-def _entry_points(group: str) -> dict[str, EntryPoint]:
+def _entry_points(group: str) -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # slow, and needed by no help text
+
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 @cache
-def _loaded(entry: EntryPoint) -> "Protocol":
+def _loaded(entry: "EntryPoint") -> "Protocol":
     try:
         found: Protocol = entry.load()
     except Exception as error:  # another's package can fail in any way

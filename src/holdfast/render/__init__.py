@@ -1,8 +1,8 @@
-"""Figures: measures as pictures, drawn with Vega-Lite from the rows of a table of results."""
+"""Render: rows of a table of results as text, and as pictures drawn with Vega-Lite."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
@@ -10,13 +10,14 @@ from holdfast.declared import Lazily
 from holdfast.errors import InputError, did_you_mean
 from holdfast.results import TABLES
 
+from .tables import FORMATS, arranged, render
+
 if TYPE_CHECKING:
     import altair
 
     Figure = Callable[[pl.DataFrame], altair.VConcatChart]
 
-FigureFormat = Literal["svg", "png", "vega"]
-FIGURE_FORMATS: tuple[str, ...] = get_args(FigureFormat)
+FIGURE_FORMATS = ("svg", "png", "vega")
 """Scalable picture, picture of pixels, and the Vega-Lite specification as JSON."""
 
 
@@ -110,4 +111,13 @@ def page_svg(frame: pl.DataFrame, table: str) -> str:
     return as_element(FIGURES[table](frame))
 
 
-__all__ = ["FIGURES", "FIGURE_FORMATS", "FigureFormat", "check_drawable", "draw", "page_svg"]
+__all__ = [
+    "FIGURES",
+    "FIGURE_FORMATS",
+    "FORMATS",
+    "arranged",
+    "check_drawable",
+    "draw",
+    "page_svg",
+    "render",
+]

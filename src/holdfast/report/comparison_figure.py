@@ -20,7 +20,7 @@ from holdfast.render.figure import (
 from holdfast.render.theme import COLOURS
 from holdfast.results import FAMILY_AVERAGE, is_simulated
 
-from .comparison_words import comparison_label
+from .comparison import comparison_label
 
 _LIGHT, _DARK = COLOURS[0], COLOURS[5]
 _NOTE = "Points with 95% intervals, paired over questions; diamonds average a family."

@@ -340,7 +340,7 @@ def tables_of(modules: Iterable[str]) -> dict[str, Table]:
         ValueError: two tables have one name.
     """
     tables: dict[str, Table] = {}
-    for found in _declared(modules, Table):
+    for found in declared(modules, Table):
         if tables.setdefault(found.name, found) is not found:
             raise ValueError(f"two tables are named '{found.name}'")
     return tables
@@ -356,8 +356,8 @@ def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]
         ValueError: a table stands in a section that nobody declares.
     """
     modules = list(modules)
-    sections = sorted(_declared(modules, Section), key=lambda section: section.place)
-    tables = sorted(_declared(modules, Table), key=lambda table: table.place)
+    sections = sorted(declared(modules, Section), key=lambda section: section.place)
+    tables = sorted(declared(modules, Table), key=lambda table: table.place)
     unknown = {table.section for table in tables} - {section.id for section in sections}
     if unknown:
         raise ValueError(f"no section of the report is named {', '.join(sorted(unknown))}")
@@ -367,7 +367,8 @@ def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]
     ]
 
 
-def _declared(modules: Iterable[str], kind: type[_Kind]) -> list[_Kind]:
+def declared(modules: Iterable[str], kind: type[_Kind]) -> list[_Kind]:
+    """The objects of a kind that modules declare, in the order of the modules."""
     found = [
         value
         for name in modules

@@ -18,9 +18,8 @@ from tests.results.frames import Row, alone, table, turn
 from tests.results.offering import drawn
 
 from holdfast.errors import InputError
-from holdfast.render import page_svg
+from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svg
 from holdfast.render.theme import GREY, INK, SOFT
-from holdfast.report import FIGURE_FORMATS, FIGURES, draw
 from holdfast.results import TABLES, beside_published
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}

@@ -10,7 +10,7 @@ from tests.results.frames import STUDY, Row, alone, table, turn
 from tests.results.offering import flexible, held, single
 
 from holdfast.errors import InputError
-from holdfast.report import draw
+from holdfast.render import draw
 from holdfast.results import TABLES, published
 
 # the figures drawn of rows of Stick-or-Switch, those of what a model believed apart

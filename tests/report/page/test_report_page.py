@@ -14,7 +14,7 @@ from tests.report.page.conftest import Opened
 from tests.results.frames import alone, table, turn
 from tests.studies import holdfast, holdfast_apart
 
-from holdfast.report import FIGURES
+from holdfast.render import FIGURES
 from holdfast.results import sections
 
 SECTIONS_OF_ALL = {"accuracy", "flips", "cues", "strata", "compounding", "single-turn",

@@ -12,8 +12,9 @@ from rich.rule import Rule
 from rich.text import Text
 
 from holdfast.errors import InputError, counted, printable
-from holdfast.protocols.medfuzz.significance import permutation
 from holdfast.results import is_simulated
+
+from .significance import permutation
 
 Piece = tuple[str, bool]
 """A run of text, and whether it was added."""

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import counted
+from holdfast.render.reported import REPORTS, report_of
 from holdfast.render.tables import one_line
 from holdfast.results import APART, RunRecord, is_simulated, sent_otherwise
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
@@ -63,8 +64,8 @@ def runs(
         headers,
         tuple(Block(heading, (tuple(lines),)) for heading, lines in blocks.items()),
         (
-            "Replies: generations of the model under test and, in medfuzz, of the attacker; one "
-            "that several conversations share counts once. Unread: no single answer could be read, "
+            f"Replies: generations of the model under test{_helped()}; one that several "
+            "conversations share counts once. Unread: no single answer could be read, "
             "refused ones included. Failed: no reply came; such turns are in no measure. Cost: – "
             "where no price is known.",
             *((_PLAN_NOTE,) if plans else ()),
@@ -146,22 +147,20 @@ def _cells(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
     ]
 
 
+def _helped() -> str:
+    return "".join(
+        f" and, in {name}, of the {found.helper}" for name, found in REPORTS.items() if found.helper
+    )
+
+
 def _planned(row: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Replies and cost as they were planned, with those of the attacker."""
-    own = [
-        plan
-        for plan in plans
-        if plan["dataset"] == row["dataset"]
-        and (plan["protocol"], plan["model"]) == (row["protocol"], row["model"])
-    ]
-    attacking = [
-        plan
-        for plan in plans
-        if own
-        and plan["dataset"] == row["dataset"]
-        and plan["protocol"] == f"{row['protocol']}: attacker"
-    ][:1]
-    planned = [*own[-1:], *attacking]
+    """Replies and cost as they were planned, with those of a helper whose replies are turns."""
+    protocol = row["protocol"]
+    there = [plan for plan in plans if plan["dataset"] == row["dataset"]]
+    own = [plan for plan in there if (plan["protocol"], plan["model"]) == (protocol, row["model"])]
+    helper = f"{protocol}: {report_of(protocol).helper}"
+    helping = [plan for plan in there if own and plan["protocol"] == helper][:1]
+    planned = [*own[-1:], *helping]
     if not planned:
         return ["", ""]
     most, least = (sum(plan[name] for plan in planned) for name in ("generations", "at_least"))

@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli import options
 from holdfast.errors import IncompleteRunError, InputError, counted
 from holdfast.files import write_whole
 
-from . import options
-
-medfuzz = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
 
 LogDir = Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of a medfuzz run.")]
 Ids = Annotated[
@@ -20,7 +19,7 @@ Ids = Annotated[
 ]
 
 
-@medfuzz.command("test")
+@app.command("test")
 @options.taking(
     "log_dir", "id", "limit", "controls", "samples", "exemplars", "shots", "model_role", "seed",
     "max_calls", "max_tokens", "max_cost", "prices", "max_connections", "max_retries", "as_json",
@@ -51,17 +50,17 @@ def permute(
 
     Example: holdfast medfuzz test runs --id 0012
     """
+    from holdfast.cli.outcome import Drawn
     from holdfast.dialogue import Budget
-    from holdfast.protocols.medfuzz.attack_log import successful_attacks
     from holdfast.questions import BANK_NAME, load_questions
-    from holdfast.report import render
+    from holdfast.render import render
     from holdfast.results import TABLES, turns_table, write_turns
     from holdfast.running import models
     from holdfast.running.evaluation import Evaluation, unfinished
     from holdfast.running.log_dir import as_log_dir
     from holdfast.running.studies import attack_test, check_roles
 
-    from .outcome import Drawn
+    from .attack_log import successful_attacks
 
     log_dir = as_log_dir(log_dir)
     models.load_prices(given["prices"])
@@ -132,7 +131,7 @@ def _left(rows: list[dict[str, Any]], log_dir: str) -> str:
     return file
 
 
-@medfuzz.command("show")
+@app.command("show")
 def show(
     log_dir: Annotated[
         str, typer.Argument(metavar="LOGDIR", help="Log dir, or turns table with texts.")
@@ -158,8 +157,9 @@ def show(
     """
     from rich.console import Console
 
-    from holdfast.report import attack_story, attack_view
     from holdfast.results import turns_table
+
+    from .story import attack_story, attack_view
 
     story = attack_story(turns_table([log_dir]), id, replicate, model, dataset)
     if as_json:

@@ -15,8 +15,17 @@ from holdfast.render.tables import one_line
 from holdfast.results.first_answers import TURN
 from holdfast.results.turns import TEXTS
 
-from .links import LINK_KEYS
-from .threads import FLEXED, FLIPS, GIVEN_UP, GROUPED, GROUPS, SHORT, threads, with_flips
+from .conversations import (
+    FLEXED,
+    FLIPS,
+    GIVEN_UP,
+    GROUPED,
+    GROUPS,
+    LINK_KEYS,
+    SHORT,
+    threads,
+    with_flips,
+)
 
 CHUNK_CONVERSATIONS = 300
 """Conversations whose texts are opened together."""
