@@ -10,7 +10,7 @@ import polars as pl
 
 from holdfast.errors import counted
 from holdfast.render.tables import one_line
-from holdfast.results import APART, RunRecord, is_simulated, sent_otherwise
+from holdfast.results import RunRecord, apart, is_simulated, sent_otherwise
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
 
 _HEADERS = (
@@ -95,7 +95,7 @@ def runs(
 
 
 def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
-    status, answered = pl.col("status"), ~pl.col("arm").is_in(APART)
+    status, answered = pl.col("status"), ~apart()
     failed = status == "error"
     read = answered & ~failed
     own = ~pl.col("shared").fill_null(value=False)
