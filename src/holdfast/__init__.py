@@ -55,7 +55,7 @@ def run(
     """Run protocols on models, or go on with a run that was cut short.
 
     Args:
-        protocols: one or several of those that ``holdfast run --help`` lists.
+        protocols: one or several, such as ``followup``, as ``holdfast run`` names them.
         models: one or several, as Inspect names them.
         questions: one or several of ``bank``, ``medqa``, ``medmcqa``, a file,
             ``hf:NAME@REVISION``.

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.declared import COMMANDS
 from holdfast.errors import InputError
-from holdfast.protocols.registry import COMMANDS
 
 from . import prepare, results, run, table, transcripts
 
@@ -54,7 +54,7 @@ app.add_typer(prepare.contexts, name="contexts")
 app.add_typer(prepare.distractors, name="distractors")
 app.add_typer(prepare.label, name="label", hidden=True)
 for _name, _module in COMMANDS.items():
-    app.add_typer(import_module(_module, "holdfast.protocols").app, name=_name)
+    app.add_typer(import_module(_module).app, name=_name)
 
 _UsageError: Any = typer.BadParameter.__base__
 """What the framework raises; where it lives differs between its versions."""

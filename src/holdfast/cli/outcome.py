@@ -22,10 +22,11 @@ from rich.text import Text
 from holdfast.dialogue import CUT_OFF, Budget
 from holdfast.errors import InputError, counted, printable
 from holdfast.render import render
-from holdfast.render.reported import REPORTS, helpers, report_of
+from holdfast.render.reported import REPORTS, report_of
 from holdfast.render.terminal import fitted, summary_of_challenges
 from holdfast.report import headline
 from holdfast.results import TABLES, check_read_alike, errors, is_simulated, sent_otherwise
+from holdfast.results.turns_of import in_arms
 from holdfast.running import Progress
 from holdfast.running.models import price_of
 from holdfast.running.run import Outcome
@@ -194,7 +195,7 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
 
 def _tested(turns: _Turns) -> _Turns:
     """Turns of the model that the table names, without those of a helper beside them."""
-    return turns.filter(~pl.col("arm").is_in(helpers()))
+    return turns.filter(~in_arms(lambda own: own.helpers))
 
 
 def spent(budget: Budget, models: Sequence[Model]) -> str:

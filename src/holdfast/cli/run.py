@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import holdfast
+from holdfast.declared import DEMO, PROTOCOLS
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, counted, printable
 from holdfast.files import write_whole
-from holdfast.protocols.registry import DEMO, PROTOCOLS
 from holdfast.running.options import REPLY_TOKENS
 
 from . import options
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def run(
     protocols: Annotated[
         list[str],
-        typer.Argument(metavar="PROTOCOL", help=f"{', '.join(PROTOCOLS.named)}."),
+        typer.Argument(metavar="PROTOCOL", help=f"{', '.join(PROTOCOLS)}."),
     ],
     model: Annotated[
         list[str],

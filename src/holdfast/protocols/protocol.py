@@ -54,6 +54,7 @@ class Protocol:
     Attributes:
         settings: what it can be told.
         task: makes the Inspect task; its parameters are the settings.
+        roles: models that help with it, beside a generator, a judge and a reader.
         generated: settings whose value may be ``generate``, with the preparation that makes it.
         behaviour: what simulated models do under it; None where they only answer.
         rereading: how its logged turns are read again; None where each was a choice among all.
@@ -61,6 +62,7 @@ class Protocol:
 
     settings: type[Settings[Any]]
     task: Callable[..., Task]
+    roles: tuple[str, ...] = ()
     generated: Mapping[str, str] = field(default_factory=dict)
     behaviour: Behaviour | None = None
     rereading: Rereading | None = None

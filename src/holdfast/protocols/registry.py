@@ -1,11 +1,12 @@
-"""The protocols that are known: a line each, and those that other installed packages bring."""
+"""The protocols that are known: those of this package, and those that other ones bring."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from holdfast.declared import GROUP
+from holdfast import declared
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,11 +24,10 @@ class Registered(Mapping[str, "Protocol"]):
         """Name them.
 
         Args:
-            own: by name, the module below this package whose ``PROTOCOL`` it is.
+            own: by name, the module whose ``PROTOCOL`` it is; with a dot, one of this package.
             group: entry points of further ones.
         """
         self._own, self._group = own, group
-        self.named = tuple(own)
 
     def __getitem__(self, name: str) -> "Protocol":
         if name in self._own:
@@ -53,18 +53,10 @@ class Registered(Mapping[str, "Protocol"]):
         return _entry_points(self._group) if self._group else {}
 
 
-PROTOCOLS = Registered(
-    {
-        "followup": ".followup.protocol",
-        "single-turn": ".single_turn.protocol",
-        "stick-or-switch": ".stick_or_switch.protocol",
-        "medfuzz": ".medfuzz.protocol",
-    },
-    GROUP,
-)
+PROTOCOLS = Registered(declared.PROTOCOLS, declared.GROUP)
 """Protocol by name."""
 
-TESTS = Registered({"medfuzz-test": ".medfuzz.permutation"})
+TESTS = Registered(declared.TESTS)
 """What a command of its own runs on the logs of a protocol, by name."""
 
 PREPARATIONS = Registered(
@@ -76,30 +68,23 @@ PREPARATIONS = Registered(
 )
 """Tasks that make what a study needs, by name."""
 
-COMMANDS = {"medfuzz": ".medfuzz.commands"}
-"""Commands of one protocol alone, by name: the module below this package whose ``app`` they are."""
-
-DEMO: dict[str, Any] = {
-    "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz"),
-    "model_role": {"attacker": "simulated/attacker"},
-    "task_args": {"chains": "paper", "attempts": 1},
-}
-"""What the demo runs, as ``holdfast.run`` takes it."""
-
 
 @cache
 def behaviours() -> "tuple[Behaviour, ...]":
-    """What each protocol has simulated models do.
+    """What each protocol has simulated models do."""
+    return tuple(known.behaviour for known in _loadable() if known.behaviour)
 
-    A package that cannot be loaded has none: who asks for its protocol is told why.
-    """
-    found = []
+
+def roles() -> tuple[str, ...]:
+    """Models that the protocols need beside the one under test, by role."""
+    return tuple(dict.fromkeys(role for known in _loadable() for role in known.roles))
+
+
+def _loadable() -> "Iterator[Protocol]":
+    """The protocols but those of packages that cannot be loaded: who asks for one is told why."""
     for name in PROTOCOLS:
-        try:
-            found.append(PROTOCOLS[name].behaviour)
-        except InputError:
-            continue
-    return tuple(behaviour for behaviour in found if behaviour)
+        with suppress(InputError):
+            yield PROTOCOLS[name]
 
 
 @cache

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from holdfast.declared import REPORTED, Lazily, declaring
+from holdfast.declared import REPORTED, Lazily, declaring, found_in
 from holdfast.errors import counted
 from holdfast.results import BASELINE
-from holdfast.results.declaration import Chosen, declared
+from holdfast.results.declaration import Chosen
 from holdfast.results.grid import Row, one_line, percent
 
 NO_ROW = pl.lit(None, pl.UInt32)
@@ -208,7 +208,6 @@ class ReportOf:
         summary: what the terminal says of one run, from the run's rows of ``tables`` and a title:
             tables, and lines of text; of accuracies and flips where it yields nothing.
         remarks: further lines on all of its runs, from a turns table.
-        helper: role whose replies stand in the turns table, in an arm of that name.
     """
 
     protocol: str
@@ -219,11 +218,10 @@ class ReportOf:
     tables: tuple[str, ...] = ()
     summary: Callable[[Mapping[str, pl.DataFrame], str], Iterator[Table | str]] | None = None
     remarks: Callable[[pl.DataFrame], Iterator[str]] | None = None
-    helper: str | None = None
 
 
 REPORTS: Mapping[str, ReportOf] = Lazily(
-    lambda: {found.protocol: found for found in declared(declaring(REPORTED), ReportOf)}
+    lambda: {found.protocol: found for found in found_in(declaring(REPORTED), ReportOf)}
 )
 """By protocol, in the order in which they stand in the report."""
 
@@ -231,8 +229,3 @@ REPORTS: Mapping[str, ReportOf] = Lazily(
 def report_of(protocol: str) -> ReportOf:
     """What is said of a protocol, whether it declares anything of its own or not."""
     return REPORTS.get(protocol) or ReportOf(protocol)
-
-
-def helpers() -> list[str]:
-    """Arms that hold replies of a helper, and none of the model under test."""
-    return [found.helper for found in REPORTS.values() if found.helper]

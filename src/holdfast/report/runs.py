@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.render.reported import REPORTS, report_of
+from holdfast.protocols.registry import PROTOCOLS
 from holdfast.render.tables import one_line
-from holdfast.results import APART, RunRecord, is_simulated, sent_otherwise
+from holdfast.results import RunRecord, apart, is_simulated, sent_otherwise
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
+from holdfast.results.turns_of import turns_of
 
 _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
@@ -96,7 +97,7 @@ def runs(
 
 
 def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
-    status, answered = pl.col("status"), ~pl.col("arm").is_in(APART)
+    status, answered = pl.col("status"), ~apart()
     failed = status == "error"
     read = answered & ~failed
     own = ~pl.col("shared").fill_null(value=False)
@@ -149,7 +150,9 @@ def _cells(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
 
 def _helped() -> str:
     return "".join(
-        f" and, in {name}, of the {found.helper}" for name, found in REPORTS.items() if found.helper
+        f" and, in {name}, of the {helper}"
+        for name in PROTOCOLS
+        for helper in turns_of(name).helpers
     )
 
 
@@ -158,8 +161,8 @@ def _planned(row: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list
     protocol = row["protocol"]
     there = [plan for plan in plans if plan["dataset"] == row["dataset"]]
     own = [plan for plan in there if (plan["protocol"], plan["model"]) == (protocol, row["model"])]
-    helper = f"{protocol}: {report_of(protocol).helper}"
-    helping = [plan for plan in there if own and plan["protocol"] == helper][:1]
+    helpers = [f"{protocol}: {helper}" for helper in turns_of(protocol).helpers]
+    helping = [plan for plan in there if own and plan["protocol"] in helpers][: len(helpers)]
     planned = [*own[-1:], *helping]
     if not planned:
         return ["", ""]

@@ -10,7 +10,7 @@ from .comparison import compare
 from .comparison_sides import Side
 from .declaration import Section, Table, sections_of, tables_of
 from .dynamics import resistance, sticky_incorrect, turn_of_flip
-from .first_answers import APART, BASELINE, FAMILY_AVERAGE
+from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .flows import flips, flows, holding
 from .gate import Outcome, Verdict, gate, overall, undecided_where_unfinished
 from .gate_rules import Rule, Rules, read_rules
@@ -56,6 +56,7 @@ from .runs import (
 )
 from .strata import lengths, strata
 from .turns import LABELS_FILE, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
+from .turns_of import TurnsOf, turns_of
 
 TABLES = Lazily(lambda: tables_of(declaring()))
 """Table by the name that ``holdfast table --table`` knows it by, called with a turns table."""
@@ -68,7 +69,6 @@ def sections() -> list[tuple[Section, tuple[Table, ...]]]:
 
 
 __all__ = [
-    "APART",
     "BASELINE",
     "EXTENSIBLE",
     "FAMILY_AVERAGE",
@@ -91,8 +91,10 @@ __all__ = [
     "Section",
     "Side",
     "Table",
+    "TurnsOf",
     "Verdict",
     "accuracy",
+    "apart",
     "as_recorded",
     "beside_published",
     "check_read_alike",
@@ -133,6 +135,7 @@ __all__ = [
     "strata",
     "turn_of_flip",
     "turns_in",
+    "turns_of",
     "turns_table",
     "undecided_where_unfinished",
     "unfinished_runs",

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from holdfast.protocols.stick_or_switch.convictions import PROTOCOL as STICK_OR_SWITCH
-
 from .changes import CHANGE, with_adjusted, with_change_bounds
 from .declaration import Section, Table, steps_of
 from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, with_first
@@ -23,6 +21,7 @@ from .grid import (
 )
 from .inference import with_bounds
 from .readings import NON_RESPONSE
+from .turns_of import every, protocols, turns_of
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
@@ -50,8 +49,8 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     Averaged are follow-ups and single-turn biases, no chains and no context lengths. A mitigation
     has averages of its own, with its name as ``path``; every other average has an empty path.
 
-    Of stick-or-switch these are the questions put as such: its single shots and first choices.
-    Later turns are asked of those alone who still hold their target; ``survival`` has them.
+    Of a protocol that puts one thing after another (``TurnsOf.by_arm``) these are the questions put
+    as such, its first turns: later ones are asked of a selection, which measures of its own have.
 
     Args:
         turns: a turns table.
@@ -61,8 +60,8 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
         one for each family.
     """
     # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
-    offered = (pl.col("protocol") == STICK_OR_SWITCH) & pl.col("shown").is_not_null()
-    selected = offered & (pl.col("turn") > 0)
+    offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
+    selected = offering & pl.col("shown").is_not_null() & (pl.col("turn") > 0)
     answered = with_first(turns.filter(~selected))
     return with_change(rated(answered), answered).select(ACCURACY_COLUMNS)
 
@@ -185,9 +184,12 @@ _BLOCKS = {
     "followup": "Multi-turn (follow-up)",
     "length": "Context of a fixed length",
     "compound": "Compounding",
-    STICK_OR_SWITCH: "Stick-or-Switch",
 }
 """Heading of each part of the accuracies by protocol or arm, in the order of the papers."""
+
+
+def _blocks() -> dict[str, str]:
+    return _BLOCKS | {name: own.title for name, own in every().items() if own.title}
 
 
 def _layout(rows: Sequence[Row]) -> list[Grid] | None:
@@ -226,12 +228,13 @@ def _figure(row: Row, columns: Studies) -> Figure:
     part = arm if arm in ("length", "compound") else row["protocol"]
     mitigation = path if average else path.rpartition(">")[0] if arm == "single-turn" else ""
     family = one_line(row["family"] or "")
-    if part == STICK_OR_SWITCH:
+    block = _blocks().get(part, one_line(str(part)))
+    if turns_of(row["protocol"]).by_arm:
         # its arms offer one thing after another; where they are is the turn
         offers = row["path"].count(">") + bool(path)
         return Figure(
             column=columns.of(row),
-            block=_BLOCKS[part],
+            block=block,
             group=one_line(arm),
             label=f"{one_line(arm)}, turn {offers}" if offers else one_line(arm),
             text=accuracy_text(row),
@@ -245,7 +248,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
     under = f", {mitigation}" if mitigation else ""
     return Figure(
         column=columns.of(row),
-        block=_BLOCKS.get(part, one_line(str(part))),
+        block=block,
         group=group,
         label="Baseline" if first else f"{family}{under} (average)" if average else steps_of(path),
         text=accuracy_text(row, first=first),
@@ -257,7 +260,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
 
 
 def _place(block: str) -> int:
-    known = list(_BLOCKS.values())
+    known = list(_blocks().values())
     return known.index(block) if block in known else len(known)
 
 
@@ -266,7 +269,7 @@ def conversations_of(row: Row) -> Row:
     if row["arm"] == FAMILY_AVERAGE:
         # arms that are averaged are named as their protocols; paths are those of techniques
         return {**row, "arm": row["protocol"], "path": None}
-    if row["protocol"] == STICK_OR_SWITCH:
+    if turns_of(row["protocol"]).by_arm:
         # an arm is one conversation, named by where it ended
         return {**row, "path": None, "technique": None, "family": None}
     return row

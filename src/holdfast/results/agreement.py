@@ -2,12 +2,10 @@
 
 import polars as pl
 
-from holdfast.protocols.medfuzz.faithfulness import cohens_kappa
-
 from .declaration import Count, Listing, Number, Section, Share, Shown, Table
 from .first_answers import STUDY
 from .grid import Row, one_line
-from .inference import with_bounds
+from .inference import cohens_kappa, with_bounds
 from .runs import is_simulated
 
 READING_COLUMNS = (

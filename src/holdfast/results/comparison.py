@@ -6,25 +6,15 @@ from dataclasses import dataclass
 import polars as pl
 
 from holdfast.errors import InputError, counted
-from holdfast.protocols.medfuzz.replicates import ATTACK, KEPT, replicates
-from holdfast.protocols.medfuzz.replicates import PROTOCOL as MEDFUZZ
-from holdfast.protocols.stick_or_switch.convictions import (
-    FLEXIBLE,
-    SINGLE_SHOT,
-    SINGLE_SHOT_ABSTAIN,
-    conviction_turns,
-)
-from holdfast.protocols.stick_or_switch.convictions import PROTOCOL as STICK_OR_SWITCH
 
 from .comparison_sides import STUDY, Side, sides
-from .first_answers import BASELINE, FAMILY_AVERAGE, TURN, unattacked
+from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .inference import clustered, holm
 from .intervals import Counts, difference_bounds
 from .readings import check_read_alike
+from .turns_of import every, in_arms, protocols
 
-ACCURACY, ATTACKED = "accuracy", "accuracy-after-attacks"
-SURVIVAL, ABSTENTION = "survival", "abstention"
-CORRECT_SWITCHES, INCORRECT_SWITCHES = "correct-switches", "incorrect-switches"
+ACCURACY = "accuracy"
 
 KEY = ("protocol", "dataset", "measure", "arm", "path")
 """Columns that tell apart what was put."""
@@ -34,22 +24,17 @@ UNIT = (*KEY, "turn", "epoch", "question")
 
 LABELS = ("technique", "family", "axis", "depth")
 
-_CONVICTIONS = {"positive": SURVIVAL, "negative": ABSTENTION}
-_SWITCHES = {FLEXIBLE: CORRECT_SWITCHES, "negative": INCORRECT_SWITCHES}
-
 
 def outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     """Whether each thing that was put was a success, by measure.
 
     Returns:
         One row for each ``UNIT``, with ``LABELS`` (empty where there is none) and ``hit``. Failed
-        turns are left out; so are questions without the abstention that a switch starts from, and
-        replicates of MedFuzz that are not kept.
+        turns are left out, and so is what a protocol's own measures leave out.
     """
-    answered = unattacked(turns).filter(pl.col("status") != "error")
-    offering = pl.col("protocol") == STICK_OR_SWITCH
-    single = pl.col("arm").is_in([SINGLE_SHOT, SINGLE_SHOT_ABSTAIN])
-    answers = answered.filter(pl.col("protocol") != MEDFUZZ, ~offering | single)
+    chosen = pl.col("protocol").is_in(protocols(lambda own: own.plain is not None))
+    plain = ~chosen | in_arms(lambda own: own.plain or ())
+    answers = turns.filter(~apart(), pl.col("status") != "error", plain)
     labelled = [pl.col(name).fill_null("") for name in LABELS]
     parts = [
         answers.with_columns(
@@ -57,49 +42,13 @@ def outcomes(turns: pl.DataFrame) -> pl.DataFrame:
         ),
         *(
             part.with_columns(pl.lit("").alias(name) for name in LABELS)
-            for part in (_convictions(turns), _switches(answered), _after_attacks(turns))
+            for part in (own.outcomes(turns) for own in every().values() if own.outcomes)
         ),
     ]
     columns = [*UNIT, *LABELS, "hit"]
     # two answers to one turn cannot be paired: the first counts
     return pl.concat([part.select(columns) for part in parts]).unique(
         UNIT, keep="first", maintain_order=True
-    )
-
-
-def _convictions(turns: pl.DataFrame) -> pl.DataFrame:
-    kept = conviction_turns(turns).filter(pl.col("turn") == 0)
-    named = pl.col("arm").replace_strict(_CONVICTIONS, return_dtype=pl.String)
-    return kept.with_columns(
-        named.alias("measure"), pl.col("lost_at").is_null().alias("hit"), pl.lit("").alias("path")
-    )
-
-
-def _switches(answered: pl.DataFrame) -> pl.DataFrame:
-    """Second offers after an abstention, and whether they were taken."""
-    own = answered.filter(
-        pl.col("protocol") == STICK_OR_SWITCH, pl.col("arm").is_in(list(_SWITCHES))
-    )
-    abstained = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~abstained)
-    put = own.filter(pl.col("turn") == 1).join(departed, on=TURN, how="anti", maintain_order="left")
-    return put.with_columns(
-        pl.col("arm").replace_strict(_SWITCHES, return_dtype=pl.String).alias("measure"),
-        (pl.col("answer") == pl.col("suggested")).fill_null(value=False).alias("hit"),
-        pl.lit("").alias("path"),
-    )
-
-
-def _after_attacks(turns: pl.DataFrame) -> pl.DataFrame:
-    each = replicates(turns).filter(pl.col("outcome").is_in(KEPT))
-    each = each.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode("k")
-    right, at = pl.col("outcome") != "wrong-first", pl.col("turned_at")
-    return each.with_columns(
-        pl.lit(ATTACKED).alias("measure"),
-        pl.lit(ATTACK).alias("arm"),
-        pl.concat_str(pl.lit("fuzz@"), "k").alias("path"),
-        pl.lit(0, pl.Int64).alias("turn"),
-        (right & (at.is_null() | (at > pl.col("k")))).alias("hit"),
     )
 
 
@@ -144,13 +93,10 @@ def compare(
     ``b`` less ``a`` with its 95% interval (``difference_bounds``, clustered by question), and
     ``p_value`` is two-sided: McNemar's exact test, or its clustered form where a question has
     several pairs. ``p_adjusted`` is Holm's, over the rows of an arm and family of techniques, over
-    the averages of a protocol, over the conversations of Stick-or-Switch, over the attempts of
-    MedFuzz.
+    the averages of a protocol, over the rows of its own measures.
 
     Measures are ``accuracy`` by path, and its family average: the mean over the techniques of a
-    family that has several. Of Stick-or-Switch ``survival`` and ``abstention`` are the target kept
-    to the last turn, and the switches are those of questions at which both sides abstained. Of
-    MedFuzz ``accuracy-after-attacks`` goes by attempts, ``path`` being ``fuzz@K``.
+    family that has several; beside them those that a protocol brings (``TurnsOf.outcomes``).
 
     Args:
         a: a turns table.

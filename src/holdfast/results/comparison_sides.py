@@ -7,7 +7,7 @@ import polars as pl
 
 from holdfast.errors import InputError, counted, did_you_mean
 
-from .first_answers import BASELINE, unattacked
+from .first_answers import BASELINE, apart
 
 STUDY = ("protocol", "dataset")
 _TURN = (*STUDY, "question", "epoch", "arm", "path", "turn")
@@ -179,8 +179,8 @@ def _selected(turns: pl.DataFrame, side: Side, name: str, protocol: str | None) 
     turns = _only(turns, "run", side.run, f"--run-{name}", who)
     option = "--protocol" if side.mitigation is None else f"--mitigation-{name}"
     turns = _only(turns, "protocol", protocol, option, who)
-    # what attacks alone read is nothing that two models have in common
-    known = unattacked(turns).select("protocol").unique()
+    # what its own measures alone read is nothing that two models have in common
+    known = turns.filter(~apart()).select("protocol").unique()
     turns = turns.join(known, on="protocol", how="semi", maintain_order="left")
     step = pl.col("path").str.split(">")
     biased = pl.col("arm") == SINGLE_TURN

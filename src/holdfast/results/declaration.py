@@ -6,17 +6,16 @@ A module that measures something declares ``Table`` objects beside its functions
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
+
+from holdfast.declared import found_in
 
 from .grid import Block, Cell, Grid, Line, Row, one_line, percent, studies
 
 if TYPE_CHECKING:
     from altair import VConcatChart
-
-_Kind = TypeVar("_Kind")
 
 Layout = Callable[[Sequence[Row]], list[Grid] | None]
 """Rows of a table arranged for people; None where they do not fit."""
@@ -340,7 +339,7 @@ def tables_of(modules: Iterable[str]) -> dict[str, Table]:
         ValueError: two tables have one name.
     """
     tables: dict[str, Table] = {}
-    for found in declared(modules, Table):
+    for found in found_in(modules, Table):
         if tables.setdefault(found.name, found) is not found:
             raise ValueError(f"two tables are named '{found.name}'")
     return tables
@@ -356,8 +355,8 @@ def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]
         ValueError: a table stands in a section that nobody declares.
     """
     modules = list(modules)
-    sections = sorted(declared(modules, Section), key=lambda section: section.place)
-    tables = sorted(declared(modules, Table), key=lambda table: table.place)
+    sections = sorted(found_in(modules, Section), key=lambda section: section.place)
+    tables = sorted(found_in(modules, Table), key=lambda table: table.place)
     unknown = {table.section for table in tables} - {section.id for section in sections}
     if unknown:
         raise ValueError(f"no section of the report is named {', '.join(sorted(unknown))}")
@@ -365,15 +364,3 @@ def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]
         (section, tuple(table for table in tables if table.section == section.id))
         for section in sections
     ]
-
-
-def declared(modules: Iterable[str], kind: type[_Kind]) -> list[_Kind]:
-    """The objects of a kind that modules declare, in the order of the modules."""
-    found = [
-        value
-        for name in modules
-        for value in vars(import_module(name)).values()
-        if isinstance(value, kind)
-    ]
-    # a module may import what another one declares
-    return list({id(value): value for value in found}.values())

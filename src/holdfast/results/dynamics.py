@@ -5,13 +5,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from holdfast.protocols.stick_or_switch.convictions import (
-    CONVICTIONS,
-    FLEXIBLE,
-    PROTOCOL,
-    conviction_turns,
-)
-
 from .declaration import (
     Chosen,
     Column,
@@ -25,10 +18,11 @@ from .declaration import (
     Table,
     Text,
 )
-from .first_answers import STUDY, TURN, answering, unattacked
+from .first_answers import STUDY, TURN, answering, apart
 from .grid import Grid, Row
 from .inference import with_bounds, with_pair_bounds
 from .intervals import Bounded, Counts, mean_bounds, ratio_bounds
+from .turns_of import every, protocols
 
 KIND = (*STUDY, "arm", "path")
 """Columns that tell apart conversations of different challenges."""
@@ -61,20 +55,20 @@ class Conversations:
 def conversations(turns: pl.DataFrame) -> Conversations:
     """The turns of every conversation that is whole, challenges of a kind told apart.
 
-    In ``stick-or-switch`` an arm is a conversation; a run that was cut off makes none, nor does an
-    arm that goes on from another one's turn (``flexible-correct``). Elsewhere every path is one:
+    Where a protocol says so (``TurnsOf.by_arm``) an arm is a conversation; a run that was cut off
+    makes none, nor does an arm that goes on from another one's turn. Elsewhere every path is one:
     the first answer and each step of it, whether or not a chain goes on from there. A turn that
     failed or is missing leaves its conversation out, and protocols that put everything in one
     turn have none.
 
     Returns:
-        Conversations; turns only of those that are whole. ``path`` is that of the last turn, in
-        ``stick-or-switch`` the longest one of the arm.
+        Conversations; turns only of those that are whole. ``path`` is that of the last turn, where
+        an arm is a conversation the longest one of the arm.
     """
     columns = (*TURN, "arm", "path", "turn", *_SAID)
     target = pl.coalesce("target", "gold").alias("target")
-    read = unattacked(answering(turns).with_columns(target).select(columns))
-    offering = pl.col("protocol") == PROTOCOL
+    read = answering(turns).with_columns(target).select(columns).filter(~apart())
+    offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
     branches = _branches(read.filter(~offering))
     arms = _arms(read.filter(offering), turns, branches.each.height)
     both = pl.concat([branches.turns, arms.turns])
@@ -119,10 +113,9 @@ def _prefixes(paths: pl.DataFrame) -> pl.DataFrame:
 
 def _arms(read: pl.DataFrame, turns: pl.DataFrame, first: int) -> Conversations:
     own = [*TURN, "arm"]
-    whole = conviction_turns(turns).select(own).unique()
-    held = read.filter(pl.col("arm").is_in(CONVICTIONS))
-    held = held.join(whole, on=own, how="semi", maintain_order="left")
-    both = pl.concat([held, read.filter(pl.col("arm") == FLEXIBLE)])
+    parts = [declared.whole(turns).select(own) for declared in every().values() if declared.whole]
+    whole = pl.concat([read.head(0).select(own), *parts])
+    both = whole.join(read, on=own, how="inner", maintain_order="left_right")
     both = _numbered(both, own, "number").with_columns(pl.col("number") + first)
     without_gaps = pl.col("turn").max().over("number") + 1 == pl.len().over("number")
     longest = pl.col("path").sort_by(pl.col("path").str.len_chars()).last().over(*STUDY, "arm")
@@ -167,7 +160,7 @@ def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
     times that two readable answers in a row differ (an unread one between them is passed over).
     An unread reply is no stance and so not the target; ``unread`` counts them.
 
-    A conversation that stops at its first departure (``stick-or-switch``) flips once at most.
+    A conversation that stops at its first departure flips once at most.
 
     Args:
         turns: a turns table; for what a conversation is see ``conversations``. A chain and the
@@ -375,8 +368,9 @@ def _kept(rows: pl.DataFrame, side: str) -> Bounded:
 
 def _kind(flip: str) -> Callable[[Row], Chosen]:
     def chosen(row: Row) -> Chosen:
-        # an arm of Stick-or-Switch is one conversation, however far it went
-        way = {"path": None} if row["arm"] in (*CONVICTIONS, FLEXIBLE) else {}
+        # where an arm is one conversation, it is so however far it went
+        by_arm = any(row["arm"] in own.by_arm for own in every().values())
+        way = {"path": None} if by_arm else {}
         return {**way, "flip": flip or None}
 
     return chosen

@@ -265,6 +265,28 @@ def benjamini_hochberg(p: Floats) -> Floats:
     return adjusted
 
 
+def cohens_kappa(first: Sequence[object], second: Sequence[object]) -> float | None:
+    """Agreement of two readers beyond chance (Cohen, 1960).
+
+    Args:
+        first: classes that one reader found.
+        second: classes that the other found of the same things.
+
+    Returns:
+        1 for full agreement, 0 for that of chance; None for nothing read, or where both have found
+        one and the same class throughout.
+    """
+    n = len(first)
+    if n == 0:
+        return None
+    agreed = sum(a == b for a, b in zip(first, second, strict=True))
+    # in whole numbers, so that agreement by chance alone is exactly 1 where it is
+    by_chance = sum(first.count(of) * second.count(of) for of in dict.fromkeys(first))
+    if by_chance == n * n:
+        return None
+    return (n * agreed - by_chance) / (n * n - by_chance)
+
+
 def coin(n: int) -> Floats:
     """Probabilities of 0 to ``n`` heads of as many tosses of a fair coin, shape (n + 1,)."""
     logs = log_factorials(n)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.protocols.medfuzz.replicates import ATTACKER
 
 from .runs import CONTEXTS, EXTENSIBLE, SHARD, logs_in, reading, run_ids, run_settings
+from .turns_of import in_arms
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -315,10 +315,11 @@ def sent_otherwise(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns whose request went out otherwise than the study has it.
 
     Args:
-        turns: a turns table; the turns of attackers are passed over.
+        turns: a turns table; the replies of helpers are passed over.
 
     Returns:
         ``model``, ``sent_otherwise`` (what was not sent, or as what) and ``n`` turns.
     """
-    other = turns.filter(pl.col("sent_otherwise").is_not_null(), pl.col("arm") != ATTACKER)
+    helping = in_arms(lambda own: own.helpers)
+    other = turns.filter(pl.col("sent_otherwise").is_not_null(), ~helping)
     return other.group_by("model", "sent_otherwise", maintain_order=True).agg(n=pl.len())

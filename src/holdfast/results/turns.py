@@ -27,6 +27,7 @@ from .readings import (
 )
 from .records import Unfinished, question_order, records, runs_in, unfinished
 from .runs import logs_in, whole_header
+from .turns_of import protocols
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -140,9 +141,6 @@ _LOGGED = pl.Schema(
     {**SCHEMA, "_mark": pl.String(), "_read": pl.String(), "_finished": pl.Boolean()}
 )
 """With which record a turn is of, how that was read, and whether it is whole."""
-
-ADAPTIVE = ("stick-or-switch", "medfuzz")
-"""Protocols in which an answer decides what is asked next."""
 
 STRATA = ("step", "system", "specialty", "subject")
 
@@ -316,7 +314,8 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     table = table.with_row_index("_row")
     # where an answer decides what is asked next, turns read otherwise are of another conversation
     read = pl.col("_read").filter("_finished").first().over("question", "epoch")
-    other = pl.col("protocol").is_in(ADAPTIVE) & (pl.col("_read") != read)
+    adaptive = pl.col("protocol").is_in(protocols(lambda own: own.adaptive))
+    other = adaptive & (pl.col("_read") != read)
     table = table.filter(~other.fill_null(value=False))
     failed = pl.col("status") == "error"
     table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)

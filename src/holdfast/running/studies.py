@@ -183,9 +183,9 @@ def generating(
     return settings
 
 
-def attack_test(args: Mapping[str, Any]) -> Planned:
-    """The permutation test with its settings."""
-    return _resolved("medfuzz-test", TESTS["medfuzz-test"], args)
+def log_test(name: str, args: Mapping[str, Any]) -> Planned:
+    """A test of what the logs of a protocol hold, with its settings."""
+    return _resolved(name, TESTS[name], args)
 
 
 def estimates(

@@ -5,13 +5,13 @@ from collections.abc import Mapping as Map
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
+from holdfast.results import turns_of
 
 from .mapping import TURN, Source
 from .options import ABSTENTION, letter_in
 
 _WHOLE = ("input_tokens", "output_tokens")
 NUMBERS = (*_WHOLE, "p_gold", "p_suggested", "p_answer", "cost", "latency")
-_OFFERING = "stick-or-switch"
 
 
 class Cells:
@@ -128,7 +128,7 @@ class Cells:
         text = self.text(field, turn)
         if text is None:
             return None
-        if text == ABSTENTION and protocol == _OFFERING:
+        if text == ABSTENTION and turns_of(protocol).abstains:
             return text
         source = self.source(field, turn)
         letter = letter_in(text, options, source.base if source else None)

@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from holdfast.cells import safe_cells
+from holdfast.results import turns_of
 
-from .dialogues import APART, ASKED, OFFERING, Dialogues, alike, said
+from .dialogues import ASKED, Dialogues, alike, said
 from .training import origin
 
 REVIEW_COLUMNS = (
@@ -33,7 +34,6 @@ _READ = ("protocol", "arm", "path", "suggested", "gold", "answer", "status", "co
          "p_suggested", "p_answer")  # fmt: skip
 
 NO_VERDICT, NO_BEFORE, UNMOVED = "failed", "without a readable answer before", "unmoved"
-PROBE = "of an attacker, or probes of an attack"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], dict[int, i
     found: list[Shift] = []
     left_out: Counter[str] = Counter()
     for row, after in enumerate(rows):
-        alone = of.turn[row] == 0 and after["path"] and after["protocol"] != OFFERING
+        alone = of.turn[row] == 0 and after["path"] and not turns_of(after["protocol"]).by_arm
         before = plain.get(asked[row]) if alone else of.before[row]
         reason = _reason(after, None if before is None else rows[before], first=not alone)
         if before is None or reason is not None:
@@ -103,8 +103,8 @@ def _reason(
     after: Mapping[str, Any], before: Mapping[str, Any] | None, *, first: bool
 ) -> str | None:
     """Why a turn moved nothing that is known."""
-    if after["arm"] in APART and after["arm"] != "attack":
-        return PROBE
+    if unreviewed := turns_of(after["protocol"]).unreviewed.get(after["arm"]):
+        return unreviewed
     if after["status"] == "error":
         return NO_VERDICT
     if before is None:

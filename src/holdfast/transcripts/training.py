@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import polars as pl
 
-from holdfast.results import is_imported, is_simulated
+from holdfast.results import is_imported, is_simulated, turns_of
 
 from .chats import json_text
-from .dialogues import APART, OFFERING, Dialogues, alike, in_batches, messages, said
+from .dialogues import Dialogues, alike, in_batches, messages, said
 
 Kind = Literal["first", "biased", "held", "mended"]
 """What a turn shows.
@@ -20,8 +20,7 @@ start; ``held``, one after the right answer; ``mended``, one after a wrong answe
 abstention that is right no longer.
 """
 
-ATTACKED, FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
-    "to or of an attacker",
+FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
     "failed, or after a failed turn",
     "after a turn that the table lacks",
     "without text",
@@ -55,9 +54,8 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     """The turns whose answer could be read, in conversations that are whole and were read.
 
     Left out are failed turns and what follows on them, unread and refused answers and what follows
-    on those, everything that MedFuzz's attacker wrote or that answers it (that the right option
-    is still right there is its claim, which nobody has checked), and repeated words: what an
-    earlier turn replied to the very same messages.
+    on those, what the measures of its own protocol alone read (``TurnsOf.apart``), and repeated
+    words: what an earlier turn replied to the very same messages.
 
     Args:
         turns: a turns table with texts.
@@ -83,7 +81,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     for row in sorted(range(len(rows)), key=of.turn.__getitem__):
         protocol, arm, path, gold, answer, status, empty, prompt, reply = rows[row]
         before = of.before[row]
-        reason = _reason(arm, status, textless=empty)
+        reason = turns_of(protocol).apart.get(arm) or _reason(status, textless=empty)
         if reason is None and before is None and of.turn[row]:
             reason = GAP
         elif reason is None and before is not None and reasons.get(before, REPEATED) != REPEATED:
@@ -101,7 +99,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
             continue
         replied.add((whole, gold))
         if before is None:
-            kind: Kind = "biased" if path and protocol != OFFERING else "first"
+            kind: Kind = "biased" if path and not turns_of(protocol).by_arm else "first"
         else:
             kind = "held" if rows[before][4] == gold else "mended"
         found[row] = kind, asked, case
@@ -115,10 +113,8 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     )
 
 
-def _reason(arm: str, status: str, *, textless: bool) -> str | None:
+def _reason(status: str, *, textless: bool) -> str | None:
     """Why a turn cannot be used, looked at alone."""
-    if arm in APART:
-        return ATTACKED
     if status == "error":
         return FAILED
     if textless:

@@ -28,12 +28,12 @@ from .published import medfuzz
 from .replicates import (
     ATTACK,
     ATTACKER,
-    KEPT,
     MODEL_ERROR,
     PROTOCOL,
     UNFINISHED,
     attempts,
     replicates,
+    right_at_each,
     successes,
 )  # fmt: skip
 from .significance import permutation
@@ -75,31 +75,28 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
         ``ATTACKS_COLUMNS``: ``questions`` and ``replicates`` that are kept, and ``turned``, the
         answers that attempt k turned.
     """
-    each = replicates(turns).filter(pl.col("outcome").is_in(KEPT))
-    each = each.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode("k")
-    at, right = pl.col("turned_at"), pl.col("outcome") != "wrong-first"
-    each = each.with_columns((right & (at.is_null() | (at > pl.col("k")))).alias("_right"))
+    each = right_at_each(turns)
     rows = each.group_by(_ROW, maintain_order=True).agg(
         pl.col("question").n_unique().cast(pl.Int64).alias("questions"),
         pl.len().cast(pl.Int64).alias("replicates"),
-        pl.col("_right").mean().alias("accuracy"),
-        (at == pl.col("k")).sum().cast(pl.Int64).alias("turned"),
+        pl.col("hit").mean().alias("accuracy"),
+        (pl.col("turned_at") == pl.col("k")).sum().cast(pl.Int64).alias("turned"),
     )
-    rows = with_bounds(rows, each, _ROW, "accuracy", "_right")
+    rows = with_bounds(rows, each, _ROW, "accuracy", "hit")
     return _with_bootstrap(rows, each).select(ATTACKS_COLUMNS)
 
 
 def _with_bootstrap(rows: pl.DataFrame, each: pl.DataFrame) -> pl.DataFrame:
     """The rows with a bootstrap over questions, the same draws at every k of a study."""
     counts = each.group_by(*_ROW, "question", maintain_order=True).agg(
-        pl.col("_right").sum(), pl.len().alias("_n")
+        pl.col("hit").sum(), pl.len().alias("_n")
     )
     bounds = []
     for study, own in counts.group_by(STUDY, maintain_order=True):
         by_k = [
             part.sort("question") for _, part in own.sort("k").group_by("k", maintain_order=True)
         ]
-        right = np.column_stack([part["_right"].to_numpy() for part in by_k]).astype(float)
+        right = np.column_stack([part["hit"].to_numpy() for part in by_k]).astype(float)
         low, high = bootstrap_shares(right, by_k[0]["_n"].to_numpy().astype(float))
         for part, least, most in zip(by_k, low, high, strict=True):
             bounds.append((*study, part["k"][0], float(least), float(most)))

@@ -58,7 +58,7 @@ def permute(
     from holdfast.running import models
     from holdfast.running.evaluation import Evaluation, unfinished
     from holdfast.running.log_dir import as_log_dir
-    from holdfast.running.studies import attack_test, check_roles
+    from holdfast.running.studies import check_roles, log_test
 
     from .attack_log import successful_attacks
 
@@ -76,7 +76,8 @@ def permute(
         roles = models.recorded_roles(run.header) | helpers
         tested = models.recorded_model(run.header)
         models.check_prices([tested, *roles.values()], given["max_cost"])
-        study = attack_test(
+        study = log_test(
+            "medfuzz-test",
             {
                 "attacks": _left(chosen, log_dir),
                 "controls": controls,
@@ -84,7 +85,7 @@ def permute(
                 "exemplars": exemplars,
                 "shots": shots,
                 "seed": given["seed"],
-            }
+            },
         )
         check_roles([study], roles)
         sys.stderr.write(f"Testing {counted(len(chosen), 'attack')} on {tested}\n")

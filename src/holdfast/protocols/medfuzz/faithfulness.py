@@ -8,7 +8,7 @@ import polars as pl
 from holdfast.results.declaration import Column, Count, Listing, Share, Shown, Table, Text, count
 from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Row
-from holdfast.results.inference import with_bounds, with_pair_bounds
+from holdfast.results.inference import cohens_kappa, with_bounds, with_pair_bounds
 from holdfast.results.intervals import Counts, mean_bounds
 
 from .replicates import successes
@@ -83,28 +83,6 @@ def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
     rows = rows.join(_agreement(found), on=_ROW, how="left", validate="1:1", maintain_order="left")
     rows = rows.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
     return rows.sort("_row", pl.col("by") != "lexical").select(FAITHFULNESS_COLUMNS)
-
-
-def cohens_kappa(first: Sequence[object], second: Sequence[object]) -> float | None:
-    """Agreement of two readers beyond chance (Cohen, 1960).
-
-    Args:
-        first: classes that one reader found.
-        second: classes that the other found of the same things.
-
-    Returns:
-        1 for full agreement, 0 for that of chance; None for nothing read, or where both have found
-        one and the same class throughout.
-    """
-    n = len(first)
-    if n == 0:
-        return None
-    agreed = sum(a == b for a, b in zip(first, second, strict=True))
-    # in whole numbers, so that agreement by chance alone is exactly 1 where it is
-    by_chance = sum(first.count(of) * second.count(of) for of in dict.fromkeys(first))
-    if by_chance == n * n:
-        return None
-    return (n * agreed - by_chance) / (n * n - by_chance)
 
 
 def _agreement(found: pl.DataFrame) -> pl.DataFrame:

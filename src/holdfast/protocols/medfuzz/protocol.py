@@ -280,6 +280,7 @@ def _elsewhere(settings: Mapping[str, Any], question: Question, turned: Sequence
 PROTOCOL = Protocol(
     MedFuzzSettings,
     medfuzz,
+    roles=(ATTACKER,),
     behaviour=BEHAVIOUR,
     rereading=Rereading(elsewhere=_elsewhere, unread=(ATTACKER,)),
 )

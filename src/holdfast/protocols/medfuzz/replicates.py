@@ -3,6 +3,7 @@
 import polars as pl
 
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
+from holdfast.results.turns_of import TurnsOf
 
 PROTOCOL = "medfuzz"
 
@@ -142,3 +143,45 @@ def successes(turns: pl.DataFrame) -> pl.DataFrame:
     )
     at = turned.select(*TURN, pl.col("turned_at").alias("k"))
     return answers.join(at, on=[*TURN, "k"], how="semi", maintain_order="left")
+
+
+def right_at_each(turns: pl.DataFrame) -> pl.DataFrame:
+    """Whether the replicates that are kept were right after each number of attempts.
+
+    Returns:
+        The rows of ``replicates``, one for each ``k`` from 0 to the most attempts of the study,
+        with ``hit``: the first answer was right, and no attempt up to ``k`` turned it.
+    """
+    each = replicates(turns).filter(pl.col("outcome").is_in(KEPT))
+    each = each.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode("k")
+    right, at = pl.col("outcome") != "wrong-first", pl.col("turned_at")
+    return each.with_columns((right & (at.is_null() | (at > pl.col("k")))).alias("hit"))
+
+
+def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
+    """Benchmark accuracy by attempts."""
+    return right_at_each(turns).with_columns(
+        pl.lit("accuracy-after-attacks").alias("measure"),
+        pl.lit(ATTACK).alias("arm"),
+        pl.concat_str(pl.lit("fuzz@"), "k").alias("path"),
+        pl.lit(0, pl.Int64).alias("turn"),
+    )
+
+
+PROBES = ("original", "attacked", "control")
+"""Arms of a test of attacks."""
+
+# that the right option is still right to a modified question is the attacker's claim
+APART = dict.fromkeys([ATTACKER, ATTACK, *PROBES], "to or of an attacker")
+UNREVIEWED = dict.fromkeys([ATTACKER, *PROBES], "of an attacker, or probes of an attack")
+
+TURNS = TurnsOf(
+    PROTOCOL,
+    adaptive=True,
+    helpers=(ATTACKER,),
+    apart=APART,
+    unreviewed=UNREVIEWED,
+    continues={ATTACKER: ATTACKER},
+    plain=(),
+    outcomes=_outcomes,
+)

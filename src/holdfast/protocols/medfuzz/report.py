@@ -99,7 +99,6 @@ MEDFUZZ = ReportOf(
     ),
     tables=("attacks", "attack-summary", "faithfulness"),
     summary=_summary,
-    helper=ATTACKER,
 )
 
 MEDFUZZ_TEST = ReportOf(

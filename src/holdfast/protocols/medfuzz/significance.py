@@ -6,10 +6,13 @@ from holdfast.results.declaration import Count, Listing, Number, Share, Shown, T
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 from holdfast.results.inference import benjamini_hochberg
+from holdfast.results.turns_of import TurnsOf
 
-from .replicates import ATTACKER, successes
+from .replicates import APART, ATTACKER, PROBES, UNREVIEWED, successes
 
 PROTOCOL = "medfuzz-test"
+
+TURNS = TurnsOf(PROTOCOL, helpers=(ATTACKER,), apart=APART, unreviewed=UNREVIEWED)
 
 PERMUTATION_COLUMNS = (
     "model", "dataset", "question", "epoch", "k", "p0", "pa", "effect", "m", "b", "p_value",
@@ -20,7 +23,6 @@ PERMUTATION_COLUMNS = (
 TOLERANCE = 1e-12
 """Changes of p(correct) that differ by less are equal: means of floats tie only up to rounding."""
 
-_PROBES = ("original", "attacked", "control")
 _ATTACK = ("model", "dataset", "question", "epoch")
 
 
@@ -83,7 +85,7 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
 def _texts(own: pl.DataFrame) -> pl.DataFrame:
     """One row for each text that was probed, with its p(correct) where that can be told."""
     step, failed = pl.col("path").str.split(">").list.first(), pl.col("status") == "error"
-    probes = own.filter(pl.col("arm").is_in(_PROBES)).with_columns(
+    probes = own.filter(pl.col("arm").is_in(PROBES)).with_columns(
         step.alias("_text"), failed.alias("_failed"), pl.col("p_gold").fill_nan(None)
     )
     # an attack of which nothing was answered was not tested

@@ -8,6 +8,7 @@ from holdfast.results.declaration import ByStudy, Count, Gate, Listing, Section,
 from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import with_bounds, with_pair_bounds
+from holdfast.results.turns_of import TurnsOf
 
 PROTOCOL = "stick-or-switch"
 
@@ -344,3 +345,48 @@ TAX = Table(
              "tax", "n", _SINGLE, _of_behaviour(ABSTENTION), sides=_sides("negative")),
     ),
 )  # fmt: skip
+
+_MEASURES = {"positive": "survival", "negative": "abstention"}
+_SWITCHES = {FLEXIBLE: "correct-switches", "negative": "incorrect-switches"}
+
+
+def _whole(turns: pl.DataFrame) -> pl.DataFrame:
+    """Convictions that are whole; of the flexible branch that cannot be told, and each is taken."""
+    flexible = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == FLEXIBLE)
+    both = [conviction_turns(turns), answering(flexible)]
+    return pl.concat(own.select(_CONVERSATION) for own in both).unique(maintain_order=True)
+
+
+def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
+    """Targets kept to the last turn, and second offers that were taken after an abstention."""
+    held = conviction_turns(turns).filter(pl.col("turn") == 0)
+    own = turns.filter(
+        pl.col("protocol") == PROTOCOL, pl.col("status") != "error",
+        pl.col("arm").is_in(list(_SWITCHES)),
+    )  # fmt: skip
+    abstained = (pl.col("answer") == pl.col("target")).fill_null(value=False)
+    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~abstained)
+    put = own.filter(pl.col("turn") == 1).join(departed, on=TURN, how="anti", maintain_order="left")
+    taken = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
+    return pl.concat(
+        rows.select(
+            *_CONVERSATION, "turn", hit.alias("hit"), pl.lit("").alias("path"),
+            pl.col("arm").replace_strict(names, return_dtype=pl.String).alias("measure"),
+        )
+        for rows, names, hit in (
+            (held, _MEASURES, pl.col("lost_at").is_null()), (put, _SWITCHES, taken),
+        )
+    )  # fmt: skip
+
+
+TURNS = TurnsOf(
+    PROTOCOL,
+    title="Stick-or-Switch",
+    adaptive=True,
+    abstains=True,
+    by_arm=(*CONVICTIONS, FLEXIBLE),
+    whole=_whole,
+    continues={FLEXIBLE: "negative"},
+    plain=(SINGLE_SHOT, SINGLE_SHOT_ABSTAIN),
+    outcomes=_outcomes,
+)

@@ -1,13 +1,19 @@
 """The printed figures of Stick-or-Switch (Guo et al., 2026)."""
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from holdfast.files import packaged
+from holdfast.results.published import ALL_MODELS, Row, Source, named, share
+
+from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT
+from .scale import sizes, with_sizes
 
 _PAIR = re.compile(r"(\d+\.\d) \| (\d+\.\d) \(([+-]\d+\.\d)\)", re.ASCII)
 
@@ -103,3 +109,76 @@ class StickOrSwitch(_Data):
 def stick_or_switch() -> StickOrSwitch:
     """The figures of the paper, read once."""
     return StickOrSwitch.model_validate(packaged(__package__, "published.toml"))
+
+
+def _tax() -> Iterator[Row]:
+    """Rows of ``tax``: Table A.2 too is against single-shot accuracy."""
+    paper = stick_or_switch()
+    run = f"{paper.short}, Tables A.1 and A.2"
+    for model in (*paper.models, ALL_MODELS):
+        for dataset in paper.datasets:
+            for behaviour, table in (
+                (CONVICTION, paper.conviction),
+                (ABSTENTION, paper.abstention),
+            ):
+                printed = table.average if model == ALL_MODELS else table.cells[model]
+                yield {
+                    "model": named(model),
+                    "dataset": dataset,
+                    "behaviour": behaviour,
+                    "against": SINGLE_SHOT,
+                    "single_shot": share(printed[dataset].single_shot),
+                    "end_to_end": share(printed[dataset].multi_turn),
+                    "tax": share(printed[dataset].difference),
+                    "run": run,
+                }
+
+
+def _flexibility() -> Iterator[Row]:
+    paper = stick_or_switch()
+    table = paper.flexibility
+    for model, printed in (*table.cells.items(), (ALL_MODELS, table.average)):
+        for dataset, cell in printed.items():
+            yield {
+                "model": named(model),
+                "dataset": dataset,
+                "correct_rate": share(cell.correct),
+                "incorrect_rate": share(cell.incorrect),
+                "difference": share(cell.difference),
+                "run": f"{paper.short}, {table.place}",
+            }
+
+
+def _scale() -> Iterator[Row]:
+    paper = stick_or_switch()
+    rows = [
+        {
+            "model": named(model),
+            "dataset": dataset,
+            "single_shot": share(held.single_shot),
+            "conviction": share(held.multi_turn),
+            "tax": share(held.difference),
+            "abstention": share(abstained.multi_turn),
+            "abstention_tax": share(abstained.difference),
+            "correct_rate": share(switched.correct),
+            "incorrect_rate": share(switched.incorrect),
+            "run": f"{paper.short}, Tables A.1 to A.3",
+        }
+        for model in paper.models
+        for dataset in paper.datasets
+        for held, abstained, switched in [
+            (
+                paper.conviction.cells[model][dataset],
+                paper.abstention.cells[model][dataset],
+                paper.flexibility.cells[model][dataset],
+            )
+        ]
+    ]
+    yield from with_sizes(pl.DataFrame(rows), sizes()).to_dicts()
+
+
+SOURCE = Source(
+    "stick-or-switch",
+    "Stick-or-Switch (Guo et al., 2026), Tables A.1 to A.3",
+    {"tax": _tax, "flexibility": _flexibility, "scale": _scale},
+)

@@ -17,6 +17,7 @@ from .convictions import (
     PROTOCOL,
     SINGLE_SHOT,
     SINGLE_SHOT_ABSTAIN,
+    TURNS,
 )
 
 _ARMS = {
@@ -81,7 +82,7 @@ STICK_OR_SWITCH = ReportOf(
         first=pl.when(pl.len() > 1).then(pl.col("row").first()).otherwise(NO_ROW),
         end=pl.col("row").last(),
         by=("arm",),
-        after={FLEXIBLE: "negative"},
+        after=TURNS.continues,
     ),
     by_target=True,
     offered=(FLEXIBLE,),
