@@ -6,17 +6,17 @@ from typing import Annotated
 import typer
 
 from holdfast.declared import table_names
-from holdfast.errors import InputError, did_you_mean, printable
+from holdfast.errors import InputError, printable, unknown
 from holdfast.files import write_whole
+
+from . import options
 
 NAMES = table_names()
 """Every table, for the help text."""
 
 
 def table(
-    sources: Annotated[
-        list[str], typer.Argument(metavar="LOGDIR", help="Log dirs, logs or turns tables.")
-    ],
+    sources: options.Sources,
     table: Annotated[str, typer.Option(help=f"Name: {', '.join(NAMES)}.")] = "accuracy",
     format: Annotated[
         str | None,
@@ -41,10 +41,7 @@ def table(
             metavar="CSV", help="Of scale: sizes of models (model,family,parameters,aliases)."
         ),
     ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Instead of standard output."),
-    ] = None,
+    output: options.Output = None,
 ) -> None:
     """Print one table of results, or draw it.
 
@@ -59,15 +56,9 @@ def table(
     format = format or "md"
     drawn = format in FIGURE_FORMATS
     if table not in TABLES:
-        raise InputError(
-            f"unknown table '{table}'", field="--table", remedy=did_you_mean(table, TABLES)
-        )
+        raise unknown("table", table, TABLES, "--table")
     if not drawn and format not in FORMATS:
-        raise InputError(
-            f"unknown format '{format}'",
-            field="--format",
-            remedy=did_you_mean(format, (*FORMATS, *FIGURE_FORMATS)),
-        )
+        raise unknown("format", format, (*FORMATS, *FIGURE_FORMATS), "--format")
     if drawn:
         check_drawable(table, format)
     if format == "png" and output is None and sys.stdout.isatty():
@@ -114,9 +105,7 @@ def _settings(table: str, **given: str | None) -> dict[str, str]:
                 remedy=f"Leave it out, or choose {others}",
             )
         if values and value not in values:
-            raise InputError(
-                f"unknown reading '{value}'", field=option, remedy=did_you_mean(value, values)
-            )
+            raise unknown("reading", value, values, option)
     return settings
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 
 from holdfast.declared import Lazily
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, unknown
 from holdfast.results import TABLES
 
 from .tables import FORMATS, arranged, render
@@ -57,11 +57,7 @@ def check_drawable(table: str, format: str) -> None:
         InputError: no such format, or the table has no figure.
     """
     if format not in FIGURE_FORMATS:
-        raise InputError(
-            f"unknown format '{format}'",
-            field="--format",
-            remedy=did_you_mean(format, FIGURE_FORMATS),
-        )
+        raise unknown("format", format, FIGURE_FORMATS, "--format")
     if table not in FIGURES:
         raise InputError(
             f"table '{table}' has no figure",

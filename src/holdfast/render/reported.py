@@ -203,6 +203,7 @@ class ReportOf:
         by_target: whether what is right is the target that an arm is to hold, and not the gold
             option.
         offered: arms that are to leave their target for the gold option once it is offered.
+        folded: whether turns are shown under a closed heading for each text that was put.
         opening: what a page of its runs opens with.
         tables: those that its summary is made of.
         summary: what the terminal says of one run, from the run's rows of ``tables`` and a title:
@@ -214,6 +215,7 @@ class ReportOf:
     conversations: Callable[[pl.DataFrame], pl.DataFrame] = chains
     by_target: bool = False
     offered: tuple[str, ...] = ()
+    folded: bool = False
     opening: Opening = HELD
     tables: tuple[str, ...] = ()
     summary: Callable[[Mapping[str, pl.DataFrame], str], Iterator[Table | str]] | None = None

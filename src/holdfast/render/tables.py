@@ -145,13 +145,14 @@ def markdown(grids: Sequence[Grid]) -> str:
     return "\n".join(map(_markdown, grids))
 
 
+def headers(grid: Grid) -> list[str]:
+    """Headers in one row: what spans columns goes into each of them."""
+    over = [name for name, width in grid.spans for _ in range(width)] or [""] * len(grid.columns)
+    return [f"{span} {head}".strip() for span, head in zip(over, grid.columns, strict=True)]
+
+
 def _markdown(grid: Grid) -> str:
-    # one header row is all that there is: what spans columns goes into each of them
-    over = [name for name, width in grid.spans for _ in range(width)]
-    heads = [
-        f"{span} {column}".strip()
-        for span, column in zip(over or [""] * len(grid.columns), grid.columns, strict=True)
-    ]
+    heads = headers(grid)
     lines = [list(map(markdown_text, [grid.corner, *heads]))]
     lines.append(["---", *["---:"] * len(heads)])
     for block in grid.blocks:

@@ -13,6 +13,8 @@ from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.declaration import steps_of
 from holdfast.results.grid import Grid, Row
 
+from .tables import headers
+
 _BORDERS = 3
 """Signs that a further column takes beside its widest cell."""
 
@@ -66,8 +68,7 @@ def terminal(grids: Sequence[Grid], width: int) -> Iterator[Table | Text]:
     """
     for grid in grids:
         lines = [line for block in grid.blocks for group in block.groups for line in group]
-        over = [name for name, n in grid.spans for _ in range(n)] or [""] * len(grid.columns)
-        heads = [f"{span} {head}".strip() for span, head in zip(over, grid.columns, strict=True)]
+        heads = headers(grid)
         label = max(map(cell_len, (grid.corner, *(line.label for line in lines))), default=0)
         widths = [
             max(map(cell_len, (head, *(line.cells[n].text for line in lines))))

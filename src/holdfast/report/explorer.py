@@ -11,9 +11,11 @@ from typing import Any
 
 import polars as pl
 
+from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
 from holdfast.results.first_answers import TURN
 from holdfast.results.turns import TEXTS
+from holdfast.results.turns_of import every
 
 from .conversations import (
     FLEXED,
@@ -23,6 +25,8 @@ from .conversations import (
     GROUPS,
     LINK_KEYS,
     SHORT,
+    by_target,
+    offered,
     threads,
     with_flips,
 )
@@ -89,8 +93,9 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
     Unpacked, the index is an object with ``columns`` (by name ``values`` and ``codes``), ``keys``
     (those to choose by), ``starts`` (the first conversation of each chunk), ``flips``,
     ``flexed`` and ``setWords`` (codes with their words), ``sets`` (codes that stand for several),
-    ``short`` (names of the models, in the order of their
-    values) and ``choices`` (values of the filters, in their order). A chunk has ``texts``,
+    ``short`` (names of the models, in the order of their values), ``choices`` (values of the
+    filters, in their order) and ``declared`` (protocols and arms that are shown in another way
+    than follow-ups are). A chunk has ``texts``,
     ``turns`` (column by column: ``OF_TURN``, and ``prompt`` and ``reply`` as places in ``texts``,
     null where the table has no text) and ``conversations`` (for each the places of its turns, of
     the answer it is judged against or null, and of the turn that names it).
@@ -118,11 +123,21 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
         "sets": {code: list(codes) for code, codes in GROUPS.items()},
         "setWords": dict(GROUPED),
         "short": _short(columns["model"]["values"]),
+        "declared": _declared(),
         # by place, since markup would not keep every character of a value
         "choices": {one.key: [value for value, _ in one.choices] for one in filters},
     }
     listed = some.select(pl.col(LINK_KEYS).fill_null(""))
     return Explorer(deflated(index), chunks, some.height, each.height, filters, listed)
+
+
+def _declared() -> dict[str, list[str]]:
+    return {
+        "byTarget": by_target(),
+        "offered": offered(),
+        "helpers": sorted({arm for own in every().values() for arm in own.helpers}),
+        "folded": [name for name, found in REPORTS.items() if found.folded],
+    }
 
 
 def _short(models: Sequence[str]) -> list[str]:

@@ -113,4 +113,5 @@ MEDFUZZ_TEST = ReportOf(
         first=NO_ROW,
         end=pl.coalesce(_ROW.filter(_ARM == "attacked").last(), _ROW.last()),
     ),
+    folded=True,
 )  # fmt: skip
