@@ -9,8 +9,8 @@ import polars as pl
 
 from holdfast.render.tables import FORMATS, latex, markdown, markdown_text, one_line
 from holdfast.results import BASELINE, FAMILY_AVERAGE, is_imported, is_simulated
-from holdfast.results.declaration import count
-from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent
+from holdfast.results.declaration import Count, Share, Shown, count
+from holdfast.results.grid import Block, Grid, Line, Row, percent
 
 from .page import environment, source
 
@@ -170,11 +170,6 @@ def _family(row: Row) -> tuple[str, str, str]:
     return row["protocol"], row["dataset"], row["family"]
 
 
-_HEADERS = (
-    "n", "A %", "B %", "B less A (points)", "95% interval", "Gained", "Lost", "p", "p (Holm)",
-)  # fmt: skip
-
-
 def render_comparison(
     rows: pl.DataFrame, format: str, notes: Sequence[str] = (), *, changed: bool = False
 ) -> str:
@@ -210,10 +205,12 @@ def comparison_grids(rows: Sequence[Row], notes: Sequence[str] = ()) -> list[Gri
         groups: dict[tuple[str, str, str], list[Line]] = {}
         for row in own:
             lines = groups.setdefault(_group(row), [])
-            lines.append(Line(comparison_label(row), tuple(map(Cell, _cells(row)))))
+            cells = tuple(column.cell(row) for column in _COLUMNS)
+            lines.append(Line(comparison_label(row), cells))
         blocks = (Block("", tuple(tuple(lines) for lines in groups.values())),)
         below = (*_legend(rows), *map(one_line, notes)) if study == studies[-1] else ()
-        grids.append(Grid(one_line(f"{study[0]}, {study[1]}"), _HEADERS, blocks, below))
+        headers = tuple(column.header for column in _COLUMNS)
+        grids.append(Grid(one_line(f"{study[0]}, {study[1]}"), headers, blocks, below))
     return grids
 
 
@@ -221,21 +218,23 @@ def _list_text(ids: pl.Series | None) -> str | None:
     return None if ids is None else json.dumps(ids.to_list(), ensure_ascii=False)
 
 
-def _cells(row: Row) -> list[str]:
-    n = count(row["n"])
-    if row["questions"] != row["n"]:
-        n = f"{n} ({row['questions']})"
-    return [
-        n,
-        percent(row["a"]),
-        percent(row["b"]),
-        percent(row["difference"], signed=True),
-        signed_interval(row),
-        count(row["gained"]),
-        count(row["lost"]),
-        p_value(row["p_value"]).removeprefix("= "),
-        p_value(row["p_adjusted"]).removeprefix("= "),
-    ]
+def _answered(row: Row) -> str:
+    """How many both answered, with the questions behind them where these are fewer."""
+    questions = f" ({row['questions']})" if row["questions"] != row["n"] else ""
+    return f"{count(row['n'])}{questions}"
+
+
+_COLUMNS = (
+    Shown("n", "n", show=_answered),
+    Share("A %", "a"),
+    Share("B %", "b"),
+    Share("B less A (points)", "difference", signed=True),
+    Shown("95% interval", "low", show=signed_interval),
+    Count("Gained", "gained"),
+    Count("Lost", "lost"),
+    Shown("p", "p_value", show=lambda row: p_value(row["p_value"]).removeprefix("= ")),
+    Shown("p (Holm)", "p_adjusted", show=lambda row: p_value(row["p_adjusted"]).removeprefix("= ")),
+)
 
 
 def _legend(rows: Sequence[Row]) -> list[str]:
