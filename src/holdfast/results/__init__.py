@@ -6,14 +6,15 @@ from holdfast.declared import Lazily, declaring
 
 from .accuracy import accuracy
 from .agreement import reading
+from .arms import TurnsOf, turns_of
 from .comparison import compare
 from .comparison_sides import Side
 from .declaration import Section, Table, sections_of, tables_of
 from .dynamics import resistance, sticky_incorrect, turn_of_flip
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .flows import flips, flows, holding
-from .gate import Outcome, Verdict, gate, overall, undecided_where_unfinished
-from .gate_rules import Rule, Rules, read_rules
+from .gate import Verdict, gate, overall, undecided_where_unfinished
+from .gate_rules import Rules, read_rules
 from .inference import clustered, holm
 from .power import further_questions, questions_needed
 from .published import beside_published, published
@@ -56,7 +57,6 @@ from .runs import (
 )
 from .strata import lengths, strata
 from .turns import LABELS_FILE, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
-from .turns_of import TurnsOf, turns_of
 
 TABLES = Lazily(lambda: tables_of(declaring()))
 """Table by the name that ``holdfast table --table`` knows it by, called with a turns table."""
@@ -84,8 +84,6 @@ __all__ = [
     "SHARD",
     "TABLES",
     "TURN_KEY",
-    "Outcome",
-    "Rule",
     "Rules",
     "RunRecord",
     "Section",

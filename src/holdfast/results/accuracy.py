@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from .arms import every, protocols, turns_of
 from .changes import CHANGE, with_adjusted, with_change_bounds
 from .declaration import Section, Table, steps_of
 from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, with_first
@@ -21,7 +22,6 @@ from .grid import (
 )
 from .inference import with_bounds
 from .readings import NON_RESPONSE
-from .turns_of import every, protocols, turns_of
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",

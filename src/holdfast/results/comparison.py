@@ -7,12 +7,12 @@ import polars as pl
 
 from holdfast.errors import InputError, counted
 
+from .arms import every, in_arms, protocols
 from .comparison_sides import STUDY, Side, sides
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .inference import clustered, holm
 from .intervals import Counts, difference_bounds
 from .readings import check_read_alike
-from .turns_of import every, in_arms, protocols
 
 ACCURACY = "accuracy"
 

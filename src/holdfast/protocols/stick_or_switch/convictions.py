@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import polars as pl
 
+from holdfast.results.arms import TurnsOf
 from holdfast.results.declaration import ByStudy, Count, Gate, Listing, Section, Share, Table
 from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import with_bounds, with_pair_bounds
-from holdfast.results.turns_of import TurnsOf
 
 PROTOCOL = "stick-or-switch"
 
