@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast import declared
-from holdfast.results import accuracy, sent_otherwise, turns_of
+from holdfast.results import sent_otherwise, turns_of
+from holdfast.results.accuracy import accuracy
 from holdfast.results.arms import TurnsOf, every
 from holdfast.results.comparison import outcomes
 from holdfast.transcripts.dialogues import dialogues

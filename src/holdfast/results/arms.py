@@ -18,7 +18,7 @@ class TurnsOf:
         title: heading of its part of a table of accuracies; without one its name.
         adaptive: whether an answer decides what is asked next.
         abstains: whether ``NA`` (none of the above) can be an answer.
-        helpers: arms of the replies of models that help with the study.
+        helpers: arms of the replies of models that help with the study, which hold no answer.
         apart: arms that its own measures alone read, helpers among them, each with the words in
             which an export of training data says why it leaves them out. They are replies of
             helpers, probes, and answers to texts that were put because an answer had been right so
