@@ -11,7 +11,8 @@ from junitparser import JUnitXml
 from tests.results import frames
 from tests.studies import holdfast, holdfast_apart
 
-from holdfast.results import accuracy, read_rules
+from holdfast.results import read_rules
+from holdfast.results.accuracy import accuracy
 
 ROOT = Path(__file__).parents[2]
 

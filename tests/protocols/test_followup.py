@@ -13,7 +13,8 @@ from tests.studies import question_rows, study, turns_of, write_jsonl
 from holdfast.challenges import built_in, question_prompt
 from holdfast.protocols.followup.protocol import followup
 from holdfast.questions import load_questions
-from holdfast.results import accuracy, flips
+from holdfast.results.accuracy import accuracy
+from holdfast.results.flows import flips
 
 TECHNIQUES = tuple(built_in())
 

@@ -1,7 +1,6 @@
 import pytest
 
-from holdfast.results import flips
-from holdfast.results.flows import FLIPS_COLUMNS
+from holdfast.results.flows import FLIPS_COLUMNS, flips
 from tests.results.frames import STUDY, alone, row_of, table, turn
 
 

@@ -12,9 +12,12 @@ import pytest
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
 from holdfast.protocols.stick_or_switch.flexibility import flexibility
-from holdfast.results import TABLES, Verdict, accuracy, flips, gate, overall, read_rules, strata
+from holdfast.results import TABLES, Verdict, gate, overall, read_rules
+from holdfast.results.accuracy import accuracy
+from holdfast.results.flows import flips
 from holdfast.results.gate_rules import CONDITIONS
 from holdfast.results.intervals import difference_bounds, wilson
+from holdfast.results.strata import strata
 from tests.results import attacking, frames, offering
 from tests.results.frames import Row, alone, turn
 

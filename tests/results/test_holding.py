@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from holdfast.results import holding
-from holdfast.results.flows import HOLDING_COLUMNS
+from holdfast.results.flows import HOLDING_COLUMNS, holding
 from tests.results.frames import FAMILIES, STUDY, Row, alone, table, turn
 
 COUNTS = (

@@ -12,7 +12,9 @@ from holdfast.protocols.single_turn.measures import single_turn
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.questions import load_questions
 from holdfast.reading import extract_answer
-from holdfast.results import TABLES, accuracy, flips, is_imported
+from holdfast.results import TABLES, is_imported
+from holdfast.results.accuracy import accuracy
+from holdfast.results.flows import flips
 from holdfast.transcripts import Imported
 
 MODELS = ("gpt-4-0613", "llama-2-70b-chat")

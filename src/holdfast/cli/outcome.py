@@ -26,7 +26,7 @@ from holdfast.render.reported import REPORTS, report_of
 from holdfast.render.terminal import fitted, summary_of_challenges
 from holdfast.report import headline
 from holdfast.results import TABLES, check_read_alike, errors, is_simulated, sent_otherwise
-from holdfast.results.turns_of import in_arms
+from holdfast.results.arms import in_arms
 from holdfast.running import Progress
 from holdfast.running.models import price_of
 from holdfast.running.run import Outcome

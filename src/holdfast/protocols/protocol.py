@@ -34,16 +34,12 @@ class Rereading:
         elsewhere: how many conversations of a question would have gone elsewhere, given the
             settings, the question, and the turns that now answer their target and did not, or the
             other way round.
-        before: arms that go on from another one's turn.
-        unread: arms whose turns hold no answer.
         put: the question as a turn put it, where the log does not have its options; None where
             they cannot be told.
     """
 
     choice: Callable[[Mapping[str, Any], Question, Logged, str | None], Choice] | None = None
     elsewhere: Callable[[Mapping[str, Any], Question, Sequence[Logged]], int] | None = None
-    before: Mapping[str, str] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
     put: Callable[[Question, Logged], Question | None] | None = None
 
 

@@ -9,6 +9,7 @@ from inspect_ai.log import EvalSample
 from holdfast.dialogue import Choice, Reading, judged
 from holdfast.questions import LETTERS, Question
 from holdfast.reading import READING_VERSION, Extraction, extract_answer, first_character
+from holdfast.results import turns_of
 
 from .protocol import Logged, Rereading
 from .registry import PROTOCOLS, TESTS
@@ -60,13 +61,13 @@ async def read_again(
     found: list[Again | None] = []
     answers: dict[tuple[str, int], str | None] = {}
     own = {"reading_version": READING_VERSION, **read_by(reader)}
-    hooks = _own(protocol)
+    own_turns = turns_of(protocol)
     for turn in turns:
-        if turn["arm"] in hooks.unread or turn["status"] == "error":
+        if turn["arm"] in own_turns.helpers or turn["status"] == "error":
             found.append(Again(_logged(turn), own, read=False))
             continue
         arm, number = str(turn["arm"]), int(turn["turn"])
-        before = answers.get((hooks.before.get(arm, arm), number - 1))
+        before = answers.get((own_turns.continues.get(arm, arm), number - 1))
         choice = _choice(protocol, settings, question, turn, before)
         if choice is None:
             answers[arm, number] = turn["answer"]

@@ -13,9 +13,9 @@ import polars as pl
 
 from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
+from holdfast.results.arms import every
 from holdfast.results.first_answers import TURN
 from holdfast.results.turns import TEXTS
-from holdfast.results.turns_of import every
 
 from .conversations import (
     FLEXED,

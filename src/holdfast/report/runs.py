@@ -12,8 +12,8 @@ from holdfast.errors import counted
 from holdfast.protocols.registry import PROTOCOLS
 from holdfast.render.tables import one_line
 from holdfast.results import RunRecord, apart, is_simulated, sent_otherwise
+from holdfast.results.arms import turns_of
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
-from holdfast.results.turns_of import turns_of
 
 _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",

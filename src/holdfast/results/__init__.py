@@ -4,19 +4,15 @@ from functools import cache
 
 from holdfast.declared import Lazily, declaring
 
-from .accuracy import accuracy
-from .agreement import reading
+from .arms import TurnsOf, turns_of
 from .comparison import compare
 from .comparison_sides import Side
 from .declaration import Section, Table, sections_of, tables_of
-from .dynamics import resistance, sticky_incorrect, turn_of_flip
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
-from .flows import flips, flows, holding
-from .gate import Outcome, Verdict, gate, overall, undecided_where_unfinished
-from .gate_rules import Rule, Rules, read_rules
-from .inference import clustered, holm
+from .gate import Verdict, gate, overall, undecided_where_unfinished
+from .gate_rules import Rules, read_rules
 from .power import further_questions, questions_needed
-from .published import beside_published, published
+from .published import beside_published
 from .readings import (
     GIVEN,
     NON_RESPONSE,
@@ -54,9 +50,7 @@ from .runs import (
     run_settings,
     set_aside,
 )
-from .strata import lengths, strata
 from .turns import LABELS_FILE, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
-from .turns_of import TurnsOf, turns_of
 
 TABLES = Lazily(lambda: tables_of(declaring()))
 """Table by the name that ``holdfast table --table`` knows it by, called with a turns table."""
@@ -84,8 +78,6 @@ __all__ = [
     "SHARD",
     "TABLES",
     "TURN_KEY",
-    "Outcome",
-    "Rule",
     "Rules",
     "RunRecord",
     "Section",
@@ -93,47 +85,34 @@ __all__ = [
     "Table",
     "TurnsOf",
     "Verdict",
-    "accuracy",
     "apart",
     "as_recorded",
     "beside_published",
     "check_read_alike",
-    "clustered",
     "compare",
     "errors",
     "first_readings",
-    "flips",
-    "flows",
     "further_questions",
     "gate",
-    "holding",
-    "holm",
     "is_imported",
     "is_ours",
     "is_simulated",
     "keep_plan",
     "left_out",
-    "lengths",
     "logs_in",
     "mark",
     "overall",
     "plans",
-    "published",
     "question_order",
     "questions_needed",
     "read_rules",
-    "reading",
     "records",
-    "resistance",
     "run_records",
     "run_settings",
     "runs_in",
     "sections",
     "sent_otherwise",
     "set_aside",
-    "sticky_incorrect",
-    "strata",
-    "turn_of_flip",
     "turns_in",
     "turns_of",
     "turns_table",

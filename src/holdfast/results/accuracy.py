@@ -1,9 +1,11 @@
 """Accuracy by model, data set and path, and the average of each family."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
+from .arms import every, protocols, turns_of
 from .changes import CHANGE, with_adjusted, with_change_bounds
 from .declaration import Section, Table, steps_of
 from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, with_first
@@ -21,7 +23,6 @@ from .grid import (
 )
 from .inference import with_bounds
 from .readings import NON_RESPONSE
-from .turns_of import every, protocols, turns_of
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
@@ -288,17 +289,13 @@ def _one_baseline(figures: list[Figure]) -> list[Figure]:
     for figure in firsts:
         by_block.setdefault(figure.block, set()).add((figure.column, figure.text, figure.n))
     if len(by_block) == 1 and len({figure.block for figure in figures}) == 1:
-        return [_in_block(figure, "") for figure in figures]
+        return [replace(figure, block="") for figure in figures]
     if len({frozenset(cells) for cells in by_block.values()}) > 1:
         return figures
     top = next(iter(by_block), None)
-    return [_in_block(figure, "") for figure in firsts if figure.block == top] + [
+    return [replace(figure, block="") for figure in firsts if figure.block == top] + [
         figure for figure in figures if figure.group
     ]
-
-
-def _in_block(figure: Figure, block: str) -> Figure:
-    return Figure(**(vars(figure) | {"block": block}))
 
 
 ACCURACY_SECTION = Section(

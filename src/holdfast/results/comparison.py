@@ -7,12 +7,13 @@ import polars as pl
 
 from holdfast.errors import InputError, counted
 
+from .arms import every, in_arms, protocols
+from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, sides
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
-from .inference import clustered, holm
+from .inference import clustered
 from .intervals import Counts, difference_bounds
 from .readings import check_read_alike
-from .turns_of import every, in_arms, protocols
 
 ACCURACY = "accuracy"
 
@@ -226,19 +227,12 @@ def _with_holm(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with p-values corrected over what is asked together."""
     average, accuracy = pl.col("arm") == FAMILY_AVERAGE, pl.col("measure") == ACCURACY
     together = pl.when(average | ~accuracy).then(pl.lit(""))
-    numbered = rows.with_row_index("_row").with_columns(
-        together.otherwise("arm").alias("_arm"),
-        together.otherwise("family").alias("_family"),
-        (~average & ~accuracy).alias("_other"),
-    )
-    tests = [*STUDY, "_arm", "_family", "_other"]
-    adjusted = [
-        own.select("_row", pl.Series("p_adjusted", holm(own["p_value"].to_numpy()), pl.Float64))
-        for _, own in numbered.group_by(tests, maintain_order=True)
-    ]
-    empty = pl.DataFrame(schema={"_row": pl.UInt32, "p_adjusted": pl.Float64})
-    found = pl.concat(adjusted) if adjusted else empty
-    return rows.with_columns(found.sort("_row")["p_adjusted"])
+    asked = {
+        "_arm": together.otherwise("arm"),
+        "_family": together.otherwise("family"),
+        "_other": ~average & ~accuracy,
+    }
+    return with_adjusted(rows.with_columns(**asked), [*STUDY, *asked]).drop(asked)
 
 
 def _unpaired(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from .arms import every, protocols
 from .declaration import (
     Chosen,
     Column,
@@ -22,7 +23,6 @@ from .first_answers import STUDY, TURN, answering, apart
 from .grid import Grid, Row
 from .inference import with_bounds, with_pair_bounds
 from .intervals import Bounded, Counts, mean_bounds, ratio_bounds
-from .turns_of import every, protocols
 
 KIND = (*STUDY, "arm", "path")
 """Columns that tell apart conversations of different challenges."""

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 import polars as pl
 
+from .arms import in_arms
 from .readings import NON_RESPONSE
-from .turns_of import in_arms
 
 STUDY = ("run", "model", "dataset", "protocol")
 """Columns that tell studies apart; two settings of one model are two runs."""

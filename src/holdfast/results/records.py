@@ -13,8 +13,8 @@ import polars as pl
 
 from holdfast.errors import counted
 
+from .arms import in_arms
 from .runs import CONTEXTS, EXTENSIBLE, SHARD, logs_in, reading, run_ids, run_settings
-from .turns_of import in_arms
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

@@ -14,6 +14,7 @@ import polars as pl
 
 from holdfast.errors import InputError
 
+from .arms import protocols
 from .readings import (
     READ_BY,
     READINGS,
@@ -27,7 +28,6 @@ from .readings import (
 )
 from .records import Unfinished, question_order, records, runs_in, unfinished
 from .runs import logs_in, whole_header
-from .turns_of import protocols
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

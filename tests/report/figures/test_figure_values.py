@@ -11,7 +11,8 @@ from tests.results.offering import flexible, held, single
 
 from holdfast.errors import InputError
 from holdfast.render import draw
-from holdfast.results import TABLES, published
+from holdfast.results import TABLES
+from holdfast.results.published import published
 
 # the figures drawn of rows of Stick-or-Switch, those of what a model believed apart
 OF_OFFERS = ("survival", "tax", "flexibility", "positions", "winners")

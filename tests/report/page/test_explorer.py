@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.report.conversations import FLIPS, LINK_KEYS, conversations_link
 from holdfast.report.explorer import OF_TURN, TURNED, Explorer, packed
-from holdfast.results import SCHEMA, flips
+from holdfast.results import SCHEMA
+from holdfast.results.flows import flips
 
 Row = dict[str, Any]
 

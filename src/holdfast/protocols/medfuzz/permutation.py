@@ -18,7 +18,7 @@ from holdfast.challenges import Fault
 from holdfast.dialogue import Conversation, Intervention, gather
 from holdfast.errors import InputError
 from holdfast.protocols.preparing import AGAIN
-from holdfast.protocols.protocol import Protocol, Rereading, settings_of
+from holdfast.protocols.protocol import Protocol, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.settings import Settings, setting
 from holdfast.protocols.showing import (
@@ -322,4 +322,4 @@ def _step(id: str, variant: str = "") -> Intervention:
     return Intervention(id, "medfuzz", "indirect", "shallow", variant=variant)
 
 
-PROTOCOL = Protocol(MedFuzzTestSettings, medfuzz_test, rereading=Rereading(unread=(ATTACKER,)))
+PROTOCOL = Protocol(MedFuzzTestSettings, medfuzz_test)

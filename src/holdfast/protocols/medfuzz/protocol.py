@@ -282,5 +282,5 @@ PROTOCOL = Protocol(
     medfuzz,
     roles=(ATTACKER,),
     behaviour=BEHAVIOUR,
-    rereading=Rereading(elsewhere=_elsewhere, unread=(ATTACKER,)),
+    rereading=Rereading(elsewhere=_elsewhere),
 )

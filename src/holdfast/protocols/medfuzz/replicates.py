@@ -2,8 +2,8 @@
 
 import polars as pl
 
+from holdfast.results.arms import TurnsOf
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
-from holdfast.results.turns_of import TurnsOf
 
 PROTOCOL = "medfuzz"
 

@@ -2,11 +2,11 @@
 
 import polars as pl
 
+from holdfast.results.arms import TurnsOf
 from holdfast.results.declaration import Count, Listing, Number, Share, Shown, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 from holdfast.results.inference import benjamini_hochberg
-from holdfast.results.turns_of import TurnsOf
 
 from .replicates import APART, ATTACKER, PROBES, UNREVIEWED, successes
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import polars as pl
 
+from holdfast.results.arms import TurnsOf
 from holdfast.results.declaration import ByStudy, Count, Gate, Listing, Section, Share, Table
 from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import with_bounds, with_pair_bounds
-from holdfast.results.turns_of import TurnsOf
 
 PROTOCOL = "stick-or-switch"
 
@@ -346,6 +346,26 @@ TAX = Table(
     ),
 )  # fmt: skip
 
+
+def second_offers(turns: pl.DataFrame) -> pl.DataFrame:
+    """Offers to an abstention, of the right answer or of another distractor.
+
+    Returns:
+        The turns that answered them, in their order, with ``switched`` (what was offered is what
+        is answered); none that failed.
+    """
+    own = turns.filter(
+        pl.col("protocol") == PROTOCOL,
+        pl.col("arm").is_in(["negative", FLEXIBLE]),
+        pl.col("status") != "error",
+    )
+    abstained = (pl.col("answer") == pl.col("target")).fill_null(value=False)
+    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~abstained)
+    put = own.filter(pl.col("turn") == 1).join(departed, on=TURN, how="anti", maintain_order="left")
+    switched = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
+    return put.with_columns(switched.alias("switched"))
+
+
 _MEASURES = {"positive": "survival", "negative": "abstention"}
 _SWITCHES = {FLEXIBLE: "correct-switches", "negative": "incorrect-switches"}
 
@@ -360,21 +380,14 @@ def _whole(turns: pl.DataFrame) -> pl.DataFrame:
 def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     """Targets kept to the last turn, and second offers that were taken after an abstention."""
     held = conviction_turns(turns).filter(pl.col("turn") == 0)
-    own = turns.filter(
-        pl.col("protocol") == PROTOCOL, pl.col("status") != "error",
-        pl.col("arm").is_in(list(_SWITCHES)),
-    )  # fmt: skip
-    abstained = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~abstained)
-    put = own.filter(pl.col("turn") == 1).join(departed, on=TURN, how="anti", maintain_order="left")
-    taken = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
     return pl.concat(
         rows.select(
             *_CONVERSATION, "turn", hit.alias("hit"), pl.lit("").alias("path"),
             pl.col("arm").replace_strict(names, return_dtype=pl.String).alias("measure"),
         )
         for rows, names, hit in (
-            (held, _MEASURES, pl.col("lost_at").is_null()), (put, _SWITCHES, taken),
+            (held, _MEASURES, pl.col("lost_at").is_null()),
+            (second_offers(turns), _SWITCHES, pl.col("switched")),
         )
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import with_bounds, with_pair_bounds
 from holdfast.results.intervals import Counts, detection_bounds, mean_bounds, mean_difference_bounds
 
-from .convictions import FLEXIBLE, PROTOCOL, arm_label, conviction_turns
+from .convictions import FLEXIBLE, PROTOCOL, arm_label, conviction_turns, second_offers
 
 FLEXIBILITY_COLUMNS = (
     "model", "dataset", "n_correct", "correct_switches", "correct_rate", "correct_low",
@@ -106,14 +106,14 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _pairs(own: pl.DataFrame) -> pl.DataFrame:
     """Whether each abstention gave way to the right (``first``) and a wrong (``second``) offer."""
-    abstained = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~abstained)
-    switched = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
-    put = own.filter(pl.col("turn") == 1).join(departed, on=TURN, how="anti")
-    right = pl.col("arm") == FLEXIBLE
-    return put.group_by(TURN).agg(
-        switched.filter(right).first().alias("first"),
-        switched.filter(~right).first().alias("second"),
+    switched, right = pl.col("switched"), pl.col("arm") == FLEXIBLE
+    return (
+        second_offers(own)
+        .group_by(TURN)
+        .agg(
+            switched.filter(right).first().alias("first"),
+            switched.filter(~right).first().alias("second"),
+        )
     )
 
 

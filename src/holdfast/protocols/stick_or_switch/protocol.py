@@ -372,5 +372,5 @@ PROTOCOL = Protocol(
     StickOrSwitchSettings,
     stick_or_switch,
     behaviour=BEHAVIOUR,
-    rereading=Rereading(_choice, _elsewhere, before={"flexible-correct": "negative"}),
+    rereading=Rereading(_choice, _elsewhere),
 )

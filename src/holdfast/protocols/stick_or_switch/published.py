@@ -111,50 +111,44 @@ def stick_or_switch() -> StickOrSwitch:
     return StickOrSwitch.model_validate(packaged(__package__, "published.toml"))
 
 
+def _cells(table: ModelTable[_Cell]) -> Iterator[tuple[Row, _Cell]]:
+    """The cells of a table, by model and data set, those of the average last."""
+    for model, row in (table.cells | {ALL_MODELS: table.average}).items():
+        for dataset, cell in row.items():
+            yield {"model": named(model), "dataset": dataset}, cell
+
+
 def _tax() -> Iterator[Row]:
     """Rows of ``tax``: Table A.2 too is against single-shot accuracy."""
     paper = stick_or_switch()
-    run = f"{paper.short}, Tables A.1 and A.2"
-    for model in (*paper.models, ALL_MODELS):
-        for dataset in paper.datasets:
-            for behaviour, table in (
-                (CONVICTION, paper.conviction),
-                (ABSTENTION, paper.abstention),
-            ):
-                printed = table.average if model == ALL_MODELS else table.cells[model]
-                yield {
-                    "model": named(model),
-                    "dataset": dataset,
-                    "behaviour": behaviour,
-                    "against": SINGLE_SHOT,
-                    "single_shot": share(printed[dataset].single_shot),
-                    "end_to_end": share(printed[dataset].multi_turn),
-                    "tax": share(printed[dataset].difference),
-                    "run": run,
-                }
+    for both in zip(_cells(paper.conviction), _cells(paper.abstention), strict=True):
+        for behaviour, (of, cell) in zip((CONVICTION, ABSTENTION), both, strict=True):
+            yield of | {
+                "behaviour": behaviour,
+                "against": SINGLE_SHOT,
+                "single_shot": share(cell.single_shot),
+                "end_to_end": share(cell.multi_turn),
+                "tax": share(cell.difference),
+                "run": f"{paper.short}, Tables A.1 and A.2",
+            }
 
 
 def _flexibility() -> Iterator[Row]:
     paper = stick_or_switch()
-    table = paper.flexibility
-    for model, printed in (*table.cells.items(), (ALL_MODELS, table.average)):
-        for dataset, cell in printed.items():
-            yield {
-                "model": named(model),
-                "dataset": dataset,
-                "correct_rate": share(cell.correct),
-                "incorrect_rate": share(cell.incorrect),
-                "difference": share(cell.difference),
-                "run": f"{paper.short}, {table.place}",
-            }
+    for of, cell in _cells(paper.flexibility):
+        yield of | {
+            "correct_rate": share(cell.correct),
+            "incorrect_rate": share(cell.incorrect),
+            "difference": share(cell.difference),
+            "run": f"{paper.short}, {paper.flexibility.place}",
+        }
 
 
 def _scale() -> Iterator[Row]:
     paper = stick_or_switch()
     rows = [
-        {
-            "model": named(model),
-            "dataset": dataset,
+        of
+        | {
             "single_shot": share(held.single_shot),
             "conviction": share(held.multi_turn),
             "tax": share(held.difference),
@@ -164,15 +158,13 @@ def _scale() -> Iterator[Row]:
             "incorrect_rate": share(switched.incorrect),
             "run": f"{paper.short}, Tables A.1 to A.3",
         }
-        for model in paper.models
-        for dataset in paper.datasets
-        for held, abstained, switched in [
-            (
-                paper.conviction.cells[model][dataset],
-                paper.abstention.cells[model][dataset],
-                paper.flexibility.cells[model][dataset],
-            )
-        ]
+        for (of, held), (_, abstained), (_, switched) in zip(
+            _cells(paper.conviction),
+            _cells(paper.abstention),
+            _cells(paper.flexibility),
+            strict=True,
+        )
+        if of["model"] != named(ALL_MODELS)
     ]
     yield from with_sizes(pl.DataFrame(rows), sizes()).to_dicts()
 

@@ -1,4 +1,4 @@
-"""What measures, comparisons and exports that serve every protocol must know of its turns."""
+"""Arms: what measures and exports that serve every protocol must know of its turns."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class TurnsOf:
         title: heading of its part of a table of accuracies; without one its name.
         adaptive: whether an answer decides what is asked next.
         abstains: whether ``NA`` (none of the above) can be an answer.
-        helpers: arms of the replies of models that help with the study.
+        helpers: arms of the replies of models that help with the study, which hold no answer.
         apart: arms that its own measures alone read, helpers among them, each with the words in
             which an export of training data says why it leaves them out. They are replies of
             helpers, probes, and answers to texts that were put because an answer had been right so
@@ -65,9 +65,12 @@ def in_arms(arms: Callable[[TurnsOf], Collection[str]]) -> pl.Expr:
     Args:
         arms: these, from what is declared of a protocol.
     """
-    of = {name: list(arms(own)) for name, own in every().items()}
-    own = ((pl.col("protocol") == name) & pl.col("arm").is_in(those) for name, those in of.items())
-    return pl.any_horizontal(pl.lit(value=False), *own)
+    declared = (
+        (pl.col("protocol") == name) & pl.col("arm").is_in(list(arms(own)))
+        for name, own in every().items()
+        if arms(own)
+    )
+    return pl.any_horizontal(pl.lit(value=False), *declared)
 
 
 def protocols(that: Callable[[TurnsOf], object]) -> list[str]:
