@@ -114,10 +114,6 @@ def built_in() -> Catalogue:
 def load_catalogue(path: str | None = None) -> Catalogue:
     """The built-in catalogue with a user's file added to it.
 
-    Args:
-        path: a TOML file in the format of the built-in ones; a technique with a known id
-            replaces the built-in one.
-
     Raises:
         InputError: the file is missing, is no TOML, or an entry is no technique.
     """

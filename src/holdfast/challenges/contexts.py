@@ -239,9 +239,6 @@ def read_contexts(source: str, questions: QuestionSet, *, generated: bool = Fals
     A text with another number of sentences than its row says (``sentences``), an alternative
     diagnosis that is one of the options, and texts for another question under the same id
     (``content_hash``) are left out, with the reason.
-
-    Raises:
-        InputError: the file cannot be read, or a row is bad (the first is named).
     """
     contexts, _ = _read(source, questions, None)
     return replace(contexts, origin=origin_of(source)) if generated else contexts
@@ -257,11 +254,6 @@ def check_contexts(
     source: str, questions: QuestionSet | None = None, sentences: int | None = None
 ) -> tuple[Contexts, list[Problem]]:
     """Read what can be read of a context file, and report everything that is wrong with it.
-
-    Args:
-        source: the file.
-        questions: what the contexts are for; without them only the rows themselves are checked.
-        sentences: how many sentences every text must have.
 
     Raises:
         InputError: the file as a whole cannot be read.

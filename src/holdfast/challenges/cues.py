@@ -34,11 +34,7 @@ class Rules:
     """
 
     def __init__(self, rules: list[str]) -> None:
-        """Compile rules in which ``~`` is a mark and ``>>`` what may stand between it and a word.
-
-        Args:
-            rules: numbered from 0 in `matches`.
-        """
+        """Compile rules: ``~`` is a mark, ``>>`` what may stand between it and a word."""
         # nothing of "my earlier answer" is said of the cue
         own = "my (?:earlier|previous|initial|first|original|prior) "
         window = f"(?:(?!{own})[^{MARK}]){{0,{_REACH}}}?"
@@ -209,11 +205,6 @@ def read_cue(technique: Technique, reply: str) -> Cue | None:
     The later of two stances holds. Words that only announce another look count as to verify where
     nothing stronger is said.
 
-    Args:
-        technique: the last one put before the reply.
-        reply: any string; of more than 24,000 characters the first 8,000 and the last 16,000 are
-            read.
-
     Returns:
         None where the technique has no rule.
     """
@@ -333,12 +324,9 @@ def _own_rules() -> dict[str, Rules]:
 
 @cache
 def _wording(claims: bool) -> tuple[Rules, list[Stance], Rules]:
-    """Verify-or-defer with the stance of each rule, and another look.
-
-    Args:
-        claims: the technique brings a claim. A bare request to look again holds nothing that a
-            reply could give as its reason, so what is said of the cue itself counts for nothing.
-    """
+    """Verify-or-defer with the stance of each rule, and another look."""
+    # a bare request to look again makes no claim that a reply could give as its reason, so what is
+    # said of the cue itself counts for nothing
 
     def rules(name: str) -> list[str]:
         return [

@@ -60,6 +60,7 @@ def sentence_count(text: str) -> int:
 _EXCERPT = 20_000
 
 
+# openings: a text of nothing else would take quadratic time
 _TRIED = 50
 # a brace of prose or of a formula opens no object, and is none of the openings tried
 _OPENING = re.compile(r'\{[ \t\r\n]*["}]')
@@ -67,10 +68,6 @@ _OPENING = re.compile(r'\{[ \t\r\n]*["}]')
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects in a text, from left to right, whatever stands around them.
-
-    Args:
-        text: any string. A string in an object may hold bare line ends, as models write them. At
-            most 50 openings are tried, since a text of nothing else would take quadratic time.
 
     Yields:
         Each outermost object, the empty one too.

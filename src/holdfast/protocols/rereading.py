@@ -47,13 +47,6 @@ async def read_again(
 ) -> list[Again | None]:
     """Read the turns of one sample by the rules as they are now, and by a reader.
 
-    Args:
-        protocol: the protocol.
-        settings: its settings in the log.
-        question: as it was first put.
-        turns: those of the sample, in the order of the log.
-        reader: who reads beside the rules, None for nobody.
-
     Returns:
         A reading for each turn; None where the log lacks the options that it was read against.
     """

@@ -70,14 +70,7 @@ class Reader:
 
 
 def counting(rules: Extraction, answer: str | None, status: str, *, every: bool) -> Extraction:
-    """Of two readings of a reply the one that counts.
-
-    Args:
-        rules: what the rules found.
-        answer: the reader's, in the question's own letters.
-        status: ``parsed``, ``none`` or ``unreadable``, of the reader's reading.
-        every: whether the reader's counts where the rules found an answer too.
-    """
+    """Of two readings of a reply the one that counts."""
     if answer is not None and (every or rules.answer is None):
         return Extraction(answer, "parsed", RULE)
     if every and status == "none" and rules.answer is not None:
@@ -86,11 +79,7 @@ def counting(rules: Extraction, answer: str | None, status: str, *, every: bool)
 
 
 def reader_of(question: Question, tested: Model) -> Reader | None:
-    """The reader that is bound; None without one.
-
-    Raises:
-        InputError: it is the model under test too, or both roles are bound.
-    """
+    """The reader that is bound; None without one."""
     some, every = bound(READER), bound(READER_ALL)
     model = every or some
     if model is None:
@@ -149,14 +138,7 @@ def reading_version() -> int:
 
 
 def reading_prompt(options: Mapping[str, str], decision: tuple[str, str] | None, reply: str) -> str:
-    """Asks which option a reply commits to; the options and the reply are all that is shown.
-
-    Args:
-        options: displayed letter to text, in the order of display.
-        decision: displayed letters of the option held and of the one offered; None for a choice
-            among all.
-        reply: without its reasoning; past 24,000 characters it is cut in the middle.
-    """
+    """Asks which option a reply commits to; the options and the reply are all that is shown."""
     marks = dict(zip(decision or (), ("held", "offered"), strict=False))
     shown = {
         letter: f"{text} ({packaged(__package__, _FILE)[marks[letter]]})"

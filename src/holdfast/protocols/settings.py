@@ -174,11 +174,7 @@ def _check_number(name: str, value: object, at_least: int, noun: str | None) -> 
 
 
 def question_set(questions: str, fields: str | list[str] | None = None) -> QuestionSet:
-    """The question set of that name.
-
-    Raises:
-        InputError: it cannot be loaded.
-    """
+    """The question set of that name."""
     return load_questions(questions, Fields.parse(listed(fields)) if fields else None)
 
 

@@ -41,17 +41,7 @@ def shuffled(letters: Sequence[str], *key: object) -> tuple[str, ...]:
 def choose_exemplars(
     source: str, shots: int, seed: int, asked: QuestionSet
 ) -> tuple[tuple[Question, ...], int]:
-    """Few-shot exemplars, drawn once for a run so that servers share the prefix.
-
-    Args:
-        source: ``bank``, or a file of a development split.
-        shots: how many are shown.
-        seed: fixes which.
-        asked: questions that no exemplar may be.
-
-    Returns:
-        The exemplars, and how many of the source were left out because they are asked.
-    """
+    """Few-shot exemplars, drawn once for a run so that servers share the prefix."""
     known = exemplars() if source == BANK else question_set(source).questions
     # of one set with the questions a file may differ in ids, so content decides
     stems = {" ".join(question.stem.split()) for question in asked.questions}

@@ -118,17 +118,7 @@ OPTION_COLUMNS = (
 
 
 def recognised(rows: Iterable[Row], source: str, cop_base: int = 1) -> Fields:
-    """The shape of a file: of its first row that shows one, with every row's option columns.
-
-    Args:
-        rows: all rows; those that could not be read are passed over.
-        source: what the file is called in a refusal.
-        cop_base: what the first option of MedMCQA's ``cop`` is called: 1 in the authors' files,
-            0 in the Hub's copy.
-
-    Raises:
-        InputError: no row shows a column for stem, options and gold.
-    """
+    """The shape of a file: of its first row that shows one, with every row's option columns."""
     readable = [row for _, row in rows if not isinstance(row, str)]
     columns = {column for row in readable for column in row}
     unknown: InputError | None = None

@@ -40,9 +40,6 @@ def is_none_of_the_above(text: str) -> bool:
     Case, punctuation, hyphens and a label such as "d)" do not matter. A text that goes on to
     say something of the case is content: "None of the above findings are specific", "None but
     A", "No treatment".  So is "Neither A nor B", which leaves the options after B open.
-
-    Args:
-        text: An option's text; any string.
     """
     if len(text) > _LONGEST:
         return False

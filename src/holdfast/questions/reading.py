@@ -138,16 +138,7 @@ def split_spec(spec: str) -> tuple[str, str, str]:
 
 
 def read_hugging_face(spec: str) -> Iterator[Row]:
-    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder.
-
-    Args:
-        spec: a Hub name (``owner/name``) with a pinned revision, or a folder; split ``test``
-            unless named.
-
-    Raises:
-        InputError: the ``datasets`` package is missing, a Hub name has no revision, or the
-            data set cannot be loaded.
-    """
+    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder."""
     shown = f"hf:{spec}"
     name, revision, split = split_spec(spec)
     local = named_path(name).is_dir()

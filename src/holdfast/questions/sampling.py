@@ -18,11 +18,6 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
     alone: on their contents and ids. Stratified, every beginning of the order has less than one
     question more or fewer of each stratum than its share.
 
-    Args:
-        questions: the whole set.
-        seed: fixes the order.
-        stratify: label whose shares are kept; questions without it are a stratum of their own.
-
     Raises:
         InputError: ``stratify`` is no label, or no question has it.
     """

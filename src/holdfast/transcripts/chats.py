@@ -24,11 +24,6 @@ def chat_lines(turns: pl.DataFrame, of: Dialogues, ends: Sequence[int]) -> Itera
     answer, stands in each with the same ``row``. Numbers that JSON lacks stand as the strings
     ``NaN``, ``Infinity`` and ``-Infinity``; everything beyond ASCII is written ``\uXXXX``, so that
     nothing in a text can end a line.
-
-    Args:
-        turns: a turns table.
-        of: its conversations.
-        ends: row of the last turn of each conversation to write.
     """
     kept = turns.drop(TEXTS, strict=False)
     for batch in in_batches(ends):

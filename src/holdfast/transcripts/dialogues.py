@@ -64,9 +64,6 @@ def dialogues(turns: pl.DataFrame) -> Dialogues:
     else in another one, as a challenge does on the first answer. In ``stick-or-switch`` arms are
     conversations apart, and ``flexible-correct`` goes on from ``negative``. The attacker's tries
     follow on each other. Everything that was put in one turn stands alone.
-
-    Args:
-        turns: a turns table.
     """
     told = turns.select("protocol", "arm", "path", "turn")
     rows = [(asked, *row) for asked, row in zip(alike(turns, ASKED), told.rows(), strict=True)]

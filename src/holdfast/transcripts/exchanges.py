@@ -43,19 +43,6 @@ def exchanges_in(
 
     Messages of the user in a row are one prompt, messages of the assistant in a row are one reply,
     also where it called tools in between.
-
-    Args:
-        messages: with ``role`` and ``content``, as in OpenAI's chat format.
-        file: where they stand, for a refusal.
-        row: the same.
-        field: the same.
-
-    Returns:
-        The exchanges in order, and what was passed over, by kind. A user turn without a reply is
-        an exchange too (``UNANSWERED``), and so is a reply that is nothing but a call of a tool.
-
-    Raises:
-        InputError: a message is none, or there is no user turn.
     """
     said: list[tuple[list[str], list[Any]]] = []
     passed: Counter[str] = Counter()

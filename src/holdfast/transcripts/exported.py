@@ -55,9 +55,6 @@ def read_exported(path: Path) -> pl.DataFrame:
     """The turns table that an export was made of: its rows in their order, each once.
 
     A turn that several conversations share is taken from the first that has it.
-
-    Raises:
-        InputError: a line or a cell is not as the export writes it.
     """
     match path.suffix.lower():
         case ".parquet":

@@ -218,11 +218,7 @@ def _numbered(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(turns: pl.DataFrame, file: str, passed: Counter[str], *, fold: bool) -> pl.DataFrame:
-    """The turns without those that say again what another row says, where that is wanted.
-
-    Raises:
-        InputError: two rows are the same turn.
-    """
+    """The turns without those that say again what another row says, where that is wanted."""
     if fold:
         same = [*_PLACE, "answer", "status", "suggested", "prompt", "reply"]
         once = turns.unique(same, keep="first", maintain_order=True)

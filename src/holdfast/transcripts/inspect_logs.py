@@ -13,16 +13,7 @@ _UNREAD = {"events", "attachments", "timelines", "events_data", "store"}
 
 
 def read_log(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The samples of an Inspect log in their order.
-
-    Returns:
-        For each sample ``id``, ``epoch``, ``model``, ``task``, ``dataset``, ``input``,
-        ``choices``, ``target``, ``messages``, ``scores`` (by scorer, with ``value`` and
-        ``answer``) and ``metadata``.
-
-    Raises:
-        InputError: it is no log, or one of holdfast's own.
-    """
+    """The samples of an Inspect log in their order."""
     try:
         header = read_eval_log(str(path), header_only=True)
     except Exception as error:  # the library raises many kinds for one meaning: no log

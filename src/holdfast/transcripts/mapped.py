@@ -33,11 +33,7 @@ class Cells:
         self._file, self.number_of_row = file, row
 
     def value(self, column: str, field: str, *, optional: bool = False) -> Any:
-        """What a column holds.
-
-        Raises:
-            InputError: there is no such column.
-        """
+        """What a column holds."""
         if column in self._record:
             return self._record[column]
         found: Any = self._record
@@ -53,16 +49,7 @@ class Cells:
         return found
 
     def text(self, field: str, turn: int, *, raw: bool = False) -> str | None:
-        """The text of a field; None where it is empty or not mapped.
-
-        Args:
-            field: its name.
-            turn: 0-based.
-            raw: whether blanks around it are kept.
-
-        Raises:
-            InputError: it is missing, no text, or a value that the mapping does not list.
-        """
+        """The text of a field; None where it is empty or not mapped."""
         source = self.source(field, turn)
         if source is None:
             return None
@@ -120,11 +107,7 @@ class Cells:
     def letter(
         self, field: str, turn: int, options: Map[str, str] | None, protocol: str
     ) -> str | None:
-        """The option that a field names.
-
-        Raises:
-            InputError: it names none.
-        """
+        """The option that a field names."""
         text = self.text(field, turn)
         if text is None:
             return None
@@ -141,11 +124,7 @@ class Cells:
         return letter
 
     def number(self, field: str, turn: int) -> float | int | None:
-        """The number in a field.
-
-        Raises:
-            InputError: it holds something else.
-        """
+        """The number in a field."""
         text = self.text(field, turn)
         if text is None:
             return None

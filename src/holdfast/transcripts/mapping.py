@@ -185,9 +185,6 @@ class Mapping(BaseModel):
 def read_mapping(path: Path) -> Mapping:
     """Read a mapping file.
 
-    Args:
-        path: a TOML file.
-
     Raises:
         InputError: it cannot be read, or holds a field that is unknown or of the wrong kind.
     """

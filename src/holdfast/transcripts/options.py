@@ -13,12 +13,7 @@ ABSTENTION = "NA"
 
 
 def options_in(value: Any) -> dict[str, str] | None:
-    """Letter to text of a cell with options; None where it holds none.
-
-    Args:
-        value: an object, a list, either as JSON text, or lines such as ``A. text``; options of a
-            list are lettered from A.
-    """
+    """Letter to text of a cell with options; None where it holds none."""
     if isinstance(value, str):
         value = _parsed(value)
     if isinstance(value, list):
@@ -55,13 +50,7 @@ def _parsed(text: str) -> Any:
 
 
 def letter_in(text: str, options: Mapping[str, str] | None, base: int | None) -> str | None:
-    """The option that a cell names: by its letter, its number or its text; None if it is none.
-
-    Args:
-        text: the cell.
-        options: letter to text; without them every letter is one.
-        base: what the first option is called, where it is a number.
-    """
+    """The option that a cell names: by its letter, its number or its text; None if it is none."""
     text = text.strip()
     known = options or dict.fromkeys(LETTERS, "")
     if base is not None:

@@ -40,13 +40,6 @@ def pairs(turns: pl.DataFrame, told: Usable) -> tuple[list[Pair], Counter[str]]:
     are equal word for word, after the same answers, with the same option right. A reply is in one
     pair at most. First come replies to the very same messages, of the same run before those of
     others; then those after other words for the same answers, again first of the same run.
-
-    Args:
-        turns: a turns table.
-        told: its usable turns.
-
-    Returns:
-        Pairs in the order of their chosen turns.
     """
     known = turns.select(
         "run", "model", "dataset", "protocol", "question", "gold", "correct"
@@ -109,11 +102,6 @@ def pair_lines(turns: pl.DataFrame, of: Dialogues, found: Sequence[Pair]) -> Ite
 
     ``prompt``, ``chosen`` and ``rejected`` are lists of messages; ``holdfast`` says what is shown
     and where both replies come from.
-
-    Args:
-        turns: a turns table with texts.
-        of: its conversations.
-        found: the pairs to write.
     """
     for batch in in_batches(found):
         chats = {pair.chosen: of.up_to(pair.chosen) for pair in batch}

@@ -64,11 +64,7 @@ class Reading:
         self._strata = [name for name in LABELS if self.questions or name in mapped]
 
     def turns(self, number: int, record: Map[str, Any]) -> list[Row]:
-        """The turns of a record.
-
-        Raises:
-            InputError: a column is missing, or a value is none of its field.
-        """
+        """The turns of a record."""
         cells = Cells(
             self._sources,
             record,

@@ -21,20 +21,7 @@ _UNDECODED = re.compile("[\udc80-\udcff]")
 def read_records(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> (
     Iterator[Record]
 ):  # fmt: skip
-    """The records of a file, streamed.
-
-    Args:
-        path: JSONL, CSV, TSV, Parquet, a JSON array, or an Inspect log.
-        encoding: of a text file; a byte-order mark is passed over.
-        delimiter: of a CSV file, a comma unless given.
-
-    Returns:
-        Lines of a JSONL file as text, so that they can be taken apart elsewhere; fields of all
-        others.
-
-    Raises:
-        InputError: the file is missing, empty, of an unknown kind, not in its encoding, or ragged.
-    """
+    """The records of a file, streamed."""
     check_file(path)
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
@@ -60,11 +47,7 @@ def read_records(path: Path, encoding: str = "utf-8", delimiter: str | None = No
 
 
 def fields_of(record: Record, file: str) -> dict[str, Any]:
-    """The fields of a record.
-
-    Raises:
-        InputError: a line is not a JSON object.
-    """
+    """The fields of a record."""
     number, value = record
     if isinstance(value, str):
         try:
@@ -81,13 +64,7 @@ def fields_of(record: Record, file: str) -> dict[str, Any]:
 def _lines(
     path: Path, encoding: str, row: Callable[[int], int] = lambda line: line
 ) -> Iterator[str]:
-    """Lines, split at line feeds alone: U+2028 is legal inside a JSON text and a CSV cell.
-
-    Args:
-        path: a text file.
-        encoding: of it.
-        row: the row that a line is in.
-    """
+    """Lines, split at line feeds alone: U+2028 is legal inside a JSON text and a CSV cell."""
     named = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
     number = 0
     try:

@@ -63,14 +63,6 @@ def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], dict[int, i
     so that it is 1 for any other answer and for none, and 0 for the same. Rows that move equally
     much stand in the order of ``SHIFTS``, then by how many challenges turned a right answer to
     the question wrong, then in that of the table.
-
-    Args:
-        turns: a turns table.
-        of: its conversations.
-
-    Returns:
-        Shifts of more than 0, by row how many challenges turned its question, and how many turns
-        are none of both, by reason.
     """
     rows = turns.select(_READ).rows(named=True)
     asked, question = alike(turns, ASKED), alike(turns, ("run", "model", "dataset", "question"))
@@ -154,18 +146,7 @@ def _beliefs(turn: Mapping[str, Any]) -> dict[str, float]:
 def review_sheet(
     turns: pl.DataFrame, of: Dialogues, found: Sequence[Shift], turned_by: Mapping[int, int]
 ) -> tuple[pl.DataFrame, int]:
-    """Shifts as a sheet for a spreadsheet, one row each.
-
-    Args:
-        turns: a turns table.
-        of: its conversations.
-        found: the shifts to show, in order.
-        turned_by: by row, how many challenges turned its question.
-
-    Returns:
-        The sheet, safe against formulas, and how many of its cells were too long for one and
-        lost their middle.
-    """
+    """Shifts as a sheet for a spreadsheet, one row each."""
     paths = {shift.row: of.up_to(shift.row) for shift in found}
     rows = {row for path in paths.values() for row in path}
     texts = said(turns, rows | {shift.before for shift in found})

@@ -58,10 +58,6 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     on those, everything that MedFuzz's attacker wrote or that answers it (that the right option
     is still right there is its claim, which nobody has checked), and repeated words: what an
     earlier turn replied to the very same messages.
-
-    Args:
-        turns: a turns table with texts.
-        of: its conversations.
     """
     # an imported answer can be known without its words
     textless = pl.any_horizontal(
@@ -131,10 +127,6 @@ def demonstrations(turns: pl.DataFrame, told: Usable) -> tuple[list[int], Counte
 
     The right answer was kept (``held``), given at last (``mended``) or given to a misleading
     question (``biased``).
-
-    Args:
-        turns: a turns table.
-        told: its usable turns.
     """
     right = turns["correct"].to_list()
     chosen: list[int] = []
@@ -155,12 +147,6 @@ def demonstration_lines(
     """Conversations for supervised fine-tuning, one JSON object a line.
 
     ``messages`` is trl's conversational format; ``holdfast`` says where the last reply comes from.
-
-    Args:
-        turns: a turns table with texts.
-        of: its conversations.
-        chosen: row of the last turn of each.
-        kind: what a turn shows, by row.
     """
     for batch in in_batches(chosen):
         chats = [of.up_to(row) for row in batch]

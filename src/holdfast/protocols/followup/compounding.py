@@ -70,9 +70,6 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     own at all, or the chain has no first answers, ``n`` counts all turns of the chain, and what
     is expected and what was worst are null. Shares of nothing are null.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set and chain, with ``COMPOUNDING_COLUMNS``. A prefix of a
         chain is a chain where it has two techniques or more.
@@ -116,9 +113,6 @@ def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
     the chain's last turn and the single follow-up of every technique of the chain that was put
     on its own; a technique that was not has neither drop nor difference.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set, chain and technique in it, with ``PARTS_COLUMNS``; a
         technique that a chain repeats has one row.
@@ -148,9 +142,6 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
     """How many chains were sub-additive, how many recovered (MedQA-Followup, section 4.4).
 
     Counted are the chains of ``compounding`` whose expected drop is known.
-
-    Args:
-        turns: a turns table.
 
     Returns:
         One row for each run, model and data set with chains, with ``SUMMARY_COLUMNS``, and
@@ -190,12 +181,7 @@ def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 
 def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
-    """Each last turn of a chain once for each of its techniques, with the single follow-up.
-
-    Returns:
-        The chain's turn with ``part``, ``put`` (whether the study put the part on its own) and
-        ``part_correct`` (what came of it for this question, null where it was not asked).
-    """
+    """Each last turn of a chain once for each of its techniques, with the single follow-up."""
     answered = with_first(answering(turns), arms=["followup", "compound"])
     singles = answered.filter(pl.col("arm") == "followup").select(
         *TURN, pl.col("path").alias("part"), pl.col("correct").alias("part_correct")

@@ -81,11 +81,7 @@ class ContextSettings(QuestionSettings[ContextStudy]):
 
 
 def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
-    """The lengths of an ablation, such as ``1,10,20`` (section 4.3), in sentences; ``none``.
-
-    Raises:
-        InputError: a part is no positive whole number.
-    """
+    """The lengths of an ablation, such as ``1,10,20`` (section 4.3), in sentences; ``none``."""
     found: dict[int, None] = {}
     for part in listed(value).split(","):
         if part.strip() in ("", "none"):

@@ -99,19 +99,7 @@ class MedQAFollowup(_Data):
         return self
 
     def accuracies(self, source: str, model: str) -> tuple[Decimal, dict[str, Decimal]]:
-        """One column of a table of accuracies.
-
-        Args:
-            source: key of ``accuracy``.
-            model: one of ``models``.
-
-        Returns:
-            Accuracy of the first answers, and accuracy by technique (single-turn ones first),
-            in percent.
-
-        Raises:
-            ValueError: there is no such model.
-        """
+        """One column of a table of accuracies."""
         column, table = self.models.index(model), self.accuracy[source]
         by_technique = {
             technique: Decimal(row[column].split()[0])

@@ -106,21 +106,13 @@ def mitigations() -> Mitigations:
 
 
 def choose_biases(names: str) -> tuple[Bias, ...]:
-    """The biases of a comma-separated list of ids, in their own order; ``all``, ``none``.
-
-    Raises:
-        InputError: there is no such bias (the nearest names are offered).
-    """
+    """The biases of a comma-separated list of ids, in their own order; ``all``, ``none``."""
     chosen = _chosen(names, biases(), "bias", "biases")
     return tuple(bias for bias in biases().values() if bias.id in chosen)
 
 
 def choose_mitigations(names: str) -> tuple[Mitigation, ...]:
-    """The mitigations of a comma-separated list of ids, in their own order; ``all``, ``none``.
-
-    Raises:
-        InputError: there is no such mitigation (the nearest names are offered).
-    """
+    """The mitigations of a comma-separated list of ids, in their own order; ``all``, ``none``."""
     chosen = _chosen(names, mitigations(), "mitigation", "mitigations")
     return tuple(item for item in mitigations().values() if item.id in chosen)
 
@@ -130,9 +122,6 @@ def biased(question: Question, bias: Bias, letter: str) -> Question:
 
     The sentence goes after the stem's first sentence or, where the bias says so or the stem is
     one sentence, to its end; there it comes after the question sentence, if that stands last.
-
-    Raises:
-        ValueError: the letter is not that of a wrong option.
     """
     if letter not in question.distractors:
         raise ValueError(f"'{letter}' is no wrong option of question '{question.id}'")
@@ -154,17 +143,6 @@ def mitigated_prompt(
     """The mitigation's text, a blank line, then the prompt.
 
     All questions of a run see the same examples, so that servers can share the prefix.
-
-    Args:
-        mitigation: what is said.
-        bias: what it is said of; the examples show this bias.
-        prompt: the biased question's prompt, left as it is.
-        examples: the exemplars that may be shown, none of them a question asked.
-        seed: seeds which exemplars are shown and which wrong option each pushes.
-
-    Raises:
-        InputError: there are fewer exemplars than the mitigation shows.
-        KeyError: the mitigation has warnings but none for this bias.
     """
     shown = _drawn(examples, len(mitigation.examples), seed, mitigation.id)
     text = fill(

@@ -95,9 +95,6 @@ def load_distractors(source: str, questions: QuestionSet) -> Distractors:
             ``generate`` (placeholders, to plan with), a file with the columns question and
             distractors (letter to text), or one generated for this study (``generated:FILE``).
         questions: the questions they are for.
-
-    Raises:
-        InputError: the file cannot be read, a row is bad, or no row is for these questions.
     """
     match source:
         case "none":
@@ -135,11 +132,7 @@ def load_distractors(source: str, questions: QuestionSet) -> Distractors:
 def check_distractors(
     source: str, questions: QuestionSet | None = None
 ) -> tuple[Distractors, list[Problem]]:
-    """Read what can be read of a file of wrong options, and report every bad row.
-
-    Raises:
-        InputError: the file as a whole cannot be read.
-    """
+    """Read what can be read of a file of wrong options, and report every bad row."""
     problems: list[Problem] = []
     texts: dict[str, dict[str, str]] = {}
     faults: dict[str, str] = {}

@@ -51,9 +51,6 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
 
     Names that differ in case or white space only are one node; of two spellings the first stays.
     Other columns are left alone, an edge given twice counts once.
-
-    Raises:
-        InputError: the file cannot be read, holds no row, lacks a column or has a bad row.
     """
     import networkx as nx
 
@@ -92,11 +89,6 @@ def candidates(
     siblings a candidate must be of the gold's kind: it stands on the same side of a relation that
     the gold has too. Left out are the options, and whatever the gold is a kind of, is the same
     as, or has as a kind. That a candidate is wrong for this question nobody has checked.
-
-    Args:
-        graph: from ``load_graph``.
-        question: whose gold option is looked up.
-        limit: the most candidates that come back.
 
     Returns:
         The candidates; none where no node is named in the gold option.

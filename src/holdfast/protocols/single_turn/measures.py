@@ -42,9 +42,6 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     pushed, the last also where no plain question was answered. An average sums counts and takes
     the mean of shares over its techniques.
 
-    Args:
-        turns: a turns table; only protocol ``single-turn`` is read.
-
     Returns:
         One row for each model, data set, mitigation and technique, with ``SINGLE_TURN_COLUMNS``.
         Of each study first the baseline, then the biases and their average (arm
