@@ -33,9 +33,8 @@ class Again:
 
 def logged_question(sample: EvalSample) -> Question:
     """The question of a logged sample, as it was first put."""
-    options = dict(zip(LETTERS, sample.choices or [], strict=False))
-    return Question(id=str(sample.id), stem=str(sample.input), options=options,
-                    gold=str(sample.target))  # fmt: skip
+    options, gold = dict(zip(LETTERS, sample.choices or [], strict=False)), str(sample.target)
+    return Question(id=str(sample.id), stem=str(sample.input), options=options, gold=gold)
 
 
 async def read_again(
@@ -56,11 +55,12 @@ async def read_again(
     hooks = _own(protocol)
     for turn in turns:
         if turn["arm"] in hooks.unread or turn["status"] == "error":
-            found.append(Again(_logged(turn), own, read=False))
+            logged = Extraction(turn["answer"], turn["status"], turn["rule"])
+            found.append(Again(logged, own, read=False))
             continue
         arm, number = str(turn["arm"]), int(turn["turn"])
         before = answers.get((hooks.before.get(arm, arm), number - 1))
-        choice = _choice(protocol, settings, question, turn, before)
+        choice = _choice(hooks, settings, question, turn, before)
         if choice is None:
             answers[arm, number] = turn["answer"]
             found.append(None)
@@ -73,19 +73,14 @@ async def read_again(
     return found
 
 
-def _logged(turn: Logged) -> Extraction:
-    return Extraction(turn["answer"], turn["status"], turn["rule"])
-
-
 def _choice(
-    protocol: str,
+    own: Rereading,
     settings: Mapping[str, Any],
     question: Question,
     turn: Logged,
     before: str | None,
 ) -> Choice | None:
     """What a logged turn was read against."""
-    own = _own(protocol)
     if "options" in turn:
         question = question.changed(options=dict(zip(LETTERS, turn["options"], strict=False)))
     elif own.put and (found := own.put(question, turn)) is not question:
@@ -114,11 +109,8 @@ def gone_elsewhere(
     again: Sequence[Again | None],
 ) -> int:
     """Conversations of a sample that the new readings would have led elsewhere."""
-    both = [
-        (turn, new.extraction.answer)
-        for turn, new in zip(turns, again, strict=True)
-        if new is not None
-    ]
+    pairs = zip(turns, again, strict=True)
+    both = [(turn, new.extraction.answer) for turn, new in pairs if new is not None]
     if settings.get("suggest") == "not-own":  # the option pushed hangs on the first answer
         return int(any(t["arm"] == "baseline" and t["answer"] != answer for t, answer in both))
     # a conversation goes on as long as its target is answered

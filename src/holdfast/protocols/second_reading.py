@@ -1,13 +1,12 @@
 """A language model that reads replies beside the rules: which option does each commit to?"""
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from inspect_ai.model import GenerateConfig, Model
 
-from holdfast.challenges import excerpt, fence, json_objects, option_lines
+from holdfast.challenges import excerpt, fence, fill_marked, json_object, option_lines
 from holdfast.dialogue import Choice, Conversation, Reading
 from holdfast.errors import InputError
 from holdfast.files import packaged
@@ -45,12 +44,8 @@ class Reader:
         if not self._is_asked(said, rules):
             return Reading(rules)
         # replicates of a reply are the same to read, and so are replies to the question put anew
-        chat = Conversation(
-            self.model,
-            self.question,
-            config=self.config.merge(GenerateConfig(temperature=0.0)),
-            purpose="reading",
-        )
+        config = self.config.merge(GenerateConfig(temperature=0.0))
+        chat = Conversation(self.model, self.question, config=config, purpose="reading")
         output = await chat.say(
             reading_prompt(choice.options, choice.decision, said),
             reply=said,
@@ -85,10 +80,8 @@ def reader_of(question: Question, tested: Model) -> Reader | None:
     if model is None:
         return None
     if some and every:
-        raise InputError(
-            f"'{READER}' and '{READER_ALL}' are both bound", field="--model-role",
-            remedy="Bind one of them",
-        )  # fmt: skip
+        what = f"'{READER}' and '{READER_ALL}' are both bound"
+        raise InputError(what, field="--model-role", remedy="Bind one of them")
     check_reader(str(model), [str(tested)])
     return Reader(model, every is not None, question)
 
@@ -100,11 +93,8 @@ def check_reader(reader: str, tested: list[str]) -> None:
         InputError: it is among the models under test.
     """
     if reader in tested:
-        raise InputError(
-            f"'{reader}' is the model under test too",
-            field="--reader",
-            remedy="Give another model as the reader",
-        )
+        what, remedy = f"'{reader}' is the model under test too", "Give another model as the reader"
+        raise InputError(what, field="--reader", remedy=remedy)
 
 
 def read_by(reader: Reader | None) -> dict[str, Any]:
@@ -140,19 +130,14 @@ def reading_version() -> int:
 def reading_prompt(options: Mapping[str, str], decision: tuple[str, str] | None, reply: str) -> str:
     """Asks which option a reply commits to; the options and the reply are all that is shown."""
     marks = dict(zip(decision or (), ("held", "offered"), strict=False))
+    wording = packaged(__package__, _FILE)
     shown = {
-        letter: f"{text} ({packaged(__package__, _FILE)[marks[letter]]})"
-        if letter in marks
-        else text
+        letter: f"{text} ({wording[marks[letter]]})" if letter in marks else text
         for letter, text in options.items()
     }
     texts = {"options": option_lines(shown), "reply": excerpt(reply)}
     texts["fence"] = fence(texts["options"], texts["reply"])
-    # one pass, so that the texts filled in are never searched for places to fill
-    filled = re.sub(
-        r"\[\[(\w+)\]\]", lambda found: texts[found[1]], packaged(__package__, _FILE)["prompt"]
-    )
-    return filled.strip()
+    return fill_marked(wording["prompt"], texts)
 
 
 def read_reading(text: str, letters: Collection[str]) -> str | Literal["unreadable"] | None:
@@ -162,10 +147,7 @@ def read_reading(text: str, letters: Collection[str]) -> str | Literal["unreadab
         A displayed letter; None where the reader says that there is no answer; ``UNREADABLE`` where
         there is no such object, or its answer is neither.
     """
-    found = [one["answer"] for one in json_objects(text[-_TAIL:]) if "answer" in one]
-    if not found:
-        return UNREADABLE
-    answer = found[-1]
+    answer = json_object(text[-_TAIL:], "answer").get("answer", UNREADABLE)
     if answer is None:
         return None
     letter = answer.strip(" ().").upper() if isinstance(answer, str) else ""

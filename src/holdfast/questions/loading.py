@@ -1,6 +1,5 @@
 """Question sets from files, the Hub and the bundled bank, checked row by row."""
 
-import hashlib
 import json
 import math
 import os
@@ -13,9 +12,9 @@ from typing import Any
 from holdfast.errors import InputError, did_you_mean, printable
 from holdfast.files import named_path
 
-from .bank import BANK_NAME, bank_rows
+from .bank import BANK_NAME, bank_items
 from .fields import Fields, is_medmcqa, recognised
-from .question import LABELS, LETTERS, SAME_TEXT, Question, faults
+from .question import LABELS, LETTERS, SAME_TEXT, Question, digest_of, faults
 from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
 
 HUB = {
@@ -33,6 +32,11 @@ class Problem:
     row: int
     field: str | None
     message: str
+    remedy: str = "Mend the row"
+
+    def refused(self, source: str) -> InputError:
+        """The error of a source that may have no such row."""
+        return InputError(self.message, source, self.row, self.field, self.remedy)
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,7 @@ class QuestionSet:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex, 16 characters) over ids and contents: the same set, the same value."""
-        content = json.dumps([(q.id, q.content_hash) for q in self.questions])
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        return digest_of([(q.id, q.content_hash) for q in self.questions])
 
     @cached_property
     def _by_id(self) -> dict[str, Question]:
@@ -84,15 +87,10 @@ def load_questions(source: str, columns: Fields | None = None) -> QuestionSet:
     """
     questions, problems = check_questions(source, columns)
     if problems:
-        worst = problems[0]
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise InputError(
-            worst.message + more,
-            source,
-            worst.row,
-            worst.field,
-            f"Mend the row; 'holdfast questions check {source}' lists every bad row",
-        )
+        remedy = f"Mend the row; 'holdfast questions check {source}' lists every bad row"
+        first = replace(problems[0], message=problems[0].message + more, remedy=remedy)
+        raise first.refused(source)
     if not questions.questions:
         raise InputError("holds no question", source, remedy="Give a file with at least one row")
     return questions
@@ -106,12 +104,12 @@ def check_questions(
     Raises:
         InputError: the source as a whole cannot be read.
     """
-    name, rows = _open(source)
+    name, opened = _open(source)
+    rows = list(opened)
     problems: list[Problem] = []
     left_out: list[Problem] = []
     loaded: list[Question] = []
     first_row_of: dict[str, int] = {}
-    rows = list(rows)
     if columns and source not in (BANK_NAME, *HUB):
         shape = columns
     else:
@@ -127,10 +125,9 @@ def check_questions(
         if found:
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
             known = is_medmcqa(shape) and all(message.endswith(SAME_TEXT) for _, message in found)
-            target = left_out if known else problems
-            target.extend(
-                Problem(number, column, message) for column, message in found[: 1 if known else 9]
-            )
+            bad = [Problem(number, column, message) for column, message in found[:9]]
+            left_out += bad[:1] if known else []
+            problems += [] if known else bad
             continue
         first_row_of[values["id"]] = number
         loaded.append(Question.model_construct(**values, source=name))
@@ -139,7 +136,7 @@ def check_questions(
 
 def _open(source: str) -> tuple[str, Iterable[Row]]:
     if source == BANK_NAME:
-        return BANK_NAME, bank_rows()
+        return BANK_NAME, enumerate(bank_items(), start=1)
     if source in HUB:
         return source, read_hugging_face(HUB[source])
     if source.startswith("hf:"):
@@ -181,9 +178,8 @@ def _values(
             said = f"option {letter} is '{text.strip()}', which stands for a missing value"
             found.append((in_options, said))
     value = row.get(shape.gold)
-    gold, message = "", ""
-    if options or value in (None, ""):
-        gold, message = _gold(value, options, shape.gold_base)
+    readable = options or value in (None, "")
+    gold, message = _gold(value, options, shape.gold_base) if readable else ("", "")
     if message:
         found.append((shape.gold, message))
     id = row.get(shape.id)
@@ -193,27 +189,19 @@ def _values(
         "options": options,
         "gold": gold,
     }
-    labels: dict[str, str | None] = {}
-    for stratum in LABELS:
-        value = row.get(getattr(shape, stratum))
-        labels[stratum] = None if value is None or value == "" else str(value)
-    values |= labels
+    given = {label: row.get(getattr(shape, label)) for label in LABELS}
+    labels = {label: None if value in (None, "") else str(value) for label, value in given.items()}
     faulty = {column for column, _ in found}
     if in_options in faulty:  # a letter cannot be held against them
         faulty.add(shape.gold)
+    text = stem if isinstance(stem, str) else ""
     found += [
         (field, fault)
-        for field, fault in faults(
-            str(values["id"]),
-            stem if isinstance(stem, str) else "",
-            options,
-            gold,
-            labels,
-        )
+        for field, fault in faults(str(values["id"]), text, options, gold, labels)
         # of what is known to be wrong, nothing more is said
         if {"stem": shape.stem, "gold": shape.gold, "options": in_options}.get(field) not in faulty
     ]
-    return values, found
+    return values | labels, found
 
 
 _NOTHING = frozenset("nan n/a null none #n/a #value! #ref! #name? #div/0! <na> undefined".split())

@@ -24,11 +24,8 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
     order = sorted(questions.questions, key=lambda question: _place(question, seed))
     if stratify is not None:
         if stratify not in LABELS:
-            raise InputError(
-                f"'{stratify}' is no label",
-                field="stratify",
-                remedy=did_you_mean(stratify, LABELS),
-            )
+            remedy = did_you_mean(stratify, LABELS)
+            raise InputError(f"'{stratify}' is no label", field="stratify", remedy=remedy)
         if not any(getattr(question, stratify) for question in order):
             raise InputError(
                 f"no question of '{questions.name}' has a {stratify}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.challenges import names_of, without_parentheses, words_of
 from holdfast.errors import InputError, did_you_mean
-from holdfast.files import named_path
+from holdfast.files import is_valid_text, named_path
 from holdfast.questions import Question, read_rows
 
 if TYPE_CHECKING:
@@ -127,19 +127,15 @@ def candidates(
 
 def _cell(row: Mapping[str, Any], column: str, source: str, number: int) -> str:
     if column not in row:
-        near = did_you_mean(column, [str(name) for name in row])
-        raise InputError(
-            "is missing", source, number, column, f"Name the columns head, relation, tail. {near}"
-        )
+        near = did_you_mean(column, map(str, row))
+        remedy = f"Name the columns head, relation, tail. {near}"
+        raise InputError("is missing", source, number, column, remedy)
     value = row[column]
     if not isinstance(value, str) or not _folded(value):
         raise InputError("is no text", source, number, column, "Give a name")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            "holds a lone surrogate, which is no valid text", source, number, column, "Mend it"
-        ) from error
+    if not is_valid_text(value):
+        what = "holds a lone surrogate, which is no valid text"
+        raise InputError(what, source, number, column, "Mend it")
     return " ".join(value.split())
 
 
