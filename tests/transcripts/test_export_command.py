@@ -173,7 +173,7 @@ def test_what_was_there_stays_when_writing_fails(
     def fails(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("holdfast.transcripts.chats.json_text", fails)
+    monkeypatch.setattr("holdfast.transcripts.export.json_text", fails)
     done = holdfast("export", turns, "--format", "openai-chat", "-o", out)
     assert done.returncode == 2
     assert "cannot be written (No space left on device)" in done.stderr
