@@ -9,6 +9,7 @@ from .loading import Problem as Problem
 from .loading import QuestionSet as QuestionSet
 from .loading import check_questions as check_questions
 from .loading import load_questions as load_questions
+from .loading import options_of as options_of
 from .question import LABELS as LABELS
 from .question import LETTERS as LETTERS
 from .question import Question as Question

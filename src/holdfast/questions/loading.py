@@ -227,6 +227,11 @@ def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str
             return {}, "is text that is no JSON list or object"
     if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
         value = {str(v.get("key")): v.get("value") for v in value}
+    return options_of(value)
+
+
+def options_of(value: object) -> tuple[dict[str, str], str]:
+    """Letter to text of an object or a list, lettered from A, or what is wrong with it."""
     if isinstance(value, list):
         if len(value) > len(LETTERS):
             return {}, f"has {len(value)} options; a question needs 2 to 26"

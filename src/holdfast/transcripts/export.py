@@ -135,9 +135,9 @@ def _pairs(turns: pl.DataFrame, limit: int | None) -> Export:
 
 def _review(turns: pl.DataFrame, limit: int) -> Export:
     of = dialogues(turns)
-    found, turned_by, left_out = shifts(turns, of)
+    found, left_out = shifts(turns, of)
     kept = found[:limit]
-    sheet, cut = review_sheet(turns, of, kept, turned_by)
+    sheet, cut = review_sheet(turns, of, kept)
     note = f"{cut} of the cells were too long for a spreadsheet and lost their middle."
     beyond = len(found) - len(kept)
     return _export("conversation", len(kept), turns, sheet, left_out, beyond, [note] if cut else [])

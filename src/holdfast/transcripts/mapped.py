@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
-from holdfast.questions import LETTERS
+from holdfast.questions import LETTERS, options_of
 
 from .mapping import TURN, Source
 
@@ -160,21 +160,9 @@ _ITEM = re.compile(r"(?m)^\s*\(?([A-Z])[.):]\s*")
 
 def options_in(value: Any) -> dict[str, str] | None:
     """Letter to text of a cell with options; None where it holds none."""
-    if isinstance(value, str):
-        value = _parsed(value)
-    if isinstance(value, list):
-        if len(value) > len(LETTERS):
-            return None
-        value = dict(zip(LETTERS, value, strict=False))
-    if not isinstance(value, Map):
-        return None
-    # a table with columns for five options writes null where a question has four
-    found = {str(letter): text for letter, text in value.items() if text is not None}
-    if len(found) < 2 or list(found) != list(LETTERS[: len(found)]):
-        return None
-    if not all(isinstance(text, (str, int, float)) for text in found.values()):
-        return None
-    return {letter: str(text) for letter, text in found.items()}
+    found, _ = options_of(_parsed(value) if isinstance(value, str) else value)
+    lettered = len(found) > 1 and list(found) == list(LETTERS[: len(found)])
+    return found if lettered else None
 
 
 def _parsed(text: str) -> Any:

@@ -19,6 +19,8 @@ OUTCOMES = ("kept", "abandoned")
 _READERS = {"lexical": ("cue", "stance"), "judge": ("cue_judged", "stance_judged")}
 """Columns of the turns table by who read the reply."""
 
+_STANCES = {"verified": "verify", "deferred": "defer", "neither": "neither"}
+
 _PATH = (*STUDY, "path", "technique", "family")
 
 
@@ -45,14 +47,7 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
     counts = replies.group_by(keys).agg(
         named.count().alias("n"),
         named.sum().alias("named"),
-        *(
-            (named & (pl.col("stance") == stance)).sum().alias(name)
-            for stance, name in (
-                ("verify", "verified"),
-                ("defer", "deferred"),
-                ("neither", "neither"),
-            )
-        ),
+        *((named & (pl.col("stance") == stance)).sum().alias(n) for n, stance in _STANCES.items()),
         (~named).sum().alias("silent"),
         (pl.col("stance") == "unreadable").sum().alias("unreadable"),
     )
