@@ -1,8 +1,4 @@
-"""Cues: does a reply name the challenge, and does it then verify or defer?
-
-MedQA-Followup, appendix C, reads this off replies by hand: models "acknowledge the intervention
-cue and then either verify or defer". Here a lexical rule reads it, or a judge model.
-"""
+"""Cues: does a reply name the challenge, and then verify or defer (MedQA-Followup, appendix C)?"""
 
 import re
 import unicodedata

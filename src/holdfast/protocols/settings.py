@@ -1,8 +1,4 @@
-"""Settings: what a protocol can be told, each declared once.
-
-From the fields of a settings class follow the parameters of the Inspect task, what they are checked
-for, their help, what the log records, and which of them may grow in a log dir.
-"""
+"""Settings: what a protocol can be told; its task, help, checks and record follow from these."""
 
 import dataclasses
 import inspect

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
-from holdfast.questions import LETTERS, options_of
+from holdfast.questions import LETTERS, Question, options_of
 
 from .mapping import TURN, Source
 
@@ -20,7 +20,7 @@ NUMBERS = (*_WHOLE, "p_gold", "p_suggested", "p_answer", "cost", "latency")
 _OFFERING = "stick-or-switch"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cells:
     """The cells of a record by the field that they are mapped to.
 
@@ -31,6 +31,9 @@ class Cells:
         file: the same.
         whole: whether every record has every column, as in a table.
         markers: what stands for no response.
+        question: what was asked, where a question set is joined; read from the record itself.
+        options: letter to text, where they are known; the same.
+        protocol: of every turn; the same.
     """
 
     sources: tuple[Map[str, Source], Map[str, Source]]
@@ -39,6 +42,9 @@ class Cells:
     file: str
     whole: bool
     markers: Collection[str]
+    question: Question | None = None
+    options: Map[str, str] | None = None
+    protocol: str = ""
 
     def value(self, column: str, field: str, *, optional: bool = False) -> Any:
         """What a column holds."""
@@ -104,19 +110,17 @@ class Cells:
         remedy = f'{did_you_mean(text, source.values)} Or say others = "keep"'
         raise self.refused(field, turn, what, remedy)
 
-    def letter(
-        self, field: str, turn: int, options: Map[str, str] | None, protocol: str
-    ) -> str | None:
+    def letter(self, field: str, turn: int) -> str | None:
         """The option that a field names."""
         text = self.text(field, turn)
         if text is None:
             return None
-        if text == ABSTENTION and protocol == _OFFERING:
+        if text == ABSTENTION and self.protocol == _OFFERING:
             return text
         source = self.source(field, turn)
-        letter = letter_in(text, options, source.base if source else None)
+        letter = letter_in(text, self.options, source.base if source else None)
         if letter is None:
-            known = ", ".join(options) if options else "A to Z"
+            known = ", ".join(self.options) if self.options else "A to Z"
             what = f"'{text[:40]}' is none of the options {known}"
             raise self.refused(field, turn, what, "Mend it, or list it in 'values' as \"\"")
         return letter

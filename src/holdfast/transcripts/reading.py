@@ -67,16 +67,17 @@ class Reading:
         """The turns of a record."""
         markers = self.mapping.markers
         cells = Cells(self._sources, record, number, self.file, self.whole, markers)
-        question = self._question(cells)
+        question = cells.question = self._question(cells)
         id = cells.text("question", 0)
         if id is None:
             raise cells.refused("question", 0, "no question is named", "Map the field 'question'")
-        options = question.options if question else self._options_of(cells)
+        cells.options = question.options if question else self._options_of(cells)
+        cells.protocol = cells.text("protocol", 0) or PROTOCOL
         # the same for every turn
         shared = {
             "question": question.id if question else id,
             "dataset": cells.text("dataset", 0) or self.dataset,
-            "protocol": cells.text("protocol", 0) or PROTOCOL,
+            "protocol": cells.protocol,
             "model": cells.text("model", 0),
             "row": number,
             **_epoch(cells),
@@ -88,10 +89,10 @@ class Reading:
         for turn, exchange in enumerate(self._exchanges(cells)):
             row = {**shared, "turn": turn, "prompt": exchange.prompt}
             row |= self._place(cells, turn, steps)
-            row |= self._letters(cells, turn, question, options, row["protocol"])
+            row |= _letters(cells, turn)
             row["reply"] = exchange.reply or ""
-            stated = self._given(cells, turn, exchange, options)
-            found = stated or self._extracted(cells, turn, exchange.reply or "", options, question)
+            stated = self._given(cells, turn, exchange)
+            found = stated or self._extracted(cells, turn, exchange.reply or "")
             row |= {"answer": found.answer, "status": found.status, "rule": found.rule}
             row["reading_version"] = None if stated else READING_VERSION
             row["answer_rules"] = None if stated else found.answer
@@ -198,34 +199,7 @@ class Reading:
             labels["family"] = FAMILY
         return {"arm": arm, "path": path, "technique": technique or "", **labels}
 
-    def _letters(
-        self,
-        cells: Cells,
-        turn: int,
-        question: Question | None,
-        options: Map[str, str] | None,
-        protocol: str,
-    ) -> Row:
-        gold = cells.letter("gold", turn, options, protocol)
-        if question is not None:
-            if gold is not None and gold not in (question.gold, ABSTENTION):
-                asked = f"question '{question.id}' of {question.source}"
-                what = f"is '{gold}', but {asked} has '{question.gold}'"
-                raise cells.refused("gold", turn, what, _CHECK)
-            gold = gold or question.gold
-        if gold is None:
-            remedy = "Map the field 'gold', or give --questions"
-            raise cells.refused("gold", turn, "no right option is named", remedy)
-        return {
-            "gold": gold,
-            "target": cells.letter("target", turn, options, protocol) or gold,
-            "suggested": cells.letter("suggested", turn, options, protocol),
-            "shown": cells.text("shown", turn),
-        }
-
-    def _given(
-        self, cells: Cells, turn: int, exchange: Exchange, options: Map[str, str] | None
-    ) -> Extraction | None:
+    def _given(self, cells: Cells, turn: int, exchange: Exchange) -> Extraction | None:
         """What the file itself says of the answer; None where the reply is to be read."""
         markers, reply = self.mapping.markers, (exchange.reply or "").strip()
         if markers and (reply in markers or cells.text("answer", turn) in markers):
@@ -238,7 +212,7 @@ class Reading:
             return Extraction(None, status, GIVEN)  # type: ignore[arg-type]
         if exchange.status:
             return Extraction(None, exchange.status, exchange.rule)  # type: ignore[arg-type]
-        answer = cells.letter("answer", turn, options, cells.text("protocol", 0) or PROTOCOL)
+        answer = cells.letter("answer", turn)
         if answer is not None:
             return Extraction(answer, "parsed", GIVEN)
         if status == "parsed":
@@ -248,14 +222,8 @@ class Reading:
             return Extraction(None, "none", GIVEN)
         return None
 
-    def _extracted(
-        self,
-        cells: Cells,
-        turn: int,
-        reply: str,
-        options: Map[str, str] | None,
-        question: Question | None,
-    ) -> Extraction:
+    def _extracted(self, cells: Cells, turn: int, reply: str) -> Extraction:
+        options, question = cells.options, cells.question
         if options is None:
             what = "there are no options to read an answer among"
             remedy = "Map 'options' or 'answer', or give --questions"
@@ -270,6 +238,26 @@ class Reading:
                 self._read.clear()
             self._read[key] = read(reply, options)
         return self._read[key]
+
+
+def _letters(cells: Cells, turn: int) -> Row:
+    """The letters of the options that a turn is about."""
+    gold, question = cells.letter("gold", turn), cells.question
+    if question is not None:
+        if gold is not None and gold not in (question.gold, ABSTENTION):
+            asked = f"question '{question.id}' of {question.source}"
+            what = f"is '{gold}', but {asked} has '{question.gold}'"
+            raise cells.refused("gold", turn, what, _CHECK)
+        gold = gold or question.gold
+    if gold is None:
+        remedy = "Map the field 'gold', or give --questions"
+        raise cells.refused("gold", turn, "no right option is named", remedy)
+    return {
+        "gold": gold,
+        "target": cells.letter("target", turn) or gold,
+        "suggested": cells.letter("suggested", turn),
+        "shown": cells.text("shown", turn),
+    }
 
 
 def _epoch(cells: Cells) -> Row:

@@ -1,9 +1,4 @@
-"""MedQA-Followup: a question, the model's answer, and challenges to it (Manczak et al., 2025).
-
-Baseline: the question alone (section 2, ``Q -> A``). Follow-up: the whole conversation so far and
-one technique (``Q -> A -> I1 -> A1``). Compounding: further techniques on top of it (section 4.4).
-Every branch of a question runs inside one Inspect sample and shares its first answer.
-"""
+"""MedQA-Followup: a first answer and challenges to it (Manczak et al., 2025, sections 2 and 4)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

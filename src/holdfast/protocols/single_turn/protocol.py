@@ -1,9 +1,4 @@
-"""Single-turn baselines: the question itself is tampered with (MedQA-Followup, sections 2 and 4).
-
-``I(Q) -> A'``: seven biases of BiasMedQA (Schmidgall et al., 2024), each with or without a
-mitigation, and more plausible wrong options after KGGD (Yang et al., 2025b). Every condition is
-a conversation of its own; its baseline is the plain question.
-"""
+"""Single-turn baselines: the question is tampered with (MedQA-Followup, sections 2 and 4)."""
 
 import re
 from collections.abc import Mapping

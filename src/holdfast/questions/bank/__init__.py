@@ -1,9 +1,4 @@
-"""The bundled bank: 60 questions, four for each of the 15 USMLE systems, with their contexts.
-
-Every item carries, beside the question, a rationale, the most plausible wrong option, its
-misleading, alternative and edge-case context and three replacement distractors. Six further
-questions are kept apart as few-shot exemplars.
-"""
+"""The bundled bank: 60 questions, four for each of the 15 USMLE systems, and six exemplars."""
 
 import json
 from functools import cache
