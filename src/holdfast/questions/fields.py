@@ -106,27 +106,21 @@ def recognised(rows: Iterable[Row], source: str, cop_base: int = 1) -> Fields:
     """The shape of a file: of its first row that shows one, with every row's option columns."""
     readable = [row for _, row in rows if not isinstance(row, str)]
     columns = {column for row in readable for column in row}
-    refused: InputError | None = None
-    for row in readable:
-        try:
-            return _shape(row, columns, source, cop_base)
-        except InputError as error:
-            refused = refused or error
+    exact = {column: column for column in columns}
     # as people head their columns: "Option A", "Correct answer"
-    plain = {_plain(str(column)): column for column in columns}
-    for row in readable if len(plain) == len(columns) else ():
-        try:
-            shape = _shape({_plain(str(k)): v for k, v in row.items()}, {*plain}, source, cop_base)
-        except InputError:
-            continue
-        return _renamed(shape, plain)
+    plain = {re.sub(r"[\s_-]+", "_", str(one).strip().lower()): one for one in columns}
+    refused: InputError | None = None
+    for names in (exact, plain) if len(plain) == len(columns) else (exact,):
+        known = {column: name for name, column in names.items()}
+        for row in readable:
+            renamed = {known[column]: value for column, value in row.items()}
+            try:
+                return _renamed(_shape(renamed, {*names}, source, cop_base), names)
+            except InputError as error:
+                refused = refused or error
     if refused:
         raise refused
     return Fields()
-
-
-def _plain(column: str) -> str:
-    return re.sub(r"[\s_-]+", "_", column.strip().lower())
 
 
 def _renamed(shape: Fields, names: Mapping[str, str]) -> Fields:
@@ -136,7 +130,7 @@ def _renamed(shape: Fields, names: Mapping[str, str]) -> Fields:
         if isinstance(column, str):
             given[field] = names.get(column, column)
         elif isinstance(column, tuple):
-            given[field] = tuple(names[one] for one in column)
+            given[field] = tuple(names.get(one, one) for one in column)
     return Fields(**given)
 
 

@@ -166,11 +166,10 @@ def _values(
     elif _says_nothing(stem):
         found.append((shape.stem, f"is '{stem.strip()}', which stands for a missing value"))
     options, message = _options(row, shape)
-    if not message and len(options) < 2:
-        message = f"has {len(options)} options; a question needs 2 to 26"
     in_options = "options" if isinstance(shape.options, tuple) else shape.options
-    if message:
-        found.append((in_options, message))
+    if message or len(options) < 2:
+        few = f"has {len(options)} options; a question needs 2 to 26"
+        found.append((in_options, message or few))
     for letter, text in options.items():
         # "None" can be an answer, what programs write for an empty cell cannot
         # (and one published MedMCQA question has a "#NAME?" that it was evaluated with)
@@ -182,13 +181,8 @@ def _values(
     gold, message = _gold(value, options, shape.gold_base) if readable else ("", "")
     if message:
         found.append((shape.gold, message))
-    id = row.get(shape.id)
-    values = {
-        "id": f"{index:04d}" if id is None or id == "" else str(id),
-        "stem": stem,
-        "options": options,
-        "gold": gold,
-    }
+    id = f"{index:04d}" if row.get(shape.id) in (None, "") else str(row[shape.id])
+    values = {"id": id, "stem": stem, "options": options, "gold": gold}
     given = {label: row.get(getattr(shape, label)) for label in LABELS}
     labels = {label: None if value in (None, "") else str(value) for label, value in given.items()}
     faulty = {column for column, _ in found}
@@ -197,7 +191,7 @@ def _values(
     text = stem if isinstance(stem, str) else ""
     found += [
         (field, fault)
-        for field, fault in faults(str(values["id"]), text, options, gold, labels)
+        for field, fault in faults(id, text, options, gold, labels)
         # of what is known to be wrong, nothing more is said
         if {"stem": shape.stem, "gold": shape.gold, "options": in_options}.get(field) not in faulty
     ]
@@ -260,10 +254,8 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
             shown = printable(str(value)[:40])
             return "", f"'{shown}' is not a number, though gold_base={base} says so"
         if not 0 <= position < len(options):
-            return "", (
-                f"{value} is no option: counted from {base}, "
-                f"the options run from {base} to {base + len(options) - 1}"
-            )
+            run = f"the options run from {base} to {base + len(options) - 1}"
+            return "", f"{value} is no option: counted from {base}, {run}"
         return list(options)[position], ""
     text = str(value).strip()
     if text in options:
