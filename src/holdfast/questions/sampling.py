@@ -1,6 +1,5 @@
 """A seeded sample of a question set, without replacement."""
 
-import hashlib
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +7,7 @@ from dataclasses import replace
 from holdfast.errors import InputError, did_you_mean
 
 from .loading import QuestionSet
-from .question import LABELS, Question
+from .question import LABELS, Question, digest_of
 
 
 def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> QuestionSet:
@@ -37,9 +36,7 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
 
 
 def _place(question: Question, seed: int) -> str:
-    return hashlib.sha256(
-        f"{seed}\x1f{question.content_hash}\x1f{question.id}".encode()
-    ).hexdigest()
+    return digest_of(f"{seed}\x1f{question.content_hash}\x1f{question.id}", 64)
 
 
 def _interleaved(order: Sequence[Question], label: str) -> list[Question]:
