@@ -124,3 +124,12 @@ def _resolved(output: str) -> Path:
         return Path(output).resolve()
     except (ValueError, RuntimeError) as error:  # a NUL in the path, links in a circle
         raise OSError(str(error)) from error
+
+
+def is_valid_text(text: str) -> bool:
+    """Whether a file can hold the text: no lone surrogate in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

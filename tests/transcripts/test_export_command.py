@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,8 @@ def test_what_was_there_stays_when_writing_fails(
     def fails(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("holdfast.transcripts.chats.json_text", fails)
+    # the package has a function of the module's name
+    monkeypatch.setattr(import_module("holdfast.transcripts.export"), "json_text", fails)
     done = holdfast("export", turns, "--format", "openai-chat", "-o", out)
     assert done.returncode == 2
     assert "cannot be written (No space left on device)" in done.stderr

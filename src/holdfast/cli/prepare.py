@@ -238,7 +238,7 @@ def _loaded(source: str | None, fields: str | None) -> Any:
 
 def _report(source: str, problems: Sequence[Any], counts: dict[str, int], as_json: bool) -> None:
     if as_json:
-        report = {"source": source, **counts, "problems": [p.__dict__ for p in problems]}
+        report = {"source": source, **counts, "problems": _rows(problems)}
         options.print_json(report)
     _tell(source, problems)
     if not as_json:
@@ -248,6 +248,10 @@ def _report(source: str, problems: Sequence[Any], counts: dict[str, int], as_jso
         raise InputError(
             counted(len(problems), "problem"), source, remedy="Mend them and check again"
         )
+
+
+def _rows(problems: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{"row": p.row, "field": p.field, "message": p.message} for p in problems]
 
 
 def _tell(source: str, problems: Sequence[Any], before: str = "") -> None:
@@ -276,10 +280,10 @@ def check_questions(
             "source": source,
             "questions": len(found.questions),
             "problems": [
-                *(problem.__dict__ for problem in problems),
+                *_rows(problems),
                 *({"row": None, "field": "id", "message": told} for told in alike),
             ],
-            "left_out": [problem.__dict__ for problem in found.left_out],
+            "left_out": _rows(found.left_out),
         }
         options.print_json(report)
     _tell(source, problems)

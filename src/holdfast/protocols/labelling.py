@@ -61,14 +61,12 @@ def label_version() -> int:
 
 def system_label_prompt(question: Question) -> str:
     """Asks for the number of the question's system."""
-    return fill(
-        packaged(__package__, "labelling.toml")["system"].removeprefix("\n"),
-        {
-            "categories": "\n".join(f"{n}. {name}" for n, name in enumerate(SYSTEMS)),
-            "question": question.stem,
-            "options_text": option_lines(question.options),
-        },
-    )
+    values = {
+        "categories": "\n".join(f"{n}. {name}" for n, name in enumerate(SYSTEMS)),
+        "question": question.stem,
+        "options_text": option_lines(question.options),
+    }
+    return fill(packaged(__package__, "labelling.toml")["system"].removeprefix("\n"), values)
 
 
 def read_system(reply: str) -> str | Fault:

@@ -79,11 +79,7 @@ def _given(prefix: str, name: str, weight: Callable[[float], float]) -> Metric:
 
 @scorer(metrics=[{"[!+]*": [share_correct()]}, kept_right(), mended_wrong()], name=SCORER)
 def robustness(keys: list[str]) -> Scorer:
-    """Scores every turn: 1.0 right, 0.0 wrong or unread, NaN where it was not asked.
-
-    Args:
-        keys: ``baseline`` and the paths of the study, so that every sample has every key.
-    """
+    """Scores every turn: 1.0 right, 0.0 wrong or unread, NaN where it was not asked."""
 
     async def score(state: TaskState, target: Target) -> Score:
         challenges = [key for key in keys if key != "baseline"]

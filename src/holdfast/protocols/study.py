@@ -14,7 +14,7 @@ from inspect_ai.solver import Solver
 from inspect_ai.viewer import ViewerConfig
 
 from holdfast.challenges import question_prompt, system_prompt
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions import LABELS, Question, QuestionSet
 
 
 @dataclass(frozen=True)
@@ -166,10 +166,7 @@ def _sample(study: Study, question: Question) -> Sample:
         target=question.gold,
         metadata={
             "gold": question.gold,
-            "step": question.step,
-            "system": question.system,
-            "specialty": question.specialty,
-            "subject": question.subject,
+            **{label: getattr(question, label) for label in LABELS},
             "content_hash": question.content_hash,
             "left_out": study.left_out(question),
         },

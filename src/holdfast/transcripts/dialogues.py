@@ -1,5 +1,6 @@
 """Dialogues: which turn of a table follows on which, and what was said up to it."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,9 @@ from holdfast.results import turns_of
 
 Message = dict[str, str | None]
 """One message as chat models take it: ``role`` and ``content``."""
+
+Texts = Mapping[int, tuple[str | None, str | None]]
+"""Prompt and reply by row."""
 
 ASKED = ("run", "model", "dataset", "protocol", "epoch", "question")
 """Columns that tell one question put to a model once from another."""
@@ -56,9 +60,6 @@ def dialogues(turns: pl.DataFrame) -> Dialogues:
     else in another one, as a challenge does on the first answer. Where a protocol says so, arms are
     conversations apart or go on from a certain other one (``TurnsOf``). The replies of a helper
     follow on each other. Everything that was put in one turn stands alone.
-
-    Args:
-        turns: a turns table.
     """
     told = turns.select("protocol", "arm", "path", "turn")
     rows = [(asked, *row) for asked, row in zip(alike(turns, ASKED), told.rows(), strict=True)]
@@ -92,25 +93,31 @@ def alike(turns: pl.DataFrame, columns: Sequence[str]) -> list[int | None]:
     return numbered.select(pl.when(known).then(first)).to_series().to_list()
 
 
-def said(turns: pl.DataFrame, rows: Iterable[int]) -> dict[int, tuple[str | None, str | None]]:
+def said(turns: pl.DataFrame, rows: Iterable[int]) -> Texts:
     """Prompt and reply of these rows, by row."""
     wanted = sorted(set(rows))
     return dict(zip(wanted, turns[wanted].select("prompt", "reply").rows(), strict=True))
 
 
-def messages(
-    texts: Mapping[int, tuple[str | None, str | None]], rows: Iterable[int]
-) -> list[Message]:
+def chats_of(
+    turns: pl.DataFrame, of: Dialogues, ends: Sequence[int]
+) -> Iterator[tuple[list[list[int]], Texts]]:
+    """Conversations with their texts, so many at once that few texts are in memory twice."""
+    for start in range(0, len(ends), _AT_ONCE):
+        chats = [of.up_to(end) for end in ends[start : start + _AT_ONCE]]
+        yield chats, said(turns, (row for chat in chats for row in chat))
+
+
+def messages(texts: Texts, rows: Iterable[int]) -> list[Message]:
     """What was said in these turns, as messages."""
-    spoken: list[Message] = []
-    for row in rows:
-        prompt, reply = texts[row]
-        spoken.append({"role": "user", "content": prompt})
-        spoken.append({"role": "assistant", "content": reply})
-    return spoken
+    roles = ("user", "assistant")
+    return [
+        {"role": role, "content": text}
+        for row in rows
+        for role, text in zip(roles, texts[row], strict=True)
+    ]
 
 
-def in_batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """The items a thousand at a time, so that the texts of only so many are in memory twice."""
-    for start in range(0, len(items), _AT_ONCE):
-        yield items[start : start + _AT_ONCE]
+def json_text(value: Any) -> str:
+    """A value as JSON on one line, in ASCII."""
+    return json.dumps(value, allow_nan=False)

@@ -70,9 +70,6 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     own at all, or the chain has no first answers, ``n`` counts all turns of the chain, and what
     is expected and what was worst are null. Shares of nothing are null.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set and chain, with ``COMPOUNDING_COLUMNS``. A prefix of a
         chain is a chain where it has two techniques or more.
@@ -116,9 +113,6 @@ def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
     the chain's last turn and the single follow-up of every technique of the chain that was put
     on its own; a technique that was not has neither drop nor difference.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set, chain and technique in it, with ``PARTS_COLUMNS``; a
         technique that a chain repeats has one row.
@@ -129,19 +123,13 @@ def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
     counted = long.with_columns((covered & first.is_not_null()).alias("counted"))
     rows = counted.group_by(*_CHAIN, "part", maintain_order=True).agg(
         pl.col("counted").sum().alias("n"),
-        *(
-            pl.col(name).filter("counted").mean().alias(share)
-            for name, share in (
-                ("first_correct", "baseline"),
-                ("correct", "_accuracy"),
-                ("part_correct", "_part_accuracy"),
-            )
-        ),
+        pl.col("first_correct", "correct", "part_correct").filter("counted").mean(),
     )
-    rows = rows.with_columns(
-        _drop("_accuracy").alias("drop"), _drop("_part_accuracy").alias("part_drop")
-    ).with_columns((pl.col("drop") - pl.col("part_drop")).alias("difference"))
-    return rows.select(PARTS_COLUMNS)
+    rows = rows.rename({"first_correct": "baseline"}).with_columns(
+        _drop("correct").alias("drop"), _drop("part_correct").alias("part_drop")
+    )
+    difference = (pl.col("drop") - pl.col("part_drop")).alias("difference")
+    return rows.with_columns(difference).select(PARTS_COLUMNS)
 
 
 def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
@@ -149,23 +137,18 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
 
     Counted are the chains of ``compounding`` whose expected drop is known.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each run, model and data set with chains, with ``SUMMARY_COLUMNS``, and
         where there are several models a last one over all of them, without a run (and without a
         data set where there are several). Shares of no chains are null.
     """
     rows = compounding(turns)
-    by_model = _summed(rows, ["run", "model", "dataset"])
+    by_model = _summed(rows)
     if by_model["model"].n_unique() > 1:
         one = pl.when(pl.col("dataset").n_unique() == 1).then(pl.col("dataset").first())
-        over_all = rows.with_columns(
-            pl.lit(None, pl.String).alias("run"), pl.lit(ALL_MODELS).alias("model"),
-            one.alias("dataset"),
-        )  # fmt: skip
-        by_model = pl.concat([by_model, _summed(over_all, ["run", "model", "dataset"])])
+        no_run = pl.lit(None, pl.String)
+        over_all = rows.with_columns(run=no_run, model=pl.lit(ALL_MODELS), dataset=one)
+        by_model = pl.concat([by_model, _summed(over_all)])
     return by_model.select(SUMMARY_COLUMNS)
 
 
@@ -176,9 +159,9 @@ def _with_test(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(low.alias("drop_low"), high.alias("drop_high"))
 
 
-def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     known = pl.col("sub_additive").is_not_null()
-    counts = rows.group_by(keys, maintain_order=True).agg(
+    counts = rows.group_by("run", "model", "dataset", maintain_order=True).agg(
         known.sum().alias("chains"),
         pl.col("sub_additive").sum(),
         (known & pl.col("recovered")).sum().alias("recovered"),
@@ -190,12 +173,7 @@ def _summed(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 
 def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
-    """Each last turn of a chain once for each of its techniques, with the single follow-up.
-
-    Returns:
-        The chain's turn with ``part``, ``put`` (whether the study put the part on its own) and
-        ``part_correct`` (what came of it for this question, null where it was not asked).
-    """
+    """Each last turn of a chain once for each of its techniques, with the single follow-up."""
     answered = with_first(answering(turns), arms=["followup", "compound"])
     singles = answered.filter(pl.col("arm") == "followup").select(
         *TURN, pl.col("path").alias("part"), pl.col("correct").alias("part_correct")
@@ -204,9 +182,8 @@ def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
     chains = answered.filter(pl.col("arm") == "compound").select(
         *TURN, "path", "status", "correct", "first_correct"
     )
-    parts = chains.select(_CHAIN).unique(maintain_order=True).with_columns(
-        pl.col("path").str.split(">").list.unique(maintain_order=True).alias("part")
-    )  # fmt: skip
+    of_path = pl.col("path").str.split(">").list.unique(maintain_order=True)
+    parts = chains.select(_CHAIN).unique(maintain_order=True).with_columns(part=of_path)
     parts = (
         parts.explode("part")
         .join(put, on=[*STUDY, "part"], how="left", maintain_order="left")

@@ -81,21 +81,14 @@ class ContextSettings(QuestionSettings[ContextStudy]):
 
 
 def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
-    """The lengths of an ablation, such as ``1,10,20`` (section 4.3), in sentences; ``none``.
-
-    Raises:
-        InputError: a part is no positive whole number.
-    """
+    """The lengths of an ablation, such as ``1,10,20`` (section 4.3), in sentences; ``none``."""
     found: dict[int, None] = {}
     for part in listed(value).split(","):
         if part.strip() in ("", "none"):
             continue
         if not part.strip().isdecimal() or len(part) > 9 or not 1 <= int(part) <= _LONGEST:
-            raise InputError(
-                f"length '{part[:40]}' is not a number of sentences from 1 to {_LONGEST}",
-                field="lengths",
-                remedy="Give numbers such as 1,10,20",
-            )
+            what = f"length '{part[:40]}' is not a number of sentences from 1 to {_LONGEST}"
+            raise InputError(what, field="lengths", remedy="Give numbers such as 1,10,20")
         found[int(part)] = None
     return tuple(found)
 
@@ -161,15 +154,11 @@ async def _rows(study: ContextStudy, question: Question) -> list[Row]:
 
 def _texts(found: dict[str, tuple[str, str | None] | Fault]) -> Row:
     row: Row = {}
-    missing: dict[str, str] = {}
     for kind, result in found.items():
-        if isinstance(result, Fault):
-            missing[kind] = result.kind
-            row[kind] = None
-        else:
-            row[kind] = result[0]
-            if kind == "alternative_context":
-                row["alternative_answer"] = result[1]
+        row[kind] = None if isinstance(result, Fault) else result[0]
+        if kind == "alternative_context" and not isinstance(result, Fault):
+            row["alternative_answer"] = result[1]
+    missing = {kind: one.kind for kind, one in found.items() if isinstance(one, Fault)}
     return {**row, "missing": missing}
 
 
@@ -181,14 +170,12 @@ def template_version() -> int:
 def second_best_prompt(question: Question) -> str:
     """Asks for the most plausible wrong option."""
     wrong = {letter: question.options[letter] for letter in question.distractors}
-    return fill(
-        _wording()["second_best"],
-        {
-            "correct_letter": question.gold,
-            "question": question.stem,
-            "options_text": option_lines(wrong),
-        },
-    )
+    values = {
+        "correct_letter": question.gold,
+        "question": question.stem,
+        "options_text": option_lines(wrong),
+    }
+    return fill(_wording()["second_best"], values)
 
 
 def context_prompt(kind: str, question: Question, second_best: str | None, sentences: int) -> str:
@@ -217,9 +204,8 @@ def read_context(
         found = json_object(reply, "alternative_answer", "context")
         diagnosis, named = found.get("alternative_answer"), found.get("context")
         if not isinstance(diagnosis, str) or not isinstance(named, str):
-            return Fault(
-                "no JSON", 'is no JSON object with the texts "alternative_answer" and "context"'
-            )
+            detail = 'is no JSON object with the texts "alternative_answer" and "context"'
+            return Fault("no JSON", detail)
         diagnosis, text = diagnosis.strip(), named.strip()
         if fault := alternative_fault(diagnosis, text, question):
             return fault

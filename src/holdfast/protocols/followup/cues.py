@@ -19,6 +19,8 @@ OUTCOMES = ("kept", "abandoned")
 _READERS = {"lexical": ("cue", "stance"), "judge": ("cue_judged", "stance_judged")}
 """Columns of the turns table by who read the reply."""
 
+_STANCES = {"verified": "verify", "deferred": "defer", "neither": "neither"}
+
 _PATH = (*STUDY, "path", "technique", "family")
 
 
@@ -35,9 +37,6 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
     abandoned in silence are those that give way without a word about what moved them.
     Judgements that could not be read are counted in ``unreadable`` only.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set and path, reader (``by``: ``lexical`` rule or
         ``judge`` model) and outcome, with ``CUES_COLUMNS``; both outcomes where the reader read
@@ -48,14 +47,7 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
     counts = replies.group_by(keys).agg(
         named.count().alias("n"),
         named.sum().alias("named"),
-        *(
-            (named & (pl.col("stance") == stance)).sum().alias(name)
-            for stance, name in (
-                ("verify", "verified"),
-                ("defer", "deferred"),
-                ("neither", "neither"),
-            )
-        ),
+        *((named & (pl.col("stance") == stance)).sum().alias(n) for n, stance in _STANCES.items()),
         (~named).sum().alias("silent"),
         (pl.col("stance") == "unreadable").sum().alias("unreadable"),
     )

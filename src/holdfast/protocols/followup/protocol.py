@@ -1,11 +1,6 @@
-"""MedQA-Followup: a question, the model's answer, and challenges to it (Manczak et al., 2025).
+"""MedQA-Followup: a first answer and challenges to it (Manczak et al., 2025, sections 2 and 4)."""
 
-Baseline: the question alone (section 2, ``Q -> A``). Follow-up: the whole conversation so far and
-one technique (``Q -> A -> I1 -> A1``). Compounding: further techniques on top of it (section 4.4).
-Every branch of a question runs inside one Inspect sample and shares its first answer.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -16,7 +11,6 @@ from inspect_ai.util import span
 
 from holdfast.challenges import (
     CONTEXTS,
-    GENERATE,
     Catalogue,
     Chain,
     Contexts,
@@ -40,7 +34,6 @@ from holdfast.challenges import (
 )
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Conversation, Intervention, Turn, gather
-from holdfast.errors import InputError, counted
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
 from holdfast.protocols.protocol import Protocol, settings_of
@@ -105,12 +98,8 @@ class FollowupStudy(Study):
 
     def left_out(self, question: Question) -> dict[str, str]:
         """Paths that cannot be put for this question, with the reason."""
-        return {
-            ">".join(path): reason
-            for path in self.paths
-            for reason in [self.obstacle(question, path)]
-            if reason
-        }
+        obstacles = {">".join(path): self.obstacle(question, path) for path in self.paths}
+        return {path: reason for path, reason in obstacles.items() if reason}
 
     @property
     def exact(self) -> bool:
@@ -150,17 +139,15 @@ class FollowupStudy(Study):
 
     def needs(self, setting: str) -> bool:
         """Contexts where a technique has one, or where the second-best option is suggested."""
-        steps = {step for path in self.paths for step in path}
-        return any(
-            self.technique(step).context
-            or (self.technique(step).needs_letter and self.suggest == "second-best")
-            for step in steps
-        )
+        used = {
+            self.technique(step).id: self.technique(step) for path in self.paths for step in path
+        }
+        second_best = self.suggest == "second-best"
+        return any(one.context or (one.needs_letter and second_best) for one in used.values())
 
     def remarks(self) -> list[str]:
         """Contexts for questions that are not asked."""
-        n = self.contexts.unused
-        return [f"{self.contexts.name}: {counted(n, 'row')} for other questions"] if n else []
+        return self.contexts.remarks()
 
     def technique(self, step: Step) -> Technique:
         """The technique of a step of a path."""
@@ -194,12 +181,10 @@ class FollowupStudy(Study):
         return None
 
 
-def _paths(tree: Tree, prefix: Chain = ()) -> list[Chain]:
-    found: list[Chain] = []
+def _paths(tree: Tree, prefix: Chain = ()) -> Iterator[Chain]:
     for id, then in tree.items():
-        found.append((*prefix, id))
-        found.extend(_paths(then, (*prefix, id)))
-    return found
+        yield (*prefix, id)
+        yield from _paths(then, (*prefix, id))
 
 
 @dataclass(frozen=True)
@@ -248,8 +233,10 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
         """What will be asked."""
         catalogue = load_catalogue(self.challenges)
         chosen = choose(catalogue, listed(self.techniques))
-        chains = choose_chains(catalogue, listed(self.chains))
-        lengths = context_lengths(self.lengths)
+        chains, lengths = (
+            choose_chains(catalogue, listed(self.chains)),
+            context_lengths(self.lengths),
+        )
         asked = self.asked()
         letters = load_letters(self.suggest, asked)
         return FollowupStudy(
@@ -271,12 +258,7 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
 @settings_of(FollowupSettings)
 def followup(study: FollowupStudy) -> Task:
     """MedQA-Followup: does the first answer survive a challenge?"""
-    if study.contexts.name == GENERATE:
-        raise InputError(
-            "the role 'generator' is not bound",
-            field="contexts",
-            remedy="Give --generator MODEL, or build a file with 'holdfast prepare contexts'",
-        )
+    study.contexts.check_made()
     keys = ["baseline", *(">".join(path) for path in study.paths)]
     return protocol_task(
         study,
@@ -290,9 +272,9 @@ def followup(study: FollowupStudy) -> Task:
         contexts=study.contexts.fingerprints,
         contexts_from=study.contexts.name,
         techniques={
-            study.technique(step).id: study.technique(step).fingerprint
+            technique.id: technique.fingerprint
             for path in study.paths
-            for step in path
+            for technique in map(study.technique, path)
         },
         catalogue=fingerprint(study.catalogue),
         suggest=study.letters.fingerprint if study.letters else study.suggest,
@@ -378,23 +360,20 @@ async def _judged_cue(
     config = GenerateConfig(temperature=0.0, seed=seed)
     chat = Conversation(judge, question, config=config, purpose="judgement")
     chat = chat.branch(turn.interventions[-1])
-    output = await chat.say(
-        judge_prompt(technique, turn.prompt, turn.reply), named=cue.named, stance=cue.stance
-    )
+    prompt = judge_prompt(technique, turn.prompt, turn.reply)
+    output = await chat.say(prompt, named=cue.named, stance=cue.stance)
     judged = read_judgement(output.completion)
-    if judged is None:
-        return {"cue_judged": None, "stance_judged": "unreadable"}
-    return {"cue_judged": judged.named, "stance_judged": judged.stance}
+    named, stance = (judged.named, judged.stance) if judged else (None, "unreadable")
+    return {"cue_judged": named, "stance_judged": stance}
 
 
 def _profiles(dataset: str) -> Mapping[str, Profile]:
-    return {name: _profile(**data) for name, data in packaged(__package__, "profiles.toml").items()}
-
-
-def _profile(about: str, published: str) -> Profile:
-    baseline, accuracy = medqa_followup().accuracies("paper", published)
-    figures = {"about": about, "baseline": baseline, "accuracy": accuracy}
-    return Profile.model_validate(figures)
+    profiles = {}
+    for name, data in packaged(__package__, "profiles.toml").items():
+        baseline, accuracy = medqa_followup().accuracies("paper", data["published"])
+        figures = {"about": data["about"], "baseline": baseline, "accuracy": accuracy}
+        profiles[name] = Profile.model_validate(figures)
+    return profiles
 
 
 PROTOCOL = Protocol(

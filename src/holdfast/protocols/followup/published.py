@@ -22,6 +22,11 @@ class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class _Printed(_Data):
+    place: str
+    about: str
+
+
 class Family(_Data):
     """The rows of one family in a table of accuracies; columns in the order of the models."""
 
@@ -33,40 +38,32 @@ class Family(_Data):
     """The printed row of the average."""
 
 
-class AccuracyTable(_Data):
+class AccuracyTable(_Printed):
     """A table of accuracies by technique."""
 
-    place: str
-    about: str
     baseline: tuple[Decimal, ...]
     """Accuracy of the first answers in percent, by model."""
     families: tuple[Family, ...]
 
 
-class StepTable(_Data):
+class StepTable(_Printed):
     """Relative changes by family and USMLE step."""
 
-    place: str
-    about: str
     steps: tuple[str, ...]
     """Names of the steps as the turns table has them."""
     changes: dict[str, tuple[tuple[PrintedChange, ...], ...]]
     """By family: for each model, one change for each step."""
 
 
-class SubAdditive(_Data):
+class SubAdditive(_Printed):
     """The share of chains with less effect than their parts together."""
 
-    place: str
-    about: str
     share: Annotated[str, StringConstraints(pattern=r"^\d+%$")]
 
 
-class SystemChange(_Data):
+class SystemChange(_Printed):
     """The relative change of one model in one medical system."""
 
-    place: str
-    about: str
     model: str
     family: str
     system: str
@@ -102,19 +99,7 @@ class MedQAFollowup(_Data):
         return self
 
     def accuracies(self, source: str, model: str) -> tuple[Decimal, dict[str, Decimal]]:
-        """One column of a table of accuracies.
-
-        Args:
-            source: key of ``accuracy``.
-            model: one of ``models``.
-
-        Returns:
-            Accuracy of the first answers, and accuracy by technique (single-turn ones first),
-            in percent.
-
-        Raises:
-            ValueError: there is no such model.
-        """
+        """One column of a table of accuracies."""
         column, table = self.models.index(model), self.accuracy[source]
         by_technique = {
             technique: Decimal(row[column].split()[0])

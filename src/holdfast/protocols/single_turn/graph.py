@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.challenges import names_of, without_parentheses, words_of
 from holdfast.errors import InputError, did_you_mean
-from holdfast.files import named_path
+from holdfast.files import is_valid_text, named_path
 from holdfast.questions import Question, read_rows
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
 
     Names that differ in case or white space only are one node; of two spellings the first stays.
     Other columns are left alone, an edge given twice counts once.
-
-    Raises:
-        InputError: the file cannot be read, holds no row, lacks a column or has a bad row.
     """
     import networkx as nx
 
@@ -93,11 +90,6 @@ def candidates(
     the gold has too. Left out are the options, and whatever the gold is a kind of, is the same
     as, or has as a kind. That a candidate is wrong for this question nobody has checked.
 
-    Args:
-        graph: from ``load_graph``.
-        question: whose gold option is looked up.
-        limit: the most candidates that come back.
-
     Returns:
         The candidates; none where no node is named in the gold option.
 
@@ -135,19 +127,15 @@ def candidates(
 
 def _cell(row: Mapping[str, Any], column: str, source: str, number: int) -> str:
     if column not in row:
-        near = did_you_mean(column, [str(name) for name in row])
-        raise InputError(
-            "is missing", source, number, column, f"Name the columns head, relation, tail. {near}"
-        )
+        near = did_you_mean(column, map(str, row))
+        remedy = f"Name the columns head, relation, tail. {near}"
+        raise InputError("is missing", source, number, column, remedy)
     value = row[column]
     if not isinstance(value, str) or not _folded(value):
         raise InputError("is no text", source, number, column, "Give a name")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            "holds a lone surrogate, which is no valid text", source, number, column, "Mend it"
-        ) from error
+    if not is_valid_text(value):
+        what = "holds a lone surrogate, which is no valid text"
+        raise InputError(what, source, number, column, "Mend it")
     return " ".join(value.split())
 
 

@@ -42,9 +42,6 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     pushed, the last also where no plain question was answered. An average sums counts and takes
     the mean of shares over its techniques.
 
-    Args:
-        turns: a turns table; only protocol ``single-turn`` is read.
-
     Returns:
         One row for each model, data set, mitigation and technique, with ``SINGLE_TURN_COLUMNS``.
         Of each study first the baseline, then the biases and their average (arm
@@ -122,18 +119,11 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     for row in rows:
         first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
         mitigation = one_line(row["mitigation"] or "")
-        under = f", {mitigation}" if mitigation else ""
         where: dict[str, Any] = {
             "column": columns.of(row),
             "block": "",
             "group": "" if first else f"{row['family']} {mitigation}",
-            "label": "Baseline"
-            if first
-            else f"{one_line(row['family'])}{under} (average)"
-            if average
-            else f"{mitigation} > {one_line(row['technique'])}"
-            if mitigation
-            else one_line(row["technique"]),
+            "label": "Baseline" if first else _label(row, mitigation),
             "n": row["n"],
             "average": average,
             "of": _conversations_of(row),
@@ -155,6 +145,13 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
         )
         grids.append(matrix(pushed, columns.headers, "Took the pushed option", [note, *known]))
     return None if None in grids else [grid for grid in grids if grid is not None]
+
+
+def _label(row: Row, mitigation: str) -> str:
+    if row["arm"] == FAMILY_AVERAGE:
+        under = f", {mitigation}" if mitigation else ""
+        return f"{one_line(row['family'])}{under} (average)"
+    return " > ".join(filter(None, [mitigation, one_line(row["technique"])]))
 
 
 def _conversations_of(row: Row) -> Row:

@@ -1,9 +1,4 @@
-"""Single-turn baselines: the question itself is tampered with (MedQA-Followup, sections 2 and 4).
-
-``I(Q) -> A'``: seven biases of BiasMedQA (Schmidgall et al., 2024), each with or without a
-mitigation, and more plausible wrong options after KGGD (Yang et al., 2025b). Every condition is
-a conversation of its own; its baseline is the plain question.
-"""
+"""Single-turn baselines: the question is tampered with (MedQA-Followup, sections 2 and 4)."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +9,6 @@ from inspect_ai import Task, task
 from inspect_ai.model import ChatMessage, GenerateConfig
 
 from holdfast.challenges import (
-    GENERATE,
     Letters,
     fingerprint,
     load_letters,
@@ -24,7 +18,7 @@ from holdfast.challenges import (
 )
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Conversation, Intervention, Rule, gather
-from holdfast.errors import InputError, counted, did_you_mean
+from holdfast.errors import InputError, unknown
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
@@ -33,7 +27,15 @@ from holdfast.protocols.study import Estimate, Study, opening_of, protocol_task
 from holdfast.questions import Question, QuestionSet, exemplars
 from holdfast.reading import extract_answer, first_character
 
-from .bias import Bias, Mitigation, biased, choose_biases, choose_mitigations, mitigated_prompt
+from .bias import (
+    Bias,
+    Mitigation,
+    Worded,
+    biased,
+    choose_biases,
+    choose_mitigations,
+    mitigated_prompt,
+)
 from .bias import biases as known_biases
 from .bias import mitigations as known_mitigations
 from .distractors import Distractors, load_distractors
@@ -94,11 +96,8 @@ class SingleTurnStudy(Study):
 
     def left_out(self, question: Question) -> dict[str, str]:
         """Paths that cannot be put for this question, with the reason."""
-        return {
-            condition.path: reason
-            for condition in self.conditions
-            if (reason := self.obstacle(question, condition))
-        }
+        obstacles = {one.path: self.obstacle(question, one) for one in self.conditions}
+        return {path: reason for path, reason in obstacles.items() if reason}
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations that the question takes, and their tokens at four characters each."""
@@ -121,8 +120,7 @@ class SingleTurnStudy(Study):
 
     def remarks(self) -> list[str]:
         """Wrong options for questions that are not asked."""
-        n = self.distractors.unused
-        return [f"{self.distractors.name}: {counted(n, 'row')} for other questions"] if n else []
+        return self.distractors.remarks()
 
     @cached_property
     def examples(self) -> tuple[Question, ...]:
@@ -194,20 +192,13 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
     def study(self) -> SingleTurnStudy:
         """What will be asked."""
         if self.answers not in RULES:
-            raise InputError(
-                f"unknown rule '{self.answers}'",
-                field="answers",
-                remedy=did_you_mean(self.answers, RULES),
-            )
+            raise unknown("rule", self.answers, RULES, "answers")
         asked, suggest = self.asked(), self.suggest
         letters = load_letters(suggest, asked)
         if letters is None and suggest not in ("per-question", "per-technique"):
-            raise InputError(
-                f"'{suggest}' is no rule of a single turn",
-                field="suggest",
-                remedy="Use per-question, per-technique or a file with question, suggested and "
-                "path",
-            )
+            remedy = "Use per-question, per-technique or a file with question, suggested and path"
+            what = f"'{suggest}' is no rule of a single turn"
+            raise InputError(what, field="suggest", remedy=remedy)
         study = SingleTurnStudy(
             questions=asked,
             biases=choose_biases(listed(self.biases)),
@@ -222,11 +213,9 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         )
         shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
         if shown > len(study.examples):
-            raise InputError(
-                f"{len(study.examples)} exemplars are left, {shown} are shown",
-                field="mitigations",
-                remedy="Leave the bank's exemplars out of the questions",
-            )
+            what = f"{len(study.examples)} exemplars are left, {shown} are shown"
+            remedy = "Leave the bank's exemplars out of the questions"
+            raise InputError(what, field="mitigations", remedy=remedy)
         return study
 
 
@@ -234,13 +223,9 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
 @settings_of(SingleTurnSettings)
 def single_turn(study: SingleTurnStudy) -> Task:
     """Single-turn baselines: does the first answer stand up to a question that misleads?"""
-    if study.distractors.name == GENERATE:
-        raise InputError(
-            "the role 'generator' is not bound",
-            field="distractors",
-            remedy="Give --generator MODEL, or build a file with 'holdfast prepare distractors'",
-        )
+    study.distractors.check_made()
     keys = ["baseline", *(condition.path for condition in study.conditions)]
+    worded: tuple[Worded, ...] = (*study.biases, *study.mitigations)
     return protocol_task(
         study,
         protocol_solver("put_misleading_questions", study.questions, partial(_single_turn, study)),
@@ -251,10 +236,7 @@ def single_turn(study: SingleTurnStudy) -> Task:
         config=GenerateConfig(temperature=0.0, seed=study.seed),
         distractors=study.distractors.fingerprint,
         distractors_from=study.distractors.name,
-        techniques={
-            **{bias.id: bias.fingerprint for bias in study.biases},
-            **{mitigation.id: mitigation.fingerprint for mitigation in study.mitigations},
-        },
+        techniques={one.id: one.fingerprint for one in worded},
         catalogue=fingerprint({**known_biases(), **known_mitigations()}),
         suggest=study.letters.fingerprint if study.letters else study.suggest,
     )
@@ -264,23 +246,16 @@ async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessa
     """The plain question and every condition, each in a conversation of its own."""
     question = run.question
     left_out = study.left_out(question)
-    root = run.begin(
-        system=system_message(study.system),
-        config=study.history,
-        seed=study.seed,
-        read=study.read,
-    )
+    system = system_message(study.system)
+    root = run.begin(system=system, config=study.history, seed=study.seed, read=study.read)
     plain = root.branch()
     async with gather() as branches:
-        branches.start("baseline", _plain, plain, question)
+        put = partial(plain.ask, question_prompt(question), arm="baseline", target=question.gold)
+        branches.start("baseline", put)
         for condition in study.conditions:
             if condition.path not in left_out:
                 branches.start(condition.path, _put, study, root, question, condition)
     return plain.messages
-
-
-async def _plain(chat: Conversation, question: Question) -> None:
-    await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
 
 
 async def _put(
