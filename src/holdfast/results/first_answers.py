@@ -21,7 +21,9 @@ BASELINE = "baseline"
 FAMILY_AVERAGE = "family-average"
 """``arm`` of the rows that average the techniques of a family."""
 
-APART = ("attack", "attacker", "original", "attacked", "control")
+APART = (
+    "attack", "attacker", "original", "attacked", "control", "positive-control", "negative-control",
+)  # fmt: skip
 """Arms that the measures of attacks alone read.
 
 They are the attacker's own replies, and answers to texts that were put because an answer had been
