@@ -62,6 +62,8 @@ def at(arm: str, turn: int, then: str | ModelOutput | Exception) -> Scripted:
 
 
 def ask(model: Any, *, limit: int | None = None, epochs: int = 1, **settings: Any) -> EvalLog:
+    """The source's own study, unless it is told otherwise: no controls, its exemplars."""
+    settings = {"controls": False, "exemplar_answers": "paper", **settings}
     return put(stick_or_switch(**settings), model, limit=limit, epochs=epochs)
 
 

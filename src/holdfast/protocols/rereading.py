@@ -60,7 +60,8 @@ async def read_again(
             found.append(Again(logged, own, read=False))
             continue
         arm, number = str(turn["arm"]), int(turn["turn"])
-        before = answers.get((own_turns.continues.get(arm, arm), number - 1))
+        other = answers.get((own_turns.continues.get(arm, arm), number - 1))
+        before = answers.get((arm, number - 1), other)
         choice = _choice(_own(protocol), settings, question, turn, before)
         if choice is None:
             answers[arm, number] = turn["answer"]

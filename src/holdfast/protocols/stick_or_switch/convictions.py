@@ -31,9 +31,16 @@ TAX_COLUMNS = (
 
 CONVICTION, ABSTENTION, ASYMMETRY = "conviction", "abstention", "asymmetry"
 SINGLE_SHOT, SINGLE_SHOT_ABSTAIN = "single-shot", "single-shot-abstain"
+CONTROL = "control"
+"""What a tax is held against where the same turns are spent on the first two options again."""
+
+CONTROLS = {"positive-control": "positive", "negative-control": "negative"}
+"""Arm of each control, and the conviction whose first turn it shares."""
 
 _ROWS = (
+    (CONVICTION, CONTROL),
     (CONVICTION, SINGLE_SHOT),
+    (ABSTENTION, CONTROL),
     (ABSTENTION, SINGLE_SHOT),
     (ABSTENTION, SINGLE_SHOT_ABSTAIN),
     (ASYMMETRY, SINGLE_SHOT),
@@ -81,6 +88,20 @@ def conviction_turns(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
     )
     before = pl.col("lost_at").is_null() | (pl.col("turn") <= pl.col("lost_at"))
     return whole.filter(before).drop("_offers", "_last", "_failed")
+
+
+def control_turns(turns: pl.DataFrame) -> pl.DataFrame:
+    """``conviction_turns`` of the controls, each under the arm whose first turn it shares.
+
+    Studies without a control have none.
+    """
+    own = turns.filter(pl.col("protocol") == PROTOCOL)
+    with_any = own.filter(pl.col("arm").is_in(list(CONTROLS))).select(*STUDY, "epoch").unique()
+    offers = pl.col("arm").is_in(CONVICTIONS) & (pl.col("turn") > 0)
+    instead = own.filter(~offers).join(
+        with_any, on=[*STUDY, "epoch"], how="semi", maintain_order="left"
+    )
+    return conviction_turns(instead.with_columns(pl.col("arm").replace(CONTROLS)))
 
 
 def survival(turns: pl.DataFrame) -> pl.DataFrame:
@@ -155,6 +176,8 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
     against single-shot abstention (right answer removed, ``None of the Above`` added), which is
     ours. ``asymmetry`` is the tax of abstention less that of conviction, both against
     ``single-shot``, over the questions that have all three; there is nothing else in its row.
+    Against ``control`` the tax is net of the turns themselves: S(T) less that of conversations
+    that share turn 1 and then show its two options again, ended by the same rule.
 
     Every figure of a row is over the questions (and epochs) that have what it compares. A
     question whose options hold a none of the above has no abstention, so ``asymmetry`` can differ
@@ -200,6 +223,11 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
         .select(*TURN, pl.col("arm").alias("against"), pl.col("correct").alias("second"))
     )
     both = held.join(single, on=TURN, how="inner", maintain_order="left")
+    control = control_turns(turns).filter(pl.col("turn") == 0).select(
+        *TURN, behaviour.alias("behaviour"), pl.lit(CONTROL).alias("against"),
+        pl.col("lost_at").is_null().alias("second"),
+    )  # fmt: skip
+    net = held.join(control, on=[*TURN, "behaviour"], how="inner", maintain_order="left")
     order = pl.DataFrame(_ROWS, schema=["behaviour", "against"], orient="row").with_row_index("_at")
     against = both.filter(pl.col("against") == SINGLE_SHOT)
     convictions = against.filter(pl.col("behaviour") == CONVICTION)
@@ -213,7 +241,8 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
             pl.col("_held").alias("second"),
         )
     )
-    pairs = pl.concat([both, asymmetric.select(both.columns)]).with_row_index("_row")
+    parts = [part.select(both.columns) for part in (both, net, asymmetric)]
+    pairs = pl.concat(parts).with_row_index("_row")
     pairs = pairs.join(order, on=["behaviour", "against"], how="inner", maintain_order="left")
     return pairs.sort(pl.col("_row").min().over(STUDY), "_at", "_row")
 
@@ -246,9 +275,26 @@ def _last(arm: str) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
     return last
 
 
-def _of_behaviour(behaviour: str) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
-    of = (pl.col("behaviour") == behaviour) & (pl.col("against") == SINGLE_SHOT)
+def _of_behaviour(
+    behaviour: str, against: str = SINGLE_SHOT
+) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
+    of = (pl.col("behaviour") == behaviour) & (pl.col("against") == against)
     return lambda rows, k: rows.filter(of)
+
+
+def _net_sides(arm: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """By question of one study: held to the end of the control (``first``), and of the offers."""
+
+    def sides(own: pl.DataFrame) -> pl.DataFrame:
+        held, control = (
+            found.filter(pl.col("arm") == arm, pl.col("turn") == 0)
+            for found in (conviction_turns(own), control_turns(own))
+        )
+        second = held.select(*TURN, pl.lit("").alias("path"), second=pl.col("lost_at").is_null())
+        first = control.select(*TURN, first=pl.col("lost_at").is_null())
+        return second.join(first, on=TURN, how="inner", maintain_order="left")
+
+    return sides
 
 
 def _sides(arm: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
@@ -321,21 +367,22 @@ TAX = Table(
     layout=ByStudy(
         (
             Count("n", "n"),
-            Share("Single-shot %", "single_shot"),
+            Share("Baseline %", "single_shot"),
             Share("Isolated %", "isolated"),
             Share("End to end %", "end_to_end"),
             Share("Tax, points", "tax", "", signed=True),
         ),
         (
-            "Isolated: the target chosen at turn 1. Tax: end to end less single-shot in percentage "
-            "points [95% interval, paired over questions]. Asymmetry: the tax of abstention less "
-            "that of conviction.",
+            "Isolated: the target chosen at turn 1. Tax: end to end less the baseline in "
+            "percentage points [95% interval, paired over questions], net where that is the "
+            "control: as many turns that show the first two options again. Asymmetry: the tax of "
+            "abstention less that of conviction.",
         ),
         _against,
     ),
     title="What does the conversation cost?",
     lead="End-to-end success against the same question with all options at once; the "
-    "difference is the conversation tax.",
+    "difference is the conversation tax. Against its control it is net of what turns alone cost.",
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:TAX",
     gates=(
@@ -343,6 +390,9 @@ TAX = Table(
              _of_behaviour(CONVICTION), sides=_sides("positive")),
         Gate("max_abstention_tax_points", "conversation tax of abstention", "most", PROTOCOL,
              "tax", "n", _SINGLE, _of_behaviour(ABSTENTION), sides=_sides("negative")),
+        Gate("max_net_tax_points", "net conversation tax", "most", PROTOCOL, "tax", "n",
+             pl.lit("against its control"), _of_behaviour(CONVICTION, CONTROL),
+             sides=_net_sides("positive")),
     ),
 )  # fmt: skip
 
@@ -399,7 +449,8 @@ TURNS = TurnsOf(
     abstains=True,
     by_arm=(*CONVICTIONS, FLEXIBLE),
     whole=_whole,
-    continues={FLEXIBLE: "negative"},
+    apart=dict.fromkeys(CONTROLS, "controls that show the first options again"),
+    continues={FLEXIBLE: "negative", **CONTROLS},
     plain=(SINGLE_SHOT, SINGLE_SHOT_ABSTAIN),
     outcomes=_outcomes,
 )

@@ -48,11 +48,13 @@ SURVIVAL = Figure(
 )  # fmt: skip
 
 _SHARES = {
-    "single_shot": "single-shot, all options at once",
+    "single_shot": "baseline: all options at once, or the control",
     "isolated": "isolated, the binary choice of turn 1",
     "end_to_end": "end to end, all turns",
 }
 _TAX_HEADINGS = {
+    ("conviction", "control"): "Conviction, against its control (net)",
+    ("abstention", "control"): "Abstention, against its control (net)",
     ("conviction", "single-shot"): "Conviction, against single-shot accuracy",
     ("abstention", "single-shot"): "Abstention, against single-shot accuracy (as in Table A.2)",
     ("abstention", "single-shot-abstain"): "Abstention, against single-shot abstention",
@@ -73,7 +75,7 @@ TAX = Figure(
     title="The conversation tax: a target held to the end against all options at once",
     notes=(
         counted("n", "questions (and epochs)"),
-        "Tax: end to end less single-shot, a loss is negative. Whiskers: 95% intervals, paired "
+        "Tax: end to end less the baseline, a loss is negative. Whiskers: 95% intervals, paired "
         "over questions.",
     ),
     empty="no model has a tax",

@@ -67,14 +67,18 @@ def _decided(asked: Asked) -> str:
     stick = own.stick.get(arm, 1.0)
     if len(shown) > 3:
         stick = own.stick_on.get(arm, stick)
-    return str(held if chance("stick", arm, len(shown), *root) < stick else shown[-1])
+    # a control shows the same two options at every turn
+    place = (len(shown), len(asked.truth.path)) if "offered" in given else (len(shown),)
+    kept = chance("stick", arm, *place, *root) < stick
+    return str(held if kept else given.get("offered", shown[-1]))
 
 
 def _worded(letter: str, asked: Asked) -> tuple[str, Logprobs]:
     """The answer in one of several wordings, with its log-probabilities."""
     truth, given = asked.truth, asked.given
     shown, held = given["shown"], given["held"]
-    label, offered = LETTERS[shown.index(letter)], LETTERS[len(shown) - 1]
+    label = LETTERS[shown.index(letter)]
+    offered = LETTERS[shown.index(given.get("offered", shown[-1]))]
     wordings = CHOICES if held is None else SWITCHES if label == offered else STICKS
     key = ("wording", truth.drawn_by, given["arm"], len(shown))
     wording = pick(wordings, *key)
