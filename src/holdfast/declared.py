@@ -12,6 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MODULES = (
+    "holdfast.results.net",
     "holdfast.results.accuracy",
     "holdfast.results.flows",
     "holdfast.results.strata",
