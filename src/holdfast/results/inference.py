@@ -127,7 +127,9 @@ def with_pair_bounds(
     computed = pl.DataFrame(found, schema=schema, orient="row").with_columns(
         pl.col(names).fill_nan(None)
     )
-    return rows.join(computed, on=keys, how="left", validate="1:1", maintain_order="left")
+    return rows.join(
+        computed, on=keys, how="left", validate="1:1", nulls_equal=True, maintain_order="left"
+    )
 
 
 MOST = 400

@@ -373,3 +373,73 @@ def _with_added(counts: Counts, hits: NDArray[np.int64], size: float | None = No
 def _usual(counts: Counts) -> float:
     """Mean number of trials of a question that has any."""
     return float(counts[1][counts[1] > 0].mean())
+
+
+def excess_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[float, float]:
+    """Interval of 1 - first / second, two shares that have clusters in common (Fieller, 1954).
+
+    A value r is inside where the difference of ``first`` and (1 - r) times ``second`` cannot be
+    told from zero, its variance the linearised, cluster-robust one. As in ``difference_bounds`` a
+    question is added for each side; the quantile is Student's t. With one trial a question it
+    holds the truth as often as ``change_bounds`` does, and with several, where the delta method
+    errs to one side, it does not (docs/validity.md has both).
+
+    Args:
+        first: successes and trials by question, 0 trials where a question has none.
+        second: the same questions of the share that the first is held against.
+        level: coverage.
+
+    Returns:
+        Bounds of 1 or less; NaN where either share is of nothing, the second is 0, or it cannot
+        be told from 0, so that the interval has no end.
+    """
+    clusters = min(int((counts[1] > 0).sum()) for counts in (first, second))
+    if clusters < 2 or not second[0].sum():
+        return math.nan, math.nan
+    (over, influence), (under, opposite) = (
+        _share(*_with_added(counts, np.array(hits)))
+        for counts, hits in ((first, (1, 0)), (second, (0, 1)))
+    )
+    t = student_t(0.5 + level / 2, clusters - 1) ** 2
+    square = under**2 - t * float(opposite @ opposite)
+    if square <= 0:
+        return math.nan, math.nan
+    cross = over * under - t * float(influence @ opposite)
+    rest = over**2 - t * float(influence @ influence)
+    half = math.sqrt(max(cross**2 - square * rest, 0.0))
+    low, high = (cross - half) / square, (cross + half) / square
+    # what is added moves the middle of the interval, never off the figure itself
+    seen = _share(*first)[0] / _share(*second)[0]
+    return 1 - max(high, seen), 1 - min(max(low, 0.0), seen)
+
+
+def contrast_bounds(
+    first: tuple[Counts, Counts], second: tuple[Counts, Counts], level: float = 0.95
+) -> tuple[float, float]:
+    """Interval of one difference of two shares less another one, over clusters in common.
+
+    Each difference has the questions added that ``difference_bounds`` adds to it. The quantile is
+    Student's t, by the share of the fewest questions.
+
+    Args:
+        first: successes and trials by question of both sides of a difference.
+        second: the same questions of the difference that is taken away.
+        level: coverage.
+
+    Returns:
+        Bounds in -2 to 2; NaN where any of the shares is of fewer than two questions.
+    """
+    fewest = min(int((counts[1] > 0).sum()) for counts in (*first, *second))
+    if fewest < 2:
+        return math.nan, math.nan
+    (one, influence), (other, opposite) = (
+        influence_of_difference(
+            _with_added(over, np.array((1, 0))), _with_added(under, np.array((0, 1)))
+        )
+        for over, under in (first, second)
+    )
+    n = len(first[0][0])
+    variance = float(((influence[:n] - opposite[:n]) ** 2).sum())
+    variance += float((influence[n:] ** 2).sum() + (opposite[n:] ** 2).sum())
+    half = student_t(0.5 + level / 2, fewest - 1) * math.sqrt(variance)
+    return max(one - other - half, -2.0), min(one - other + half, 2.0)
