@@ -94,7 +94,7 @@ def power_of(questions: int, discordant: float, part: float, alpha: float = 0.05
 
 
 def further_questions(
-    share: float, n: float, threshold: float, level: float = 0.95, one_sided: bool = False
+    share: float, n: float, threshold: float, level: float = 0.95
 ) -> int | None:
     """Further questions until the Wilson interval around the same share excludes a threshold.
 
@@ -106,41 +106,14 @@ def further_questions(
         n: trials that it is of, or as many as they are worth (``effective_n``).
         threshold: what the interval is held against, in 0 to 1.
         level: coverage of the interval.
-        one_sided: whether all of 1 - level is on the side of the threshold.
 
     Returns:
         0 or more; None where the share is the threshold, which no number of questions excludes.
     """
     if share == threshold:
         return None
-    z = _z(level, one_sided)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
     return _further((z / (share - threshold)) ** 2 * threshold * (1 - threshold), n)
-
-
-def further_questions_for_difference(
-    sd: float,
-    n: float,
-    estimate: float,
-    threshold: float,
-    level: float = 0.95,
-    one_sided: bool = False,
-) -> int | None:
-    """Further questions until the interval of a paired difference excludes a threshold.
-
-    Args:
-        sd: standard deviation of the differences within pairs.
-        n: questions so far.
-        estimate: mean difference so far, in the unit of ``sd``.
-        threshold: what the interval is held against, in the same unit.
-        level: coverage of the interval.
-        one_sided: whether all of 1 - level is on the side of the threshold.
-
-    Returns:
-        0 or more; None where the estimate is the threshold.
-    """
-    if estimate == threshold:
-        return None
-    return _further((_z(level, one_sided) * sd / (estimate - threshold)) ** 2, n)
 
 
 def further_questions_for_interval(
@@ -167,10 +140,6 @@ def further_questions_for_interval(
 def _further(needed: float, n: float) -> int:
     """Whole questions after which there are more than what is needed."""
     return 0 if n > needed else math.floor(needed - n) + 1
-
-
-def _z(level: float, one_sided: bool) -> float:
-    return NormalDist().inv_cdf(level if one_sided else 0.5 + level / 2)
 
 
 def _connor(difference: float, discordant: float, power: float, alpha: float) -> int:
