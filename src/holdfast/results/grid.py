@@ -79,13 +79,8 @@ class Grid:
     @property
     def marked(self) -> bool:
         """Whether any cell is marked."""
-        return any(
-            cell.mark
-            for block in self.blocks
-            for group in block.groups
-            for line in group
-            for cell in line.cells
-        )
+        lines = (line for block in self.blocks for group in block.groups for line in group)
+        return any(cell.mark for line in lines for cell in line.cells)
 
 
 def one_line(text: str) -> str:
@@ -112,18 +107,20 @@ class Studies:
         """Number of the row's column."""
         return self.place[_key(row, self.split)]
 
+    def header(self, row: Row) -> str:
+        """Header of the row's column."""
+        return self.headers[self.of(row)]
+
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the columns: data set, where replies come from."""
         notes = [f"Questions: {self.datasets[0]}."] if len(self.datasets) == 1 else []
-        simulated = [name for name in self.headers if is_simulated(name)]
-        if simulated:
+        columns = list(zip(self.headers, self.runs, strict=True))
+        if simulated := [name for name in self.headers if is_simulated(name)]:
             notes.append(f"SIMULATED replies, of no real model: {', '.join(simulated)}.")
-        columns = zip(self.headers, self.runs, strict=True)
-        imported = [name for name, runs in columns if any(map(is_imported, runs))]
-        if imported:
+        if imported := [name for name, runs in columns if any(map(is_imported, runs))]:
             notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported)}.")
         printed: dict[str, list[str]] = {}
-        for name, runs in zip(self.headers, self.runs, strict=True):
+        for name, runs in columns:
             if "[published]" in name:
                 printed.setdefault("; ".join(runs), []).append(name)
         notes += [f"As printed in {place}: {', '.join(names)}." for place, names in printed.items()]
@@ -259,8 +256,7 @@ def _marks(figures: Iterable[Figure]) -> dict[tuple[Key, int], Mark]:
             compared.setdefault((figure.block, figure.group, figure.column), []).append(ranked)
     marks: dict[tuple[Key, int], Mark] = {}
     for ranked_ones in compared.values():
-        ranks = [rank for rank, _ in ranked_ones]
-        best, worst = max(ranks), min(ranks)
+        best, worst = max(rank for rank, _ in ranked_ones), min(rank for rank, _ in ranked_ones)
         for rank, figure in ranked_ones if best != worst else ():
             if rank in (best, worst):
                 marks[figure.key, figure.column] = "best" if rank == best else "worst"
@@ -298,17 +294,13 @@ def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
             unread[columns.of(row)] += row["unparsed"] or 0
             refused[columns.of(row)] += row["refused"] or 0
             silent[columns.of(row)] += row.get("non_response") or 0
-    counted = [
-        f"{columns.headers[column]} {n} (refused {refused[column]}"
-        + (f", no response {silent[column]})" if silent[column] else ")")
-        for column, n in sorted(unread.items())
-        if n
-    ]
-    return (
-        [f"Replies with no readable answer, counted as wrong: {', '.join(counted)}."]
-        if counted
-        else []
-    )
+    counted = []
+    for column, n in sorted(unread.items()):
+        more = f", no response {silent[column]}" if silent[column] else ""
+        if n:
+            counted.append(f"{columns.headers[column]} {n} (refused {refused[column]}{more})")
+    told = f"Replies with no readable answer, counted as wrong: {', '.join(counted)}."
+    return [told] if counted else []
 
 
 def percent(share: Any, *, signed: bool = False) -> str:
