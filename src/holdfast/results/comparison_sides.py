@@ -60,10 +60,9 @@ def common_questions(
 
 def _unlike_questions(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
     """Questions with an id in common whose right answers differ: they are not the same."""
-    on = [*STUDY, "question"]
-    read = [*on, "arm", "path", "turn"]
+    read = [*STUDY, "question", "arm", "path", "turn"]
     pair = a.select(*read, "gold").unique().join(b.select(*read, "gold").unique(), on=read)
-    return pair.filter(pl.col("gold") != pl.col("gold_right")).select(on).unique()
+    return pair.filter(pl.col("gold") != pl.col("gold_right")).select(*STUDY, "question").unique()
 
 
 def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
@@ -76,9 +75,8 @@ def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
                 f"{protocol}: A and B were put by different versions of the protocol "
                 f"({listed(versions[0])} and {listed(versions[1])})."
             )
-        pair = a.filter(own).select(*_TURN, "suggested").join(
-            b.filter(own).select(*_TURN, "suggested"), on=_TURN
-        ).drop_nulls(["suggested", "suggested_right"])  # fmt: skip
+        of_a, of_b = (turns.filter(own).select(*_TURN, "suggested") for turns in (a, b))
+        pair = of_a.join(of_b, on=_TURN).drop_nulls(["suggested", "suggested_right"])
         unlike = pair.filter(pl.col("suggested") != pl.col("suggested_right")).height
         if unlike:
             yield f"{protocol}: {unlike} of {pair.height} turns push different options on A and B."
@@ -152,22 +150,21 @@ def sides(
             remedy=f"Leave the mitigation out, or compare {SINGLE_TURN}",
         )
     only = SINGLE_TURN if mitigated else protocol
-    left, right = (
-        _selected(turns, side, name, only) for turns, side, name in ((a, of_a, "a"), (b, of_b, "b"))
-    )
+    left, right = _selected(a, of_a, "a", only), _selected(b, of_b, "b", only)
     left, right, notes = _common_protocols(left, right)
     if dataset is not None:
         left, right = _of_dataset(left, right, dataset)
     right, datasets, more = _same_datasets(left, right)
     wanted = pl.DataFrame(list(datasets), schema=list(STUDY), orient="row")
-    left, right = (turns.join(wanted, on=STUDY, how="semi", maintain_order="left")
-                   for turns in (left, right))  # fmt: skip
+    left, right = (
+        turns.join(wanted, on=STUDY, how="semi", maintain_order="left") for turns in (left, right)
+    )
     _check_one_run(left, "a")
     _check_one_run(right, "b")
     left, right, apart = _apart(left, right, of_a.mitigation == of_b.mitigation)
     questions, common = common_questions(left, right, datasets)
-    unlike = unlike_turns(*(turns.join(questions, on=[*STUDY, "question"], how="semi")
-                       for turns in (left, right)))  # fmt: skip
+    on = [*STUDY, "question"]
+    unlike = unlike_turns(*(turns.join(questions, on=on, how="semi") for turns in (left, right)))
     return Sides(left, right, questions, datasets, (*notes, *more, *apart, *common, *unlike))
 
 
@@ -189,12 +186,11 @@ def _selected(turns: pl.DataFrame, side: Side, name: str, protocol: str | None) 
     if side.mitigation is not None:
         names = turns.filter(pl.col("_under") != "")["_under"].unique().to_list()
         if side.mitigation not in names:
+            none = "Run single-turn with -T mitigations=... first"
             raise InputError(
                 f"{who} has no mitigation '{side.mitigation}'",
                 field=f"--mitigation-{name}",
-                remedy=did_you_mean(side.mitigation, names)
-                if names
-                else "Run single-turn with -T mitigations=... first",
+                remedy=did_you_mean(side.mitigation, names) if names else none,
             )
     kept = ~biased | (pl.col("_under") == (side.mitigation or ""))
     if side.mitigation is not None:  # a bias without it is no part of this side
@@ -210,9 +206,8 @@ def _only(
         return turns
     names = names_of(turns, column)
     if value not in names:
-        raise InputError(
-            f"{who} has no {column} '{value}'", field=option, remedy=did_you_mean(value, names)
-        )
+        remedy = did_you_mean(value, names)
+        raise InputError(f"{who} has no {column} '{value}'", field=option, remedy=remedy)
     return turns.filter(pl.col(column) == value)
 
 
@@ -227,14 +222,14 @@ def _common_protocols(
             f"B has {', '.join(of_b) or 'none that can be compared'}",
             remedy="Compare runs of one protocol",
         )
-    notes = [
-        f"Only {who} has protocol {name}, which is left out."
-        for who, names in (("A", of_a), ("B", of_b))
-        for name in names
-        if name not in both
-    ]
+    notes = [f"Only {who} has protocol {name}, which is left out." for who, name in _lone(of_a, of_b)]
     kept = pl.col("protocol").is_in(both)
     return a.filter(kept), b.filter(kept), notes
+
+
+def _lone(a: list[str], b: list[str]) -> list[tuple[str, str]]:
+    """Names that one side alone has, each with that side."""
+    return [("A", name) for name in a if name not in b] + [("B", n) for n in b if n not in a]
 
 
 def _of_dataset(
@@ -242,9 +237,8 @@ def _of_dataset(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     names = [*names_of(a, "dataset"), *names_of(b, "dataset")]
     if dataset not in names:
-        raise InputError(
-            f"no data set '{dataset}'", field="--dataset", remedy=did_you_mean(dataset, {*names})
-        )
+        remedy = did_you_mean(dataset, {*names})
+        raise InputError(f"no data set '{dataset}'", field="--dataset", remedy=remedy)
 
     def only(turns: pl.DataFrame) -> pl.DataFrame:
         # a side that lacks the name may hold the same questions under another one
@@ -274,9 +268,7 @@ def _same_datasets(
             continue
         notes += [
             f"{protocol}: only {who} has data set {name}, which is left out."
-            for who, names in (("A", of_a), ("B", of_b))
-            for name in names
-            if name not in both
+            for who, name in _lone(of_a, of_b)
         ]
     if not found:
         raise InputError(
@@ -291,7 +283,7 @@ def _same_datasets(
         orient="row",
     )
     named = b.join(renamed, on=STUDY, how="inner", maintain_order="left")
-    return named.with_columns(pl.col("_name").alias("dataset")).drop("_name"), found, notes
+    return named.with_columns(dataset="_name").drop("_name"), found, notes
 
 
 def _check_one_run(turns: pl.DataFrame, name: str) -> None:
