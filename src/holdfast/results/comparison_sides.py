@@ -222,7 +222,9 @@ def _common_protocols(
             f"B has {', '.join(of_b) or 'none that can be compared'}",
             remedy="Compare runs of one protocol",
         )
-    notes = [f"Only {who} has protocol {name}, which is left out." for who, name in _lone(of_a, of_b)]
+    notes = [
+        f"Only {who} has protocol {name}, which is left out." for who, name in _lone(of_a, of_b)
+    ]
     kept = pl.col("protocol").is_in(both)
     return a.filter(kept), b.filter(kept), notes
 

@@ -93,9 +93,7 @@ def power_of(questions: int, discordant: float, part: float, alpha: float = 0.05
     return found
 
 
-def further_questions(
-    share: float, n: float, threshold: float, level: float = 0.95
-) -> int | None:
+def further_questions(share: float, n: float, threshold: float, level: float = 0.95) -> int | None:
     """Further questions until the Wilson interval around the same share excludes a threshold.
 
     The interval holds exactly the shares that a score test would not reject, so that the number

@@ -246,7 +246,6 @@ STRATA_SECTION = Section(
 )
 
 
-
 def _by(stratum: Stratum) -> dict[str, Any]:
     """What the tables of strata have in common."""
     return {

@@ -272,9 +272,7 @@ def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
     root = pl.when(flexible).then(pl.lit("negative")).otherwise("arm")
     put = pl.concat(both).with_row_index("_row").with_columns(_root=root)
     kept = (answer == pl.col("target")).fill_null(value=False)
-    before = held.filter(kept).select(
-        *TURN, pl.col("turn") + 1, _root="arm", _before="p_answer"
-    )
+    before = held.filter(kept).select(*TURN, pl.col("turn") + 1, _root="arm", _before="p_answer")
     put = looked_up(put, before, [*TURN, "_root", "turn"])
     return put.with_columns(
         pl.col("turn") + 1,
