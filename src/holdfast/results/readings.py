@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, in_one_line
 from holdfast.files import replacing
 
 _ROWS_AT_ONCE = 4096
@@ -31,6 +31,28 @@ def write_parquet(
             file, compression="zstd", row_group_size=_ROWS_AT_ONCE, metadata=metadata
         )
     return str(path)
+
+
+def read_beside(
+    log_dir: str, name: str, read: Callable[[bytes], pl.DataFrame], what: str, remedy: str
+) -> pl.DataFrame | None:
+    """The table in a file that a log dir may hold; None where it does not.
+
+    Raises:
+        InputError: it is no such table.
+    """
+    import fsspec  # slow to import, and a table that is there does without
+
+    path = f"{log_dir.rstrip('/')}/{name}"
+    file = fsspec.open(path)
+    if not file.fs.exists(file.path):
+        return None
+    try:
+        with file as content:
+            return read(content.read())
+    except (OSError, pl.exceptions.PolarsError) as error:
+        told = f"cannot be read as {what} ({in_one_line(error)})"
+        raise InputError(told, path, remedy=remedy) from error
 
 
 READINGS = pl.Schema(
@@ -111,27 +133,17 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     A reading holds for the record that it was made of. A turn that a run has logged anew since,
     with another reply or read otherwise, keeps what its log says.
     """
-    import fsspec  # slow to import, and a table that is there does without
-
-    path = f"{log_dir.rstrip('/')}/{READINGS_FILE}"
-    file = fsspec.open(path)
-    if not file.fs.exists(file.path):
+    remedy = "Remove it, and read again with 'holdfast reread LOGDIR'"
+    again = read_beside(log_dir, READINGS_FILE, _read_again, "readings", remedy)
+    if again is None:
         return turns
-    try:
-        with file as content:
-            again = pl.read_parquet(content.read()).select(*READ_AGAIN).cast(READ_AGAIN)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"cannot be read as readings ({' '.join(str(error).split())[:200]})",
-            path,
-            remedy="Remove it, and read again with 'holdfast reread LOGDIR'",
-        ) from error
     again = again.unique([*TURN_KEY, "_mark"], keep="last").with_columns(_again=pl.lit(value=True))
     joined = turns.join(
         again, on=[*TURN_KEY, "_mark"], how="left", suffix=" again", maintain_order="left",
         validate="m:1",
     )  # fmt: skip
     anew, answer = pl.col("_again").is_not_null(), pl.col("answer again")
+    right = (answer == pl.col("gold")).fill_null(value=False)
     moved = anew & answer.ne_missing(pl.col("answer")) & pl.col("p_answer").is_not_null()
     belief = (
         pl.when(answer == pl.col("gold")).then("p_gold")
@@ -142,13 +154,14 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
             pl.when(anew).then(f"{name} again").otherwise(name).alias(name)
             for name in (*_COUNTS, *READINGS)
         ),
-        pl.when(anew)
-        .then((answer == pl.col("gold")).fill_null(value=False))
-        .otherwise("correct")
-        .alias("correct"),
+        correct=pl.when(anew).then(right).otherwise("correct"),
         # the log has no belief in any other option
-        pl.when(moved).then(belief).otherwise("p_answer").alias("p_answer"),
+        p_answer=pl.when(moved).then(belief).otherwise("p_answer"),
     ).select(turns.columns)
+
+
+def _read_again(content: bytes) -> pl.DataFrame:
+    return pl.read_parquet(content).select(*READ_AGAIN).cast(READ_AGAIN)
 
 
 def write_readings(readings: pl.DataFrame, log_dir: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from .readings import (
     as_recorded,
     first_readings,
     mark,
+    read_beside,
     with_readings,
     write_parquet,
 )
@@ -40,90 +42,40 @@ _QUESTION = ("dataset", "question")
 
 def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> pl.DataFrame:
     """The turns with the strata of the log dir's label file in place of their own."""
-    path = f"{log_dir.rstrip('/')}/{LABELS_FILE}"
-    import fsspec
-
-    file = fsspec.open(path)
-    if not file.fs.exists(file.path):
-        return turns
     # every column named, or one that begins late would be taken for empty
     schema = {name: pl.String() for name in (*_QUESTION, *strata)}
-    try:
-        with file as content:
-            labels = pl.read_ndjson(content.read(), schema=schema)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"cannot be read as labels ({' '.join(str(error).split())[:200]})",
-            path,
-            remedy="Mend or remove the file",
-        ) from error
+    read, remedy = partial(pl.read_ndjson, schema=schema), "Mend or remove the file"
+    labels = read_beside(log_dir, LABELS_FILE, read, "labels", remedy)
+    if labels is None:
+        return turns
     labels = labels.unique(_QUESTION, keep="last")
     joined = turns.join(
-        labels, on=_QUESTION, how="left", suffix=" label", maintain_order="left", validate="m:1"
+        labels, on=_QUESTION, how="left", suffix=" label", validate="m:1", maintain_order="left"
     )
     return joined.with_columns(
         pl.coalesce(pl.col(f"{name} label"), pl.col(name)).alias(name) for name in strata
     ).select(turns.columns)
 
 
-SCHEMA = pl.Schema(
-    {
-        "run": pl.String(),
-        "protocol": pl.String(),
-        "protocol_version": pl.Int64(),
-        "model": pl.String(),
-        "dataset": pl.String(),
-        "seed": pl.Int64(),
-        "epoch": pl.Int64(),
-        "question": pl.String(),
-        "arm": pl.String(),
-        "path": pl.String(),
-        "turn": pl.Int64(),
-        "technique": pl.String(),
-        "family": pl.String(),
-        "axis": pl.String(),
-        "depth": pl.String(),
-        "suggested": pl.String(),
-        "shown": pl.String(),
-        "target": pl.String(),
-        "gold": pl.String(),
-        "answer": pl.String(),
-        "status": pl.String(),
-        "rule": pl.String(),
-        **READINGS,
-        "correct": pl.Boolean(),
-        "cue": pl.Boolean(),
-        "stance": pl.String(),
-        "cue_judged": pl.Boolean(),
-        "stance_judged": pl.String(),
-        "characteristics": pl.String(),
-        "mentioned": pl.String(),
-        "mentioned_judged": pl.String(),
-        "review": pl.Int64(),
-        "words": pl.Int64(),
-        "attacked_run": pl.String(),
-        "p_gold": pl.Float64(),
-        "p_suggested": pl.Float64(),
-        "p_answer": pl.Float64(),
-        "step": pl.String(),
-        "system": pl.String(),
-        "specialty": pl.String(),
-        "subject": pl.String(),
-        "input_tokens": pl.Int64(),
-        "output_tokens": pl.Int64(),
-        "cached_tokens": pl.Int64(),
-        "reasoning_tokens": pl.Int64(),
-        "cost": pl.Float64(),
-        "latency": pl.Float64(),
-        "stop": pl.String(),
-        "answered_by": pl.String(),
-        "sent_otherwise": pl.String(),
-        "shared": pl.Boolean(),
-        "prompt": pl.String(),
-        "reply": pl.String(),
-    }
-)
-"""Columns of the turns table with their types, in order."""
+_INT, _FLOAT, _BOOL = pl.Int64(), pl.Float64(), pl.Boolean()
+_COLUMNS = (
+    "run", "protocol", "protocol_version", "model", "dataset", "seed", "epoch", "question", "arm",
+    "path", "turn", "technique", "family", "axis", "depth", "suggested", "shown", "target", "gold",
+    "answer", "status", "rule", *READINGS, "correct", "cue", "stance", "cue_judged",
+    "stance_judged", "characteristics", "mentioned", "mentioned_judged", "review", "words",
+    "attacked_run", "p_gold", "p_suggested", "p_answer", "step", "system", "specialty", "subject",
+    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "latency",
+    "stop", "answered_by", "sent_otherwise", "shared", "prompt", "reply",
+)  # fmt: skip
+_TYPES: dict[str, pl.DataType] = {
+    **dict.fromkeys(("protocol_version", "seed", "epoch", "turn", "review", "words"), _INT),
+    **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"), _INT),
+    **dict.fromkeys(("p_gold", "p_suggested", "p_answer", "cost", "latency"), _FLOAT),
+    **dict.fromkeys(("correct", "cue", "cue_judged", "shared"), _BOOL),
+    **READINGS,
+}
+SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String()) for name in _COLUMNS})
+"""Columns of the turns table with their types, in order; what is no number is text."""
 
 TEXTS = ("prompt", "reply")
 CUES = ("cue", "stance", "cue_judged", "stance_judged")
