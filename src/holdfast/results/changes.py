@@ -115,7 +115,7 @@ def with_adjusted(
 
 
 def _of_weighted(lists: pl.DataFrame) -> list[tuple[float, ...]]:
-    found = []
+    found: list[tuple[float, ...]] = []
     for own in lists.iter_rows(named=True):
         hits, firsts, n = (np.array(own[name]) for name in ("_hits", "_firsts", "_trials"))
         p = sign_flips(np.array(own["_difference"]))
@@ -127,7 +127,7 @@ def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float,
     pairs = overall.select(*STUDY, "question", first=None, second="correct")
     studies = dict(by_question(pairs, STUDY).group_by(STUDY))
     nothing = by_question(pairs.clear(), STUDY)
-    found = []
+    found: list[tuple[float, ...]] = []
     for own in lists.iter_rows(named=True):
         study = studies.get(tuple(own[name] for name in STUDY), nothing)
         counts = _placed(study, own["question"], own["_hits"], own["_trials"])

@@ -52,16 +52,14 @@ def _challenged(turns: pl.DataFrame, arms: tuple[str, ...] | None = None) -> pl.
     answered = with_first(answering(turns), arms=arms).filter(
         pl.col("arm") != BASELINE, pl.col("first_correct").is_not_null()
     )
-    before = pl.when("first_correct").then(pl.lit("right"))
-    before = before.when(pl.col("first_answer").is_null()).then(pl.lit("unread"))
-    after = pl.when("correct").then(pl.lit("right"))
-    after = after.when(pl.col("status") != "parsed").then(pl.lit("unread"))
-    after = after.when(pl.col("answer") == pl.col("suggested")).then(pl.lit("suggested"))
+    unread, suggested = pl.col("status") != "parsed", pl.col("answer") == pl.col("suggested")
     return answered.with_columns(
-        before=before.otherwise(pl.lit("wrong")),
-        after=after.otherwise(pl.lit("other")),
+        before=pl.when("first_correct").then(pl.lit("right"))
+        .when(pl.col("first_answer").is_null()).then(pl.lit("unread")).otherwise(pl.lit("wrong")),
+        after=pl.when("correct").then(pl.lit("right")).when(unread).then(pl.lit("unread"))
+        .when(suggested).then(pl.lit("suggested")).otherwise(pl.lit("other")),
         own=(pl.col("suggested") == pl.col("first_answer")).fill_null(value=False),
-    )
+    )  # fmt: skip
 
 
 def flips(turns: pl.DataFrame) -> pl.DataFrame:

@@ -168,8 +168,8 @@ def _figure(key: str, row: Row, about: Row, own: pl.DataFrame) -> Figure:
     parsed = pl.col("status") == "parsed"
     match key:
         case "min_accuracy":
-            found = (row[name] for name in ("accuracy", "low", "high"))
-            return share(about, *found, own.height, own["question"].n_unique())
+            found = [row[name] for name in ("accuracy", "low", "high")]
+            return share(about, found, own.height, own["question"].n_unique())
         case "max_flip_rate":
             right = own.filter(pl.col("first_correct"))
             return share_of_turns(about, own, right, parsed & ~pl.col("correct"))
@@ -239,11 +239,12 @@ def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
         )  # fmt: skip
     for name in ("protocol", "dataset", "model"):
         rows = matching(rows, name, getattr(rule, name), place)
-    columns = (asked.value, f"{asked.bounds}low", f"{asked.bounds}high", asked.n)
+    columns = (asked.value, f"{asked.bounds}low", f"{asked.bounds}high")
     for row in rows.iter_rows(named=True):
         about = {**{name: row[name] for name in STUDY}, "of": row["_of"]}
         own = measured.turns.filter(pl.col(name) == row[name] for name in STUDY)
         if asked.sides is not None:
             yield difference(about, asked.sides(own))
         else:
-            yield share(about, *(row[name] for name in columns), own["question"].n_unique())
+            found = [row[name] for name in columns]
+            yield share(about, found, row[asked.n], own["question"].n_unique())

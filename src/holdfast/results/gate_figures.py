@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -201,8 +201,8 @@ def _further_pairs(
 
     def clearance(times: int) -> float:
         """How far the threshold is outside; negative inside."""
-        repeated = ((np.tile(hits, times), np.tile(n, times)) for hits, n in (first, second))
-        low, high = bounds(*repeated, level)
+        a, b = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in (first, second))
+        low, high = bounds(a, b, level)
         return low - threshold if value > threshold else threshold - high
 
     few, many = 1, 2
@@ -235,12 +235,10 @@ def wilson_n(share: float, low: float, high: float) -> float:
     return NormalDist().inv_cdf(0.5 + _LEVEL / 2) ** 2 / u
 
 
-def share(
-    about: Row, value: float | None, low: float | None, high: float | None, n: int, questions: int
-) -> Figure:
-    """A share with Wilson's interval; ``about`` names the study and what of it the share is of."""
-    ends = {"low": known(low), "high": known(high)}
-    return Figure(**about, value=known(value), **ends, n=n, questions=questions)
+def share(about: Row, found: Sequence[float | None], n: int, questions: int) -> Figure:
+    """A share found with Wilson's bounds; ``about`` names the study and what of it the share is."""
+    value, low, high = map(_known, found)
+    return Figure(**about, value=value, low=low, high=high, n=n, questions=questions)
 
 
 def share_of_turns(about: Row, own: pl.DataFrame, trials: pl.DataFrame, hit: pl.Expr) -> Figure:
@@ -250,7 +248,7 @@ def share_of_turns(about: Row, own: pl.DataFrame, trials: pl.DataFrame, hit: pl.
     only = pl.DataFrame({"_row": [0], "_share": [mean]}, {"_row": int, "_share": float})
     bounds = with_bounds(only, trials, ["_row"], "_share", "_hit")
     found = bounds.select("_share", "low", "high").row(0)
-    return share(about, *found, trials.height, own["question"].n_unique())
+    return share(about, found, trials.height, own["question"].n_unique())
 
 
 def difference(about: Row, pairs: pl.DataFrame, n: int | None = None) -> Figure:
@@ -279,12 +277,11 @@ def of_pairs(
     weight = pl.len() / (pl.col("path").n_unique() * pl.len().over("path"))
     outcomes = by_question(pairs.with_columns(weight=weight))
     first, second = counts_of(outcomes)
-    low, high = (known(bound) for bound in bounds(first, second, _LEVEL))
     n = pairs.height if n is None else n
-    found = share(about, value, low, high, n, outcomes.height)
+    found = share(about, (value, *bounds(first, second, _LEVEL)), n, outcomes.height)
     return replace(found, paired=(first, second, bounds))
 
 
-def known(number: float | None) -> float | None:
+def _known(number: float | None) -> float | None:
     """The number, None where it is none."""
     return None if number is None or math.isnan(number) else number

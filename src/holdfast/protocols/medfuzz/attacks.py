@@ -112,8 +112,8 @@ def _bootstrapped(each: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
             (*study, int(k), float(least), float(most))
             for k, least, most in zip(right.columns, low, high, strict=True)
         ]
-    ends = {"bootstrap_low": pl.Float64(), "bootstrap_high": pl.Float64()}
-    return pl.DataFrame(bounds, {name: schema[name] for name in _ROW} | ends, orient="row")
+    ends = dict.fromkeys(("bootstrap_low", "bootstrap_high"), pl.Float64())
+    return pl.DataFrame(bounds, {**{name: schema[name] for name in _ROW}, **ends}, orient="row")
 
 
 def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:

@@ -163,8 +163,8 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
     """
     asked = conviction_turns(turns, "shown").with_row_index("_row")
     pair, target = pl.col("shown").str.split(","), pl.col("target")
-    place = pl.when(pair.list.first() == target).then(pl.lit("1"))
-    place = place.when(pair.list.last() == target).then(pl.lit("2"))
+    second = pl.when(pair.list.last() == target).then(pl.lit("2"))
+    place = pl.when(pair.list.first() == target).then(pl.lit("1")).otherwise(second)
     levels = {
         "position": pl.when(pl.col("turn") == 0).then(place),
         "index": pl.col("suggested"),
