@@ -158,8 +158,8 @@ def compare(
         b: another, or the same.
         of_a: what is selected of ``a``: one run for each protocol and data set.
         of_b: what is selected of ``b``.
-        protocol: the only protocol to compare.
-        dataset: the only data set to compare.
+        protocol: the only one to compare.
+        dataset: the only one to compare.
 
     Raises:
         InputError: a side has no turns, several runs, or nothing of that name, the sides have

@@ -10,24 +10,23 @@ from holdfast.errors import InputError, counted, did_you_mean
 from .first_answers import BASELINE, unattacked
 
 STUDY = ("protocol", "dataset")
-_TURN = (*STUDY, "question", "epoch", "arm", "path", "turn")
+_QUESTION = (*STUDY, "question")
+_TURN = (*_QUESTION, "epoch", "arm", "path", "turn")
 _SHOWN = 8
 
 
 def common_questions(
     a: pl.DataFrame, b: pl.DataFrame, datasets: dict[tuple[str, str], str]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The questions that both sides have, by their ids and right answers.
+    """The questions that both sides have, and sentences on how many were left out.
 
     The turns table has no text of a question; where ids are alike and right answers are not, the
     questions are not the same.
-
-    Returns:
-        ``STUDY`` and ``question``, and sentences on how many were left out.
     """
-    on = [*STUDY, "question"]
-    both = a.select(on).unique().join(b.select(on).unique(), on=on, how="inner")
-    unlike = _unlike_questions(a, b)
+    both = a.select(_QUESTION).unique().join(b.select(_QUESTION).unique(), on=_QUESTION)
+    read = [*_QUESTION, "arm", "path", "turn"]
+    pair = a.select(*read, "gold").unique().join(b.select(*read, "gold").unique(), on=read)
+    unlike = pair.filter(pl.col("gold") != pl.col("gold_right")).select(_QUESTION).unique()
     notes, none = [], []
     for (protocol, dataset), other in datasets.items():
         own = (pl.col("protocol") == protocol) & (pl.col("dataset") == dataset)
@@ -55,14 +54,7 @@ def common_questions(
     if len(none) == len(datasets):
         raise InputError("no question in common", remedy="Compare runs on the same questions")
     notes += [f"{where}: no question in common." for where in none]
-    return both.join(unlike, on=on, how="anti"), notes
-
-
-def _unlike_questions(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
-    """Questions with an id in common whose right answers differ: they are not the same."""
-    read = [*STUDY, "question", "arm", "path", "turn"]
-    pair = a.select(*read, "gold").unique().join(b.select(*read, "gold").unique(), on=read)
-    return pair.filter(pl.col("gold") != pl.col("gold_right")).select(*STUDY, "question").unique()
+    return both.join(unlike, on=_QUESTION, how="anti"), notes
 
 
 def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
@@ -100,13 +92,9 @@ SINGLE_TURN = "single-turn"
 
 @dataclass(frozen=True)
 class Side:
-    """What is to be compared of the turns of one side; all there is, unless told.
+    """What is to be compared of the turns of one side: a model, a run, or all there is.
 
-    Attributes:
-        model: a model's name.
-        run: id of a run.
-        mitigation: of single-turn biases, those under this mitigation; without one, those that
-            have none.
+    Of single-turn biases it is those under ``mitigation``; without one, those that have none.
     """
 
     model: str | None = None
@@ -121,7 +109,7 @@ class Sides:
     Attributes:
         a: turns of the first side; mitigations are no longer in the paths.
         b: turns of the second side, with the data set's name of the first.
-        questions: those in common, with ``STUDY`` and ``question``.
+        questions: those in common.
         datasets: data set of the second side by protocol and data set of the first.
         notes: what was left out, and what the sides do not share.
     """
@@ -144,11 +132,8 @@ def sides(
     """Select a run of each side for each protocol and data set, and the questions in common."""
     mitigated = of_a.mitigation is not None or of_b.mitigation is not None
     if mitigated and protocol not in (None, SINGLE_TURN):
-        raise InputError(
-            f"'{protocol}' has no mitigations",
-            field="--protocol",
-            remedy=f"Leave the mitigation out, or compare {SINGLE_TURN}",
-        )
+        remedy = f"Leave the mitigation out, or compare {SINGLE_TURN}"
+        raise InputError(f"'{protocol}' has no mitigations", field="--protocol", remedy=remedy)
     only = SINGLE_TURN if mitigated else protocol
     left, right = _selected(a, of_a, "a", only), _selected(b, of_b, "b", only)
     left, right, notes = _common_protocols(left, right)
@@ -163,8 +148,9 @@ def sides(
     _check_one_run(right, "b")
     left, right, apart = _apart(left, right, of_a.mitigation == of_b.mitigation)
     questions, common = common_questions(left, right, datasets)
-    on = [*STUDY, "question"]
-    unlike = unlike_turns(*(turns.join(questions, on=on, how="semi") for turns in (left, right)))
+    unlike = unlike_turns(
+        *(turns.join(questions, on=_QUESTION, how="semi") for turns in (left, right))
+    )
     return Sides(left, right, questions, datasets, (*notes, *more, *apart, *common, *unlike))
 
 
@@ -257,8 +243,9 @@ def _same_datasets(
     found: dict[tuple[str, str], str] = {}
     notes: list[str] = []
     for protocol in names_of(a, "protocol"):
-        own = pl.col("protocol") == protocol
-        of_a, of_b = names_of(a.filter(own), "dataset"), names_of(b.filter(own), "dataset")
+        of_a, of_b = (
+            names_of(turns.filter(pl.col("protocol") == protocol), "dataset") for turns in (a, b)
+        )
         both = [name for name in of_a if name in of_b]
         found |= {(protocol, name): name for name in both}
         if not both and len(of_a) == len(of_b) == 1:
@@ -279,11 +266,8 @@ def _same_datasets(
             field="--dataset",
             remedy="Compare runs on the same questions",
         )
-    renamed = pl.DataFrame(
-        [(protocol, of_b, of_a) for (protocol, of_a), of_b in found.items()],
-        schema=[*STUDY, "_name"],
-        orient="row",
-    )
+    names = [(protocol, of_b, of_a) for (protocol, of_a), of_b in found.items()]
+    renamed = pl.DataFrame(names, schema=[*STUDY, "_name"], orient="row")
     named = b.join(renamed, on=STUDY, how="inner", maintain_order="left")
     return named.with_columns(dataset="_name").drop("_name"), found, notes
 
@@ -293,12 +277,9 @@ def _check_one_run(turns: pl.DataFrame, name: str) -> None:
         for column in ("model", "run"):
             names = names_of(own, column)
             if len(names) > 1:
-                raise InputError(
-                    f"{name.upper()} has {len(names)} {column}s of {protocol} on {dataset}: "
-                    f"{listed(names)}",
-                    field=f"--{column}-{name}",
-                    remedy="Choose one",
-                )
+                what = f"{name.upper()} has {len(names)} {column}s of {protocol} on {dataset}"
+                field = f"--{column}-{name}"
+                raise InputError(f"{what}: {listed(names)}", field=field, remedy="Choose one")
 
 
 def _apart(
@@ -306,9 +287,8 @@ def _apart(
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
     """The sides without what is the very same on both: a run, or its first answers."""
     runs = (*STUDY, "run", "model")
-    same = a.select(runs).unique(maintain_order=True).join(
-        b.select(runs).unique(), on=runs, how="semi", maintain_order="left"
-    )  # fmt: skip
+    of_a = a.select(runs).unique(maintain_order=True)
+    same = of_a.join(b.select(runs), on=runs, how="semi", maintain_order="left")
     if same.is_empty():
         return a, b, []
 
@@ -319,10 +299,8 @@ def _apart(
 
     left, right = without(a), without(b)
     if left.is_empty() or right.is_empty():
-        raise InputError(
-            "A and B are the same run",
-            remedy="Choose two with --model-a and --model-b, or a --mitigation-b",
-        )
+        remedy = "Choose two with --model-a and --model-b, or a --mitigation-b"
+        raise InputError("A and B are the same run", remedy=remedy)
     what = "is one run on both sides and" if alike else "has the same first answers on both sides:"
     left_out = "is left out" if alike else "they are left out"
     names = names_of(same, "protocol")

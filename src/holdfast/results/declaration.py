@@ -21,7 +21,6 @@ _Kind = TypeVar("_Kind")
 Layout = Callable[[Sequence[Row]], list[Grid] | None]
 """Rows of a table arranged for people; None where they do not fit."""
 
-
 Chosen = Mapping[str, str | None]
 """Values that choose conversations, beside those of the row; None takes one of these away."""
 
@@ -87,12 +86,7 @@ class YesNo(Column):
 
 @dataclass(frozen=True)
 class Count(Column):
-    """How many; empty where it is not known.
-
-    Attributes:
-        share: the value of a row that is its share, shown in percent behind it.
-        sign: what stands behind the share.
-    """
+    """How many, empty where it is not known; ``share`` in percent and ``sign`` stand behind it."""
 
     share: str = ""
     sign: str = ""

@@ -75,9 +75,6 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     The first answer of a single-turn bias is the answer to the plain question. Turns of a
     question without a first answer are left out.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set and path.
     """

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,11 +18,9 @@ Mark = Literal["", "best", "worst"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as it is shown.
+    """A figure as it is shown, marked where it is the best or worst of its family.
 
     Attributes:
-        text: the figure.
-        mark: whether it is the best or worst of its family.
         of: by which values the conversations are chosen that it counts, the row of results that
             it was read from among them; None where they cannot be chosen so.
         n: how many conversations it counts, a share those that it is of; None if it counts none.
@@ -44,12 +42,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that belong together, in groups; a rule stands between two groups.
-
-    Attributes:
-        heading: shown above the rows; none where empty.
-        groups: rows of each family.
-    """
+    """Rows that belong together below a heading, if any, in groups with a rule between them."""
 
     heading: str
     groups: tuple[tuple[Line, ...], ...]
@@ -129,28 +122,19 @@ class Studies:
 
 def studies(rows: Sequence[Row]) -> Studies:
     """The studies of a long table, in the order of its rows."""
-    runs: dict[tuple[Any, ...], list[Any]] = {}
+    runs: dict[tuple[Any, ...], set[Any]] = {}
     for row in rows:
-        known = runs.setdefault((row["model"], row["dataset"], row.get("protocol")), [])
-        if row["run"] not in known:
-            known.append(row["run"])
+        runs.setdefault((row["model"], row["dataset"], row.get("protocol")), set()).add(row["run"])
     split = frozenset(study[:2] for study, known in runs.items() if len(known) > 1)
     place: dict[tuple[Any, ...], int] = {}
-    of_column: dict[int, list[str]] = {}
+    of_column: dict[int, dict[str, None]] = {}
     for row in rows:
         column = place.setdefault(_key(row, split), len(place))
-        run = one_line(str(row["run"] or ""))
-        if run and run not in of_column.setdefault(column, []):
-            of_column[column].append(run)
-    datasets = list(dict.fromkeys(one_line(str(row["dataset"] or "")) for row in rows))
+        of_column.setdefault(column, {})[one_line(str(row["run"] or ""))] = None
+    datasets = tuple(dict.fromkeys(one_line(str(row["dataset"] or "")) for row in rows))
     named = [_header(key, several=len(datasets) > 1, split=split) for key in place]
-    return Studies(
-        tuple(_distinct(named)),
-        tuple(datasets),
-        place,
-        split,
-        tuple(tuple(of_column.get(column, ())) for column in place.values()),
-    )
+    of = tuple(tuple(filter(None, names)) for names in of_column.values())
+    return Studies(tuple(_distinct(named)), datasets, place, split, of)
 
 
 def _key(row: Row, split: frozenset[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -165,14 +149,12 @@ def _header(key: tuple[Any, ...], *, several: bool, split: frozenset[tuple[Any, 
     return one_line(f"{model} ({', '.join(more)})" if more else str(model))
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
+def _distinct(names: Iterable[str]) -> Iterator[str]:
     # two names can differ in what is not shown, such as a line break
-    names, seen = list(names), Counter[str]()
-    distinct = []
+    seen = Counter[str]()
     for name in names:
         seen[name] += 1
-        distinct.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
-    return distinct
+        yield f"{name} ({seen[name]})" if seen[name] > 1 else name
 
 
 Key = tuple[str, str, str]
@@ -275,8 +257,8 @@ def n_notes(figures: Sequence[Figure], headers: Sequence[str]) -> list[str]:
         if not own:
             continue
         usual = Counter(f.n for f in own).most_common(1)[0][0]
-        others = [f"{f.label} {_n(f.n)}" for f in own if f.n != usual]
-        but = f"; but {', '.join(dict.fromkeys(others))}" if others else ""
+        others = dict.fromkeys(f"{f.label} {_n(f.n)}" for f in own if f.n != usual)
+        but = f"; but {', '.join(others)}" if others else ""
         notes.setdefault(f"n = {_n(usual)}{but}", []).append(header)
     said = [f"{', '.join(names)}: {numbers}." for numbers, names in notes.items()]
     return ["n differs between cells.", *said]

@@ -231,15 +231,11 @@ def _two_sided(z: float) -> float:
 
 
 def sign_flips(differences: NDArray[np.int64]) -> float:
-    """Two-sided p-value of a sum of whole numbers, each of either sign alike.
+    """Two-sided p-value of a sum of whole numbers, one a question, each of either sign alike.
 
-    Args:
-        differences: one number for each question, shape (questions,).
-
-    Returns:
-        Share of the 2^questions assignments of signs with a sum at least as far from zero. Above
-        ``MOST`` numbers of several sizes it is by the normal distribution, where it is the same
-        for all purposes.
+    It is the share of the 2^questions assignments of signs with a sum at least as far from zero;
+    above ``MOST`` numbers of several sizes it is by the normal distribution, where it is the same
+    for all purposes.
     """
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     if len(sizes) > 1 and counts.sum() > MOST:
@@ -259,14 +255,9 @@ def sign_flips(differences: NDArray[np.int64]) -> float:
 
 
 def holm(p: ArrayLike) -> Floats:
-    """P-values adjusted to control the chance of any false finding (Holm, 1979).
+    """P-values (k,) adjusted to control the chance of any false finding (Holm, 1979).
 
-    Args:
-        p: p-values in 0 to 1, shape (k,); NaN where nothing was tested.
-
-    Returns:
-        Adjusted p-values in 0 to 1 in the order of ``p``, shape (k,). NaN stays and does not
-        count as a test.
+    They stay in their order; NaN, where nothing was tested, stays and does not count as a test.
     """
     given = np.asarray(p, np.float64)
     adjusted = np.full(given.shape, math.nan)
@@ -278,15 +269,9 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """P-values adjusted to control the false discovery rate (Benjamini and Hochberg, 1995).
+    """P-values (k,) adjusted to control the false discovery rate (Benjamini and Hochberg, 1995).
 
-    Written out for the reason that ``wilson`` is; tests hold it against the library.
-
-    Args:
-        p: p-values in 0 to 1, shape (k,).
-
-    Returns:
-        Adjusted p-values in 0 to 1 in the order of ``p``, shape (k,).
+    They stay in their order. Written out as ``wilson`` is; tests hold it against the library.
     """
     falling = np.argsort(-p, kind="stable")
     scaled = p[falling] * len(p) / np.arange(len(p), 0, -1)

@@ -69,13 +69,10 @@ def questions_needed(
 
 
 def power_of(questions: int, discordant: float, part: float, alpha: float = 0.05) -> float:
-    """Chance that McNemar's exact test finds a difference.
+    """Chance that McNemar's exact test of so many pairs finds a difference at a two-sided level.
 
-    Args:
-        questions: number of pairs.
-        discordant: chance that a pair comes out differently.
-        part: chance that one that does goes the way of the difference.
-        alpha: two-sided level of the test.
+    ``discordant`` is the chance that a pair comes out differently, ``part`` the chance that one
+    that does goes the way of the difference.
     """
     logs = log_factorials(questions)
     m = np.arange(questions + 1)
@@ -117,18 +114,10 @@ def further_questions(share: float, n: float, threshold: float, level: float = 0
 def further_questions_for_interval(
     estimate: float, bound: float, n: float, threshold: float
 ) -> int | None:
-    """Further questions until the bound of any interval is past a threshold.
+    """Further questions until a bound of any interval is past a threshold.
 
-    What a bound is off its estimate falls with the square root of the number of questions.
-
-    Args:
-        estimate: the figure so far.
-        bound: the bound of its interval on the side of the threshold.
-        n: questions so far.
-        threshold: what the interval is held against.
-
-    Returns:
-        0 or more; None where the estimate is the threshold.
+    What a bound is off its estimate falls with the square root of the number of questions. The
+    bound is that on the side of the threshold; None where the estimate is the threshold.
     """
     if estimate == threshold:
         return None

@@ -11,7 +11,7 @@ import polars as pl
 from holdfast.errors import InputError, in_one_line
 from holdfast.files import replacing
 
-_ROWS_AT_ONCE = 4096
+_PACKED: dict[str, Any] = {"compression": "zstd", "row_group_size": 4096}
 
 
 def write_parquet(
@@ -23,13 +23,11 @@ def write_parquet(
 
         url = f"{log_dir.rstrip('/')}/{name}"
         with fsspec.open(url, "wb") as file:
-            frame.write_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE)
+            frame.write_parquet(file, **_PACKED)
         return url
     path = Path(log_dir) / name
     with replacing(path) as file:
-        frame.write_parquet(
-            file, compression="zstd", row_group_size=_ROWS_AT_ONCE, metadata=metadata
-        )
+        frame.write_parquet(file, **_PACKED, metadata=metadata)
     return str(path)
 
 
@@ -55,17 +53,12 @@ def read_beside(
         raise InputError(told, path, remedy=remedy) from error
 
 
-READINGS = pl.Schema(
-    {
-        "reading_version": pl.Int64(),
-        "answer_rules": pl.String(),
-        "answer_reader": pl.String(),
-        "reader_status": pl.String(),
-        "reader": pl.String(),
-        "reader_all": pl.Boolean(),
-        "reader_prompt": pl.Int64(),
-    }
-)
+READINGS = pl.Schema({
+    "reading_version": pl.Int64(),
+    **dict.fromkeys(("answer_rules", "answer_reader", "reader_status", "reader"), pl.String()),
+    "reader_all": pl.Boolean(),
+    "reader_prompt": pl.Int64(),
+})  # fmt: skip
 """Columns of the turns table that say who has read what."""
 
 READ_BY = ("reading_version", "reader", "reader_all", "reader_prompt")
@@ -84,16 +77,12 @@ _COUNTS = ("answer", "status", "rule")
 TURN_KEY = ("run", "question", "epoch", "arm", "path", "turn")
 """What tells turns apart."""
 
-READ_AGAIN = pl.Schema(
-    {
-        **dict.fromkeys(TURN_KEY, pl.String()),
-        "epoch": pl.Int64(),
-        "turn": pl.Int64(),
-        "_mark": pl.String(),
-        **dict.fromkeys(_COUNTS, pl.String()),
-        **READINGS,
-    }
-)
+READ_AGAIN = pl.Schema({
+    **dict.fromkeys(TURN_KEY, pl.String()),
+    **dict.fromkeys(("epoch", "turn"), pl.Int64()),
+    **dict.fromkeys(("_mark", *_COUNTS), pl.String()),
+    **READINGS,
+})  # fmt: skip
 """Columns of the file: the turn, the record that was read, and its reading."""
 
 _SHOWN = 3
@@ -118,11 +107,7 @@ def first_readings(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def mark(turn: Mapping[str, Any]) -> str:
-    """Digest of a reply as it was read, by which a newer reading knows the record that it is of.
-
-    Args:
-        turn: as ``as_recorded`` gives it.
-    """
+    """Digest of a reply as it was read, by which a newer reading knows the record that it is of."""
     said = [turn["reply"], *(turn.get(name) for name in (*_COUNTS, *READINGS))]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
@@ -165,29 +150,19 @@ def _read_again(content: bytes) -> pl.DataFrame:
 
 
 def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
-    """Leave newer readings beside the logs, in place of those that are there.
-
-    Args:
-        readings: with the columns of ``READ_AGAIN``.
-        log_dir: a local folder or any fsspec URL.
-    """
+    """Leave newer readings (``READ_AGAIN``) beside the logs, in place of those that are there."""
     write_parquet(readings.select(*READ_AGAIN), log_dir, READINGS_FILE)
 
 
 def check_read_alike(
     sides: Mapping[str, pl.DataFrame], place: str | None = None, field: str | None = None
 ) -> None:
-    """Refuse turns that different rules or different readers have read.
+    """Refuse turns, by the name of their side, that different rules or readers have read.
 
     Imported answers that were given, not read, are held against any.
 
-    Args:
-        sides: turns by the name of their side, with the columns of ``READ_BY``.
-        place: where the comparison is asked for, for the error.
-        field: the same.
-
     Raises:
-        InputError: the turns of one side, or of both, were read differently.
+        InputError: turns of one side, or of both, were read differently; at ``place``, ``field``.
     """
     found = {
         name: turns.filter(pl.col("reading_version").is_not_null())

@@ -297,9 +297,6 @@ def lengths(turns: pl.DataFrame) -> pl.DataFrame:
 
     The figures are those of ``accuracy``. Contexts of the usual length are in no row.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set, technique and number of ``sentences``; a technique's rows
         from the shortest context to the longest.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, in_one_line
 
 from .readings import (
     READ_BY,
@@ -147,11 +147,7 @@ def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
 
 
 def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
-    """Runs of log dirs that lack questions; of logs and turns tables nothing is known.
-
-    Args:
-        sources: as for ``turns_table``.
-    """
+    """Runs of log dirs that lack questions; of logs and turns tables nothing is known."""
     found: list[Unfinished] = []
     for source in sources:
         if source.endswith((".parquet", ".eval")):
@@ -172,9 +168,8 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
         if "://" not in source and not os.path.isfile(source):
             raise InputError("no such log", source, remedy="Check the path")
         return _logs([whole_header(source)], text=text).select(*SCHEMA)
-    if "://" not in source and not os.path.isdir(
-        source
-    ):  # Path's own raises where a name is too long
+    # Path's own raises where a name is too long
+    if "://" not in source and not os.path.isdir(source):
         raise InputError("no such log dir", source, remedy="Check the path")
     if not text and _is_current(path):
         return _table(path / FILE_NAME, text=False)
@@ -194,9 +189,8 @@ def _remote_logs(url: str) -> list[EvalLog]:
     except InputError:
         raise
     except Exception as error:  # each store raises its own
-        raise InputError(
-            f"cannot be reached ({' '.join(str(error).split())[:200]})", url, remedy="Check the URL"
-        ) from error
+        what = f"cannot be reached ({in_one_line(error)})"
+        raise InputError(what, url, remedy="Check the URL") from error
 
 
 def _origin(log_dir: Path) -> str:
@@ -223,23 +217,14 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
         scan = pl.scan_parquet(path, glob=False)
         frame = (scan if text else scan.drop(TEXTS, strict=False)).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"cannot be read as a turns table ({error})", str(path), remedy="Check the file"
-        ) from error
-    required = set(SCHEMA) - set(OPTIONAL)
-    missing = sorted(required - set(frame.columns))
-    if missing:
-        raise InputError(
-            "is missing",
-            str(path),
-            field=missing[0],
-            remedy="Give a turns table written by this version of holdfast",
-        )
+        what = f"cannot be read as a turns table ({error})"
+        raise InputError(what, str(path), remedy="Check the file") from error
+    if missing := sorted(set(SCHEMA) - set(OPTIONAL) - set(frame.columns)):
+        remedy = "Give a turns table written by this version of holdfast"
+        raise InputError("is missing", str(path), field=missing[0], remedy=remedy)
     frame = first_readings(frame)
-    absent = [
-        pl.lit(None, SCHEMA[name]).alias(name) for name in OPTIONAL if name not in frame.columns
-    ]
-    return frame.with_columns(absent).select(*SCHEMA).cast(SCHEMA)
+    absent = {name: pl.lit(None) for name in OPTIONAL if name not in frame.columns}
+    return frame.with_columns(**absent).select(*SCHEMA).cast(SCHEMA)
 
 
 def _of_log_dir(headers: list[EvalLog], log_dir: str, *, text: bool) -> pl.DataFrame:
@@ -270,13 +255,12 @@ def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
     read = pl.col("_read").filter("_finished").first().over("question", "epoch")
     other = pl.col("protocol").is_in(ADAPTIVE) & (pl.col("_read") != read)
     table = table.filter(~other.fill_null(value=False))
-    failed = pl.col("status") == "error"
-    table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)
+    table = table.sort(pl.col("status") == "error", maintain_order=True)
     # a run that has grown has put its first turns again, from the cache; with a judge or without
     judged = pl.col(JUDGED).drop_nulls().first().over(TURN_KEY)
     table = table.with_columns(judged).unique(TURN_KEY, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
-    return table.sort(place, "epoch", "_row").drop("_failed", "_row")
+    return table.sort(place, "epoch", "_row").drop("_row")
 
 
 def turns_in(sample: EvalSample) -> list[dict[str, Any]]:
@@ -293,8 +277,7 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
         # where an option is withheld, another one is right
         gold = turn.get("gold") or sample.metadata["gold"]
         turn = as_recorded(turn)
-        row = dict.fromkeys(SCHEMA) | {name: turn[name] for name in SCHEMA.keys() & turn.keys()}
-        row |= {
+        row = {name: turn.get(name) for name in SCHEMA} | {
             "_mark": mark(turn),
             "_read": repr([turn.get(name) for name in READ_BY]),
             "_finished": sample.error is None,

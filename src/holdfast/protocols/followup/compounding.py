@@ -69,9 +69,6 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     own at all, or the chain has no first answers, ``n`` counts all turns of the chain, and what
     is expected and what was worst are null. Shares of nothing are null.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set and chain. A prefix of a chain is a chain where it has two
         techniques or more.
@@ -117,9 +114,6 @@ def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
     the chain's last turn and the single follow-up of every technique of the chain that was put
     on its own; a technique that was not has neither drop nor difference.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set, chain and technique in it; a technique that a chain
         repeats has one row.
@@ -147,9 +141,6 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
     """How many chains were sub-additive, how many recovered (MedQA-Followup, section 4.4).
 
     Counted are the chains of ``compounding`` whose expected drop is known.
-
-    Args:
-        turns: a turns table.
 
     Returns:
         One row for each run, model and data set with chains, and where there are several models a

@@ -35,9 +35,6 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
     abandoned in silence are those that give way without a word about what moved them.
     Judgements that could not be read are counted in ``unreadable`` only.
 
-    Args:
-        turns: a turns table.
-
     Returns:
         One row for each model, data set and path, reader (``by``: ``lexical`` rule or ``judge``
         model) and outcome; both outcomes where the reader read anything of the path, with null
