@@ -86,6 +86,8 @@ def names_of(turns: pl.DataFrame, column: str) -> list[str]:
     return turns[column].unique(maintain_order=True).to_list()
 
 
+_Both = tuple[pl.DataFrame, pl.DataFrame]
+
 SINGLE_TURN = "single-turn"
 """Protocol and arm of the biased questions, the only ones that are mitigated."""
 
@@ -135,23 +137,18 @@ def sides(
         remedy = f"Leave the mitigation out, or compare {SINGLE_TURN}"
         raise InputError(f"'{protocol}' has no mitigations", field="--protocol", remedy=remedy)
     only = SINGLE_TURN if mitigated else protocol
-    left, right = _selected(a, of_a, "a", only), _selected(b, of_b, "b", only)
-    left, right, notes = _common_protocols(left, right)
+    both = _selected(a, of_a, "a", only), _selected(b, of_b, "b", only)
+    both, notes = _common_protocols(*both)
     if dataset is not None:
-        left, right = _of_dataset(left, right, dataset)
-    right, datasets, more = _same_datasets(left, right)
-    wanted = pl.DataFrame(list(datasets), schema=list(STUDY), orient="row")
-    left, right = (
-        turns.join(wanted, on=STUDY, how="semi", maintain_order="left") for turns in (left, right)
-    )
-    _check_one_run(left, "a")
-    _check_one_run(right, "b")
-    left, right, apart = _apart(left, right, of_a.mitigation == of_b.mitigation)
-    questions, common = common_questions(left, right, datasets)
-    unlike = unlike_turns(
-        *(turns.join(questions, on=_QUESTION, how="semi") for turns in (left, right))
-    )
-    return Sides(left, right, questions, datasets, (*notes, *more, *apart, *common, *unlike))
+        both = _of_dataset(*both, dataset)
+    both, datasets, more = _same_datasets(*both)
+    for turns, name in zip(both, "ab", strict=True):
+        _check_one_run(turns, name)
+    both, apart = _apart(*both, of_a.mitigation == of_b.mitigation)
+    questions, common = common_questions(*both, datasets)
+    of_both = (turns.join(questions, on=_QUESTION, how="semi") for turns in both)
+    notes = [*notes, *more, *apart, *common, *unlike_turns(*of_both)]
+    return Sides(*both, questions, datasets, tuple(notes))
 
 
 def _selected(turns: pl.DataFrame, side: Side, name: str, protocol: str | None) -> pl.DataFrame:
@@ -169,17 +166,15 @@ def _selected(turns: pl.DataFrame, side: Side, name: str, protocol: str | None) 
     biased = pl.col("arm") == SINGLE_TURN
     under = pl.when(biased & (step.list.len() > 1)).then(step.list.first()).otherwise(pl.lit(""))
     turns = turns.with_columns(under.alias("_under"))
+    kept = ~biased | (pl.col("_under") == (side.mitigation or ""))
     if side.mitigation is not None:
         names = turns.filter(pl.col("_under") != "")["_under"].unique().to_list()
         if side.mitigation not in names:
             none = "Run single-turn with -T mitigations=... first"
-            raise InputError(
-                f"{who} has no mitigation '{side.mitigation}'",
-                field=f"--mitigation-{name}",
-                remedy=did_you_mean(side.mitigation, names) if names else none,
-            )
-    kept = ~biased | (pl.col("_under") == (side.mitigation or ""))
-    if side.mitigation is not None:  # a bias without it is no part of this side
+            remedy = did_you_mean(side.mitigation, names) if names else none
+            what = f"{who} has no mitigation '{side.mitigation}'"
+            raise InputError(what, field=option, remedy=remedy)
+        # a bias without it is no part of this side
         kept &= biased | (pl.col("arm") == BASELINE)
     bare = pl.when(pl.col("_under") != "").then(step.list.slice(1).list.join(">"))
     return turns.filter(kept).with_columns(bare.otherwise("path").alias("path")).drop("_under")
@@ -197,9 +192,7 @@ def _only(
     return turns.filter(pl.col(column) == value)
 
 
-def _common_protocols(
-    a: pl.DataFrame, b: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+def _common_protocols(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_Both, list[str]]:
     of_a, of_b = names_of(a, "protocol"), names_of(b, "protocol")
     both = [name for name in of_a if name in of_b]
     if not both:
@@ -212,7 +205,7 @@ def _common_protocols(
         f"Only {who} has protocol {name}, which is left out." for who, name in _lone(of_a, of_b)
     ]
     kept = pl.col("protocol").is_in(both)
-    return a.filter(kept), b.filter(kept), notes
+    return (a.filter(kept), b.filter(kept)), notes
 
 
 def _lone(a: list[str], b: list[str]) -> list[tuple[str, str]]:
@@ -220,9 +213,7 @@ def _lone(a: list[str], b: list[str]) -> list[tuple[str, str]]:
     return [("A", name) for name in a if name not in b] + [("B", n) for n in b if n not in a]
 
 
-def _of_dataset(
-    a: pl.DataFrame, b: pl.DataFrame, dataset: str
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _of_dataset(a: pl.DataFrame, b: pl.DataFrame, dataset: str) -> _Both:
     names = [*names_of(a, "dataset"), *names_of(b, "dataset")]
     if dataset not in names:
         remedy = did_you_mean(dataset, {*names})
@@ -238,8 +229,8 @@ def _of_dataset(
 
 def _same_datasets(
     a: pl.DataFrame, b: pl.DataFrame
-) -> tuple[pl.DataFrame, dict[tuple[str, str], str], list[str]]:
-    """``b`` with the data sets' names of ``a``, and which is which."""
+) -> tuple[_Both, dict[tuple[str, str], str], list[str]]:
+    """Both with the data sets in common, under the names of ``a``, and which is which."""
     found: dict[tuple[str, str], str] = {}
     notes: list[str] = []
     for protocol in names_of(a, "protocol"):
@@ -267,9 +258,12 @@ def _same_datasets(
             remedy="Compare runs on the same questions",
         )
     names = [(protocol, of_b, of_a) for (protocol, of_a), of_b in found.items()]
-    renamed = pl.DataFrame(names, schema=[*STUDY, "_name"], orient="row")
-    named = b.join(renamed, on=STUDY, how="inner", maintain_order="left")
-    return named.with_columns(dataset="_name").drop("_name"), found, notes
+    common = pl.DataFrame(names, schema=["protocol", "_name", "dataset"], orient="row")
+    ours = a.join(common, on=STUDY, how="semi", maintain_order="left")
+    theirs = b.rename({"dataset": "_name"}).join(
+        common, on=["protocol", "_name"], how="inner", maintain_order="left"
+    )
+    return (ours, theirs.select(b.columns)), found, notes
 
 
 def _check_one_run(turns: pl.DataFrame, name: str) -> None:
@@ -282,15 +276,13 @@ def _check_one_run(turns: pl.DataFrame, name: str) -> None:
                 raise InputError(f"{what}: {listed(names)}", field=field, remedy="Choose one")
 
 
-def _apart(
-    a: pl.DataFrame, b: pl.DataFrame, alike: bool
-) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+def _apart(a: pl.DataFrame, b: pl.DataFrame, alike: bool) -> tuple[_Both, list[str]]:
     """The sides without what is the very same on both: a run, or its first answers."""
     runs = (*STUDY, "run", "model")
     of_a = a.select(runs).unique(maintain_order=True)
     same = of_a.join(b.select(runs), on=runs, how="semi", maintain_order="left")
     if same.is_empty():
-        return a, b, []
+        return (a, b), []
 
     def without(turns: pl.DataFrame) -> pl.DataFrame:
         shared = turns if alike else turns.filter(pl.col("arm") == BASELINE)
@@ -304,4 +296,4 @@ def _apart(
     what = "is one run on both sides and" if alike else "has the same first answers on both sides:"
     left_out = "is left out" if alike else "they are left out"
     names = names_of(same, "protocol")
-    return left, right, [f"{name} {what} {left_out}." for name in names]
+    return (left, right), [f"{name} {what} {left_out}." for name in names]
