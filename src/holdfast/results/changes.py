@@ -16,6 +16,9 @@ CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted
 _WHOLE = 2.0**40
 """What weights are counted in parts of."""
 
+_Study = tuple[dict[str, int], Floats]
+"""Places of a study's questions, and right first answers and their number, shape (2, questions)."""
+
 _COMPUTED = ("change_low", "change_high", "p_value")
 
 
@@ -125,26 +128,33 @@ def _of_weighted(lists: pl.DataFrame) -> list[tuple[float, ...]]:
 
 def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float, ...]]:
     pairs = overall.select(*STUDY, "question", first=None, second="correct")
-    studies = dict(by_question(pairs, STUDY).group_by(STUDY))
-    nothing = by_question(pairs.clear(), STUDY)
+    studies = {
+        key: (
+            {name: place for place, name in enumerate(own["question"])},
+            own.select("second", "n_second").to_numpy().T,
+        )
+        for key, own in by_question(pairs, STUDY).group_by(STUDY, maintain_order=True)
+    }
+    nothing: _Study = {}, np.zeros((2, 0))
     found: list[tuple[float, ...]] = []
-    for own in lists.iter_rows(named=True):
-        study = studies.get(tuple(own[name] for name in STUDY), nothing)
-        counts = _placed(study, own["question"], own["_hits"], own["_trials"])
+    for *key, questions, hits, trials in lists.select(
+        *STUDY, "question", "_hits", "_trials"
+    ).iter_rows():
+        counts = _placed(studies.get(tuple(key), nothing), questions, hits, trials)
         found.append((*change_bounds(*counts), clustered(*counts)))
     return found
 
 
 def _placed(
-    study: pl.DataFrame, questions: Sequence[str], hits: Sequence[float], trials: Sequence[float]
+    study: _Study, questions: Sequence[str], hits: Sequence[float], trials: Sequence[float]
 ) -> tuple[Counts, Counts]:
     """A row's counts over its study's questions, and the first answers to these.
 
     A question without a first answer stands at the end.
     """
-    places = {name: place for place, name in enumerate(study["question"])}
+    places, firsts = dict(study[0]), study[1]
     at = [places.setdefault(name, len(places)) for name in questions]
     of_row, of_study = np.zeros((2, len(places))), np.zeros((2, len(places)))
     of_row[:, at] = hits, trials
-    of_study[:, : len(study)] = study.select("second", "n_second").to_numpy().T
+    of_study[:, : firsts.shape[1]] = firsts
     return (of_row[0], of_row[1]), (of_study[0], of_study[1])

@@ -237,7 +237,8 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     accuracy = Share("", "accuracy", "", of=_ATTACKED, among="replicates")
     figures = [_figure(columns, row, "", count(row["k"]), accuracy) for row in rows]
     kept = [
-        f"{columns.header(row)} {row['replicates']} replicates of {row['questions']} questions"
+        f"{columns.header(row)} {count(row['replicates'])} replicates of "
+        f"{count(row['questions'])} questions"
         for row in rows
         if row["k"] == 0
     ]
