@@ -153,10 +153,7 @@ class Rules(BaseModel):
 
 
 def read_rules(path: str) -> Rules:
-    """The rules of a TOML file.
-
-    Args:
-        path: a file with ``[[rule]]`` tables and, if need be, a ``level``.
+    """The rules of a TOML file, which has ``[[rule]]`` tables and, if need be, a ``level``.
 
     Raises:
         InputError: the file cannot be read, is no TOML, has no rule, or a rule has an unknown key,

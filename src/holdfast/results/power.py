@@ -61,10 +61,8 @@ def questions_needed(
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if power_of(middle, share, part, level) < power:
-            low = middle
-        else:
-            high = middle
+        enough = power_of(middle, share, part, level) >= power
+        low, high = (low, middle) if enough else (middle, high)
     return high
 
 
@@ -160,31 +158,22 @@ def _check(
     if tests < 1:
         raise InputError(f"{tests} tests", field="tests", remedy="Give 1 or more")
     if alpha / tests < _LEAST_LEVEL:
-        raise InputError(
-            f"{alpha:g} over {tests} tests is next to nothing",
-            field="alpha",
-            remedy=f"Give {_LEAST_LEVEL * tests:g} or more",
-        )
+        what = f"{alpha:g} over {tests} tests is next to nothing"
+        raise InputError(what, field="alpha", remedy=f"Give {_LEAST_LEVEL * tests:g} or more")
     if not 0 <= baseline <= 1:
         raise InputError(f"{100 * baseline:g}% is not in 0% to 100%", field="baseline")
     if not 0 <= round(baseline - difference, 12) <= 1:
-        raise InputError(
-            f"{100 * baseline:g}% less {100 * difference:g} points is not in 0% to 100%",
-            field="difference",
-        )
+        what = f"{100 * baseline:g}% less {100 * difference:g} points is not in 0% to 100%"
+        raise InputError(what, field="difference")
     if not abs(difference) >= _LEAST_DIFFERENCE:
-        raise InputError(
-            "no number of questions finds no difference",
-            field="difference",
-            remedy=f"Give {100 * _LEAST_DIFFERENCE:g} points or more",
-        )
+        remedy = f"Give {100 * _LEAST_DIFFERENCE:g} points or more"
+        what = "no number of questions finds no difference"
+        raise InputError(what, field="difference", remedy=remedy)
     if discordant is None:
         return
     other = baseline - difference
     most = min(baseline + other, 2 - baseline - other)
     if not abs(difference) - 1e-12 <= discordant <= most + 1e-12:
-        raise InputError(
-            f"{100 * discordant:g}% of the questions cannot come out differently",
-            field="discordant",
-            remedy=f"With these accuracies {100 * abs(difference):g}% to {100 * most:g}% can",
-        )
+        what = f"{100 * discordant:g}% of the questions cannot come out differently"
+        remedy = f"With these accuracies {100 * abs(difference):g}% to {100 * most:g}% can"
+        raise InputError(what, field="discordant", remedy=remedy)
