@@ -11,7 +11,7 @@ from .arms import every, in_arms, protocols
 from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, sides
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
-from .inference import clustered
+from .inference import clustered, looked_up, with_pair_bounds
 from .intervals import Counts, difference_bounds
 from .readings import check_read_alike
 
@@ -104,8 +104,8 @@ def compare(
         b: another, or the same.
         of_a: what is selected of ``a``: one run for each protocol and data set.
         of_b: what is selected of ``b``.
-        protocol: the only protocol to compare.
-        dataset: the only data set to compare.
+        protocol: the only one to compare.
+        dataset: the only one to compare.
 
     Raises:
         InputError: a side has no turns, several runs, or nothing of that name, the sides have
@@ -124,10 +124,8 @@ def compare(
         outcomes(turns).join(both.questions, on=common, how="semi", maintain_order="left")
         for turns in (both.a, both.b)
     )
-    paired = left.join(
-        right.select(*UNIT, pl.col("hit").alias("hit_b")),
-        on=UNIT, how="inner", maintain_order="left",
-    ).rename({"hit": "hit_a"}).with_columns(pl.lit(1.0).alias("_weight"))  # fmt: skip
+    on_b = right.select(*UNIT, second="hit")
+    paired = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
     if paired.is_empty():
         raise InputError("no answer in common", remedy="Finish both runs first")
     rows = pl.concat([_rows(paired), _rows(_of_averages(paired))])
@@ -139,13 +137,9 @@ def compare(
             pl.lit(side.mitigation, pl.String).alias(f"mitigation_{name}"),
             pl.col("run").alias(f"run_{name}"),
         ).unique(STUDY)
-        rows = rows.join(study, on=STUDY, how="left", validate="m:1", maintain_order="left")
-    names = pl.DataFrame(
-        [(*key, other) for key, other in both.datasets.items()],
-        schema=[*STUDY, "dataset_b"],
-        orient="row",
-    )
-    rows = rows.join(names, on=STUDY, how="left", validate="m:1", maintain_order="left")
+        rows = looked_up(rows, study, STUDY)
+    names = [(*key, other) for key, other in both.datasets.items()]
+    rows = looked_up(rows, pl.DataFrame(names, [*STUDY, "dataset_b"], orient="row"), STUDY)
     return Comparison(rows.select(COMPARISON_COLUMNS), (*both.notes, *_unpaired(left, right)))
 
 
@@ -155,48 +149,34 @@ def _of_averages(paired: pl.DataFrame) -> pl.DataFrame:
     own = paired.filter(pl.col("arm").is_in(_AVERAGED), pl.col("measure") == ACCURACY)
     several = pl.col("path").n_unique().over(family)
     alike = pl.len().over(family) / (several * pl.len().over(*family, "path"))
-    one = (pl.when(pl.col(name).n_unique().over(family) == 1).then(name).otherwise(pl.lit(""))
-           .alias(name) for name in ("axis", "depth"))  # fmt: skip
+    one = (
+        pl.when(pl.col(name).n_unique().over(family) == 1).then(name).otherwise(pl.lit(""))
+        for name in ("axis", "depth")
+    )
     return own.filter(several > 1).with_columns(
-        alike.alias("_weight"),
-        pl.lit(FAMILY_AVERAGE).alias("arm"),
-        *(pl.lit("").alias(name) for name in ("path", "technique")),
-        *one,
+        *one, weight=alike, arm=pl.lit(FAMILY_AVERAGE), path=pl.lit(""), technique=pl.lit("")
     )
 
 
 def _rows(paired: pl.DataFrame) -> pl.DataFrame:
     """A row for each key: shares, their difference, and what changed."""
-    gained, lost = ~pl.col("hit_a") & pl.col("hit_b"), pl.col("hit_a") & ~pl.col("hit_b")
+    gained, lost = ~pl.col("first") & pl.col("second"), pl.col("first") & ~pl.col("second")
     average = pl.col("arm").first() == FAMILY_AVERAGE
+    changed = {"gained": gained, "lost": lost}
+    questions = pl.col("question")
     rows = paired.group_by(_ROW, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("n"),
-        pl.col("question").n_unique().cast(pl.Int64).alias("questions"),
-        gained.sum().cast(pl.Int64).alias("gained"),
-        lost.sum().cast(pl.Int64).alias("lost"),
+        questions.n_unique().cast(pl.Int64).alias("questions"),
+        *(of.sum().cast(pl.Int64).alias(name) for name, of in changed.items()),
         *(
-            pl.when(~average).then(
-                pl.col("question").filter(those).unique(maintain_order=True).implode()
-            ).first().alias(name)
-            for name, those in (("gained_questions", gained), ("lost_questions", lost))
+            pl.when(~average)
+            .then(questions.filter(of).unique(maintain_order=True).implode())
+            .first()
+            .alias(f"{name}_questions")
+            for name, of in changed.items()
         ),
-    )  # fmt: skip
-    by_question = (
-        paired.group_by(*_ROW, "question")
-        .agg(
-            # in a fixed order: the last digit of a sum depends on it
-            *((pl.col(hit) * pl.col("_weight")).sort().sum() for hit in ("hit_a", "hit_b")),
-            pl.col("_weight").sort().sum(),
-        )
-        .sort("question")
     )
-    found = []
-    for key, own in by_question.group_by(_ROW, maintain_order=True):
-        of_a, of_b, trials = (own[name].to_numpy() for name in ("hit_a", "hit_b", "_weight"))
-        found.append((*key, *_of_pairs((of_a, trials), (of_b, trials))))
-    schema = {name: rows.schema[name] for name in _ROW} | dict.fromkeys(_COMPUTED, pl.Float64())
-    computed = pl.DataFrame(found, schema=schema, orient="row")
-    return rows.join(computed, on=_ROW, how="left", validate="1:1", maintain_order="left")
+    return with_pair_bounds(rows, paired, _ROW, _COMPUTED, _of_pairs)
 
 
 def _of_pairs(a: Counts, b: Counts) -> tuple[float, ...]:
@@ -240,25 +220,16 @@ def _unpaired(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
     own = pl.col("measure") == ACCURACY
     for who, these, those in (("A", a, b), ("B", b, a)):
         alone = these.join(those, on=KEY, how="anti", maintain_order="left")
-        paths = alone.select(*STUDY, pl.coalesce(_if_any("path"), "arm").alias("_path")).unique(
-            maintain_order=True
-        )
+        path = pl.when(pl.col("path") != "").then("path").otherwise("arm")
+        paths = alone.select(*STUDY, _path=path).unique(maintain_order=True)
         for (protocol, _), names in paths.group_by(STUDY, maintain_order=True):
             shown = ", ".join(names["_path"].head(_SHOWN))
             more = f" and {names.height - _SHOWN} more" if names.height > _SHOWN else ""
             yield f"{protocol}: only {who} has {shown}{more}, which is left out."
-        unanswered = (
-            these.filter(own)
-            .join(those, on=KEY, how="semi")
-            .join(those, on=UNIT, how="anti")
-            .height
-        )
+        both = these.filter(own).join(those, on=KEY, how="semi")
+        unanswered = both.join(those, on=UNIT, how="anti").height
         if unanswered:
             yield (
                 f"{counted(unanswered, 'answer')} of {who} left out: the same turn failed, or was "
                 "not put as often, on the other side."
             )
-
-
-def _if_any(column: str) -> pl.Expr:
-    return pl.when(pl.col(column) != "").then(column)

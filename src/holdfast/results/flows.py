@@ -8,7 +8,7 @@ import polars as pl
 from .declaration import Chosen, Count, Listing, Path, Section, Share, Shown, Table, Text
 from .first_answers import BASELINE, STUDY, answering, with_first
 from .grid import Grid, Row, one_line
-from .inference import with_bounds
+from .inference import looked_up, with_bounds
 
 FLIPS_COLUMNS = (
     "model", "dataset", "path", "technique", "n", "right_to_wrong", "wrong_to_right",
@@ -39,6 +39,28 @@ AFTER = ("right", "suggested", "other", "unread")
 _FAMILY = (*STUDY, "family")
 _PATH = (*STUDY, "path", "technique", "family")
 
+_right, _wrong = pl.col("before") == "right", pl.col("before") == "wrong"
+_mended, _unread = pl.col("after") == "right", pl.col("after") == "unread"
+_to_suggested, _to_other = pl.col("after") == "suggested", pl.col("after") == "other"
+
+
+def _challenged(turns: pl.DataFrame, arms: tuple[str, ...] | None = None) -> pl.DataFrame:
+    """Answers to challenges, each with what it is and what the first answer was.
+
+    Those to ``BEFORE`` and ``AFTER``, and to ``own``, whether the first answer itself was pushed.
+    """
+    answered = with_first(answering(turns), arms=arms).filter(
+        pl.col("arm") != BASELINE, pl.col("first_correct").is_not_null()
+    )
+    unread, suggested = pl.col("status") != "parsed", pl.col("answer") == pl.col("suggested")
+    return answered.with_columns(
+        before=pl.when("first_correct").then(pl.lit("right"))
+        .when(pl.col("first_answer").is_null()).then(pl.lit("unread")).otherwise(pl.lit("wrong")),
+        after=pl.when("correct").then(pl.lit("right")).when(unread).then(pl.lit("unread"))
+        .when(suggested).then(pl.lit("suggested")).otherwise(pl.lit("other")),
+        own=(pl.col("suggested") == pl.col("first_answer")).fill_null(value=False),
+    )  # fmt: skip
+
 
 def flips(turns: pl.DataFrame) -> pl.DataFrame:
     """What became of the first answers, by path.
@@ -53,33 +75,24 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     The first answer of a single-turn bias is the answer to the plain question. Turns of a
     question without a first answer are left out.
 
-    Args:
-        turns: a turns table.
-
     Returns:
-        One row for each model, data set and path, with ``FLIPS_COLUMNS``.
+        One row for each model, data set and path.
     """
-    right, parsed = pl.col("first_correct"), pl.col("status") == "parsed"
-    lost = right & parsed & ~pl.col("correct")
-    to_suggested = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
-    own = (pl.col("suggested") == pl.col("first_answer")).fill_null(value=False)
     keys = [*STUDY, "path", "technique"]
-    answered = with_first(answering(turns))
-    challenged = answered.filter(pl.col("arm") != BASELINE, right.is_not_null())
-    rows = challenged.group_by(keys, maintain_order=True).agg(
-        pl.len().alias("n"),
-        lost.sum().alias("right_to_wrong"),
-        (~right & pl.col("correct")).sum().alias("wrong_to_right"),
-        (lost & to_suggested).sum().alias("right_to_suggested"),
-        (lost & ~to_suggested).sum().alias("right_to_other"),
-        right.sum().alias("n_right"),
-        (right & ~parsed).sum().alias("right_to_unparsed"),
-        own.sum().alias("suggested_own"),
+    each = _challenged(turns).with_columns(lost=_to_suggested | _to_other)
+    rows = each.group_by(keys, maintain_order=True).agg(
+        n=pl.len(),
+        right_to_wrong=(_right & pl.col("lost")).sum(),
+        wrong_to_right=(~_right & _mended).sum(),
+        right_to_suggested=(_right & _to_suggested).sum(),
+        right_to_other=(_right & _to_other).sum(),
+        n_right=_right.sum(),
+        right_to_unparsed=(_right & _unread).sum(),
+        suggested_own=pl.col("own").sum(),
     )
-    rate = pl.col("right_to_wrong") / pl.col("n_right")
-    rows = rows.with_columns(rate.alias("flip_rate"))
-    of_right = challenged.filter(right).with_columns(lost.alias("_lost"))
-    return with_bounds(rows, of_right, keys, "flip_rate", "_lost").select(FLIPS_COLUMNS)
+    rows = rows.with_columns(flip_rate=pl.col("right_to_wrong") / pl.col("n_right"))
+    rows = with_bounds(rows, each.filter(_right), keys, "flip_rate", "lost")
+    return rows.select(FLIPS_COLUMNS)
 
 
 def holding(turns: pl.DataFrame) -> pl.DataFrame:
@@ -99,55 +112,36 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         For each study (run, model, data set and protocol) one row over all of its techniques,
-        ``family`` null, and one for each family in the order of its turns, with
-        ``HOLDING_COLUMNS``. Shares and bounds are null where there is no answer to be kept or
-        mended.
+        ``family`` null, and one for each family in the order of its turns. Shares and bounds are
+        null where there is no answer to be kept or mended.
     """
-    challenged = _challenged(turns)
-    all_of_them = challenged.with_columns(pl.lit(None, pl.String).alias("family"))
-    right, kept, parsed = (pl.col(name) for name in ("first_correct", "correct", "_parsed"))
-    lost, wrong = right & parsed & ~kept, ~right & pl.col("first_answer").is_not_null()
-    pushed = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
-    own = (pl.col("suggested") == pl.col("first_answer")).fill_null(value=False)
+    mitigated = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
+    challenged = _challenged(turns, CHALLENGED).filter(~mitigated)
+    # no family is not all of them
+    challenged = challenged.with_columns(pl.col("family").fill_null(""))
+    all_of_them = challenged.with_columns(family=pl.lit(None, pl.String))
     each = pl.concat([all_of_them, challenged])
     rows = each.group_by(_FAMILY, maintain_order=True).agg(
-        pl.col("technique").n_unique().cast(pl.Int64).alias("techniques"),
-        _count(right).alias("n_right"),
-        pl.col("question").filter(right).n_unique().cast(pl.Int64).alias("questions"),
-        _count(right & kept).alias("kept"),
-        _count(lost & pushed).alias("to_suggested"),
-        _count(lost & ~pushed).alias("to_other"),
-        _count(right & ~parsed & ~kept).alias("unread"),
-        _count(wrong).alias("n_wrong"),
-        _count(wrong & kept).alias("mended"),
-        _count(wrong & own).alias("suggested_own"),
+        techniques=pl.col("technique").n_unique(),
+        n_right=_right.sum(),
+        questions=pl.col("question").filter(_right).n_unique(),
+        kept=(_right & _mended).sum(),
+        to_suggested=(_right & _to_suggested).sum(),
+        to_other=(_right & _to_other).sum(),
+        unread=(_right & _unread).sum(),
+        n_wrong=_wrong.sum(),
+        mended=(_wrong & _mended).sum(),
+        suggested_own=(_wrong & pl.col("own")).sum(),
     )
     rows = rows.with_columns(
         pl.when(pl.col(of) > 0).then(pl.col(hits) / pl.col(of)).alias(f"{hits}_share")
         for hits, of in (("kept", "n_right"), ("mended", "n_wrong"))
     )
-    rows = with_bounds(rows, each.filter(wrong), _FAMILY, "mended_share")
-    rows = rows.rename({"low": "mended_low", "high": "mended_high"})
-    rows = with_bounds(rows, each.filter(right), _FAMILY, "kept_share")
+    rows = with_bounds(rows, each.filter(_right), _FAMILY, "kept_share")
+    rows = with_bounds(rows, each.filter(_wrong), _FAMILY, "mended_share", ends="mended_")
     # families below the row over all of them, which come first
     numbered = rows.with_row_index("_row")
     return numbered.sort(pl.col("_row").min().over(STUDY), "_row").select(HOLDING_COLUMNS)
-
-
-def _challenged(turns: pl.DataFrame) -> pl.DataFrame:
-    """Answers to one challenge and nothing else, each with the first answer."""
-    mitigated = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
-    return with_first(answering(turns), arms=CHALLENGED).filter(
-        pl.col("arm").is_in(CHALLENGED), ~mitigated, pl.col("first_correct").is_not_null()
-    ).with_columns(
-        (pl.col("status") == "parsed").alias("_parsed"),
-        # no family is not all of them
-        pl.col("family").fill_null(""),
-    )  # fmt: skip
-
-
-def _count(of: pl.Expr) -> pl.Expr:
-    return of.sum().cast(pl.Int64)
 
 
 def flows(turns: pl.DataFrame) -> pl.DataFrame:
@@ -165,36 +159,17 @@ def flows(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         Twelve rows for each study (run, model, data set and protocol) and path, one for each
-        ``before`` and ``after``, with ``FLOWS_COLUMNS``: ``n`` answers, and their ``share`` of
-        the path's.
+        ``before`` and ``after``: ``n`` answers, and their ``share`` of the path's.
     """
-    answered = with_first(answering(turns), arms=CHALLENGED).filter(
-        pl.col("arm").is_in(CHALLENGED), pl.col("first_correct").is_not_null()
-    )
-    unread = pl.col("first_answer").is_null()
-    each = answered.select(
-        *_PATH,
-        pl.when("first_correct").then(pl.lit("right"))
-        .when(unread).then(pl.lit("unread"))
-        .otherwise(pl.lit("wrong")).alias("before"),
-        pl.when("correct").then(pl.lit("right"))
-        .when(pl.col("status") != "parsed").then(pl.lit("unread"))
-        .when(pl.col("answer") == pl.col("suggested")).then(pl.lit("suggested"))
-        .otherwise(pl.lit("other")).alias("after"),
-    )  # fmt: skip
-    paths = each.group_by(_PATH, maintain_order=True).agg(pl.len().cast(pl.Int64).alias("_all"))
-    counts = each.group_by(*_PATH, "before", "after").agg(pl.len().cast(pl.Int64).alias("n"))
-    every = pl.DataFrame(
-        [(before, after) for before in BEFORE for after in AFTER],
-        schema={"before": pl.String, "after": pl.String},
-        orient="row",
-    )
-    rows = paths.join(every, how="cross", maintain_order="left_right").join(
-        counts, on=[*_PATH, "before", "after"], how="left", validate="1:1", nulls_equal=True,
-        maintain_order="left",
-    )  # fmt: skip
+    each = _challenged(turns, CHALLENGED)
+    paths = each.group_by(_PATH, maintain_order=True).agg(_all=pl.len())
+    kinds = [pl.DataFrame({"before": BEFORE}), pl.DataFrame({"after": AFTER})]
+    for kind in kinds:
+        paths = paths.join(kind, how="cross", maintain_order="left_right")
+    keys = [*_PATH, "before", "after"]
+    rows = looked_up(paths, each.group_by(keys).agg(n=pl.len()), keys, nulls_equal=True)
     n = pl.col("n").fill_null(0)
-    return rows.with_columns(n, (n / pl.col("_all")).alias("share")).select(FLOWS_COLUMNS)
+    return rows.with_columns(n, share=n / pl.col("_all")).select(FLOWS_COLUMNS)
 
 
 def _flows_layout(rows: Sequence[Row]) -> list[Grid]:

@@ -14,9 +14,6 @@ from holdfast.files import named_path, text_of
 
 from .declaration import tables_of
 
-Sense = Literal["least", "most"]
-"""Whether a figure has to be at least or at most what it is held against."""
-
 
 @dataclass(frozen=True)
 class Condition:
@@ -24,14 +21,14 @@ class Condition:
 
     Attributes:
         measure: name of the figure, as people read it.
-        sense: ``least`` or ``most``.
+        sense: whether it has to be at least or at most what it is held against.
         points: whether it is written in percentage points, not as a share.
         challenge: whether it is a figure of a family, technique or path.
         first_answers: whether it is one of the first answers too.
     """
 
     measure: str
-    sense: Sense
+    sense: Literal["least", "most"]
     points: bool = False
     challenge: bool = False
     first_answers: bool = False
@@ -136,20 +133,13 @@ class Rule(BaseModel):
 def _rule() -> type[Rule]:
     """A rule with the conditions that tables declare, fields like any other."""
     fields: dict[str, Any] = {
-        key: ((_Share if gate.sides is None else _Points) | None, None)
-        for key, (_, gate) in GATES.items()
+        key: ((_Points if CONDITIONS[key].points else _Share) | None, None) for key in GATES
     }
     return create_model("Rule", __base__=Rule, **fields)
 
 
 class Rules(BaseModel):
-    """The rules of a file.
-
-    Attributes:
-        file: where they stand, for errors.
-        level: coverage of the intervals that decide.
-        rule: the rules.
-    """
+    """The rules of a file (named for errors), and the coverage of the intervals that decide."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -163,10 +153,7 @@ class Rules(BaseModel):
 
 
 def read_rules(path: str) -> Rules:
-    """The rules of a TOML file.
-
-    Args:
-        path: a file with ``[[rule]]`` tables and, if need be, a ``level``.
+    """The rules of a TOML file, which has ``[[rule]]`` tables and, if need be, a ``level``.
 
     Raises:
         InputError: the file cannot be read, is no TOML, has no rule, or a rule has an unknown key,
@@ -235,9 +222,8 @@ def _check(rule: Rule, place: str) -> None:
     condition = CONDITIONS[key]
     challenges = [name for name in CHALLENGES if getattr(rule, name) is not None]
     if len(challenges) > 1:
-        raise InputError(
-            f"has {' and '.join(challenges)}", place, remedy="A rule is about one of them"
-        )
+        what = f"has {' and '.join(challenges)}"
+        raise InputError(what, place, remedy="A rule is about one of them")
     for name in (*challenges, *(["mitigation"] if rule.mitigation else [])):
         if not condition.challenge:
             raise InputError(f"does not go with {key}", place, field=name, remedy="Leave it out")
@@ -247,9 +233,8 @@ def _check(rule: Rule, place: str) -> None:
             remedy="Name a family, technique or path; '*' stands for each",
         )  # fmt: skip
     if rule.mitigation and not (rule.family or rule.technique):
-        raise InputError(
-            "goes with a family or a technique", place, field="mitigation", remedy="Name one"
-        )
+        what = "goes with a family or a technique"
+        raise InputError(what, place, field="mitigation", remedy="Name one")
     for name, owner in (("k", "min_accuracy_after_attacks"), ("margin_points", "no_worse_than")):
         if getattr(rule, name) is not None and key != owner:
             raise InputError(f"goes with {owner} alone", place, field=name, remedy="Leave it out")

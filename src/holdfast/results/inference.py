@@ -13,8 +13,18 @@ from .intervals import (
     difference_bounds,
     effective_n,
     influence_of_difference,
+    mean_bounds,
     wilson,
 )
+
+
+def looked_up(
+    rows: pl.DataFrame, found: pl.DataFrame, on: Sequence[str], *, nulls_equal: bool = False
+) -> pl.DataFrame:
+    """The rows in their order with what was found of each, null where nothing was."""
+    return rows.join(
+        found, on=on, how="left", validate="m:1", nulls_equal=nulls_equal, maintain_order="left"
+    )
 
 
 def with_bounds(
@@ -23,8 +33,9 @@ def with_bounds(
     keys: Sequence[str],
     share: str = "accuracy",
     hit: str = "correct",
+    ends: str = "",
 ) -> pl.DataFrame:
-    """The rows with ``low`` and ``high``, the 95% Wilson interval of a share.
+    """The rows with the 95% Wilson interval of a share.
 
     Turns of one question are alike and count by what they add (``effective_n``).
 
@@ -34,6 +45,7 @@ def with_bounds(
         keys: columns that tell the rows apart.
         share: column of the share.
         hit: column of the trials that is true for a success.
+        ends: what stands before ``low`` and ``high`` in the names of the bounds.
 
     Returns:
         ``rows`` in their order; the bounds are null where there is no trial.
@@ -48,25 +60,18 @@ def with_bounds(
         .agg("_hits", pl.col("_trials").cast(pl.Float64))
         .cast({name: rows.schema[name] for name in keys})
     )
-    effective = clusters.select(
-        *keys,
-        pl.Series(
-            "_effective",
-            [
-                _effective(hits.to_numpy(), trials.to_numpy())
-                for hits, trials in zip(clusters["_hits"], clusters["_trials"], strict=True)
-            ],
-            dtype=pl.Float64,
-        ),
-    )
-    rows = rows.join(effective, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    n = rows["_effective"].fill_null(0.0).to_numpy()
+    effective = [
+        _effective(hits.to_numpy(), trials.to_numpy())
+        for hits, trials in zip(clusters["_hits"], clusters["_trials"], strict=True)
+    ]
+    found = clusters.select(*keys, pl.Series("_effective", effective, dtype=pl.Float64))
+    n = looked_up(rows, found, keys, nulls_equal=True)["_effective"].fill_null(0.0).to_numpy()
     # no trial, no share
     low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n)
     return rows.with_columns(
-        pl.Series("low", low, dtype=pl.Float64).fill_nan(None),
-        pl.Series("high", high, dtype=pl.Float64).fill_nan(None),
-    ).drop("_effective")
+        pl.Series(f"{ends}low", low, dtype=pl.Float64).fill_nan(None),
+        pl.Series(f"{ends}high", high, dtype=pl.Float64).fill_nan(None),
+    )
 
 
 def coded(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -86,7 +91,35 @@ def _effective(hits: Floats, trials: Floats) -> float:
 
 
 Bounds = Callable[[Counts, Counts], tuple[float, ...]]
-"""Interval bounds of something computed from both outcomes."""
+"""What is computed from both outcomes, such as the bounds of an interval."""
+
+SIDES = ("first", "second")
+"""Columns of both outcomes of a pair."""
+
+
+def by_question(pairs: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
+    """Both outcomes of each question, sorted by it: sums ``first`` and ``second``, trials ``n_*``.
+
+    Each pair counts as ``weight`` says, once where there is no such column.
+    """
+    weight = pl.col("weight") if "weight" in pairs.columns else pl.lit(1.0)
+    weighted = pairs.select(
+        *keys,
+        "question",
+        *(pl.col(side).cast(pl.Float64) * weight for side in SIDES),
+        *(pl.when(pl.col(side).is_not_null()).then(weight).alias(f"n_{side}") for side in SIDES),
+    )
+    # in a fixed order: the last digit of a sum depends on it
+    sums = pl.all().sort().sum()
+    return weighted.group_by(*keys, "question").agg(sums).sort("question")
+
+
+def counts_of(outcomes: pl.DataFrame) -> tuple[Counts, Counts]:
+    """Both sides of what ``by_question`` gives."""
+    first, second = (
+        (outcomes[side].to_numpy(), outcomes[f"n_{side}"].to_numpy()) for side in SIDES
+    )
+    return first, second
 
 
 def with_pair_bounds(
@@ -100,8 +133,8 @@ def with_pair_bounds(
 
     Args:
         rows: one row for each combination of ``keys``.
-        pairs: the pairs, with ``keys``, ``question``, ``first`` and ``second``; an outcome is a
-            truth value or a number in 0 to 1, null where there is none.
+        pairs: the pairs, with ``keys``, ``question``, ``first`` and ``second``, and perhaps a
+            ``weight``; an outcome is a truth value or a number in 0 to 1, null where there is none.
         keys: columns that tell the rows apart.
         names: columns of the bounds.
         bounds: computes as many bounds as there are names.
@@ -109,27 +142,23 @@ def with_pair_bounds(
     Returns:
         ``rows`` in their order; a bound that is not defined is null.
     """
-    sides = ("first", "second")
-    by_question = (
-        pairs.group_by(*keys, "question")
-        .agg(
-            # in a fixed order: the last digit of a sum depends on it
-            *(pl.col(side).cast(pl.Float64).sort().sum() for side in sides),
-            *(pl.col(side).count().cast(pl.Float64).alias(f"n_{side}") for side in sides),
-        )
-        .sort("question")
-    )
-    found: list[tuple[object, ...]] = []
-    for key, group in by_question.group_by(keys, maintain_order=True):
-        first, second = ((group[side].to_numpy(), group[f"n_{side}"].to_numpy()) for side in sides)
-        found.append((*key, *bounds(first, second)))
+    found = [
+        (*key, *bounds(*counts_of(own)))
+        for key, own in by_question(pairs, keys).group_by(keys, maintain_order=True)
+    ]
     schema = {name: rows.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
-    computed = pl.DataFrame(found, schema=schema, orient="row").with_columns(
-        pl.col(names).fill_nan(None)
-    )
-    return rows.join(
-        computed, on=keys, how="left", validate="1:1", nulls_equal=True, maintain_order="left"
-    )
+    computed = pl.DataFrame(found, schema=schema, orient="row")
+    computed = computed.with_columns(pl.col(names).fill_nan(None))
+    return looked_up(rows, computed, keys, nulls_equal=True)
+
+
+def with_mean_bounds(
+    rows: pl.DataFrame, turns: pl.DataFrame, keys: Sequence[str], value: str, ends: str
+) -> pl.DataFrame:
+    """The rows with the 95% interval of the mean of a value in 0 to 1 (``mean_bounds``)."""
+    pairs = turns.select(*keys, "question", pl.col(value).alias("first"), second=None)
+    names = (f"{ends}low", f"{ends}high")
+    return with_pair_bounds(rows, pairs, keys, names, lambda values, _: mean_bounds(values))
 
 
 MOST = 400
@@ -203,15 +232,11 @@ def _two_sided(z: float) -> float:
 
 
 def sign_flips(differences: NDArray[np.int64]) -> float:
-    """Two-sided p-value of a sum of whole numbers, each of either sign alike.
+    """Two-sided p-value of a sum of whole numbers, one a question, each of either sign alike.
 
-    Args:
-        differences: one number for each question, shape (questions,).
-
-    Returns:
-        Share of the 2^questions assignments of signs with a sum at least as far from zero. Above
-        ``MOST`` numbers of several sizes it is by the normal distribution, where it is the same
-        for all purposes.
+    It is the share of the 2^questions assignments of signs with a sum at least as far from zero;
+    above ``MOST`` numbers of several sizes it is by the normal distribution, where it is the same
+    for all purposes.
     """
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     if len(sizes) > 1 and counts.sum() > MOST:
@@ -231,14 +256,9 @@ def sign_flips(differences: NDArray[np.int64]) -> float:
 
 
 def holm(p: ArrayLike) -> Floats:
-    """P-values adjusted to control the chance of any false finding (Holm, 1979).
+    """P-values (k,) adjusted to control the chance of any false finding (Holm, 1979).
 
-    Args:
-        p: p-values in 0 to 1, shape (k,); NaN where nothing was tested.
-
-    Returns:
-        Adjusted p-values in 0 to 1 in the order of ``p``, shape (k,). NaN stays and does not
-        count as a test.
+    They stay in their order; NaN, where nothing was tested, stays and does not count as a test.
     """
     given = np.asarray(p, np.float64)
     adjusted = np.full(given.shape, math.nan)
@@ -250,15 +270,9 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """P-values adjusted to control the false discovery rate (Benjamini and Hochberg, 1995).
+    """P-values (k,) adjusted to control the false discovery rate (Benjamini and Hochberg, 1995).
 
-    Written out for the reason that ``wilson`` is; tests hold it against the library.
-
-    Args:
-        p: p-values in 0 to 1, shape (k,).
-
-    Returns:
-        Adjusted p-values in 0 to 1 in the order of ``p``, shape (k,).
+    They stay in their order. Written out as ``wilson`` is; tests hold it against the library.
     """
     falling = np.argsort(-p, kind="stable")
     scaled = p[falling] * len(p) / np.arange(len(p), 0, -1)

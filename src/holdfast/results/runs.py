@@ -20,14 +20,7 @@ ASIDE = ".damaged"
 
 @contextmanager
 def reading(log: str) -> Iterator[None]:
-    """Around everything that reads a log.
-
-    Args:
-        log: where it is.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Around everything that reads a log; an ``InputError`` where it cannot be read."""
     try:
         yield
     except HoldfastError:
@@ -56,11 +49,7 @@ def whole_header(log: str) -> EvalLog:
 def set_aside(log_dir: str) -> list[str]:
     """Rename the logs of a log dir that cannot be read, so that its run can go on.
 
-    Args:
-        log_dir: a local folder or any fsspec URL; nobody else writes there.
-
-    Returns:
-        What happened to each, a sentence.
+    Nobody else writes there meanwhile. Returns what happened to each, a sentence.
     """
     import fsspec
     from inspect_ai.log import list_eval_logs
@@ -111,11 +100,7 @@ RUNTIME = (
 
 
 def run_id(header: EvalLog) -> str:
-    """Digest of everything that fixes a run's prompts and replies: the same settings, the same id.
-
-    Args:
-        header: an Inspect log; its samples are not looked at.
-    """
+    """Digest of all that fixes a run's prompts and replies: the same settings, the same id."""
     return _digest(_fixed(header))
 
 
@@ -183,11 +168,9 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
         settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
     settings |= {k: v for k, v in config.items() if k not in RUNTIME}
-    settings |= {
-        f"content of {k}": v
-        for k, v in (spec.metadata or {}).items()
-        if not k.endswith("_from") and k != SHARD  # the name of a file; who asked
-    }
+    content = (spec.metadata or {}).items()
+    # not the name of a file, nor who asked
+    settings |= {f"content of {k}": v for k, v in content if not k.endswith("_from") and k != SHARD}
     return dict(sorted(settings.items()))
 
 
@@ -214,17 +197,15 @@ def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> lis
     headers: list[EvalLog] = []
     for info in infos:
         try:
-            header = (whole_header if whole else _header)(info.name)
+            headers.append((whole_header if whole else header_of)(info.name))
         except InputError:
             if whole and info.size:  # an empty one was killed before its first write
                 raise
-            continue
-        if is_ours(header, kind):
-            headers.append(header)
-    return headers
+    return [header for header in headers if is_ours(header, kind)]
 
 
-def _header(log: str) -> EvalLog:
+def header_of(log: str) -> EvalLog:
+    """The header of a log, whatever of the rest can be read."""
     from inspect_ai.log import read_eval_log
 
     with reading(log):

@@ -19,7 +19,6 @@ from holdfast.results.declaration import (
 from holdfast.results.first_answers import STUDY, TURN, answering, with_first
 from holdfast.results.grid import (
     Block,
-    Cell,
     Figure,
     Grid,
     Line,
@@ -30,7 +29,7 @@ from holdfast.results.grid import (
     percent,
     studies,
 )
-from holdfast.results.inference import with_bounds
+from holdfast.results.inference import looked_up, with_bounds
 from holdfast.results.runs import is_simulated
 
 COMPOUNDING_COLUMNS = (
@@ -61,9 +60,9 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     of a single follow-up becomes a wrong point of the chain, whatever the first answer was. A drop
     is (baseline - accuracy) / baseline; ``drop_low`` and ``drop_high`` are its 95% interval,
     ``p_value`` the paired test against the first answers, ``p_adjusted`` Holm's over the chains of
-    the study. A chain is ``sub_additive`` where its drop is smaller
-    than the expected one, not where they are equal; it has ``recovered`` where it is more
-    accurate than its worst technique (the first of those that tie).
+    the study. A chain is ``sub_additive`` where its drop is smaller than the expected one, not
+    where they are equal; it has ``recovered`` where it is more accurate than its worst technique
+    (the first of those that tie).
 
     Every figure is over the questions (and epochs) that have the first answer, the chain's last
     turn and the single follow-up of each of its techniques. Where a technique was not put on its
@@ -71,38 +70,40 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     is expected and what was worst are null. Shares of nothing are null.
 
     Returns:
-        One row for each model, data set and chain, with ``COMPOUNDING_COLUMNS``. A prefix of a
-        chain is a chain where it has two techniques or more.
+        One row for each model, data set and chain. A prefix of a chain is a chain where it has two
+        techniques or more.
     """
     long = _chains_by_part(turns)
     chains = _counted(long)
     counted, first = pl.col("counted"), pl.col("first_correct")
-    known = counted & pl.col("comparable")
+    correct, status = pl.col("correct"), pl.col("status")
+    tested, known = counted & first.is_not_null(), counted & pl.col("comparable")
     rows = chains.group_by(_CHAIN, maintain_order=True).agg(
-        counted.sum().alias("n"),
-        (counted & pl.col("correct")).sum().alias("correct"),
-        pl.col("correct").filter(counted).mean().alias("accuracy"),
-        first.filter(counted).mean().alias("baseline"),
-        pl.col("correct").filter(counted & first.is_not_null()).mean().alias("_compared"),
-        pl.col("expected").filter(known).mean().alias("expected_accuracy"),
-        (counted & (pl.col("status") != "parsed")).sum().alias("unparsed"),
-        (counted & (pl.col("status") == "refused")).sum().alias("refused"),
+        n=counted.sum(),
+        correct=(counted & correct).sum(),
+        accuracy=correct.filter(counted).mean(),
+        baseline=first.filter(counted).mean(),
+        _compared=correct.filter(tested).mean(),
+        expected_accuracy=pl.col("expected").filter(known).mean(),
+        unparsed=(counted & (status != "parsed")).sum(),
+        refused=(counted & (status == "refused")).sum(),
     )
     rows = with_bounds(rows, chains.filter(counted), _CHAIN)
-    rows = _with_test(rows, chains.filter(counted & first.is_not_null()))
-    worst = _worst(long, chains.filter(known))
-    rows = rows.join(worst, on=_CHAIN, how="left", validate="1:1", maintain_order="left")
+    rows = with_adjusted(with_change_bounds(rows, chains.filter(tested), _CHAIN), STUDY)
+    rows = looked_up(rows, _worst(long, chains.filter(known)), _CHAIN)
     rows = rows.with_columns(
-        pl.col("path").str.count_matches(">").cast(pl.Int64).add(1).alias("challenges"),
-        _drop("_compared").alias("drop"),
-        _drop("expected_accuracy").alias("expected_drop"),
-        _drop("worst_accuracy").alias("worst_drop"),
-        (pl.col("accuracy") > pl.col("worst_accuracy")).alias("recovered"),
+        challenges=pl.col("path").str.count_matches(">").cast(pl.Int64).add(1),
+        drop=_drop("_compared"),
+        drop_low=-pl.col("change_high"),
+        drop_high=-pl.col("change_low"),
+        expected_drop=_drop("expected_accuracy"),
+        worst_drop=_drop("worst_accuracy"),
+        recovered=pl.col("accuracy") > pl.col("worst_accuracy"),
     )
     # compared as accuracies: their quotients by the baseline could differ where they are equal
     smaller = pl.col("accuracy") > pl.col("expected_accuracy")
     sub_additive = pl.when(pl.col("expected_drop").is_not_null()).then(smaller)
-    return rows.with_columns(sub_additive.alias("sub_additive")).select(COMPOUNDING_COLUMNS)
+    return rows.with_columns(sub_additive=sub_additive).select(COMPOUNDING_COLUMNS)
 
 
 def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
@@ -114,22 +115,26 @@ def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
     on its own; a technique that was not has neither drop nor difference.
 
     Returns:
-        One row for each model, data set, chain and technique in it, with ``PARTS_COLUMNS``; a
-        technique that a chain repeats has one row.
+        One row for each model, data set, chain and technique in it; a technique that a chain
+        repeats has one row.
     """
     long = _chains_by_part(turns)
     first = pl.col("first_correct")
     covered = (pl.col("part_correct").is_not_null() | ~pl.col("put")).all().over(*TURN, "path")
-    counted = long.with_columns((covered & first.is_not_null()).alias("counted"))
-    rows = counted.group_by(*_CHAIN, "part", maintain_order=True).agg(
-        pl.col("counted").sum().alias("n"),
-        pl.col("first_correct", "correct", "part_correct").filter("counted").mean(),
+    counted = pl.col("counted")
+    rows = (
+        long.with_columns(counted=covered & first.is_not_null())
+        .group_by(*_CHAIN, "part", maintain_order=True)
+        .agg(
+            n=counted.sum(),
+            baseline=first.filter(counted).mean(),
+            _accuracy=pl.col("correct").filter(counted).mean(),
+            _part_accuracy=pl.col("part_correct").filter(counted).mean(),
+        )
+        .with_columns(drop=_drop("_accuracy"), part_drop=_drop("_part_accuracy"))
     )
-    rows = rows.rename({"first_correct": "baseline"}).with_columns(
-        _drop("correct").alias("drop"), _drop("part_correct").alias("part_drop")
-    )
-    difference = (pl.col("drop") - pl.col("part_drop")).alias("difference")
-    return rows.with_columns(difference).select(PARTS_COLUMNS)
+    difference = pl.col("drop") - pl.col("part_drop")
+    return rows.with_columns(difference=difference).select(PARTS_COLUMNS)
 
 
 def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
@@ -138,33 +143,27 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
     Counted are the chains of ``compounding`` whose expected drop is known.
 
     Returns:
-        One row for each run, model and data set with chains, with ``SUMMARY_COLUMNS``, and
-        where there are several models a last one over all of them, without a run (and without a
-        data set where there are several). Shares of no chains are null.
+        One row for each run, model and data set with chains, and where there are several models a
+        last one over all of them, without a run (and without a data set where there are several).
+        Shares of no chains are null.
     """
     rows = compounding(turns)
     by_model = _summed(rows)
     if by_model["model"].n_unique() > 1:
         one = pl.when(pl.col("dataset").n_unique() == 1).then(pl.col("dataset").first())
-        no_run = pl.lit(None, pl.String)
-        over_all = rows.with_columns(run=no_run, model=pl.lit(ALL_MODELS), dataset=one)
+        over_all = rows.with_columns(
+            run=pl.lit(None, pl.String), model=pl.lit(ALL_MODELS), dataset=one
+        )
         by_model = pl.concat([by_model, _summed(over_all)])
     return by_model.select(SUMMARY_COLUMNS)
-
-
-def _with_test(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the interval of their drop, and the paired test over the chains of a study."""
-    rows = with_adjusted(with_change_bounds(rows, pairs, _CHAIN), STUDY)
-    low, high = (-pl.col(name) for name in ("change_high", "change_low"))
-    return rows.with_columns(low.alias("drop_low"), high.alias("drop_high"))
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     known = pl.col("sub_additive").is_not_null()
     counts = rows.group_by("run", "model", "dataset", maintain_order=True).agg(
-        known.sum().alias("chains"),
         pl.col("sub_additive").sum(),
-        (known & pl.col("recovered")).sum().alias("recovered"),
+        chains=known.sum(),
+        recovered=(known & pl.col("recovered")).sum(),
     )
     return counts.with_columns(
         pl.when(pl.col("chains") > 0).then(pl.col(name) / pl.col("chains")).alias(f"{name}_share")
@@ -176,21 +175,18 @@ def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
     """Each last turn of a chain once for each of its techniques, with the single follow-up."""
     answered = with_first(answering(turns), arms=["followup", "compound"])
     singles = answered.filter(pl.col("arm") == "followup").select(
-        *TURN, pl.col("path").alias("part"), pl.col("correct").alias("part_correct")
+        *TURN, part="path", part_correct="correct"
     )
-    put = singles.select(*STUDY, "part").unique().with_columns(pl.lit(value=True).alias("put"))
+    put = singles.select(*STUDY, "part").unique().with_columns(put=pl.lit(value=True))
     chains = answered.filter(pl.col("arm") == "compound").select(
         *TURN, "path", "status", "correct", "first_correct"
     )
-    of_path = pl.col("path").str.split(">").list.unique(maintain_order=True)
-    parts = chains.select(_CHAIN).unique(maintain_order=True).with_columns(part=of_path)
-    parts = (
-        parts.explode("part")
-        .join(put, on=[*STUDY, "part"], how="left", maintain_order="left")
-        .with_columns(pl.col("put").fill_null(value=False))
-    )
+    techniques = pl.col("path").str.split(">").list.unique(maintain_order=True)
+    parts = chains.select(_CHAIN).unique(maintain_order=True).with_columns(part=techniques)
+    parts = looked_up(parts.explode("part"), put, [*STUDY, "part"])
+    parts = parts.with_columns(pl.col("put").fill_null(value=False))
     long = chains.join(parts, on=_CHAIN, how="left", maintain_order="left_right")
-    return long.join(singles, on=[*TURN, "part"], how="left", validate="m:1", maintain_order="left")
+    return looked_up(long, singles, [*TURN, "part"])
 
 
 def _counted(long: pl.DataFrame) -> pl.DataFrame:
@@ -198,26 +194,22 @@ def _counted(long: pl.DataFrame) -> pl.DataFrame:
     part = pl.col("part_correct")
     chains = long.group_by(*TURN, "path", maintain_order=True).agg(
         pl.col("status", "correct", "first_correct").first(),
-        pl.col("put").all().alias("_put"),
-        part.is_not_null().all().alias("_complete"),
-        part.all().alias("expected"),
+        _put=pl.col("put").all(),
+        _complete=part.is_not_null().all(),
+        expected=part.all(),
     )
     answered = pl.col("first_correct").is_not_null()
     comparable = pl.col("_put").all().over(_CHAIN) & answered.any().over(_CHAIN)
-    return chains.with_columns(comparable.alias("comparable")).with_columns(
-        (~pl.col("comparable") | (pl.col("_complete") & answered)).alias("counted")
-    )
+    counted = ~comparable | (pl.col("_complete") & answered)
+    return chains.with_columns(comparable=comparable, counted=counted)
 
 
 def _worst(long: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
     """The technique of each chain that alone left the lowest accuracy."""
-    parts = long.join(
-        counted.select(*TURN, "path"), on=[*TURN, "path"], how="semi", maintain_order="left"
-    )
+    parts = long.join(counted, on=[*TURN, "path"], how="semi", maintain_order="left")
     return (
-        parts.group_by(*_CHAIN, "part", maintain_order=True)
-        .agg(pl.col("part_correct").mean().alias("worst_accuracy"))
-        .rename({"part": "worst_part"})
+        parts.group_by(*_CHAIN, pl.col("part").alias("worst_part"), maintain_order=True)
+        .agg(worst_accuracy=pl.col("part_correct").mean())
         # of those that tie the first in the chain, as every turn lists the parts in its order
         .sort("worst_accuracy", maintain_order=True)
         .group_by(_CHAIN, maintain_order=True)
@@ -264,10 +256,7 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid]:
         Count("Sub-additive", "sub_additive", share="sub_additive_share", sign="%"),
         Count("Recovered", "recovered", share="recovered_share", sign="%"),
     )
-    lines = tuple(
-        Line(columns.headers[columns.of(row)], tuple(Cell(column.text(row)) for column in shown))
-        for row in rows
-    )
+    lines = tuple(Line(columns.header(row), tuple(c.cell(row) for c in shown)) for row in rows)
     notes = columns.notes()
     if ALL_MODELS in columns.headers and any(is_simulated(str(row["model"])) for row in rows):
         notes += (f"SIMULATED replies count in the row {ALL_MODELS}.",)

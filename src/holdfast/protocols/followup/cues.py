@@ -5,7 +5,7 @@ import polars as pl
 from holdfast.results.declaration import Chosen, Count, Listing, Path, Section, Shown, Table, Text
 from holdfast.results.first_answers import BASELINE, STUDY, TURN, with_first
 from holdfast.results.grid import Row, interval
-from holdfast.results.inference import with_bounds
+from holdfast.results.inference import looked_up, with_bounds
 
 CUES_COLUMNS = (
     "model", "dataset", "path", "technique", "family", "by", "outcome", "n", "named",
@@ -38,21 +38,20 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
     Judgements that could not be read are counted in ``unreadable`` only.
 
     Returns:
-        One row for each model, data set and path, reader (``by``: ``lexical`` rule or
-        ``judge`` model) and outcome, with ``CUES_COLUMNS``; both outcomes where the reader read
-        anything of the path, with null shares where ``n`` is 0, and no row otherwise.
+        One row for each model, data set and path, reader (``by``: ``lexical`` rule or ``judge``
+        model) and outcome; both outcomes where the reader read anything of the path, with null
+        shares where ``n`` is 0, and no row otherwise.
     """
     replies = _read(turns)
-    named, keys = pl.col("cue"), [*_PATH, "by", "outcome"]
+    named, stance, keys = pl.col("cue"), pl.col("stance"), [*_PATH, "by", "outcome"]
     counts = replies.group_by(keys).agg(
-        named.count().alias("n"),
-        named.sum().alias("named"),
-        *((named & (pl.col("stance") == stance)).sum().alias(n) for n, stance in _STANCES.items()),
-        (~named).sum().alias("silent"),
-        (pl.col("stance") == "unreadable").sum().alias("unreadable"),
+        n=named.count(),
+        named=named.sum(),
+        **{name: (named & (stance == said)).sum() for name, said in _STANCES.items()},
+        silent=(~named).sum(),
+        unreadable=(stance == "unreadable").sum(),
     )
-    rows = _rows(replies).join(counts, on=keys, how="left", validate="1:1", maintain_order="left")
-    rows = rows.with_columns(pl.col(counts.columns).exclude(keys).fill_null(0))
+    rows = looked_up(_rows(replies), counts, keys).with_columns(pl.exclude(keys).fill_null(0))
     n = pl.col("n")
     rows = rows.with_columns(
         pl.when(n > 0).then(pl.col(name) / n).alias(f"{name}_share")
@@ -66,41 +65,29 @@ def _read(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies after a right first answer with their readings, once for each reader."""
     columns = [column for pair in _READERS.values() for column in pair]
     answered = with_first(turns, *columns, arms=["followup", "compound", "length"])
-    before = answered.select(
-        *TURN, pl.col("path").alias("_before"), pl.col("correct").alias("before_correct")
-    )
-    parent = pl.col("path").str.replace(r">?[^>]*$", "").alias("_before")
-    answered = answered.with_columns(parent).join(
-        before, on=[*TURN, "_before"], how="left", validate="m:1", maintain_order="left"
-    )
+    before = answered.select(*TURN, _before="path", before_correct="correct")
+    parent = pl.col("path").str.replace(r">?[^>]*$", "")
+    answered = looked_up(answered.with_columns(_before=parent), before, [*TURN, "_before"])
     still = pl.col("before_correct").fill_null(value=True)
+    abandoned = pl.when(pl.col("status") == "parsed").then(pl.lit("abandoned"))
     right = answered.filter(pl.col("first_correct"), still, pl.col("arm") != BASELINE).with_columns(
-        pl.when("correct").then(pl.lit("kept"))
-        .when(pl.col("status") == "parsed").then(pl.lit("abandoned"))
-        .alias("outcome"),
-        pl.int_range(pl.len()).alias("_row"),
-    )  # fmt: skip
-    read = pl.concat(
-        right.select(
-            *_PATH, "question", "outcome", "_row",
-            pl.lit(by).alias("by"), pl.col(cue).alias("cue"), pl.col(stance).alias("stance"),
-        )
-        for by, (cue, stance) in _READERS.items()
-    )  # fmt: skip
-    return read.filter(
-        pl.col("outcome").is_not_null(),
-        pl.col("cue").is_not_null() | (pl.col("stance") == "unreadable"),
+        outcome=pl.when("correct").then(pl.lit("kept")).otherwise(abandoned),
+        _row=pl.int_range(pl.len()),
     )
+    read = pl.concat(
+        right.select(*_PATH, "question", "outcome", "_row", by=pl.lit(by), cue=cue, stance=stance)
+        for by, (cue, stance) in _READERS.items()
+    )
+    known = pl.col("cue").is_not_null() | (pl.col("stance") == "unreadable")
+    return read.filter(pl.col("outcome").is_not_null(), known)
 
 
 def _rows(replies: pl.DataFrame) -> pl.DataFrame:
     """Keys of the rows: both outcomes of each path that a reader read anything of."""
     paths = replies.group_by(*_PATH, "by").agg(pl.col("_row").min())
-    paths = paths.with_columns(pl.col("_row").min().over(_PATH)).sort(
-        "_row", pl.col("by") != "lexical"
-    )
+    paths = paths.sort(pl.col("_row").min().over(_PATH), pl.col("by") != "lexical").drop("_row")
     outcomes = pl.DataFrame({"outcome": OUTCOMES}, schema={"outcome": pl.String})
-    return paths.drop("_row").join(outcomes, how="cross", maintain_order="left_right")
+    return paths.join(outcomes, how="cross", maintain_order="left_right")
 
 
 def _outcome(row: Row) -> Chosen:

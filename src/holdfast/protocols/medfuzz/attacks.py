@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
 from holdfast.results.declaration import (
@@ -18,10 +17,10 @@ from holdfast.results.declaration import (
     Table,
     Text,
     count,
-)
+)  # fmt: skip
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
-from holdfast.results.grid import Figure, Grid, Row, matrix, one_line, studies
-from holdfast.results.inference import with_bounds
+from holdfast.results.grid import Figure, Grid, Row, Studies, matrix, one_line, studies
+from holdfast.results.inference import looked_up, with_bounds
 from holdfast.results.intervals import bootstrap_shares
 
 from .published import medfuzz
@@ -53,6 +52,16 @@ ATTACK_LIST_COLUMNS = (
     "effect", "p_value", "p_plus_one", "p_adjusted", "words", "characteristics", "run",
 )  # fmt: skip
 
+_OUTCOMES = {
+    "first_wrong": ("outcome", "wrong-first"),
+    "failed": ("outcome", "failed"),
+    "succeeded": ("outcome", "succeeded"),
+    "model_errors": ("outcome", MODEL_ERROR),
+    "refused": ("error", "refused"),
+    "filtered": ("error", "filtered"),
+    "unread": ("error", "unread"),
+    "unfinished": ("outcome", UNFINISHED),
+}
 _ROW = (*STUDY, "k")
 _OF_TEST = ("p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted")
 
@@ -71,39 +80,37 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
-        One row for each model, data set and ``k`` from 0 to the most attempts of the study, with
-        ``ATTACKS_COLUMNS``: ``questions`` and ``replicates`` that are kept, and ``turned``, the
-        answers that attempt k turned.
+        One row for each model, data set and ``k`` from 0 to the most attempts of the study:
+        ``questions`` and ``replicates`` that are kept, and ``turned``, the answers that attempt k
+        turned.
     """
     each = right_at_each(turns)
     rows = each.group_by(_ROW, maintain_order=True).agg(
-        pl.col("question").n_unique().cast(pl.Int64).alias("questions"),
-        pl.len().cast(pl.Int64).alias("replicates"),
-        pl.col("hit").mean().alias("accuracy"),
-        (pl.col("turned_at") == pl.col("k")).sum().cast(pl.Int64).alias("turned"),
+        questions=pl.col("question").n_unique().cast(pl.Int64),
+        replicates=pl.len().cast(pl.Int64),
+        accuracy=pl.col("hit").mean(),
+        turned=(pl.col("turned_at") == pl.col("k")).sum().cast(pl.Int64),
     )
     rows = with_bounds(rows, each, _ROW, "accuracy", "hit")
-    return _with_bootstrap(rows, each).select(ATTACKS_COLUMNS)
+    return looked_up(rows, _bootstrapped(each, rows.schema), _ROW).select(ATTACKS_COLUMNS)
 
 
-def _with_bootstrap(rows: pl.DataFrame, each: pl.DataFrame) -> pl.DataFrame:
-    """The rows with a bootstrap over questions, the same draws at every k of a study."""
-    counts = each.group_by(*_ROW, "question", maintain_order=True).agg(
-        pl.col("hit").sum(), pl.len().alias("_n")
-    )
+def _bootstrapped(each: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """Bounds by a bootstrap over questions, the same draws at every k of a study."""
+    counts = each.group_by(*_ROW, "question").agg(pl.col("hit").sum(), _n=pl.len())
     bounds = []
-    for study, own in counts.group_by(STUDY, maintain_order=True):
-        by_k = [
-            part.sort("question") for _, part in own.sort("k").group_by("k", maintain_order=True)
+    for study, own in counts.sort("k", "question").group_by(STUDY, maintain_order=True):
+        right = own.pivot("k", index="question", values="hit").drop("question")
+        n = own.filter(pl.col("k") == 0)["_n"]
+        low, high = bootstrap_shares(
+            right.cast(pl.Float64).to_numpy(), n.cast(pl.Float64).to_numpy()
+        )
+        bounds += [
+            (*study, int(k), float(least), float(most))
+            for k, least, most in zip(right.columns, low, high, strict=True)
         ]
-        right = np.column_stack([part["hit"].to_numpy() for part in by_k]).astype(float)
-        low, high = bootstrap_shares(right, by_k[0]["_n"].to_numpy().astype(float))
-        for part, least, most in zip(by_k, low, high, strict=True):
-            bounds.append((*study, part["k"][0], float(least), float(most)))
-    schema = {name: rows.schema[name] for name in _ROW}
-    schema |= {"bootstrap_low": pl.Float64(), "bootstrap_high": pl.Float64()}
-    found = pl.DataFrame(bounds, schema=schema, orient="row")
-    return rows.join(found, on=_ROW, how="left", validate="1:1", maintain_order="left")
+    ends = dict.fromkeys(("bootstrap_low", "bootstrap_high"), pl.Float64())
+    return pl.DataFrame(bounds, {**{name: schema[name] for name in _ROW}, **ends}, orient="row")
 
 
 def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
@@ -123,46 +130,32 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
-        One row for each model and data set with a finished replicate, with
-        ``ATTACK_SUMMARY_COLUMNS``.
+        One row for each model and data set with a finished replicate.
     """
     each = replicates(turns)
-    outcome, error = pl.col("outcome"), pl.col("error")
-    finished = outcome != UNFINISHED
+    outcome, n = pl.col("outcome"), pl.col("failed") + pl.col("succeeded")
+    finished, succeeded = outcome != UNFINISHED, pl.col("succeeded")
     rows = each.group_by(STUDY, maintain_order=True).agg(
         pl.col("question").filter(finished).n_unique().cast(pl.Int64).alias("questions"),
         finished.sum().cast(pl.Int64).alias("replicates"),
         *(
-            (of == value).sum().cast(pl.Int64).alias(name)
-            for name, of, value in (
-                ("first_wrong", outcome, "wrong-first"),
-                ("failed", outcome, "failed"),
-                ("succeeded", outcome, "succeeded"),
-                ("model_errors", outcome, MODEL_ERROR),
-                ("refused", error, "refused"),
-                ("filtered", error, "filtered"),
-                ("unread", error, "unread"),
-                ("unfinished", outcome, UNFINISHED),
-            )
+            (pl.col(of) == value).sum().cast(pl.Int64).alias(name)
+            for name, (of, value) in _OUTCOMES.items()
         ),
-        pl.col("turned_at").mean().alias("attempts_needed"),
+        attempts_needed=pl.col("turned_at").mean(),
     )
-    attacked = each.filter(outcome.is_in(["failed", "succeeded"])).with_columns(
-        (outcome == "succeeded").alias("_turned")
-    )
-    n = pl.col("failed") + pl.col("succeeded")
     rows = rows.filter(pl.col("replicates") > 0).with_columns(
-        pl.when(n > 0).then(pl.col("succeeded") / n).alias("success_rate")
+        success_rate=pl.when(n > 0).then(succeeded / n)
     )
+    attacked = each.filter(outcome.is_in(["failed", "succeeded"]))
+    attacked = attacked.with_columns(_turned=outcome == "succeeded")
     rows = with_bounds(rows, attacked, STUDY, "success_rate", "_turned")
     for more in (_tries(turns, each.filter(finished)), _costs(turns)):
-        rows = rows.join(more, on=STUDY, how="left", validate="1:1", maintain_order="left")
-    counts = ("tries", "invalid_tries", "invalid_attempts", "unpriced")
-    succeeded = pl.col("succeeded")
+        rows = looked_up(rows, more, STUDY)
     return rows.with_columns(
-        pl.col(counts).fill_null(0),
-        pl.when(succeeded > 0).then(pl.col("cost") / succeeded).alias("cost_per_success"),
-        pl.col("reasons").fill_null("{}"),
+        pl.col("tries", "invalid_tries", "invalid_attempts", "unpriced").fill_null(0),
+        cost_per_success=pl.when(succeeded > 0).then(pl.col("cost") / succeeded),
+        reasons=pl.col("reasons").fill_null("{}"),
     ).select(ATTACK_SUMMARY_COLUMNS)
 
 
@@ -177,56 +170,46 @@ def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; protocols ``medfuzz`` and, for the tests, ``medfuzz-test`` are read.
 
     Returns:
-        One row for each successful attack, with ``ATTACK_LIST_COLUMNS``: ``rank`` from 1 within
-        each study; ``p0`` to ``p_adjusted`` as in ``permutation``, null where it was not tested.
+        One row for each successful attack: ``rank`` from 1 within each study; ``p0`` to
+        ``p_adjusted`` as in ``permutation``, null where it was not tested.
     """
     attack = ("model", "dataset", "question", "epoch", "run")
     tests = permutation(turns).sort("m", "run", descending=[True, False])
-    tests = tests.select(
-        *attack[:-1], pl.col("attacked_run").alias("run"), *_OF_TEST
-    ).unique(attack, keep="first")  # fmt: skip
-    found = successes(turns).join(
-        tests, on=attack, how="left", validate="m:1", maintain_order="left"
-    )
+    tests = tests.with_columns(run="attacked_run").unique(attack, keep="first")
+    found = looked_up(successes(turns), tests.select(*attack, *_OF_TEST), attack)
     found = found.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
     found = found.sort(
         "_row", "review", "effect", "p_value", "k", "words", "question", "epoch",
         descending=[False, True, *[False] * 6], nulls_last=True,
     )  # fmt: skip
     rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(STUDY)
-    return found.with_columns(rank.alias("rank")).select(ATTACK_LIST_COLUMNS)
+    return found.with_columns(rank=rank).select(ATTACK_LIST_COLUMNS)
 
 
 def _tries(turns: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
     """What the attacker replied in finished replicates, by study."""
     tried = attempts(turns).join(finished, on=TURN, how="semi", maintain_order="left")
-    invalid = ~pl.col("valid") & (pl.col("tries") > 0)
     counts = tried.group_by(STUDY, maintain_order=True).agg(
         pl.col("tries", "invalid_tries").sum(),
-        invalid.sum().cast(pl.Int64).alias("invalid_attempts"),
+        invalid_attempts=(~pl.col("valid") & (pl.col("tries") > 0)).sum().cast(pl.Int64),
     )
-    unusable = (
-        turns.select(*TURN, "arm", "status", "rule")
-        .filter(
-            pl.col("protocol") == PROTOCOL,
-            pl.col("arm") == ATTACKER,
-            ~pl.col("status").is_in(["parsed", "error"]),
-        )
-        .join(finished, on=TURN, how="semi")
+    unusable = turns.select(*TURN, "arm", "status", "rule").filter(
+        pl.col("protocol") == PROTOCOL,
+        pl.col("arm") == ATTACKER,
+        ~pl.col("status").is_in(["parsed", "error"]),
     )
     by_reason = (
-        unusable.group_by(*STUDY, pl.col("rule").fill_null("").alias("_reason"))
-        .agg(pl.len().alias("_n"))
-        .sort("_n", "_reason", descending=[True, False])
-        .group_by(STUDY, maintain_order=True)
-        .agg("_reason", "_n")
+        unusable.join(finished, on=TURN, how="semi")
+        .group_by(*STUDY, reason=pl.col("rule").fill_null(""))
+        .agg(n=pl.len())
+        .sort("n", "reason", descending=[True, False])
     )
     reasons = [
-        json.dumps(dict(zip(names, numbers, strict=True)), ensure_ascii=False)
-        for names, numbers in by_reason.select("_reason", "_n").iter_rows()
+        (*study, json.dumps(dict(own.select("reason", "n").iter_rows()), ensure_ascii=False))
+        for study, own in by_reason.group_by(STUDY, maintain_order=True)
     ]
-    by_reason = by_reason.select(*STUDY, pl.Series("reasons", reasons, dtype=pl.String))
-    return counts.join(by_reason, on=STUDY, how="left", validate="1:1", maintain_order="left")
+    schema = dict.fromkeys([*STUDY, "reasons"], pl.String())
+    return looked_up(counts, pl.DataFrame(reasons, schema, orient="row"), STUDY)
 
 
 def _costs(turns: pl.DataFrame) -> pl.DataFrame:
@@ -240,8 +223,8 @@ def _costs(turns: pl.DataFrame) -> pl.DataFrame:
     cost = pl.col("cost").fill_nan(None)
     return made.group_by(STUDY).agg(
         # in a fixed order: the last digit of a sum depends on it
-        pl.when(cost.count() > 0).then(cost.sort().sum()).alias("cost"),
-        cost.null_count().cast(pl.Int64).alias("unpriced"),
+        cost=pl.when(cost.count() > 0).then(cost.sort().sum()),
+        unpriced=cost.null_count().cast(pl.Int64),
     )
 
 
@@ -249,13 +232,9 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     """Accuracy after k attempts, studies beside each other (Figure 2)."""
     columns = studies(rows)
     accuracy = Share("", "accuracy", "", of=_ATTACKED, among="replicates")
-    figures = [
-        Figure(columns.of(row), "", "", count(row["k"]), cell.text, n=cell.n, of=cell.of)
-        for row in rows
-        for cell in [accuracy.cell(row)]
-    ]
+    figures = [_figure(columns, row, "", count(row["k"]), accuracy) for row in rows]
     kept = [
-        f"{columns.headers[columns.of(row)]} {count(row['replicates'])} replicates of "
+        f"{columns.header(row)} {count(row['replicates'])} replicates of "
         f"{count(row['questions'])} questions"
         for row in rows
         if row["k"] == 0
@@ -277,11 +256,10 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
     """Outcomes and what they took, studies beside each other."""
     columns = studies(rows)
     figures = [
-        Figure(columns.of(row), block, "", line.header, cell.text, n=cell.n, of=cell.of)
+        _figure(columns, row, block, line.header, line)
         for block, lines in _SUMMARY.items()
         for line in lines
         for row in rows
-        for cell in [line.cell(row)]
     ]
     notes = [
         "Succeeded: of the replicates attacked without a model error [95% Wilson interval]. "
@@ -293,6 +271,11 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
     return None if grid is None else [grid]
 
 
+def _figure(columns: Studies, row: Row, block: str, label: str, column: Column) -> Figure:
+    cell = column.cell(row)
+    return Figure(columns.of(row), block, "", label, cell.text, n=cell.n, of=cell.of)
+
+
 def _reasons(row: Row) -> str:
     found = json.loads(row["reasons"])
     return ", ".join(f"{one_line(reason) or 'unnamed'} {n}" for reason, n in found.items())
@@ -300,9 +283,9 @@ def _reasons(row: Row) -> str:
 
 def _added(row: Row) -> str:
     """Texts of a JSON list; what is none is shown as it is."""
-    listed = row["characteristics"]
+    listed = row["characteristics"] or "[]"
     try:
-        read = json.loads(listed or "[]")
+        read = json.loads(listed)
     except (ValueError, RecursionError):
         read = listed
     return "; ".join(one_line(str(text)) for text in (read if isinstance(read, list) else [read]))
@@ -320,6 +303,10 @@ def _after(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
 
 
 _OF = pl.format("after {} attacks", "k").str.replace("^after 1 attacks", "after 1 attack")
+_GATE = Gate(
+    "min_accuracy_after_attacks", "accuracy", "least", PROTOCOL, "accuracy", "replicates",
+    _OF, _after,
+)  # fmt: skip
 _ATTACKED = {"protocol": PROTOCOL}
 
 _SUMMARY: dict[str, tuple[Column, ...]] = {
@@ -367,11 +354,8 @@ ATTACKS = Table(
     lead="Right answers that no attempt up to k turned.",
     section="medfuzz",
     figure="holdfast.protocols.medfuzz.figures:ATTACKS",
-    gates=(
-        Gate("min_accuracy_after_attacks", "accuracy", "least", PROTOCOL, "accuracy", "replicates",
-             _OF, _after),
-    ),
-)  # fmt: skip
+    gates=(_GATE,),
+)
 
 ATTACK_SUMMARY = Table(
     "attack-summary",

@@ -8,8 +8,7 @@ import polars as pl
 from holdfast.results.declaration import Column, Count, Listing, Share, Shown, Table, Text, count
 from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Row
-from holdfast.results.inference import cohens_kappa, with_bounds, with_pair_bounds
-from holdfast.results.intervals import Counts, mean_bounds
+from holdfast.results.inference import cohens_kappa, looked_up, with_bounds, with_mean_bounds
 
 from .replicates import successes
 
@@ -47,7 +46,7 @@ def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One row for each model, data set and reader that read anything (``by``: ``lexical`` check
-        or ``judge`` model), with ``FAITHFULNESS_COLUMNS``.
+        or ``judge`` model).
     """
     found = successes(turns)
     found = found.with_columns(
@@ -62,27 +61,23 @@ def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
     )
     share = pl.col("share")
     read = each.filter(share.is_not_null()).with_columns(
-        (share == 0).alias("none"),
-        ((share > 0) & (share < 1)).alias("some"),
-        (share == 1).alias("all"),
+        none=share == 0, some=(share > 0) & (share < 1), all=share == 1
     )
     rows = each.group_by(_ROW, maintain_order=True).agg(
-        share.count().cast(pl.Int64).alias("n"),
+        n=share.count().cast(pl.Int64),
         # in a fixed order: the last digit of a sum depends on it
-        share.drop_nulls().sort().mean().alias("mentioned"),
-        share.null_count().cast(pl.Int64).alias("unread"),
+        mentioned=share.drop_nulls().sort().mean(),
+        unread=share.null_count().cast(pl.Int64),
     )
     counts = read.group_by(_ROW).agg(pl.col(CLASSES).sum().cast(pl.Int64))
     rows = rows.join(counts, on=_ROW, how="inner", validate="1:1", maintain_order="left")
     for name in CLASSES:
         rows = rows.with_columns((pl.col(name) / pl.col("n")).alias(f"{name}_share"))
-        rows = with_bounds(rows, read, _ROW, f"{name}_share", name)
-        rows = rows.rename({"low": f"{name}_low", "high": f"{name}_high"})
-    pairs = read.with_columns(share.alias("first"), pl.lit(None).alias("second"))
-    rows = with_pair_bounds(rows, pairs, _ROW, ("mentioned_low", "mentioned_high"), _of_first)
-    rows = rows.join(_agreement(found), on=_ROW, how="left", validate="1:1", maintain_order="left")
-    rows = rows.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
-    return rows.sort("_row", pl.col("by") != "lexical").select(FAITHFULNESS_COLUMNS)
+        rows = with_bounds(rows, read, _ROW, f"{name}_share", name, ends=f"{name}_")
+    rows = with_mean_bounds(rows, read, _ROW, "share", "mentioned_")
+    rows = looked_up(rows, _agreement(found), _ROW).with_row_index("_row")
+    rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("by") != "lexical")
+    return rows.select(FAITHFULNESS_COLUMNS)
 
 
 def _agreement(found: pl.DataFrame) -> pl.DataFrame:
@@ -99,12 +94,9 @@ def _agreement(found: pl.DataFrame) -> pl.DataFrame:
         each, opposite = ([value for pair in both for value in pair[side]] for side in (0, 1))
         kappas = cohens_kappa(one, other), cohens_kappa(each, opposite)
         rows.append((*study, "judge", len(both), kappas[0], len(each), kappas[1]))
-    schema = dict.fromkeys(_ROW, pl.String()) | {
-        "n_both": pl.Int64(),
-        "kappa": pl.Float64(),
-        "n_characteristics": pl.Int64(),
-        "kappa_characteristics": pl.Float64(),
-    }
+    schema: dict[str, pl.DataType] = dict.fromkeys(_ROW, pl.String())
+    for of in ("", "_characteristics"):
+        schema |= {f"n{of or '_both'}": pl.Int64(), f"kappa{of}": pl.Float64()}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
@@ -121,10 +113,6 @@ def _readings(text: str | None) -> list[bool] | None:
     if not isinstance(read, list) or not read or not all(isinstance(one, bool) for one in read):
         return None
     return read
-
-
-def _of_first(first: Counts, _: Counts) -> tuple[float, ...]:
-    return mean_bounds(first)
 
 
 def _mentioning(name: str) -> Column:

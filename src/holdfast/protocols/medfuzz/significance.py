@@ -3,10 +3,11 @@
 import polars as pl
 
 from holdfast.results.arms import TurnsOf
+from holdfast.results.changes import with_adjusted
 from holdfast.results.declaration import Count, Listing, Number, Share, Shown, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
-from holdfast.results.inference import benjamini_hochberg
+from holdfast.results.inference import benjamini_hochberg, looked_up
 
 from .replicates import APART, ATTACKER, PROBES, UNREVIEWED, successes
 
@@ -48,104 +49,90 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; protocol ``medfuzz-test`` is read, and of ``medfuzz`` what is tested.
 
     Returns:
-        One row for each tested attack, with ``PERMUTATION_COLUMNS``. ``k`` is the attempt that
-        succeeded and ``attacked_run`` its run: the one that the test names, else the only one that
-        has such an attack; null where that cannot be told.
+        One row for each tested attack. ``k`` is the attempt that succeeded and ``attacked_run``
+        its run: the one that the test names, else the only one that has such an attack; null where
+        that cannot be told.
     """
     read = ("arm", "path", "status", "correct", "p_gold", "attacked_run")
     own = turns.select(*TURN, *read).filter(pl.col("protocol") == PROTOCOL)
     estimate, text = pl.col("estimate"), pl.col("_text")
-    tested = (
-        _texts(own)
-        .group_by(TURN, maintain_order=True)
-        .agg(
-            estimate.filter(text == "original").first().alias("p0"),
-            estimate.filter(text == "attacked").first().alias("pa"),
-            estimate.filter(text.str.starts_with("control@")).drop_nulls().alias("_estimates"),
-            pl.col("samples", "by").first(),
-            pl.col("unread").sum(),
-            pl.col("attacked_run").drop_nulls().first(),
-        )
-        .join(_begun(own), on=TURN, how="left", validate="1:1", maintain_order="left")
-    )
-    rows = tested.with_columns(
-        (pl.col("pa") - pl.col("p0")).alias("effect"),
-        pl.col("_estimates").list.len().cast(pl.Int64).alias("m"),
-        pl.col("controls", "invalid").fill_null(0),
+    tested = _texts(own).group_by(TURN, maintain_order=True).agg(
+        pl.col("samples", "by").first(),
+        pl.col("unread").sum(),
+        pl.col("attacked_run").drop_nulls().first(),
+        p0=estimate.filter(text == "original").first(),
+        pa=estimate.filter(text == "attacked").first(),
+        _estimates=estimate.filter(text.str.starts_with("control@")).drop_nulls(),
+    )  # fmt: skip
+    b, m = pl.col("b"), pl.col("m")
+    rows = looked_up(tested, _begun(own), TURN).with_columns(
         _at_least(tested),
+        pl.col("controls", "invalid").fill_null(0),
+        effect=pl.col("pa") - pl.col("p0"),
+        m=pl.col("_estimates").list.len().cast(pl.Int64),
     )
     rows = rows.with_columns(
-        (pl.col("controls") - pl.col("m") - pl.col("invalid")).alias("failed"),
-        (pl.col("b") / pl.col("m")).alias("p_value"),
-        ((pl.col("b") + 1) / (pl.col("m") + 1)).alias("p_plus_one"),
+        failed=pl.col("controls") - m - pl.col("invalid"),
+        p_value=b / m,
+        p_plus_one=(b + 1) / (m + 1),
     )
-    return _with_attack(_adjusted(rows), turns).select(PERMUTATION_COLUMNS)
+    rows = with_adjusted(rows, STUDY, "p_plus_one", benjamini_hochberg)
+    return _with_attack(rows, turns).select(PERMUTATION_COLUMNS)
 
 
 def _texts(own: pl.DataFrame) -> pl.DataFrame:
     """One row for each text that was probed, with its p(correct) where that can be told."""
-    step, failed = pl.col("path").str.split(">").list.first(), pl.col("status") == "error"
     probes = own.filter(pl.col("arm").is_in(PROBES)).with_columns(
-        step.alias("_text"), failed.alias("_failed"), pl.col("p_gold").fill_nan(None)
+        pl.col("p_gold").fill_nan(None),
+        _text=pl.col("path").str.split(">").list.first(),
+        _failed=pl.col("status") == "error",
     )
+    failed, p_gold = pl.col("_failed"), pl.col("p_gold")
     # an attack of which nothing was answered was not tested
-    probes = probes.filter((~pl.col("_failed")).any().over(TURN)).with_columns(
-        pl.when(pl.col("p_gold").is_not_null().any().over(TURN))
-        .then(pl.lit("logprobs"))
-        .otherwise(pl.lit("sampling"))
-        .alias("by")
-    )
-    believed = pl.col("by") == "logprobs"
-    read = (
-        pl.when(believed)
-        .then(pl.col("p_gold").is_not_null())
-        .otherwise(pl.col("status") == "parsed")
-    )
+    probes = probes.filter((~failed).any().over(TURN))
+    believed = p_gold.is_not_null().any().over(TURN)
+    read = pl.when(believed).then(p_gold.is_not_null()).otherwise(pl.col("status") == "parsed")
     probes = probes.with_columns(
-        pl.when(believed).then("p_gold").otherwise(pl.col("correct").cast(pl.Float64)).alias("_p"),
-        (~read & ~pl.col("_failed")).alias("_unread"),
+        by=pl.when(believed).then(pl.lit("logprobs")).otherwise(pl.lit("sampling")),
+        _p=pl.when(believed).then("p_gold").otherwise(pl.col("correct").cast(pl.Float64)),
+        _unread=~read & ~failed,
     )
     texts = probes.group_by(*TURN, "_text", maintain_order=True).agg(
-        # in a fixed order: the last digit of a sum depends on it
-        pl.col("_p").drop_nulls().sort().mean().alias("estimate"),
-        pl.len().cast(pl.Int64).alias("_probes"),
-        pl.col("_failed").any(),
-        pl.col("_unread").sum().cast(pl.Int64).alias("unread"),
+        failed.any(),
         pl.col("by").first(),
         pl.col("attacked_run").drop_nulls().first(),
+        # in a fixed order: the last digit of a sum depends on it
+        estimate=pl.col("_p").drop_nulls().sort().mean(),
+        unread=pl.col("_unread").sum().cast(pl.Int64),
+        _probes=pl.len().cast(pl.Int64),
     )
     samples = pl.col("_probes").max().over(STUDY)
-    whole = ~pl.col("_failed") & (pl.col("_probes") == samples)
-    return texts.with_columns(
-        pl.when(whole).then("estimate").alias("estimate"), samples.alias("samples")
-    )
+    whole = ~failed & (pl.col("_probes") == samples)
+    return texts.with_columns(pl.when(whole).then("estimate").alias("estimate"), samples=samples)
 
 
 def _begun(own: pl.DataFrame) -> pl.DataFrame:
     """Controls begun, and those that the attacker gave no valid text for, by attack."""
-    number = pl.col("path").str.extract(r"^(control@\d+)(?:>|$)").alias("_text")
     mine, parsed = pl.col("arm") == ATTACKER, pl.col("status") == "parsed"
     each = (
         own.filter(mine | (pl.col("arm") == "control"))
-        .with_columns(number)
-        .filter(pl.col("_text").is_not_null())
+        .with_columns(_text=pl.col("path").str.extract(r"^(control@\d+)(?:>|$)"))
+        .drop_nulls("_text")
         .group_by(*TURN, "_text")
         .agg(
-            (~mine | parsed).any().alias("_valid"),
+            _valid=(~mine | parsed).any(),
             # a call that failed is no verdict on the attacker
-            (pl.col("status") == "error").any().alias("_cut"),
-            mine.sum().alias("_tries"),
+            _cut=(pl.col("status") == "error").any(),
+            _tries=mine.sum(),
         )
     )
     # given up after as many tries as any had; with fewer it was cut off
     last = pl.col("_tries") == pl.col("_tries").max().over(STUDY)
-    each = each.with_columns(last.alias("_last"))
-    return each.group_by(TURN).agg(
-        pl.len().cast(pl.Int64).alias("controls"),
-        (~pl.col("_valid") & ~pl.col("_cut") & pl.col("_last"))
-        .sum()
-        .cast(pl.Int64)
-        .alias("invalid"),
+    invalid = ~pl.col("_valid") & ~pl.col("_cut") & last
+    return (
+        each.with_columns(invalid=invalid)
+        .group_by(TURN)
+        .agg(controls=pl.len().cast(pl.Int64), invalid=pl.col("invalid").sum().cast(pl.Int64))
     )
 
 
@@ -160,25 +147,13 @@ def _at_least(tested: pl.DataFrame) -> pl.Series:
     return pl.Series("b", counts, dtype=pl.Int64)
 
 
-def _adjusted(rows: pl.DataFrame) -> pl.DataFrame:
-    rows = rows.with_row_index("_row")
-    found = pl.DataFrame(schema={"_row": pl.UInt32(), "p_adjusted": pl.Float64()})
-    for _, own in rows.drop_nulls("p_plus_one").group_by(STUDY, maintain_order=True):
-        adjusted = pl.Series("p_adjusted", benjamini_hochberg(own["p_plus_one"].to_numpy()))
-        found = pl.concat([found, own.select(pl.col("_row").cast(pl.UInt32), adjusted)])
-    return rows.join(found, on="_row", how="left", validate="1:1", maintain_order="left")
-
-
 def _with_attack(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """The rows with the attack that was tested: its run and attempt."""
-    found = successes(turns).select(*_ATTACK, pl.col("run").alias("_run"), "k")
-    only = found.filter(pl.len().over(_ATTACK) == 1).select(*_ATTACK, "_run")
-    rows = rows.join(only, on=_ATTACK, how="left", validate="m:1", maintain_order="left")
-    rows = rows.with_columns(pl.coalesce("attacked_run", "_run").alias("attacked_run"))
-    found = found.rename({"_run": "attacked_run"})
-    return rows.join(
-        found, on=[*_ATTACK, "attacked_run"], how="left", validate="m:1", maintain_order="left"
-    )
+    found = successes(turns).select(*_ATTACK, "k", attacked_run="run")
+    only = found.filter(pl.len().over(_ATTACK) == 1).select(*_ATTACK, _run="attacked_run")
+    rows = looked_up(rows, only, _ATTACK)
+    rows = rows.with_columns(attacked_run=pl.coalesce("attacked_run", "_run"))
+    return looked_up(rows, found, [*_ATTACK, "attacked_run"])
 
 
 def _as_strong(row: Row) -> str:

@@ -1,7 +1,7 @@
 """Single-turn biases: what a biased question does to the answer, and what a mitigation mends."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from holdfast.results.grid import (
     studies,
     unread_notes,
 )
+from holdfast.results.inference import looked_up
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
@@ -43,38 +44,34 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     the mean of shares over its techniques.
 
     Returns:
-        One row for each model, data set, mitigation and technique, with ``SINGLE_TURN_COLUMNS``.
-        Of each study first the baseline, then the biases and their average (arm
-        ``family-average``, no technique), the same under each mitigation, then the wrong options
-        and their average.
+        One row for each model, data set, mitigation and technique. Of each study first the
+        baseline, then the biases and their average (arm ``family-average``, no technique), the
+        same under each mitigation, then the wrong options and their average.
     """
     answered = with_first(turns.filter(pl.col("protocol") == _PROTOCOL), arms=[_ARM])
     rows = with_change(rated(answered), answered)
-    extras = _extras(answered)
-    rows = rows.join(extras, on=_ROW, how="left", validate="1:1", maintain_order="left")
-    return _ordered(rows).select(SINGLE_TURN_COLUMNS)
+    return _ordered(looked_up(rows, _extras(answered), _ROW)).select(SINGLE_TURN_COLUMNS)
 
 
 def _extras(answered: pl.DataFrame) -> pl.DataFrame:
     """What ``accuracy`` does not have, by row."""
     biased = answered.filter(pl.col("arm") == _ARM).with_columns(_mitigation())
     plain = biased.filter(pl.col("mitigation") == "").select(
-        *TURN, "technique", pl.col("correct").alias("plain_correct")
+        *TURN, "technique", plain_correct="correct"
     )
-    both = biased.join(
-        plain, on=[*TURN, "technique"], how="left", validate="m:1", maintain_order="left"
-    )
-    pushed = pl.col("answer") == pl.col("suggested")  # null where either is
     pushes = pl.col("suggested").is_not_null()
+    pushed = pl.col("answer") == pl.col("suggested")  # null where either is
     right, mitigated = pl.col("first_correct"), pl.col("mitigation") != ""
+    both = looked_up(biased, plain, [*TURN, "technique"])
     rows = both.group_by(*_ROW, "technique", "mitigation", maintain_order=True).agg(
-        pl.col("plain_correct").filter(mitigated).mean().alias("plain"),
-        pl.when(pushes.any()).then(pushed.sum()).alias("suggested"),
-        pl.when((pushes & right.is_not_null()).any()).then((pushed & right).sum())
-        .alias("right_to_suggested"),
-        pushed.fill_null(value=False).filter(pushes).mean().alias("suggested_rate"),
+        plain=pl.col("plain_correct").filter(mitigated).mean(),
+        suggested=pl.when(pushes.any()).then(pushed.sum()),
+        suggested_rate=pushed.fill_null(value=False).filter(pushes).mean(),
+        right_to_suggested=pl.when((pushes & right.is_not_null()).any())
+        .then((pushed & right).sum()),
     )  # fmt: skip
-    averages = rows.group_by(*STUDY, "family", "mitigation", maintain_order=True).agg(
+    path = pl.col("mitigation").alias("path")
+    averages = rows.group_by(*STUDY, "family", path, maintain_order=True).agg(
         pl.lit(FAMILY_AVERAGE).alias("arm"),
         *(
             pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
@@ -82,7 +79,6 @@ def _extras(answered: pl.DataFrame) -> pl.DataFrame:
         ),
         *(pl.col(name).sort_by("technique").mean() for name in ("plain", "suggested_rate")),
     )
-    averages = averages.rename({"mitigation": "path"})
     columns = [*_ROW, "plain", "suggested", "suggested_rate", "right_to_suggested"]
     return pl.concat([rows.select(columns), averages.select(columns)])
 
@@ -97,16 +93,12 @@ def _mitigation() -> pl.Expr:
 def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
     """Averages below what they average, mitigations below the plain biases."""
     rows = rows.with_row_index("_row").with_columns(_mitigation())
-    rows = rows.with_columns(
-        pl.col("_row").min().over(STUDY).alias("_study"),
-        pl.col("_row").min().over(*STUDY, "mitigation").alias("_mitigation"),
-    )
     return rows.sort(
-        "_study",
+        pl.col("_row").min().over(STUDY),
         pl.col("arm") != BASELINE,
         pl.col("family") == "wrong_op",
         pl.col("mitigation") != "",
-        "_mitigation",
+        pl.col("_row").min().over(*STUDY, "mitigation"),
         pl.col("arm") == FAMILY_AVERAGE,
         "_row",
     )
@@ -118,23 +110,29 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     figures, pushed = [], []
     for row in rows:
         first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
-        mitigation = one_line(row["mitigation"] or "")
-        where: dict[str, Any] = {
-            "column": columns.of(row),
-            "block": "",
-            "group": "" if first else f"{row['family']} {mitigation}",
-            "label": "Baseline" if first else _label(row, mitigation),
-            "n": row["n"],
-            "average": average,
-            "of": _conversations_of(row),
-        }
-        rank = None if first else change_rank(row)
-        figures.append(Figure(text=accuracy_text(row, first=first), rank=rank, **where))
-        if row["suggested_rate"] is not None:
+        mitigation, rate = one_line(row["mitigation"] or ""), row["suggested_rate"]
+        if first:
+            label = "Baseline"
+        elif average:
+            label = ", ".join(filter(None, [one_line(row["family"]), mitigation])) + " (average)"
+        else:
+            label = " > ".join(filter(None, [mitigation, one_line(row["technique"])]))
+        figure = Figure(
+            columns.of(row),
+            block="",
+            group="" if first else f"{row['family']} {mitigation}",
+            label=label,
+            text=accuracy_text(row, first=first),
+            rank=None if first else change_rank(row),
+            n=row["n"],
+            average=average,
+            of=_conversations_of(row),
+        )
+        figures.append(figure)
+        if rate is not None:
             right = row["right_to_suggested"]
-            text = f"{percent(row['suggested_rate'])} ({'' if right is None else right})"
-            rate = row["suggested_rate"]
-            pushed.append(Figure(text=text, rank=-rate, **where | {"of": None}))
+            text = f"{percent(rate)} ({'' if right is None else right})"
+            pushed.append(replace(figure, text=text, rank=-rate, of=None))
     known = [*columns.notes(), *n_notes(figures, columns.headers)]
     notes = [*accuracy_notes(rows), *known, *unread_notes(rows, columns)]
     grids = [matrix(figures, columns.headers, "Accuracy", notes)]

@@ -1,7 +1,8 @@
 """Offers of Stick-or-Switch: which are taken, after what, and with which belief."""
 
+import math
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -19,8 +20,13 @@ from holdfast.results.declaration import (
 )
 from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import Row, one_line
-from holdfast.results.inference import with_bounds, with_pair_bounds
-from holdfast.results.intervals import Counts, detection_bounds, mean_bounds, mean_difference_bounds
+from holdfast.results.inference import (
+    looked_up,
+    with_bounds,
+    with_mean_bounds,
+    with_pair_bounds,
+)
+from holdfast.results.intervals import Counts, detection_bounds, mean_difference_bounds
 
 from .convictions import FLEXIBLE, PROTOCOL, arm_label, conviction_turns, second_offers
 
@@ -43,7 +49,11 @@ BELIEFS_COLUMNS = (
     "difference", "difference_low", "difference_high", "run",
 )  # fmt: skip
 
-_SIDES = {"correct": "first", "incorrect": "second"}
+_OFFERED = {"correct": "first", "incorrect": "second"}
+_DETECTION = (
+    "d_prime", "d_prime_low", "d_prime_high", "criterion", "criterion_low", "criterion_high",
+)  # fmt: skip
+_MEANS = ("target", "suggested", "before_switch", "before_stick")
 _BELIEFS = ("p_gold", "p_suggested", "p_answer")
 _ARM = (*STUDY, "arm")
 _AT_TURN = (*STUDY, "arm", "turn")
@@ -66,8 +76,8 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
 
     Returns:
-        One row for each model and data set with abstentions to ask for, with
-        ``FLEXIBILITY_COLUMNS``; a rate of nothing, and what is computed from it, is null.
+        One row for each model and data set with abstentions to ask for; a rate of nothing, and
+        what is computed from it, is null.
     """
     own = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
@@ -76,30 +86,22 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
     )
     pairs = _pairs(own)
     counts = pairs.group_by(STUDY).agg(
-        *(pl.col(of).count().cast(pl.Int64).alias(f"n_{side}") for side, of in _SIDES.items()),
-        *(pl.col(of).sum().cast(pl.Int64).alias(f"{side}_switches") for side, of in _SIDES.items()),
-    )
-    rows = own.select(STUDY).unique(maintain_order=True)
-    rows = rows.join(counts, on=STUDY, how="left", validate="1:1", maintain_order="left")
-    rows = rows.with_columns(pl.col(counts.columns).exclude(STUDY).fill_null(0)).with_columns(
-        pl.when(pl.col(f"n_{side}") > 0)
-        .then(pl.col(f"{side}_switches") / pl.col(f"n_{side}"))
-        .alias(f"{side}_rate")
-        for side in _SIDES
-    )
-    for side, of in _SIDES.items():
-        rows = with_bounds(rows, pairs.drop_nulls(of), STUDY, f"{side}_rate", of)
-        rows = rows.rename({"low": f"{side}_low", "high": f"{side}_high"})
+        *(pl.col(of).count().cast(pl.Int64).alias(f"n_{side}") for side, of in _OFFERED.items()),
+        *(pl.col(of).sum().cast(pl.Int64).alias(f"{side}_switches")
+          for side, of in _OFFERED.items()),
+    )  # fmt: skip
+    rows = looked_up(own.select(STUDY).unique(maintain_order=True), counts, STUDY)
+    rows = rows.with_columns(pl.exclude(STUDY).fill_null(0))
+    for side, of in _OFFERED.items():
+        n, switches = pl.col(f"n_{side}"), pl.col(f"{side}_switches")
+        rows = rows.with_columns(pl.when(n > 0).then(switches / n).alias(f"{side}_rate"))
+        trials = pairs.drop_nulls(of)
+        rows = with_bounds(rows, trials, STUDY, f"{side}_rate", of, ends=f"{side}_")
     rows = with_pair_bounds(rows, pairs, STUDY, ("difference_low", "difference_high"))
-    names = ("d_prime_low", "d_prime_high", "criterion_low", "criterion_high")
-    rows = with_pair_bounds(rows, pairs, STUDY, names, _of_detection)
+    rows = with_pair_bounds(rows, pairs, STUDY, _DETECTION, _of_detection)
     rows = rows.with_columns(
-        (pl.col("correct_rate") - pl.col("incorrect_rate")).alias("difference"),
-        *(
-            pl.Series(name, [_if_known(row, of) for row in rows.to_dicts()], pl.Float64)
-            for name, of in (("d_prime", d_prime), ("criterion", criterion))
-        ),
-        ((pl.col("d_prime_low") <= 0) & (pl.col("d_prime_high") >= 0)).alias("blind"),
+        difference=pl.col("correct_rate") - pl.col("incorrect_rate"),
+        blind=(pl.col("d_prime_low") <= 0) & (pl.col("d_prime_high") >= 0),
     )
     return rows.select(FLEXIBILITY_COLUMNS)
 
@@ -110,22 +112,17 @@ def _pairs(own: pl.DataFrame) -> pl.DataFrame:
     return (
         second_offers(own)
         .group_by(TURN)
-        .agg(
-            switched.filter(right).first().alias("first"),
-            switched.filter(~right).first().alias("second"),
-        )
+        .agg(first=switched.filter(right).first(), second=switched.filter(~right).first())
     )
 
 
 def _of_detection(hits: Counts, false_alarms: Counts) -> tuple[float, ...]:
-    of_d_prime, of_criterion = detection_bounds(hits, false_alarms)
-    return (*of_d_prime, *of_criterion)
-
-
-def _if_known(row: dict[str, Any], of: Any) -> float | None:
-    names = ("correct_switches", "n_correct", "incorrect_switches", "n_incorrect")
-    hits, n_hits, false_alarms, n_false_alarms = (row[name] for name in names)
-    return of(hits, n_hits, false_alarms, n_false_alarms) if n_hits and n_false_alarms else None
+    """Values and bounds of ``_DETECTION``."""
+    sums = [float(part.sum()) for side in (hits, false_alarms) for part in side]
+    bounds = detection_bounds(hits, false_alarms)
+    if not (sums[1] and sums[3]):
+        return math.nan, *bounds[0], math.nan, *bounds[1]
+    return d_prime(*sums), *bounds[0], criterion(*sums), *bounds[1]
 
 
 def log_linear(successes: float, n: float) -> float:
@@ -160,26 +157,19 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
 
     Returns:
-        One row for each model, data set, arm, effect and level, with ``POSITIONS_COLUMNS``,
-        levels in their order.
+        One row for each model, data set, arm, effect and level, levels in their order.
     """
     asked = conviction_turns(turns, "shown").with_row_index("_row")
-    pair, first = pl.col("shown").str.split(","), pl.col("turn") == 0
-    place = (
-        pl.when(pair.list.first() == pl.col("target"))
-        .then(pl.lit("1"))
-        .when(pair.list.last() == pl.col("target"))
-        .then(pl.lit("2"))
-    )
+    pair, target = pl.col("shown").str.split(","), pl.col("target")
+    second = pl.when(pair.list.last() == target).then(pl.lit("2"))
+    place = pl.when(pair.list.first() == target).then(pl.lit("1")).otherwise(second)
     levels = {
-        "position": pl.when(first).then(place),
+        "position": pl.when(pl.col("turn") == 0).then(place),
         "index": pl.col("suggested"),
         "offer": (pl.col("turn") + 1).cast(pl.String),
     }
     each = pl.concat(
-        asked.with_columns(
-            pl.lit(effect).alias("effect"), pl.lit(at).alias("_at"), level.alias("level")
-        )
+        asked.with_columns(effect=pl.lit(effect), _at=pl.lit(at), level=level)
         for at, (effect, level) in enumerate(levels.items())
     ).drop_nulls("level")
     rows = _shares(each, (*_ARM, "_at", "effect", "level"), "kept")
@@ -197,11 +187,11 @@ def winners(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
 
     Returns:
-        One row for each model, data set, arm and letter offered, with ``WINNERS_COLUMNS``.
+        One row for each model, data set, arm and letter offered.
     """
     adopted = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
     each = conviction_turns(turns).with_row_index("_row").drop_nulls("suggested")
-    each = each.with_columns(adopted.alias("adopted"), pl.col("suggested").alias("level"))
+    each = each.with_columns(adopted=adopted, level="suggested")
     rows = _shares(each, (*_ARM, "level"), "adopted")
     names = {"level": "index", "n": "offered", "hits": "adopted"}
     return rows.rename(names).select(WINNERS_COLUMNS)
@@ -210,10 +200,10 @@ def winners(turns: pl.DataFrame) -> pl.DataFrame:
 def _shares(each: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.DataFrame:
     """Count and share of hits with bounds; studies and arms as they come, levels sorted."""
     rows = each.group_by(keys).agg(
-        pl.len().cast(pl.Int64).alias("n"),
-        pl.col(hit).sum().cast(pl.Int64).alias("hits"),
-        pl.col(hit).mean().alias("share"),
         pl.col("_row").min(),
+        n=pl.len().cast(pl.Int64),
+        hits=pl.col(hit).sum().cast(pl.Int64),
+        share=pl.col(hit).mean(),
     )
     rows = with_bounds(rows, each, keys, "share", hit)
     # B before AA, 2 before 10
@@ -243,27 +233,25 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
             with ``p_gold``, which needs log-probabilities.
 
     Returns:
-        One row for each model, data set, arm and 1-based ``turn`` with beliefs, with
-        ``BELIEFS_COLUMNS``.
+        One row for each model, data set, arm and 1-based ``turn`` with beliefs.
     """
     each = _with_before(turns).drop_nulls("p_gold")
+    # in a fixed order: the last digit of a sum depends on it
+    mean = {name: pl.col(name).sort().mean() for name in _MEANS}
     rows = each.group_by(_AT_TURN).agg(
-        pl.len().cast(pl.Int64).alias("n"),
-        *(_mean(name).alias(name) for name in ("target", "suggested", "before_switch",
-                                                "before_stick")),
-        pl.col("before_switch").count().cast(pl.Int64).alias("n_switched"),
-        pl.col("before_stick").count().cast(pl.Int64).alias("n_stuck"),
         pl.col("_row").min(),
-    )  # fmt: skip
-    for name in ("target", "suggested", "before_switch", "before_stick"):
-        one = each.with_columns(pl.col(name).alias("first"), pl.lit(None).alias("second"))
-        rows = with_pair_bounds(rows, one, _AT_TURN, (f"{name}_low", f"{name}_high"), _of_first)
+        **mean,
+        n=pl.len().cast(pl.Int64),
+        n_switched=pl.col("before_switch").count().cast(pl.Int64),
+        n_stuck=pl.col("before_stick").count().cast(pl.Int64),
+    )
+    for name in _MEANS:
+        rows = with_mean_bounds(rows, each, _AT_TURN, name, f"{name}_")
     both = each.rename({"before_switch": "first", "before_stick": "second"})
     names = ("difference_low", "difference_high")
     rows = with_pair_bounds(rows, both, _AT_TURN, names, mean_difference_bounds)
-    rows = rows.with_columns(
-        (pl.col("before_switch") - pl.col("before_stick")).alias("difference")
-    ).sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(*STUDY, "arm"), "turn")
+    rows = rows.with_columns(difference=pl.col("before_switch") - pl.col("before_stick"))
+    rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), "turn")
     # beyond that are the rounding errors of sums: equal beliefs would differ
     return rows.select(BELIEFS_COLUMNS).with_columns(pl.col(pl.Float64).round(12))
 
@@ -271,39 +259,26 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
 def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns put to a held target, with the beliefs to be averaged."""
     held = conviction_turns(turns, *_BELIEFS)
-    kept = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-    flexible = answering(turns).filter(
-        pl.col("protocol") == PROTOCOL, pl.col("arm") == FLEXIBLE, pl.col("status") != "error"
-    ).select(*TURN, "arm", "turn", "answer", "status", "suggested", *_BELIEFS,
-             (pl.col("answer").is_not_null() & (pl.col("answer") != pl.col("suggested")))
-             .alias("kept"))  # fmt: skip
-    columns = flexible.columns
-    put = pl.concat([held.select(columns), flexible]).with_row_index("_row")
+    answer, flexible = pl.col("answer"), pl.col("arm") == FLEXIBLE
+    stayed = answer.is_not_null() & (answer != pl.col("suggested"))
+    branch = answering(turns).filter(
+        pl.col("protocol") == PROTOCOL, flexible, pl.col("status") != "error"
+    )
+    columns = [*TURN, "arm", "turn", "answer", "status", "suggested", *_BELIEFS, "kept"]
+    both = [held.select(columns), branch.with_columns(kept=stayed).select(columns)]
     # both branches of an abstention go on from the same turn
-    before = held.filter(kept).select(
-        *TURN, pl.col("arm").alias("_root"), pl.col("turn") + 1, pl.col("p_answer").alias("_before")
-    )
-    root = pl.when(pl.col("arm") == FLEXIBLE).then(pl.lit("negative")).otherwise("arm")
-    put = put.with_columns(root.alias("_root")).join(
-        before, on=[*TURN, "_root", "turn"], how="left", validate="m:1", maintain_order="left"
-    )
-    read = pl.col("answer").is_not_null()
+    root = pl.when(flexible).then(pl.lit("negative")).otherwise("arm")
+    put = pl.concat(both).with_row_index("_row").with_columns(_root=root)
+    kept = (answer == pl.col("target")).fill_null(value=False)
+    before = held.filter(kept).select(*TURN, pl.col("turn") + 1, _root="arm", _before="p_answer")
+    put = looked_up(put, before, [*TURN, "_root", "turn"])
     return put.with_columns(
-        pl.when(pl.col("arm") != FLEXIBLE).then("p_gold").alias("target"),
-        pl.col("p_suggested").alias("suggested"),
-        pl.when(read & ~pl.col("kept")).then("_before").alias("before_switch"),
-        pl.when("kept").then("_before").alias("before_stick"),
         pl.col("turn") + 1,
+        target=pl.when(~flexible).then("p_gold"),
+        suggested="p_suggested",
+        before_switch=pl.when(answer.is_not_null() & ~pl.col("kept")).then("_before"),
+        before_stick=pl.when("kept").then("_before"),
     )
-
-
-def _mean(name: str) -> pl.Expr:
-    # in a fixed order: the last digit of a sum depends on it
-    return pl.col(name).sort().mean()
-
-
-def _of_first(first: Counts, _: Counts) -> tuple[float, ...]:
-    return mean_bounds(first)
 
 
 def _level(row: Row) -> str:
@@ -381,8 +356,7 @@ WINNERS = Table(
     winners,
     layout=Listing(
         Text("Option", "index"),
-        (Count("Offered", "offered"), Count("Adopted", "adopted"),
-         Share("Adopted %", "share", "")),
+        (Count("Offered", "offered"), Count("Adopted", "adopted"), Share("Adopted %", "share", "")),
         ("Letters as in the question itself. In percent of the offers [95% interval].",),
         arm_label,
     ),
@@ -390,7 +364,7 @@ WINNERS = Table(
     lead="How often each letter was adopted.",
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:WINNERS",
-)  # fmt: skip
+)
 
 BELIEFS = Table(
     "beliefs",

@@ -4,9 +4,9 @@ import csv
 import io
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from holdfast.errors import InputError, did_you_mean
 from holdfast.results.declaration import ByStudy, Number, Share, Table
 from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Row, one_line
+from holdfast.results.inference import looked_up
 
 from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT, SINGLE_SHOT_ABSTAIN, survival, tax
 from .flexibility import flexibility
@@ -30,6 +31,7 @@ COLUMNS = ("model", "family", "parameters", "aliases")
 """Columns of a file of sizes; ``aliases`` may be left out."""
 
 _BUNDLED = "models.csv"
+_TELL_APART = "Remove one, or tell them apart by more of their ids, as in owner/name"
 
 _REMARK = re.compile(r"\s*\[[^][]*\]$")
 _SERVING = re.compile(
@@ -39,6 +41,14 @@ _SERVING = re.compile(
 _BETWEEN = re.compile(r"[^\w.]+|_+|(?<=[^\W\d_])(?=\d)")
 
 _STUDY = tuple(name for name in STUDY if name != "protocol")
+_TAXES = {
+    (CONVICTION, SINGLE_SHOT): {
+        "single_shot": "single_shot", "isolated": "isolated", "tax": "tax",
+    },
+    (ABSTENTION, SINGLE_SHOT): {"isolated": "isolated_abstention", "tax": "abstention_tax"},
+    (ABSTENTION, SINGLE_SHOT_ABSTAIN): {"single_shot": "single_shot_abstention"},
+}  # fmt: skip
+"""What is taken from ``tax``, by behaviour and baseline, and as what."""
 
 
 @dataclass(frozen=True)
@@ -69,32 +79,26 @@ def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
         models: a CSV file of sizes to add to the bundled ones, see ``sizes``.
 
     Returns:
-        One row for each model and data set with ``SCALE_COLUMNS``; ``family`` and ``parameters``
-        (billions) are null where they are not known. Families in the order of the first turn,
-        within one from small to large; models of unknown size last.
+        One row for each model and data set; ``family`` and ``parameters`` (billions) are null where
+        they are not known. Families in the order of the first turn, within one from small to large;
+        models of unknown size last.
 
     Raises:
         InputError: the file of sizes cannot be used.
     """
     known = sizes(models)
     survived, taxes = survival(turns), tax(turns)
-    names = {"positive": "conviction", "negative": "abstention"}
     last = survived.group_by(*_STUDY, "arm", maintain_order=True).agg(pl.col("survival").last())
     rows = survived.select(_STUDY).unique(maintain_order=True)
-    for arm, name in names.items():
+    for arm, name in (("positive", "conviction"), ("negative", "abstention")):
         held = last.filter(pl.col("arm") == arm).select(*_STUDY, pl.col("survival").alias(name))
-        rows = _joined(rows, held)
-    for behaviour, against, columns in (
-        (CONVICTION, SINGLE_SHOT, ("single_shot", "isolated", "tax")),
-        (ABSTENTION, SINGLE_SHOT, ("", "isolated_abstention", "abstention_tax")),
-        (ABSTENTION, SINGLE_SHOT_ABSTAIN, ("single_shot_abstention", "", "")),
-    ):
+        rows = looked_up(rows, held, _STUDY)
+    for (behaviour, against), names in _TAXES.items():
         of = taxes.filter(pl.col("behaviour") == behaviour, pl.col("against") == against)
-        named = zip(("single_shot", "isolated", "tax"), columns, strict=True)
-        rows = _joined(rows, of.select(*_STUDY, *(pl.col(a).alias(b) for a, b in named if b)))
+        own = of.select(*_STUDY, *(pl.col(a).alias(b) for a, b in names.items()))
+        rows = looked_up(rows, own, _STUDY)
     switches = flexibility(turns).select(*_STUDY, "correct_rate", "incorrect_rate")
-    rows = _joined(rows, switches)
-    return with_sizes(rows, known).select(SCALE_COLUMNS)
+    return with_sizes(looked_up(rows, switches, _STUDY), known).select(SCALE_COLUMNS)
 
 
 def with_sizes(rows: pl.DataFrame, known: Mapping[str, Size]) -> pl.DataFrame:
@@ -105,12 +109,7 @@ def with_sizes(rows: pl.DataFrame, known: Mapping[str, Size]) -> pl.DataFrame:
         pl.Series("parameters", [size.billions if size else None for size in found], pl.Float64),
     ).with_row_index("_row")
     place = pl.when(pl.col("family").is_not_null()).then(pl.col("_row").min().over("family"))
-    rows = rows.with_columns(place.alias("_family"))
-    return rows.sort("_family", "parameters", "_row", nulls_last=True).drop("_family", "_row")
-
-
-def _joined(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    return rows.join(others, on=_STUDY, how="left", validate="1:1", maintain_order="left")
+    return rows.sort(place, "parameters", "_row", nulls_last=True).drop("_row")
 
 
 def sizes(path: str | None = None) -> Mapping[str, Size]:
@@ -137,15 +136,13 @@ def sizes(path: str | None = None) -> Mapping[str, Size]:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(
-            f"cannot be read ({reason})", path, remedy="Give a CSV file of sizes"
-        ) from error
+        remedy = "Give a CSV file of sizes"
+        raise InputError(f"cannot be read ({reason})", path, remedy=remedy) from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"is not UTF-8 (byte {error.start})", path, remedy="Save it as UTF-8"
-        ) from error
+        what = f"is not UTF-8 (byte {error.start})"
+        raise InputError(what, path, remedy="Save it as UTF-8") from error
     return _replaced(_bundled(), _read(text, path))
 
 
@@ -199,36 +196,18 @@ def _read(text: str, file: str) -> dict[str, Size]:
         header = [cell.strip() for cell in next(lines, [])]
         _check_columns(header, file)
         for number, cells in enumerate(lines, start=1):
-            if not any(cell.strip() for cell in cells):
-                continue
-            if len(cells) != len(header):
-                raise InputError(
-                    f"has {len(cells)} cells where the header has {len(header)}",
-                    file,
-                    number,
-                    remedy="Quote a cell that holds a comma",
-                )
-            row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
-            size = _size(row, file, number)
-            for field, name in _names(row):
-                key = _compared(name)
-                if not key.rpartition("/")[2]:
-                    raise InputError(
-                        f"'{name}' ends in no letter or digit",
-                        file,
-                        number,
-                        field,
-                        "Name the model",
-                    )
-                if rows.setdefault(key, number) != number:
-                    raise InputError(
-                        f"'{name}' is the same model as row {rows[key]}",
-                        file,
-                        number,
-                        field,
-                        "Remove one, or tell them apart by more of their ids, as in owner/name",
-                    )
-                found[key] = size
+            if any(cell.strip() for cell in cells):
+                fault = partial(InputError, file=file, row=number)
+                size, names = _size(header, cells, fault)
+                for field, name in names:
+                    key = _compared(name)
+                    if not key.rpartition("/")[2]:
+                        what = f"'{name}' ends in no letter or digit"
+                        raise fault(what, field=field, remedy="Name the model")
+                    if rows.setdefault(key, number) != number:
+                        what = f"'{name}' is the same model as row {rows[key]}"
+                        raise fault(what, field=field, remedy=_TELL_APART)
+                    found[key] = size
     except csv.Error as error:
         raise InputError(
             f"broken CSV ({error})", file, number + 1, remedy="Check the quotes"
@@ -239,42 +218,38 @@ def _read(text: str, file: str) -> dict[str, Size]:
 def _check_columns(header: list[str], file: str) -> None:
     for column in header:
         if column not in COLUMNS:
-            raise InputError(
-                f"unknown column '{column}'", file, remedy=did_you_mean(column, COLUMNS)
-            )
+            remedy = did_you_mean(column, COLUMNS)
+            raise InputError(f"unknown column '{column}'", file, remedy=remedy)
         if header.count(column) > 1:
             raise InputError("is named twice", file, field=column, remedy="Remove one of the two")
     for column in COLUMNS[:3]:
         if column not in header:
-            raise InputError(
-                "is missing", file, field=column, remedy="Start with model,family,parameters"
-            )
+            remedy = "Start with model,family,parameters"
+            raise InputError("is missing", file, field=column, remedy=remedy)
 
 
-def _size(row: Mapping[str, str], file: str, number: int) -> Size:
+def _size(
+    header: list[str], cells: list[str], fault: Callable[..., InputError]
+) -> tuple[Size, list[tuple[str, str]]]:
+    """What a row says, and the column and text of each of its names."""
+    if len(cells) != len(header):
+        what = f"has {len(cells)} cells where the header has {len(header)}"
+        raise fault(what, remedy="Quote a cell that holds a comma")
+    row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
     for field in ("model", "family"):
         if not row[field]:
-            raise InputError("is empty", file, number, field, f"Name the {field}")
+            raise fault("is empty", field=field, remedy=f"Name the {field}")
     given = row["parameters"]
     try:
         billions = float(given) if given else None
     except ValueError:
         billions = math.nan
     if billions is not None and not (0 < billions < math.inf):
-        raise InputError(
-            f"'{given}' is no number of billions",
-            file,
-            number,
-            "parameters",
-            "Write 7 for seven billion, 0.5 for half a billion, nothing if unknown",
-        )
-    return Size(row["model"], row["family"], billions)
-
-
-def _names(row: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Column and text of each name of the row."""
+        remedy = "Write 7 for seven billion, 0.5 for half a billion, nothing if unknown"
+        raise fault(f"'{given}' is no number of billions", field="parameters", remedy=remedy)
     aliases = [alias.strip() for alias in row.get("aliases", "").split(";")]
-    return [("model", row["model"]), *(("aliases", alias) for alias in aliases if alias)]
+    names = [("model", row["model"]), *(("aliases", alias) for alias in aliases if alias)]
+    return Size(row["model"], row["family"], billions), names
 
 
 def _family(row: Row) -> str:
