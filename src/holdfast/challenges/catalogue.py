@@ -16,9 +16,18 @@ from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of
 
 LETTER = "incorr_letter"
-CONTEXTS = ("misleading_context", "alternative_context", "edge_case_context")
+MISLEADING = "misleading_context"
+CONTEXTS = (MISLEADING, "alternative_context", "edge_case_context")
+SUPPORTING = "supporting_context"
+"""Stands in the place of a misleading context where the right option is argued for."""
+
 PLACEHOLDERS = (LETTER, *CONTEXTS)
 """What a template can ask for: a wrong option's letter, or a generated context."""
+
+
+def of_wording(version: int, template: str) -> str:
+    """Version and a digest of a wording, which changes even where the version was left."""
+    return f"{version}-{hashlib.sha256(template.encode()).hexdigest()[:8]}"
 
 
 class Technique(BaseModel):
@@ -76,7 +85,7 @@ class Technique(BaseModel):
     @property
     def fingerprint(self) -> str:
         """Version and a digest of the wording, which changes even where the version was left."""
-        return f"{self.version}-{hashlib.sha256(self.template.encode()).hexdigest()[:8]}"
+        return of_wording(self.version, self.template)
 
     @property
     def needs_letter(self) -> bool:
@@ -91,6 +100,9 @@ class Technique(BaseModel):
 
 FAMILIES = ("rethink", "inc_letter", "context")
 """Families of the built-in catalogue in the order of Table 2."""
+
+_RESERVED = ("all", "none", "resample", "restate")
+"""Names with a meaning of their own in lists of techniques and in paths."""
 
 _INHERITED = ("family", "axis", "depth", "needs", "citation", "version", "cue")
 
@@ -231,7 +243,7 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
             raise InputError(
                 message, file, number, field, "See 'Writing your own technique' in the docs"
             ) from error
-        if technique.id in ("all", "none"):
+        if technique.id in _RESERVED:
             raise InputError(
                 f"'{technique.id}' cannot be an id", file, number, "id", "Choose another name"
             )

@@ -189,12 +189,12 @@ def check_contexts(
 
     Example: holdfast contexts check contexts.jsonl --questions my.jsonl
     """
-    from holdfast.challenges import CONTEXTS, check_contexts
+    from holdfast.challenges import KINDS, check_contexts
 
     asked = _loaded(questions, fields)
     found, problems = check_contexts(source, asked, sentences)
     ids = {q.id for q in asked.questions} if asked else set(found.by_question)
-    have: dict[str, int] = dict.fromkeys(CONTEXTS, 0)
+    have: dict[str, int] = dict.fromkeys(KINDS, 0)
     for id, context in found.by_question.items():
         for key in context.texts if id in ids else ():
             have[key] = have.get(key, 0) + 1

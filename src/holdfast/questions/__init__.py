@@ -7,12 +7,13 @@ from .none_of_the_above import is_none_of_the_above
 from .question import LABELS, LETTERS, Question
 from .reading import SUFFIXES, check_file, read_rows
 from .sampling import shuffled
-from .truth import Purpose, Truth, under_test
+from .truth import RESAMPLE_SEEDS, Purpose, Truth, under_test
 
 __all__ = [
     "BANK_NAME",
     "LABELS",
     "LETTERS",
+    "RESAMPLE_SEEDS",
     "SUFFIXES",
     "SYSTEMS",
     "Fields",

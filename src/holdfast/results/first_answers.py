@@ -21,11 +21,12 @@ BASELINE = "baseline"
 FAMILY_AVERAGE = "family-average"
 """``arm`` of the rows that average the techniques of a family."""
 
-APART = ("attack", "attacker", "original", "attacked", "control")
-"""Arms that the measures of attacks alone read.
+APART = ("attack", "attacker", "original", "attacked", "control", "correction")
+"""Arms that are no challenges: the measures of attacks, of controls and of corrections alone read them.
 
-They are the attacker's own replies, and answers to texts that were put because an answer had been
-right so far: whatever averages over them says nothing of a challenge.
+They are the attacker's own replies, answers to texts that were put because an answer had been
+right so far, questions asked again, and pushes towards the right option: whatever averages over
+them says nothing of a challenge.
 """
 
 _READ = (*TURN, *CHALLENGE, "suggested", "answer", "status", "rule", "correct")

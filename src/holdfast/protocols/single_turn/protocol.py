@@ -25,11 +25,12 @@ from holdfast.challenges import (
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Conversation, Intervention, Rule, gather
 from holdfast.errors import InputError, counted, did_you_mean
+from holdfast.protocols.controls import RESAMPLE, ControlledStudy, resample
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
 from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
-from holdfast.protocols.study import Estimate, Study, opening_of, protocol_task
+from holdfast.protocols.study import Estimate, protocol_task
 from holdfast.questions import Question, QuestionSet, exemplars
 from holdfast.reading import extract_answer, first_character
 
@@ -72,7 +73,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class SingleTurnStudy(Study):
+class SingleTurnStudy(ControlledStudy):
     """A single-turn study with every setting resolved."""
 
     questions: QuestionSet
@@ -103,7 +104,7 @@ class SingleTurnStudy(Study):
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations that the question takes, and their tokens at four characters each."""
         left_out = self.left_out(question)
-        prompts = [question_prompt(question)] + [
+        prompts = [question_prompt(question)] * (1 + self.resampled) + [
             self.prompt(question, condition)[0]
             for condition in self.conditions
             if condition.path not in left_out
@@ -111,9 +112,9 @@ class SingleTurnStudy(Study):
         characters = sum(map(len, prompts)) + len(prompts) * len(system_message(self.system) or "")
         return Estimate(len(prompts), characters // 4, len(prompts) * reply_tokens)
 
-    def opening(self, question: Question) -> str | None:
-        """The plain question, which the follow-up protocol begins with too."""
-        return opening_of(self.system, question)
+    def openings(self, question: Question) -> tuple[str, ...]:
+        """The plain question and its resample, which the follow-up protocol has too."""
+        return self.openings_under(self.system, question)
 
     def needs(self, setting: str) -> bool:
         """Wrong options, wherever they are not left out."""
@@ -190,6 +191,12 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         "as in the follow-up protocol, with which the plain question is shared",
         choices=HISTORIES,
     )
+    controls: bool = setting(
+        True,
+        "whether the plain question is also asked afresh (``resample``), to tell a change from "
+        "chance",
+        grows=True,
+    )
 
     def study(self) -> SingleTurnStudy:
         """What will be asked."""
@@ -219,6 +226,7 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
             seed=self.seed,
             read=RULES[self.answers],
             history=history(self.reasoning_history),
+            controls=self.controls,
         )
         shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
         if shown > len(study.examples):
@@ -241,6 +249,7 @@ def single_turn(study: SingleTurnStudy) -> Task:
             remedy="Give --generator MODEL, or build a file with 'holdfast prepare distractors'",
         )
     keys = ["baseline", *(condition.path for condition in study.conditions)]
+    keys += [RESAMPLE.step] if study.resampled else []
     return protocol_task(
         study,
         protocol_solver("put_misleading_questions", study.questions, partial(_single_turn, study)),
@@ -264,18 +273,20 @@ async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessa
     """The plain question and every condition, each in a conversation of its own."""
     question = run.question
     left_out = study.left_out(question)
-    root = run.begin(
-        system=system_message(study.system),
-        config=study.history,
-        seed=study.seed,
-        read=study.read,
-    )
+    begun = {
+        "system": system_message(study.system), "config": study.history, "seed": study.seed,
+        "read": study.read,
+    }  # fmt: skip
+    root = run.begin(**begun)
     plain = root.branch()
     async with gather() as branches:
         branches.start("baseline", _plain, plain, question)
         for condition in study.conditions:
             if condition.path not in left_out:
                 branches.start(condition.path, _put, study, root, question, condition)
+        # Inspect's own command line does not say how many epochs there are
+        if study.resampled and run.replicate == 1:
+            branches.start(RESAMPLE.id, partial(resample, run, **begun))
     return plain.messages
 
 
