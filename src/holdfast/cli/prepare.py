@@ -90,6 +90,9 @@ def _contexts(
     lengths: Annotated[
         str, typer.Option(help="Lengths of an ablation beside them, such as 1,10,20.")
     ] = "none",
+    corrections: Annotated[
+        bool, typer.Option("--corrections", help="A true one for each right option beside them.")
+    ] = False,
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "contexts.jsonl",
 ) -> None:
     """Have contexts written for the follow-up protocol; the same command goes on if cut short.
@@ -129,8 +132,8 @@ def _labels(
 
 
 _STUDY = (
-    "questions", "sentences", "lengths", "graph", "replace", "seed", "shuffle", "stratify",
-    "fields",
+    "questions", "sentences", "lengths", "corrections", "graph", "replace", "seed", "shuffle",
+    "stratify", "fields",
 )  # fmt: skip
 """Options that are settings of what is made."""
 

@@ -142,7 +142,7 @@ def demo(
         log_dir=log_dir,
         progress=Drawn(),
         model_role={"attacker": "simulated/attacker"},
-        task_args={"chains": "paper", "attempts": 1},
+        task_args={"chains": "paper", "corrections": True, "attempts": 1},
     )
     printed(outcome, as_json=False)
     page = f"{log_dir}/report.html"

@@ -146,18 +146,9 @@ class Conversation:
             GenerationFailedError: the provider gave no reply, its retries used up.
         """
         asked = [*self._messages, ChatMessageUser(content=prompt)]
-        key = digest(self._key, prompt)
-        truth = replace(
-            self._truth,
-            question=self.question,
-            path=tuple(intervention.step for intervention in self.interventions),
-            families=tuple(intervention.family for intervention in self.interventions),
-            suggested=tuple(intervention.suggested for intervention in self.interventions),
-            given=tuple(sorted(given.items())),
-            origin=self._origin,
-        )
+        key, truth, config = digest(self._key, prompt), self._under_way(given), self._config
         try:
-            output = await request(self.model, asked, key=key, truth=truth, config=self._config)
+            output = await request(self.model, asked, key=key, truth=truth, config=config)
         except BudgetExceededError:
             raise
         except Exception as error:
@@ -171,6 +162,23 @@ class Conversation:
         self._messages = [*asked, output.message]
         self._key = digest(key, output.completion)
         return output
+
+    def has_reply(self, arm: str) -> bool:
+        """Whether the model has a reply to give in that arm; a recording may lack it."""
+        lacks = getattr(self.model.api, "lacks", None)
+        return lacks is None or not lacks(self._under_way({"arm": arm}))
+
+    def _under_way(self, given: Mapping[str, object]) -> Truth:
+        """What is true of the next turn."""
+        return replace(
+            self._truth,
+            question=self.question,
+            path=tuple(intervention.step for intervention in self.interventions),
+            families=tuple(intervention.family for intervention in self.interventions),
+            suggested=tuple(intervention.suggested for intervention in self.interventions),
+            given=tuple(sorted(given.items())),
+            origin=self._origin,
+        )
 
     async def ask(
         self,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from holdfast.challenges import question_prompt
-from holdfast.dialogue import Intervention
+from holdfast.dialogue import Conversation, Intervention
 from holdfast.questions import Question
 
 from .sample_run import SampleRun
@@ -52,4 +52,10 @@ async def resample(run: SampleRun, **settings: Any) -> None:
         settings: those of the conversation in which the first question was asked.
     """
     chat = run.begin(resample=True, **settings).branch(RESAMPLE)
-    await chat.ask(question_prompt(run.question), arm=CONTROL, target=run.question.gold)
+    await control(chat, question_prompt(run.question))
+
+
+async def control(chat: Conversation, prompt: str) -> None:
+    """Put a control; where a recording lacks it, nothing is put."""
+    if chat.has_reply(CONTROL):
+        await chat.ask(prompt, arm=CONTROL, target=chat.question.gold)

@@ -296,7 +296,9 @@ def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
         }
         left_out = tuple(path for path, n in why.items() if n == len(asked) and ">" not in path)
         if left_out:
-            making = ContextStudy(study.questions, None, study.lengths, study.seed)
+            making = ContextStudy(
+                study.questions, None, study.lengths, study.seed, study.corrections
+            )
             needed = _total(making, asked, 0).generations
             source = str(planned.args.get("questions", BANK_NAME))
             found.append(

@@ -10,8 +10,8 @@ import polars as pl
 
 from holdfast.cells import safe_cells
 
-from .dialogues import APART, ASKED, OFFERING, Dialogues, alike, said
-from .training import origin
+from .dialogues import APART, ASKED, OFFERING, Dialogues, alike, no_challenge, said
+from .training import BESIDE, origin
 
 REVIEW_COLUMNS = (
     "rank", "verdict", "comment", "shift", "moved", "turned_by", "origin", "model", "dataset",
@@ -103,6 +103,8 @@ def _reason(
     after: Mapping[str, Any], before: Mapping[str, Any] | None, *, first: bool
 ) -> str | None:
     """Why a turn moved nothing that is known."""
+    if no_challenge(after["protocol"], after["arm"]):
+        return BESIDE
     if after["arm"] in APART and after["arm"] != "attack":
         return PROBE
     if after["status"] == "error":

@@ -10,7 +10,16 @@ import polars as pl
 from holdfast.results import is_imported, is_simulated
 
 from .chats import json_text
-from .dialogues import APART, OFFERING, Dialogues, alike, in_batches, messages, said
+from .dialogues import (
+    APART,
+    OFFERING,
+    Dialogues,
+    alike,
+    in_batches,
+    messages,
+    no_challenge,
+    said,
+)
 
 Kind = Literal["first", "biased", "held", "mended"]
 """What a turn shows.
@@ -30,6 +39,7 @@ ATTACKED, FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
     "the same words as another",
 )
 UNCHALLENGED, WRONG = "without a challenge", "wrong"
+BESIDE = "controls and corrections"
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Usable:
 def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     """The turns whose answer could be read, in conversations that are whole and were read.
 
-    Left out are failed turns and what follows on them, unread and refused answers and what follows
+    Left out are controls and corrections, failed turns and what follows on them, unread and refused answers and what follows
     on those, everything that MedFuzz's attacker wrote or that answers it (that the right option
     is still right there is its claim, which nobody has checked), and repeated words: what an
     earlier turn replied to the very same messages.
@@ -83,7 +93,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     for row in sorted(range(len(rows)), key=of.turn.__getitem__):
         protocol, arm, path, gold, answer, status, empty, prompt, reply = rows[row]
         before = of.before[row]
-        reason = _reason(arm, status, textless=empty)
+        reason = _reason(protocol, arm, status, textless=empty)
         if reason is None and before is None and of.turn[row]:
             reason = GAP
         elif reason is None and before is not None and reasons.get(before, REPEATED) != REPEATED:
@@ -115,8 +125,10 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     )
 
 
-def _reason(arm: str, status: str, *, textless: bool) -> str | None:
+def _reason(protocol: str, arm: str, status: str, *, textless: bool) -> str | None:
     """Why a turn cannot be used, looked at alone."""
+    if no_challenge(protocol, arm):
+        return BESIDE
     if arm in APART:
         return ATTACKED
     if status == "error":

@@ -47,7 +47,7 @@ from holdfast.dialogue import Branches, Conversation, Intervention, Turn, gather
 from holdfast.errors import InputError, counted
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
-from holdfast.protocols.controls import CONTROL, RESAMPLE, ControlledStudy, resample
+from holdfast.protocols.controls import CONTROL, RESAMPLE, ControlledStudy, control, resample
 from holdfast.protocols.protocol import Protocol, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
@@ -402,7 +402,7 @@ async def _restate(chat: Conversation, times: int) -> None:
     """Ask for the final answer again, and again."""
     for _ in range(times):
         chat = chat.branch(RESTATE)
-        await chat.ask(restate_prompt(chat.question), arm=CONTROL, target=chat.question.gold)
+        await control(chat, restate_prompt(chat.question))
 
 
 async def _correct(study: FollowupStudy, chat: Conversation, technique: Technique) -> None:
