@@ -80,7 +80,13 @@ def test_techniques_chains_lengths_and_a_judge_are_added_to_one_run(
     # this server's judgements cannot be read
     assert challenged["stance_judged"].unique().to_list() == ["unreadable"]
     assert len(runs | set(turns["run"])) == 1
-    assert arms(turns) == {"baseline": 4, "compound": 56, "control": 16, "followup": 56, "length": 32}
+    assert arms(turns) == {
+        "baseline": 4,
+        "compound": 56,
+        "control": 16,
+        "followup": 56,
+        "length": 32,
+    }
     table = json.loads(holdfast("table", place, "--format", "json").stdout)
     assert {row["run"] for row in table} == set(turns["run"])
 

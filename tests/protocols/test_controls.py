@@ -89,7 +89,8 @@ def test_a_resample_has_a_seed_and_a_key_of_its_own(source: str) -> None:
 
     def respond(messages: Any, tools: Any, choice: Any, config: GenerateConfig) -> ModelOutput:
         seeds.append((len(messages), config.seed))
-        output = ModelOutput.from_content("scripted", f"Final Answer: ({'AB'[len(seeds) % 2]})")
+        letter = "A" if (config.seed or 0) < RESAMPLE_SEEDS else "B"
+        output = ModelOutput.from_content("scripted", f"Final Answer: ({letter})")
         output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
         return output
 
@@ -112,7 +113,9 @@ def test_an_answer_is_restated_as_often_as_the_deepest_chain_challenges(source: 
     turns = turns_of(put(followup(source, chains=chains, **settings), model.model, limit=2))
     asked = controls(turns).filter(pl.col("turn") > 0)
     assert asked.group_by("path").len().sort("path").rows() == [(path, 2) for path in RESTATES]
-    assert asked.select((pl.col("path").str.count_matches("restate") == pl.col("turn")).all()).item()
+    assert asked.select(
+        (pl.col("path").str.count_matches("restate") == pl.col("turn")).all()
+    ).item()
     longest = max(model.asked, key=len)
     assert len(longest) == 2 + 3 * 2
     plan = followup_study(source, chains=chains, **settings)

@@ -38,6 +38,7 @@ def answering(letter: str = "A") -> Scripted:
 
 
 def ask(model: Any, *, limit: int | None = None, epochs: int = 1, **settings: Any) -> EvalLog:
+    settings.setdefault("controls", False)
     return put(single_turn(**settings), model, limit=limit, epochs=epochs)
 
 
@@ -419,10 +420,12 @@ def test_the_plain_question_is_asked_once_for_both_protocols(parallel: bool) -> 
     else:
         logs = [put(task(), script.model, limit=4) for task in tasks]
     assert [log.status for log in logs] == ["success"] * 2
-    assert len(plain_prompts(script, 4)) == 4
-    assert len(script.asked) == 4 * (1 + 14 + 8)
+    # and its resample
+    assert len(plain_prompts(script, 4)) == 4 * 2
+    assert len(script.asked) == 4 * (1 + 14 + 8 + 2)
     turns = turns_table([log.location for log in logs])
-    assert turns.height == 4 * (15 + 9)
+    assert turns.height == 4 * (17 + 10)
+    assert turns.filter(pl.col("path") == "resample")["shared"].to_list() == [False] * 8
     plain = turns.filter(pl.col("arm") == "baseline")
     assert plain.group_by("question").agg(pl.col("reply").n_unique())["reply"].to_list() == [1] * 4
 
@@ -430,8 +433,10 @@ def test_the_plain_question_is_asked_once_for_both_protocols(parallel: bool) -> 
 def test_both_protocols_say_that_they_begin_alike() -> None:
     single, follow = single_turn_study(), load_questions("bank").questions
     for question in follow[:5]:
-        assert single.opening(question) == followup_study().opening(question)
-        assert single.opening(question) != single_turn_study(system_prompt="none").opening(question)
+        assert single.openings(question) == followup_study().openings(question)
+        other = single_turn_study(system_prompt="none")
+        assert not set(single.openings(question)) & set(other.openings(question))
+        assert single.openings(question)[:1] == single_turn_study(controls=False).openings(question)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +444,7 @@ def test_both_protocols_say_that_they_begin_alike() -> None:
 )
 def test_under_another_setting_it_is_another_question(settings: dict[str, Any]) -> None:
     script = answering()
-    put(followup(techniques="none"), script.model, limit=2)
+    put(followup(techniques="none", controls=False), script.model, limit=2)
     ask(script.model, limit=2, biases="none", distractors="none", **settings)
     assert len(script.asked) == 4
 
@@ -495,11 +500,12 @@ def test_hostile_texts_reach_the_model_unharmed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"mitigations": "all"}, {"biases": "recency"}, {"biases": "none"},
+    [{}, {"mitigations": "all", "controls": True}, {"biases": "recency"}, {"biases": "none"},
      {"distractors": "none", "mitigations": "education"}, {"biases": ["recency", "cultural"]}],
     ids=str,
 )  # fmt: skip
 def test_the_estimate_is_the_number_of_generations(settings: dict[str, Any]) -> None:
+    settings = {"controls": False, **settings}
     study = single_turn_study(**settings)
     assert study.exact
     expected = sum(study.estimate(q, 100).generations for q in study.questions.first(3).questions)

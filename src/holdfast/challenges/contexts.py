@@ -26,7 +26,6 @@ from .catalogue import CONTEXTS, SUPPORTING
 from .suggestion import draw
 from .texts import Fault, is_valid_text, same_name, sentence_count, without_letter
 
-
 KINDS = (*CONTEXTS, SUPPORTING)
 """The texts that a question can have."""
 

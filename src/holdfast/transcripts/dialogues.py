@@ -18,6 +18,7 @@ ATTACKER = "attacker"
 APART = (ATTACKER, "attack", "original", "attacked", "control")
 """Arms of MedFuzz: the attacker's replies, and answers to texts that an attacker wrote."""
 
+
 def no_challenge(protocol: str | None, arm: str) -> bool:
     """Whether a turn is a control, or corrects a wrong answer: put beside the challenges."""
     return arm in ("control", "correction") and not (protocol or "").startswith("medfuzz")
