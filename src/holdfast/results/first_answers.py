@@ -22,10 +22,10 @@ FAMILY_AVERAGE = "family-average"
 """``arm`` of the rows that average the techniques of a family."""
 
 APART = ("attack", "attacker", "original", "attacked", "control", "correction")
-"""Arms that are no challenges: the measures of attacks, of controls and of corrections alone read them.
+"""Arms that only the measures of attacks, of controls and of corrections read.
 
 They are the attacker's own replies, answers to texts that were put because an answer had been
-right so far, questions asked again, and pushes towards the right option: whatever averages over
+right so far, questions asked again, and wordings put for the right option: whatever averages over
 them says nothing of a challenge.
 """
 

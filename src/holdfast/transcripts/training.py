@@ -64,10 +64,10 @@ class Usable:
 def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     """The turns whose answer could be read, in conversations that are whole and were read.
 
-    Left out are controls and corrections, failed turns and what follows on them, unread and refused answers and what follows
-    on those, everything that MedFuzz's attacker wrote or that answers it (that the right option
-    is still right there is its claim, which nobody has checked), and repeated words: what an
-    earlier turn replied to the very same messages.
+    Left out are controls and corrections, failed turns and what follows on them, unread and refused
+    answers and what follows on those, everything that MedFuzz's attacker wrote or that answers it
+    (that the right option is still right there is its claim, which nobody has checked), and
+    repeated words: what an earlier turn replied to the very same messages.
 
     Args:
         turns: a turns table with texts.

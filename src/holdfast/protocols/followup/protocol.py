@@ -379,7 +379,7 @@ def followup(study: FollowupStudy) -> Task:
 async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
     """The baseline, then every follow-up, chain, control and correction on top of it."""
     question = run.question
-    begun = {
+    begun: dict[str, Any] = {
         "system": system_message(study.system), "config": study.history, "seed": study.seed
     }  # fmt: skip
     chat = run.begin(**begun)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.model import ChatMessage, GenerateConfig
@@ -273,7 +274,7 @@ async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessa
     """The plain question and every condition, each in a conversation of its own."""
     question = run.question
     left_out = study.left_out(question)
-    begun = {
+    begun: dict[str, Any] = {
         "system": system_message(study.system), "config": study.history, "seed": study.seed,
         "read": study.read,
     }  # fmt: skip
