@@ -130,6 +130,41 @@ def test_biases_and_mitigations_are_added_to_a_single_turn_run(
         assert turns.height == server.stats()["calls"] == 3 * each
 
 
+def test_a_run_without_controls_gets_them_and_nothing_of_it_is_asked_again(
+    server: Server, tmp_path: Path
+) -> None:
+    common = ("--limit", "3", "-T", "techniques=rethink")
+    _, bare = grown(server, tmp_path / "r", *common, "-T", "controls=false")
+    assert (bare.height, arms(bare)) == (3 * 6, {"baseline": 3, "followup": 15})
+    for _ in range(2):  # the second time all is there
+        outcome, turns = grown(server, tmp_path / "r", *common)
+        assert turns.height == server.stats()["calls"] == 3 * 8
+        assert arms(turns) == {"baseline": 3, "control": 6, "followup": 15}
+    assert outcome["calls"] == 0
+    old = turns.filter(pl.col("arm") != "control").drop("latency", "shared")
+    assert old.sort(TURN).equals(bare.drop("latency", "shared").sort(TURN))
+
+
+@pytest.mark.slow
+def test_corrections_are_added_within_the_bounds_of_the_plan(
+    server: Server, tmp_path: Path, contexts: str
+) -> None:
+    common = ("--limit", "4", "--contexts", contexts, "-T", "techniques=inc_letter")
+    _, before = grown(server, tmp_path / "r", *common)
+    more = (*common, "-T", "corrections=true")
+    planned = holdfast("plan", "followup", "--model", "openai/bench", *more, "--json")
+    (row,) = json.loads(planned.stdout)
+    _, turns = grown(server, tmp_path / "r", *more)
+    first = turns.filter(pl.col("arm") == "baseline")
+    wrong = first.filter(~pl.col("correct"), pl.col("answer").is_not_null())
+    assert 0 < wrong.height < 4
+    assert arms(turns) == arms(before) | {"correction": 5 * wrong.height}
+    corrected = turns.filter(pl.col("arm") == "correction")
+    assert set(corrected["question"]) == set(wrong["question"])
+    assert (row["at_least"], row["generations"], row["exact"]) == (4 * 8, 4 * 13, False)
+    assert turns.height == 4 * 8 + 5 * wrong.height == server.stats()["calls"]
+
+
 def test_two_protocols_in_one_log_dir_are_two_runs_that_share_the_plain_question(
     server: Server, tmp_path: Path
 ) -> None:

@@ -41,7 +41,7 @@ class ControlledStudy(Study):
     def openings_under(self, system: str, question: Question) -> tuple[str, ...]:
         """The plain question under a system prompt, and the same afresh."""
         plain = opening_of(system, question)
-        return (plain, f"{plain}\x1f{RESAMPLE.id}") if self.resampled else (plain,)
+        return (plain, f"{plain}\x1f") if self.resampled else (plain,)
 
 
 async def resample(run: SampleRun, **settings: Any) -> None:

@@ -387,7 +387,8 @@ async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
         first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
     async with gather() as branches:
         _challenge(study, branches, chat, study.tree, own=first.answer)
-        branches.start(RESTATE.id, _restate, chat.branch(), study.restates)
+        if study.restates:
+            branches.start(RESTATE.id, _restate, chat.branch(), study.restates)
         # Inspect's own command line does not say how many epochs there are
         if study.resampled and run.replicate == 1:
             branches.start(RESAMPLE.id, partial(resample, run, **begun))
