@@ -117,15 +117,17 @@ def test_a_question_takes_four_generations_with_the_papers_prompts(one: str) -> 
 def test_with_corrections_a_text_for_the_right_option_is_written_at_the_studys_length_alone(
     one: str,
 ) -> None:
-    script, settings = generator(), {"sentences": 5, "corrections": True}
-    rows = prepared(put(contexts(one, lengths="2", **settings), script.model))
+    script = generator()
+    task = contexts(one, sentences=5, lengths="2", corrections=True)
+    rows = prepared(put(task, script.model))
     question = only(one)
     asked = context_prompt("supporting_context", question, None, 5)
     assert script.prompts.count(asked) == 1
     assert f"Correct option to support: A. {question.options['A']}\n" in asked
     assert "{" not in asked
     assert [row.get("supporting_context") for row in rows] == [sentences(5), None]
-    assert context_study(one, **settings).estimate(question, 0).generations == 5
+    study = context_study(one, sentences=5, corrections=True)
+    assert study.estimate(question, 0).generations == 5
     assert len(script.asked) == 5 + 3
 
 

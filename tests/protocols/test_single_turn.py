@@ -233,7 +233,7 @@ def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
     assert len(script.asked) == 7
     turns = turns_of(log)
     assert turns.filter(pl.col("path") == "wrong-option")["question"].to_list() == ["q1"]
-    study = single_turn_study(source, "recency", distractors=options)
+    study = single_turn_study(source, "recency", distractors=options, controls=False)
     asked = [study.estimate(q, 100).generations for q in study.questions.questions]
     assert asked == [2, 3, 2]
 
@@ -251,7 +251,7 @@ def test_the_letter_is_that_of_the_follow_up_protocol_and_shared_by_all_biases()
     single = turns_of(ask("simulated/steadfast", limit=10, mitigations="education"))
     follow = turns_of(
         put(followup(techniques="authority-prior"), "simulated/steadfast", limit=10)
-    ).filter(pl.col("turn") == 1)
+    ).filter(pl.col("arm") == "followup")
     for row in follow.iter_rows(named=True):
         letters = single.filter(pl.col("question") == row["question"])["suggested"]
         assert set(letters.drop_nulls()) == {row["suggested"]}
@@ -292,7 +292,9 @@ def test_letters_are_taken_from_a_file_and_what_has_none_is_left_out(tmp_path: P
     reasons = [sample.metadata["left_out"] for sample in log.samples or []]
     assert set(reasons[2].values()) == {"no suggested letter"}
     assert [len(r) for r in reasons] == [0, 3, 4]
-    study = single_turn_study(source, "recency,frequency", mitigations="education", suggest=letters)
+    study = single_turn_study(
+        source, "recency,frequency", mitigations="education", suggest=letters, controls=False
+    )
     expected = sum(study.estimate(q, 100).generations for q in study.questions.questions)
     assert len(script.asked) == expected == 5 + 2 + 1
     assert "option D (“finding D of case 0”)" in by_path(turns, "q0")["recency"]["prompt"]
