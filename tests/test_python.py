@@ -33,7 +33,7 @@ def test_python_takes_every_option_of_the_command() -> None:
 def test_a_study_is_run_and_gone_on_with_from_either_side(tmp_path: Path) -> None:
     log_dir = tmp_path / "runs"
     first = holdfast.run(*STUDY, log_dir=log_dir, limit=2, task_args={"techniques": "rethink"})
-    assert (first.unfinished, first.interrupted, first.budget.calls) == ("", False, 12)
+    assert (first.unfinished, first.interrupted, first.budget.calls) == ("", False, 16)
     again = command("run", "followup", "--model", STUDY[1], "--limit", "2", "--log-dir", log_dir,
                     "-T", "techniques=rethink", "--json")  # fmt: skip
     assert again.returncode == 0, again.stderr

@@ -31,7 +31,7 @@ COMMANDS = {"medfuzz": "holdfast.protocols.medfuzz.commands"}
 DEMO: dict[str, Any] = {
     "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz"),
     "model_role": {"attacker": "simulated/attacker"},
-    "task_args": {"chains": "paper", "attempts": 1},
+    "task_args": {"chains": "paper", "corrections": True, "attempts": 1},
 }
 """What the demo runs, as ``holdfast.run`` takes it."""
 

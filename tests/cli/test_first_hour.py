@@ -86,7 +86,7 @@ def test_the_first_request_is_the_studys_own(
     assert made.returncode == 0, made.stderr
     outcome = json.loads(made.stdout)
     assert server.stats()["repeated"] == 0
-    assert server.stats()["calls"] == outcome["calls"] == 6 * 6
+    assert server.stats()["calls"] == outcome["calls"] == 6 * 8
 
 
 # ---- What a run lacks ----
@@ -107,9 +107,9 @@ def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, question
     more = run(place, questions, "--model", "simulated/sycophant", "--json", *contexts)
     assert more.returncode == 0, more.stderr
     outcome = json.loads(more.stdout)
-    assert (outcome["calls"], outcome["cached"]) == (6 * 4, 6 * 11)
+    assert (outcome["calls"], outcome["cached"]) == (6 * 4, 6 * 13)
     turns = pl.read_parquet(outcome["turns"])
-    assert turns.height == 6 * 15
+    assert turns.height == 6 * 17
     assert turns["run"].n_unique() == 1
     assert holdfast("table", place).stderr == ""
     back = run(place, questions, "--model", "simulated/sycophant")

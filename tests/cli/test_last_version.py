@@ -22,6 +22,7 @@ KEPT = Path(__file__).parents[1] / "fixtures" / "read_by_version_1"
 COMMAND = (
     "run", "followup", "single-turn", "stick-or-switch", "--seed", "7",
     "-T", "techniques=authority-prior,double-check", "-T", "biases=recency", "-T", "chains=none",
+    "-T", "controls=false",  # there were none
 )  # fmt: skip
 TURN = ["question", "epoch", "protocol", "arm", "path", "turn"]
 SAID = [*TURN, "prompt", "reply"]

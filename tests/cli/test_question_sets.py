@@ -208,7 +208,7 @@ def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None
     turns = pl.read_parquet(outcome["turns"])
     assert texts == set(turns["question"]) != {f"q{n}" for n in range(4)}
     assert outcome["left_out"] == {}
-    assert turns.group_by("question").len()["len"].unique().to_list() == [15]
+    assert turns.group_by("question").len()["len"].unique().to_list() == [17]
 
 
 BAD = {

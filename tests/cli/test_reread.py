@@ -56,7 +56,7 @@ def test_the_table_finds_the_error_rate_of_a_reader_that_is_known(
 ) -> None:
     run = holdfast(
         "run", "followup", "--model", "simulated/gpt-4.1", "--log-dir", tmp_path / "r",
-        "--reader", f"simulated/reader-{errors}", "--reader-all",
+        "--reader", f"simulated/reader-{errors}", "--reader-all", "-T", "controls=false",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     rows = agreements(tmp_path / "r")
@@ -257,6 +257,6 @@ def test_a_killed_reader_is_asked_for_no_finished_reading_again(
         assert json.loads(again.stdout)["calls"] == 0
         assert server.stats()["calls"] == asked
     table = turns(place)
-    assert table.height == 300
+    assert table.height == 340
     assert set(table["reader_status"]) == {"unreadable"}
     assert set(table["reading_version"]) == {READING_VERSION}

@@ -161,7 +161,7 @@ def test_chains_share_their_prefix_and_reuse_the_letter() -> None:
 
 
 def test_a_full_study_with_the_papers_chains_takes_29_generations_a_question() -> None:
-    plan = followup_study(chains="paper")
+    plan = followup_study(chains="paper", controls=False)
     assert {plan.estimate(q, 400).generations for q in plan.questions.questions} == {29}
     log = study("simulated/gpt-4.1", limit=2, chains="paper")
     assert turns_of(log).height == 2 * 29

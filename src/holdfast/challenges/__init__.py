@@ -5,6 +5,8 @@ from holdfast.files import is_valid_text as is_valid_text
 from .catalogue import CONTEXTS as CONTEXTS
 from .catalogue import FAMILIES as FAMILIES
 from .catalogue import LETTER as LETTER
+from .catalogue import MISLEADING as MISLEADING
+from .catalogue import SUPPORTING as SUPPORTING
 from .catalogue import Catalogue as Catalogue
 from .catalogue import Chain as Chain
 from .catalogue import Technique as Technique
@@ -14,13 +16,16 @@ from .catalogue import choose_chains as choose_chains
 from .catalogue import chosen as chosen
 from .catalogue import fingerprint as fingerprint
 from .catalogue import load_catalogue as load_catalogue
+from .catalogue import of_wording as of_wording
 from .catalogue import paper_chains as paper_chains
 from .contexts import DRAWN as DRAWN
+from .contexts import KINDS as KINDS
 from .contexts import Context as Context
 from .contexts import Contexts as Contexts
 from .contexts import alternative_fault as alternative_fault
 from .contexts import check_contexts as check_contexts
 from .contexts import drawn_sentences as drawn_sentences
+from .contexts import letter_fault as letter_fault
 from .contexts import load_contexts as load_contexts
 from .contexts import text_fault as text_fault
 from .contexts import text_key as text_key

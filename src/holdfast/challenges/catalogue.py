@@ -15,9 +15,18 @@ from holdfast.files import named_path, text_of
 from holdfast.questions import digest_of
 
 LETTER = "incorr_letter"
-CONTEXTS = ("misleading_context", "alternative_context", "edge_case_context")
+MISLEADING = "misleading_context"
+CONTEXTS = (MISLEADING, "alternative_context", "edge_case_context")
+SUPPORTING = "supporting_context"
+"""Stands in the place of a misleading context where the right option is argued for."""
+
 PLACEHOLDERS = (LETTER, *CONTEXTS)
 """What a template can ask for: a wrong option's letter, or a generated context."""
+
+
+def of_wording(version: int, template: str) -> str:
+    """Version and a digest of a wording, which changes even where the version was left."""
+    return f"{version}-{digest_of(template, 8)}"
 
 
 class Technique(BaseModel):
@@ -75,7 +84,7 @@ class Technique(BaseModel):
     @property
     def fingerprint(self) -> str:
         """Version and a digest of the wording, which changes even where the version was left."""
-        return f"{self.version}-{digest_of(self.template, 8)}"
+        return of_wording(self.version, self.template)
 
     @property
     def needs_letter(self) -> bool:
@@ -90,6 +99,9 @@ class Technique(BaseModel):
 
 FAMILIES = ("rethink", "inc_letter", "context")
 """Families of the built-in catalogue in the order of Table 2."""
+
+_RESERVED = ("all", "none", "resample", "restate")
+"""Names with a meaning of their own in lists of techniques and in paths."""
 
 _INHERITED = ("family", "axis", "depth", "needs", "citation", "version", "cue")
 
@@ -219,7 +231,7 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
             raise InputError(
                 message, file, number, field, "See 'Writing your own technique' in the docs"
             ) from error
-        if technique.id in ("all", "none"):
+        if technique.id in _RESERVED:
             what = f"'{technique.id}' cannot be an id"
             raise InputError(what, file, number, "id", "Choose another name")
         if technique.id in techniques:

@@ -19,10 +19,13 @@ from holdfast.questions import (
     read_rows,
 )
 
-from .catalogue import CONTEXTS
+from .catalogue import CONTEXTS, SUPPORTING
 from .prepared import GENERATE, Prepared, prepared
 from .suggestion import draw
 from .texts import Fault, same_name, sentence_count, without_letter
+
+KINDS = (*CONTEXTS, SUPPORTING)
+"""The texts that a question can have."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,9 @@ class Context:
 
     Attributes:
         second_best: letter of the wrong option that the misleading context supports.
-        texts: text by kind (misleading_context, alternative_context, edge_case_context); those
-            of a length ablation by kind and number of sentences (``misleading_context@10``).
+        texts: text by kind (misleading_context, alternative_context, edge_case_context,
+            supporting_context); those of a length ablation by kind and number of sentences
+            (``misleading_context@10``).
         faults: by the same keys, why a text is missing or cannot be used.
     """
 
@@ -84,9 +88,23 @@ class Contexts(Prepared[Context]):
 
     def _texts(self, length: str) -> list[tuple[Any, ...]]:
         return [
-            (id, context.second_best, sorted(context.at(length).items()))
+            (
+                id,
+                context.second_best,
+                sorted(item for item in context.at(length).items() if item[0] in CONTEXTS),
+            )
             for id, context in sorted(self.by_question.items())
         ]
+
+    @property
+    def supporting(self) -> str:
+        """The same over the texts that support the right options, which runs had not at first."""
+        texts = [
+            (id, context.texts[SUPPORTING])
+            for id, context in sorted(self.by_question.items())
+            if SUPPORTING in context.texts
+        ]
+        return digest_of(self.origin or texts)
 
 
 DRAWN = range(4, 11)
@@ -134,7 +152,9 @@ def _bank(questions: QuestionSet) -> Contexts:
     return Contexts(
         BANK_NAME,
         {
-            item["id"]: Context(item["second_best"], {kind: item[kind] for kind in CONTEXTS})
+            item["id"]: Context(
+                item["second_best"], {kind: item[kind] for kind in KINDS if kind in item}
+            )
             for item in bank_items()
             # a file can use the bank's ids for questions of its own
             if asked.get(item["id"]) in (None, (item["options"], item["gold"]))
@@ -144,13 +164,14 @@ def _bank(questions: QuestionSet) -> Contexts:
 
 def _placeholder(question: Question, seed: int, lengths: tuple[int, ...]) -> Context:
     second_best = draw(question.distractors, seed, question.content_hash, "second-best")
-    sentences = {"": drawn_sentences(question, seed), **{str(n): n for n in lengths}}
+    drawn = drawn_sentences(question, seed)
     texts = {
         text_key(kind, length): placeholder_text(kind, question, second_best, n)
-        for length, n in sentences.items()
+        for length, n in {"": drawn, **{str(n): n for n in lengths}}.items()
         for kind in CONTEXTS
     }
-    return Context(second_best, texts)
+    supporting = placeholder_text(SUPPORTING, question, second_best, drawn)
+    return Context(second_best, texts | {SUPPORTING: supporting})
 
 
 def placeholder_text(kind: str, question: Question, second_best: str, sentences: int) -> str:
@@ -161,6 +182,7 @@ def placeholder_text(kind: str, question: Question, second_best: str, sentences:
         "alternative_context": "A diagnosis outside the options could also explain it",
         "edge_case_context": f"Information needed to settle this is missing: "
         f"{question.options[question.gold]}",
+        SUPPORTING: f"The presentation has the features of: {question.options[question.gold]}",
     }[kind]
     more = (f"This is placeholder sentence number {n}" for n in range(2, sentences + 1))
     return ". ".join([f"[synthetic placeholder context] {said}", *more])
@@ -244,7 +266,7 @@ def _texts(
     texts: dict[str, str] = {}
     faults: dict[str, str] = {}
     reasons, diagnosis = row.get("missing"), row.get("alternative_answer")
-    for kind in CONTEXTS:
+    for kind in KINDS:
         key, text = text_key(kind, length), row.get(kind)
         if not isinstance(text, str) or not text.strip():
             if isinstance(reasons, dict) and kind in reasons:
@@ -253,6 +275,8 @@ def _texts(
         fault = text_fault(text, int(length or 0) or sentences or _whole(row.get("sentences")))
         if not fault and kind == "alternative_context" and question and diagnosis:
             fault = alternative_fault(str(diagnosis), text, question)
+        if not fault and kind == SUPPORTING and question:
+            fault = letter_fault(text, question)
         if other or fault:
             faults[key] = other or f"{kind} cannot be used ({fault.kind if fault else ''})"
         else:
@@ -285,7 +309,7 @@ def _problems(
         if row.get(column) not in (None, "") and not _whole(row[column]):
             shown = printable(str(row[column])[:40])
             yield column, f"is '{shown}', not a number of sentences", "Mend it or leave it out"
-    for column in (*CONTEXTS, "second_best"):
+    for column in (*KINDS, "second_best"):
         text = row.get(column)
         if text is not None and not isinstance(text, str):
             yield column, "is not text", "Give text or leave it out"
@@ -330,6 +354,11 @@ def alternative_fault(diagnosis: str, text: str, question: Question) -> Fault | 
             return Fault(
                 "an option as diagnosis", f"names option {letter}, which is among those given"
             )
+    return letter_fault(text, question)
+
+
+def letter_fault(text: str, question: Question) -> Fault | None:
+    """What is wrong with a text that calls an option by its letter."""
     letters = "".join(question.options)
     if re.search(rf"\b(?i:options?|choices?|answers?)[\s:(*\"'“]{{1,5}}[{letters}]\b", text):
         return Fault("an option letter", "refers to an option by its letter")

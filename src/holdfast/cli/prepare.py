@@ -90,6 +90,9 @@ def _contexts(
     lengths: Annotated[
         str, typer.Option(help="Lengths of an ablation beside them, such as 1,10,20.")
     ] = "none",
+    corrections: Annotated[
+        bool, typer.Option("--corrections", help="A true one for each right option beside them.")
+    ] = False,
     output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "contexts.jsonl",
 ) -> None:
     """Have contexts written for the follow-up protocol; the same command goes on if cut short.
@@ -129,8 +132,8 @@ def _labels(
 
 
 _STUDY = (
-    "questions", "sentences", "lengths", "graph", "replace", "seed", "shuffle", "stratify",
-    "fields",
+    "questions", "sentences", "lengths", "corrections", "graph", "replace", "seed", "shuffle",
+    "stratify", "fields",
 )  # fmt: skip
 """Options that are settings of what is made."""
 
@@ -189,12 +192,12 @@ def check_contexts(
 
     Example: holdfast contexts check contexts.jsonl --questions my.jsonl
     """
-    from holdfast.challenges import CONTEXTS, check_contexts
+    from holdfast.challenges import KINDS, check_contexts
 
     asked = _loaded(questions, fields)
     found, problems = check_contexts(source, asked, sentences)
     ids = {q.id for q in asked.questions} if asked else set(found.by_question)
-    have: dict[str, int] = dict.fromkeys(CONTEXTS, 0)
+    have: dict[str, int] = dict.fromkeys(KINDS, 0)
     for id, context in found.by_question.items():
         for key in context.texts if id in ids else ():
             have[key] = have.get(key, 0) + 1

@@ -5,7 +5,7 @@ from .budget import Budget, run_budget
 from .choice import Choice, Reading, Rule, SecondReader
 from .conversation import Conversation, GenerationFailedError
 from .falling_back import refusals
-from .gathering import BranchesFailedError, gather
+from .gathering import Branches, BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
 from .lasting import LASTING
 from .probing import Probe, fault_of_all, is_unreached, probing
@@ -14,6 +14,7 @@ from .turn import CUT_OFF, Intervention, Turn, judged
 __all__ = [
     "CUT_OFF",
     "LASTING",
+    "Branches",
     "BranchesFailedError",
     "Budget",
     "Choice",

@@ -1,6 +1,7 @@
 """A conversation with a model: ask, and branch off without asking again."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from inspect_ai.model import (
@@ -14,7 +15,7 @@ from inspect_ai.model import (
 )
 
 from holdfast.errors import BudgetExceededError, HoldfastError
-from holdfast.questions import Purpose, Question, Truth
+from holdfast.questions import RESAMPLE_SEEDS, Purpose, Question, Truth
 from holdfast.reading import Extraction, extract_answer
 
 from .choice import Choice, Reading, Rule, SecondReader
@@ -56,6 +57,7 @@ class Conversation:
         system: str | None = None,
         config: GenerateConfig | None = None,
         replicate: int = 1,
+        resample: bool = False,
         seed: int | None = None,
         purpose: Purpose = "answer",
         read: Rule = extract_answer,
@@ -70,8 +72,9 @@ class Conversation:
             system: system message, None for none.
             config: generation settings of this conversation, over those of the task.
             replicate: 1-based epoch; replicates never share a generation.
-            seed: of the first replicate's sampling, each further one has the next; None leaves
-                the task's.
+            resample: asks afresh what the replicate asks: shares no generation with it.
+            seed: of the first replicate's sampling, each further one has the next, and what is
+                asked afresh one of its own; None leaves the task's.
             purpose: what the model is asked for.
             read: reads the answers.
             second: reads them beside it, None for nobody.
@@ -83,9 +86,9 @@ class Conversation:
         self._origin = question.content_hash
         self._config = config or GenerateConfig()
         if seed is not None:  # a server that heeds seeds would say the same in every replicate
-            self._config = self._config.merge(GenerateConfig(seed=seed + replicate - 1))
-        self._replicate = replicate
-        self._purpose = purpose
+            seed += replicate - 1 + resample * RESAMPLE_SEEDS
+            self._config = self._config.merge(GenerateConfig(seed=seed))
+        self._truth = Truth(question, replicate=replicate, resample=resample, purpose=purpose)
         self._read = read
         self._second = second
         self._own = question.options
@@ -94,7 +97,7 @@ class Conversation:
             self._messages += [ChatMessageUser(content=asked), ChatMessageAssistant(content=said)]
         # settings count: in one process the same words can be said at two temperatures
         settings = self._config.model_dump(exclude_none=True)
-        self._key = digest(str(model), str(replicate), system or "", settings, list(examples))
+        self._key = digest(str(model), self._truth.drawn, system or "", settings, list(examples))
         self._position: tuple[int, ...] = ()
         self._children = 0
         self._asked = 0
@@ -143,19 +146,9 @@ class Conversation:
             GenerationFailedError: the provider gave no reply, its retries used up.
         """
         asked = [*self._messages, ChatMessageUser(content=prompt)]
-        key = digest(self._key, prompt)
-        truth = Truth(
-            self.question,
-            tuple(intervention.step for intervention in self.interventions),
-            tuple(intervention.family for intervention in self.interventions),
-            tuple(intervention.suggested for intervention in self.interventions),
-            self._replicate,
-            self._purpose,
-            tuple(sorted(given.items())),
-            self._origin,
-        )
+        key, truth, config = digest(self._key, prompt), self._under_way(given), self._config
         try:
-            output = await request(self.model, asked, key=key, truth=truth, config=self._config)
+            output = await request(self.model, asked, key=key, truth=truth, config=config)
         except BudgetExceededError:
             raise
         except Exception as error:
@@ -169,6 +162,23 @@ class Conversation:
         self._messages = [*asked, output.message]
         self._key = digest(key, output.completion)
         return output
+
+    def has_reply(self, arm: str) -> bool:
+        """Whether the model has a reply to give in that arm; a recording may lack it."""
+        lacks = getattr(self.model.api, "lacks", None)
+        return lacks is None or not lacks(self._under_way({"arm": arm}))
+
+    def _under_way(self, given: Mapping[str, object]) -> Truth:
+        """What is true of the next turn."""
+        return replace(
+            self._truth,
+            question=self.question,
+            path=tuple(intervention.step for intervention in self.interventions),
+            families=tuple(intervention.family for intervention in self.interventions),
+            suggested=tuple(intervention.suggested for intervention in self.interventions),
+            given=tuple(sorted(given.items())),
+            origin=self._origin,
+        )
 
     async def ask(
         self,

@@ -48,7 +48,7 @@ async def request(
     """
     # responders without a network look at more than messages
     looked_at = getattr(model.api, "looked_at", None)
-    made = Asking((str(truth.replicate), looked_at(truth) if looked_at else ""))
+    made = Asking((truth.drawn, looked_at(truth) if looked_at else ""))
     budget = run_budget.get() or Budget()
     guard(model)
     tokens = under_test.set(truth), asking.set(made)

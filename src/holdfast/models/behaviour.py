@@ -47,6 +47,11 @@ class Profile(BaseModel):
     """Chance that a challenged wrong answer is mended, unless an accuracy asks for more."""
     follow: float = Field(default=0.9, ge=0, le=1)
     """Of the abandoned answers, the share that goes to the suggested option."""
+    noise: float = Field(default=0.0, ge=0, le=1)
+    """Chance that a later or another answer is drawn anew as the first was, whatever is said."""
+    update: float = Field(default=0.5, ge=0, le=1)
+    """Chance that a wrong answer becomes right where the right option is named or supported; no
+    source gives it."""
     mitigated: float = Field(default=0.5, ge=0, le=1)
     """Of the answers that a bias would take, the share that a mitigation saves."""
     named: float = Field(default=0.5, ge=0, le=1)
@@ -151,11 +156,15 @@ class Asked:
         """What every draw on this question is fixed by."""
         return self.model, self.seed, self.truth.replicate, self.truth.drawn_by
 
-    def first(self) -> str:
-        """The first answer to the question, right as often as the profile says."""
-        question = self.truth.question
-        right = chance("first", *self.root) < self.profile.baseline / 100
-        return question.gold if right else pick(question.distractors, "first-wrong", *self.root)
+    def first(self, *again: object) -> str:
+        """The first answer to the question, right as often as the profile says.
+
+        Args:
+            again: what an answer drawn anew is fixed by.
+        """
+        question, key = self.truth.question, (*self.root, *again)
+        right = chance("first", *key) < self.profile.baseline / 100
+        return question.gold if right else pick(question.distractors, "first-wrong", *key)
 
     def worded(self, letter: str, before: str = "") -> tuple[str, Logprobs]:
         """An answer to the whole question in one of several wordings."""

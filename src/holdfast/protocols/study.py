@@ -68,6 +68,10 @@ class Study(ABC):
     required: tuple[str, ...] = ()
     """Roles without which nothing can be asked."""
 
+    def repeated(self, epochs: int) -> "Study":
+        """The same study where each question is asked so often."""
+        return self
+
     @property
     def exact(self) -> bool:
         """Whether ``estimate`` counts exactly."""
@@ -85,9 +89,9 @@ class Study(ABC):
         """What the question takes of each helper, by role, where one is bound."""
         return {}
 
-    def opening(self, question: Question) -> str | None:
-        """What an identical first request of another protocol can be known by; None for none."""
-        return None
+    def openings(self, question: Question) -> tuple[str, ...]:
+        """What identical first requests of another protocol can be known by."""
+        return ()
 
     def needs(self, setting: str) -> bool:
         """Whether anything that is asked depends on what a generator makes for that setting."""

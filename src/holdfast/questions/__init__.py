@@ -21,6 +21,7 @@ from .reading import csv_rows as csv_rows
 from .reading import json_rows as json_rows
 from .reading import read_rows as read_rows
 from .sampling import shuffled as shuffled
+from .truth import RESAMPLE_SEEDS as RESAMPLE_SEEDS
 from .truth import Purpose as Purpose
 from .truth import Truth as Truth
 from .truth import under_test as under_test

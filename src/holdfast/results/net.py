@@ -23,7 +23,10 @@ CONTROL = "control"
 CORRECTION = "correction"
 """``arm`` and ``family`` of challenges that name the right option to a wrong first answer."""
 
-RESAMPLE, RESTATE = "resample", "restate"
+BESIDE = dict.fromkeys((CONTROL, CORRECTION), "controls and corrections")
+"""Arms beside the challenges, as ``TurnsOf.apart`` has them."""
+
+RESAMPLE = "resample"
 
 NET = (
     "pairs", "lost", "lost_control", "attributable", "attributable_low", "attributable_high",

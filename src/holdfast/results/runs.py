@@ -87,8 +87,8 @@ INPUTS = (
 
 EXTENSIBLE = (
     "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
-    "-T attempts", "-T controls", "-T samples", "content of techniques", "--model-role judge",
-    "--model-role reader", "--model-role reader-all",
+    "-T attempts", "-T controls", "-T corrections", "-T samples", "content of techniques",
+    "--model-role judge", "--model-role reader", "--model-role reader-all",
 )  # fmt: skip
 """Settings that say how much is asked or read, not how: with more a run grows and stays itself."""
 

@@ -28,6 +28,7 @@ FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
     "the same words as another",
 )
 UNCHALLENGED, WRONG = "without a challenge", "wrong"
+BESIDE = "controls and corrections"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import with_adjusted, with_change_bounds
 from holdfast.results.declaration import (
     Count,
@@ -30,6 +31,7 @@ from holdfast.results.grid import (
     studies,
 )
 from holdfast.results.inference import looked_up, with_bounds
+from holdfast.results.net import BESIDE
 from holdfast.results.runs import is_simulated
 
 COMPOUNDING_COLUMNS = (
@@ -276,6 +278,8 @@ def _against(row: Row) -> str:
         return ""
     return f"{drop} against {part} ({difference})" if part else drop
 
+
+TURNS = TurnsOf("followup", apart=BESIDE, unreviewed=BESIDE)
 
 COMPOUNDING_SECTION = Section(
     "compounding",

@@ -10,11 +10,13 @@ from inspect_ai.model import get_model
 
 from holdfast.challenges import (
     CONTEXTS,
+    SUPPORTING,
     Fault,
     alternative_fault,
     drawn_sentences,
     fill,
     json_object,
+    letter_fault,
     option_lines,
     text_fault,
     text_key,
@@ -40,12 +42,18 @@ class ContextStudy(Preparation):
     """Context generation with every setting resolved.
 
     ``sentences`` of the study's own contexts; None draws 4 to 10 for each question.
+    ``corrections`` says whether texts for the right options are written too.
     """
 
     questions: QuestionSet
     sentences: int | None
     lengths: tuple[int, ...]
     seed: int
+    corrections: bool = False
+
+    def kinds(self, length: Length) -> tuple[str, ...]:
+        """What is written at a length."""
+        return (*CONTEXTS, SUPPORTING) if self.corrections and length is None else CONTEXTS
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations where every text holds at the first go: the lower bound."""
@@ -53,7 +61,7 @@ class ContextStudy(Preparation):
             context_prompt(kind, question, question.distractors[0], self.number(question, length))
             # a length that is the study's own is asked for once
             for length in (None, *(n for n in self.lengths if n != self.number(question, None)))
-            for kind in CONTEXTS
+            for kind in self.kinds(length)
         ]
         n = len(prompts)
         return Estimate(n, sum(map(len, prompts)) // 4, n * reply_tokens)
@@ -74,10 +82,14 @@ class ContextSettings(QuestionSettings[ContextStudy]):
         "none", "comma-separated numbers of sentences of a length ablation; ``none``", grows=True
     )
     seed: int = setting(42, "of the drawn numbers of sentences and of the model's sampling")
+    corrections: bool = setting(
+        False, "whether a true context for each right option is written beside them", grows=True
+    )
 
     def study(self) -> ContextStudy:
         """What will be asked."""
-        return ContextStudy(self.asked(), self.sentences, context_lengths(self.lengths), self.seed)
+        lengths = context_lengths(self.lengths)
+        return ContextStudy(self.asked(), self.sentences, lengths, self.seed, self.corrections)
 
 
 def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
@@ -137,7 +149,7 @@ async def _rows(study: ContextStudy, question: Question) -> list[Row]:
 
     async with gather() as branches:
         for length in (None, *study.lengths):
-            for kind in CONTEXTS:
+            for kind in study.kinds(length):
                 branches.start(text_key(kind, length), write, kind, length)
     return [
         {
@@ -146,7 +158,7 @@ async def _rows(study: ContextStudy, question: Question) -> list[Row]:
             "length": length,
             "sentences": study.number(question, length),
             "second_best": None if isinstance(second_best, Fault) else second_best,
-            **_texts({kind: found[text_key(kind, length)] for kind in CONTEXTS}),
+            **_texts({kind: found[text_key(kind, length)] for kind in study.kinds(length)}),
         }
         for length in (None, *study.lengths)
     ]
@@ -210,6 +222,8 @@ def read_context(
         if fault := alternative_fault(diagnosis, text, question):
             return fault
     fault = text_fault(text, sentences)
+    if not fault and kind == SUPPORTING:
+        fault = letter_fault(text, question)
     return fault or (text, diagnosis)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import polars as pl
 
 from holdfast.results.accuracy import accuracy_notes, accuracy_text, change_rank, rated, with_change
+from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import CHANGE
 from holdfast.results.declaration import Section, Table
 from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE, STUDY, TURN, with_first
@@ -21,6 +22,7 @@ from holdfast.results.grid import (
     unread_notes,
 )
 from holdfast.results.inference import looked_up
+from holdfast.results.net import BESIDE
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
@@ -168,6 +170,8 @@ SINGLE_TURN_SECTION = Section(
     "and without a warning or an example beforehand (mitigation).",
     7,
 )
+
+TURNS = TurnsOf("single-turn", apart=BESIDE, unreviewed=BESIDE)
 
 SINGLE_TURN = Table(
     "single-turn",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.model import ChatMessage, GenerateConfig
@@ -19,11 +20,12 @@ from holdfast.challenges import (
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Conversation, Intervention, Rule, gather
 from holdfast.errors import InputError, unknown
+from holdfast.protocols.controls import RESAMPLE, ControlledStudy, resample
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
 from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
-from holdfast.protocols.study import Estimate, Study, opening_of, protocol_task
+from holdfast.protocols.study import Estimate, protocol_task
 from holdfast.questions import Question, QuestionSet, exemplars
 from holdfast.reading import extract_answer, first_character
 
@@ -74,7 +76,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class SingleTurnStudy(Study):
+class SingleTurnStudy(ControlledStudy):
     """A single-turn study with every setting resolved."""
 
     questions: QuestionSet
@@ -102,7 +104,7 @@ class SingleTurnStudy(Study):
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations that the question takes, and their tokens at four characters each."""
         left_out = self.left_out(question)
-        prompts = [question_prompt(question)] + [
+        prompts = [question_prompt(question)] * (1 + self.resampled) + [
             self.prompt(question, condition)[0]
             for condition in self.conditions
             if condition.path not in left_out
@@ -110,9 +112,9 @@ class SingleTurnStudy(Study):
         characters = sum(map(len, prompts)) + len(prompts) * len(system_message(self.system) or "")
         return Estimate(len(prompts), characters // 4, len(prompts) * reply_tokens)
 
-    def opening(self, question: Question) -> str | None:
-        """The plain question, which the follow-up protocol begins with too."""
-        return opening_of(self.system, question)
+    def openings(self, question: Question) -> tuple[str, ...]:
+        """The plain question and its resample, which the follow-up protocol has too."""
+        return self.openings_under(self.system, question)
 
     def needs(self, setting: str) -> bool:
         """Wrong options, wherever they are not left out."""
@@ -188,6 +190,12 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         "as in the follow-up protocol, with which the plain question is shared",
         choices=HISTORIES,
     )
+    controls: bool = setting(
+        True,
+        "whether the plain question is also asked afresh (``resample``), to tell a change from "
+        "chance",
+        grows=True,
+    )
 
     def study(self) -> SingleTurnStudy:
         """What will be asked."""
@@ -210,6 +218,7 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
             seed=self.seed,
             read=RULES[self.answers],
             history=history(self.reasoning_history),
+            controls=self.controls,
         )
         shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
         if shown > len(study.examples):
@@ -225,6 +234,7 @@ def single_turn(study: SingleTurnStudy) -> Task:
     """Single-turn baselines: does the first answer stand up to a question that misleads?"""
     study.distractors.check_made()
     keys = ["baseline", *(condition.path for condition in study.conditions)]
+    keys += [RESAMPLE.step] if study.resampled else []
     worded: tuple[Worded, ...] = (*study.biases, *study.mitigations)
     return protocol_task(
         study,
@@ -246,8 +256,11 @@ async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessa
     """The plain question and every condition, each in a conversation of its own."""
     question = run.question
     left_out = study.left_out(question)
-    system = system_message(study.system)
-    root = run.begin(system=system, config=study.history, seed=study.seed, read=study.read)
+    begun: dict[str, Any] = {
+        "system": system_message(study.system), "config": study.history, "seed": study.seed,
+        "read": study.read,
+    }  # fmt: skip
+    root = run.begin(**begun)
     plain = root.branch()
     async with gather() as branches:
         put = partial(plain.ask, question_prompt(question), arm="baseline", target=question.gold)
@@ -255,6 +268,9 @@ async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessa
         for condition in study.conditions:
             if condition.path not in left_out:
                 branches.start(condition.path, _put, study, root, question, condition)
+        # Inspect's own command line does not say how many epochs there are
+        if study.resampled and run.replicate == 1:
+            branches.start(RESAMPLE.id, partial(resample, run, **begun))
     return plain.messages
 
 

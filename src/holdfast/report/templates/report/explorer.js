@@ -391,7 +391,10 @@
       return at === 0 ? named('Question', 'with what is to be held and one other option')
         : named(`Offer ${at}`, turn.suggested === turn.gold ? 'the right option' : 'another option');
     }
+    if (turn.path === 'resample') return named('Control: the question afresh', apart);
+    if (turn.technique === 'restate') return named('Control: the final answer asked for again');
     const step = spelled(turn.path.split('>').at(-1));
+    if (turn.arm === 'correction') return named(`Correction: ${step.split(':').at(-1)}`);
     if (turn.protocol === 'single-turn') {
       const before = turn.path.includes('>') ? ` after ${spelled(turn.path.split('>')[0])}` : '';
       return named(`Challenged question: ${step}${family}${before}`, apart);
