@@ -41,7 +41,7 @@ from holdfast.questions import (
     read_rows,
 )
 
-from .graph import candidates, load_graph
+from .graph import candidates, content_of, load_graph
 
 
 def distractor_version() -> int:
@@ -349,8 +349,8 @@ def distractors(study: DistractorStudy) -> Task:
 
 
 def _digest(graph: Any) -> str:
-    edges = sorted(graph.edges(data="relation")) if graph is not None else []
-    return hashlib.sha256(json.dumps(edges).encode()).hexdigest()[:16]
+    content = content_of(graph) if graph is not None else []
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 PROTOCOL = Protocol(DistractorSettings, distractors)
