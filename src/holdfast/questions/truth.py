@@ -10,6 +10,7 @@ Purpose = Literal[
     "answer",
     "context",
     "distractors",
+    "plausibility",
     "label",
     "judgement",
     "attack",
