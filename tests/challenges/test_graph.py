@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.challenges import words_of
 from holdfast.errors import InputError
 from holdfast.protocols.single_turn.graph import Candidate, candidates, load_graph
 from holdfast.questions import Question, bank_items, load_questions
@@ -181,6 +182,40 @@ def test_a_node_of_another_kind_is_no_candidate(tmp_path: Path) -> None:
     assert not {"Tachycardia", "Bradycardia"} & {*found}
 
 
+TYPED = """head,relation,tail,head_type,tail_type
+Reduced renal secretion,can raise,Digoxin concentration,mechanism,finding
+Slower gut transit,can raise,Digoxin concentration,Mechanism ,finding
+Verapamil,can raise,Digoxin concentration,drug,finding
+Herbal tea,can raise,Digoxin concentration,,finding
+"""
+
+
+def test_a_mechanism_is_not_answered_by_a_drug_where_the_graph_has_types(tmp_path: Path) -> None:
+    typed = load_graph(file(tmp_path, TYPED))
+    gold = asked("Reduced renal secretion")
+    # a node without a type may be of any
+    assert texts(candidates(typed, gold)) == ["Herbal tea", "Slower gut transit"]
+    plain = "\n".join(",".join(line.split(",")[:3]) for line in TYPED.splitlines())
+    untyped = load_graph(file(tmp_path, plain))
+    assert texts(candidates(untyped, gold)) == ["Herbal tea", "Slower gut transit", "Verapamil"]
+
+
+def test_a_node_of_several_types_goes_with_each(tmp_path: Path) -> None:
+    more = f"{TYPED}Verapamil,is named in,Mechanisms of the month,mechanism,\n"
+    found = texts(candidates(load_graph(file(tmp_path, more)), asked("Reduced renal secretion")))
+    assert found == ["Herbal tea", "Slower gut transit", "Verapamil"]
+
+
+def test_what_every_option_names_is_what_is_asked_about(tmp_path: Path) -> None:
+    graph = load_graph(file(tmp_path, DRUGS))
+    asked_about = ("Slower hydrolysis of esmolol", "Faster hydrolysis of esmolol")
+    assert candidates(graph, asked(*asked_about)) == []
+    # named in the right option alone, it is what is asked for
+    assert candidates(graph, asked("Intravenous esmolol", "Intravenous heparin", asked_about[0]))
+    rarer = ("Atenolol after esmolol", "Heparin after esmolol")
+    assert texts(candidates(graph, asked(*rarer)))[0] == "Metoprolol"
+
+
 @pytest.mark.parametrize(
     ("wrong", "gone"),
     [
@@ -286,6 +321,18 @@ def test_the_example_offers_candidates_for_questions_of_the_bank() -> None:
                 candidate.path[-1][0] == candidate.text or candidate.path[-1][2] == candidate.text
             )
     assert reached >= 20
+
+
+def test_the_example_offers_nothing_of_another_type() -> None:
+    graph = load_graph(str(EXAMPLE))
+    types = {graph.nodes[node]["name"]: graph.nodes[node]["types"] for node in graph}
+    assert all(types.values())
+    for question in load_questions("bank").questions:
+        right = words_of(question.options[question.gold])
+        for found in candidates(graph, question, limit=100):
+            head, _, tail = found.path[0]
+            gold = head if words_of(head) in right else tail
+            assert types[found.text] & types[gold], question.id
 
 
 def test_the_example_agrees_with_the_bank_on_what_could_be_chosen_instead() -> None:

@@ -14,7 +14,11 @@ from holdfast.running.options import RETRIES
 from . import options
 
 if TYPE_CHECKING:
+    from inspect_ai.model import Model
+
+    from holdfast.protocols.single_turn.distractors import Distractors
     from holdfast.questions import Question
+    from holdfast.running.preparation import Prepared
 
 
 def _group(help: str) -> typer.Typer:
@@ -132,7 +136,8 @@ def _labels(
 
 
 _STUDY = (
-    "questions", "sentences", "lengths", "corrections", "graph", "replace", "seed", "shuffle",
+    "questions", "sentences", "lengths", "corrections", "graph", "replace", "distractors", "seed",
+    "shuffle",
     "stratify", "fields",
 )  # fmt: skip
 """Options that are settings of what is made."""
@@ -140,18 +145,31 @@ _STUDY = (
 
 def _made(name: str, given: Mapping[str, Any], *, as_json: bool) -> None:
     """Have something made by a model, by the options of its command."""
+    from .outcome import spent
+
+    made, asked = _prepared(name, given, given.get("generator") or given["classifier"])
+    if as_json:
+        options.print_json(made.as_json())
+    else:
+        print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))
+    if made.unfinished:
+        raise IncompleteRunError(made.unfinished)
+
+
+def _prepared(name: str, given: Mapping[str, Any], model: str) -> "tuple[Prepared, Model]":
+    """What a model has made, and the model."""
     from holdfast.dialogue import Budget
     from holdfast.running import models
     from holdfast.running.log_dir import as_log_dir
     from holdfast.running.preparation import Preparing
     from holdfast.running.studies import preparation
 
-    from .outcome import Drawn, spent
+    from .outcome import Drawn
 
     log_dir = as_log_dir(given["log_dir"])
     models.load_prices(given["prices"])
     (asked,) = models.models(
-        [given.get("generator") or given["classifier"]],
+        [model],
         base_url=given["model_base_url"],
         model_args=given["model_args"] or (),
     )
@@ -168,12 +186,7 @@ def _made(name: str, given: Mapping[str, Any], *, as_json: bool) -> None:
         generation={"max_retries": RETRIES, **more},
         progress=Drawn(),
     ).run()
-    if as_json:
-        options.print_json(made.as_json())
-    else:
-        print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))
-    if made.unfinished:
-        raise IncompleteRunError(made.unfinished)
+    return made, asked
 
 
 @contexts.command("check")
@@ -212,25 +225,81 @@ def check_contexts(
 
 
 @distractors.command("check")
+@options.taking(
+    "source", "questions", "fields", "judge", "output", "seed",
+    options.of_run("log_dir", default="runs/plausibility", help="Where the judge's logs go."),
+    *_ASKED,
+)  # fmt: skip
 def check_distractors(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A file of wrong options.")],
+    source: Annotated[str, typer.Argument(metavar="FILE", help="Wrong options: a file, or bank.")],
     questions: Annotated[
         str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
     ] = None,
-    fields: options.FieldMap = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Model that compares them with those they replace.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File of the judge's verdicts.")
+    ] = "plausibility.jsonl",
     as_json: options.AsJson = False,
+    **given: Any,
 ) -> None:
     """Report everything that is wrong with a file of wrong options.
 
     Example: holdfast distractors check distractors.jsonl --questions my.jsonl
     """
-    from holdfast.protocols.single_turn.distractors import check_distractors
+    from holdfast.protocols.single_turn.distractors import check_distractors, load_distractors
 
-    asked = _loaded(questions, fields)
-    found, problems = check_distractors(source, asked)
+    asked = _loaded(questions, given["fields"])
+    if judge and asked is None:
+        raise InputError("needs the questions", field="--judge", remedy="Give --questions")
+    found, problems = (
+        (load_distractors(source, asked), [])
+        if source == "bank" and asked
+        else check_distractors(source, asked)
+    )
     n = len(asked.questions) if asked else len(found.by_question)
     counts = {"questions": n, "distractors": len(found.by_question), "unused": found.unused}
-    _report(source, problems, counts, as_json)
+    if problems or not judge:
+        _report(source, problems, counts, as_json)
+        return
+    study = {**given, "questions": questions, "distractors": source, "output": output}
+    _report_judged(source, found, counts, judge, study, as_json=as_json)
+
+
+def _report_judged(
+    source: str,
+    found: "Distractors",
+    counts: dict[str, int],
+    judge: str,
+    study: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """What is told of sound wrong options that a judge compares with the old."""
+    from pathlib import Path
+
+    from holdfast.protocols.single_turn.plausibility import verdicts
+    from holdfast.questions import read_rows
+
+    made, _ = _prepared("plausibility", {"limit": None, **study}, judge)
+    judged = verdicts(
+        (row for _, row in read_rows(Path(made.file)) if not isinstance(row, str)), found
+    )
+    if as_json:
+        told = {"source": source, **counts, "problems": [], "plausibility": judged.as_json()}
+        options.print_json(told)
+    else:
+        _report(source, [], counts, as_json)
+        print(judged.line(judge))
+    if made.unfinished:
+        raise IncompleteRunError(made.unfinished)
+    if judged.below:
+        raise InputError(
+            f"{judge} holds the new options less plausible than the old",
+            source,
+            remedy="Write others, and keep the strongest of the old ones",
+        )
 
 
 def _loaded(source: str | None, fields: str | None) -> Any:

@@ -64,6 +64,7 @@ PREPARATIONS = Registered(
         "contexts": ".followup.context_generation",
         "distractors": ".single_turn.distractors",
         "systems": ".labelling",
+        "plausibility": ".single_turn.plausibility",
     }
 )
 """Tasks that make what a study needs, by name."""

@@ -13,6 +13,7 @@ Purpose = Literal[
     "answer",
     "context",
     "distractors",
+    "plausibility",
     "label",
     "judgement",
     "attack",
