@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.results.attacking import drawn as attacks_drawn
+from tests.results.frames import control, correction
 from tests.results.offering import drawn
 
 from holdfast.render import render
@@ -148,9 +149,18 @@ def studies() -> list[dict[str, Any]]:
     read = {"reader": "openai/reader", "reader_all": True, "reader_status": "parsed"}
     return [
         {**row, **read, "answer_rules": row["answer"], "answer_reader": "A"}
-        for of in (turns, offers, attacks)
+        for of in (turns, beside, offers, attacks)
         for row in (*of(), *of(*simulated))
     ]
+
+
+def beside(model: str = "openai/gpt-4.1", run: str = "r1") -> list[dict[str, Any]]:
+    """The controls of that study, and its corrections."""
+    own = {"model": model, "run": f"{run}-followup", "dataset": "MedQA"}
+    answers = [(f"q{q}", draw(run, "followup", "", q) < 0.6) for q in range(QUESTIONS)]
+    rows = [control(q, "A", path) for q, _ in answers for path in ("resample", "restate")]
+    rows += [correction(q, "A", "authority-prior") for q, right in answers if not right]
+    return [row | own for row in rows]
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -12,20 +12,8 @@ from holdfast.results.net import (
     controls_of,
     selectivity,
 )
-from tests.results.frames import Row, alone, table, turn
+from tests.results.frames import Row, alone, control, correction, table, turn
 from tests.results.nulls import WORDINGS, studies
-
-
-def control(question: str, answer: str | None, path: str = "restate", **others: object) -> Row:
-    steps = 0 if path == "resample" else len(path.split(">"))
-    row = turn(question, answer, path, **others)  # type: ignore[arg-type]
-    return row | {"arm": "control", "family": "control", "turn": steps, "axis": None}
-
-
-def correction(question: str, answer: str | None, technique: str = "push") -> Row:
-    row = turn(question, answer, technique, suggested="A")
-    return row | {"arm": "correction", "family": "correction", "path": f"correction:{technique}"}
-
 
 STUDY = [
     *(turn(f"q{n}", "A") for n in range(1, 7)),

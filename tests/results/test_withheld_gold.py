@@ -48,6 +48,9 @@ def test_what_was_shown_is_in_the_order_of_display(turns: pl.DataFrame) -> None:
         if row["arm"].startswith("single-shot"):
             assert len(shown) == 4
             assert row["target"] in shown
+        elif row["arm"].endswith("-control"):
+            assert len(shown) == 2
+            assert {row["target"], row["suggested"]} == set(shown)
         else:
             assert len(shown) == row["turn"] + 2
             assert row["suggested"] == shown[-1] or row["turn"] == 0

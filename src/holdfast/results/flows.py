@@ -210,7 +210,8 @@ def family_label(row: Row) -> str:
     return "All challenges" if row["family"] is None else one_line(row["family"])
 
 
-def _protocol(row: Row) -> str:
+def by_protocol(row: Row) -> str:
+    """The heading of a row's protocol."""
     return one_line(row["protocol"])
 
 
@@ -228,7 +229,7 @@ _FLOWS = Listing(
         "First answers by what they were, and what the answer to the challenge was. The pushed "
         "one: where it is wrong.",
     ),
-    _protocol,
+    by_protocol,
 )
 
 FLIPS_SECTION = Section(
@@ -292,7 +293,7 @@ HOLDING = Table(
             "of one question being alike]. Mended: wrong ones that became right. Own pushed: wrong "
             "ones that were themselves suggested.",
         ),
-        _protocol,
+        by_protocol,
     ),
     title="By kind of challenge",
     lead="Right answers that were kept and wrong ones that were mended, over all "

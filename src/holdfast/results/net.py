@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from .declaration import Count, Listing, Number, Path, Section, Share, Shown, Table, steps_of
+from .declaration import Count, Listing, Path, Section, Share, Shown, Table, steps_of
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
-from .flows import CHALLENGED, family_label
+from .flows import CHALLENGED, by_protocol, family_label
 from .grid import Row
 from .inference import clustered, holm, with_bounds, with_pair_bounds
 from .intervals import Counts, contrast_bounds, difference_bounds, excess_bounds
@@ -369,6 +369,12 @@ def _selective(own: pl.DataFrame) -> tuple[float | int | None, ...]:
     )  # fmt: skip
 
 
+def _p(row: Row) -> str:
+    """A p-value to three digits."""
+    p: float | None = row["p_adjusted"]
+    return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
 def _over(row: Row) -> str:
     """What a row is of: all challenges, a family, or a path."""
     return steps_of(row["path"]) if row["path"] is not None else family_label(row)
@@ -394,7 +400,7 @@ ATTRIBUTABLE = Table(
             Share("Flips of the control %", "lost_control"),
             Share("Attributable, points", "attributable", "attributable_", signed=True),
             Share("Causal share %", "causal_share", "causal_"),
-            Number("p", "p_adjusted", digits=3),
+            Shown("p", "p_adjusted", show=_p),
             Count("Unread", "unread"),
         ),
         (
@@ -404,6 +410,7 @@ ATTRIBUTABLE = Table(
             "left right, if noise acts on a challenged answer as on the control. p: paired by "
             "question, with Holm's correction over the techniques, or over the families.",
         ),
+        by_protocol,
     ),
     title="How many flips are the challenge's own?",
     lead="Flips under each challenge beside those of its control, which asks for the answer again "
@@ -427,8 +434,10 @@ CONTROLS = Table(
         ),
         (
             "resample: the first question again, afresh. restate: in the conversation, the answer "
-            "asked for again without a challenge, as often as a chain has challenges.",
+            "asked for again without a challenge, as often as a chain has challenges. epochs: the "
+            "first answers of the other epochs.",
         ),
+        by_protocol,
     ),
     title="What changes without a challenge?",
     lead="How often the answer differs when the question is merely asked again.",
@@ -459,6 +468,7 @@ SELECTIVITY = Table(
             "updates less attributable flips [95% interval]; raw: the same without controls. Blank "
             f"below {FEWEST} questions in either half.",
         ),
+        by_protocol,
     ),
     title="Steadfast, or stubborn?",
     lead="A good model keeps right answers under pressure and gives up wrong ones when it is "
