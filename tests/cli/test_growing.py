@@ -313,7 +313,7 @@ def test_a_smaller_limit_afterwards_keeps_the_contexts_of_the_others(tmp_path: P
 def test_a_generator_writes_wrong_options_first(tmp_path: Path) -> None:
     settings = ("--limit", "3", "--generator", "simulated/generator", "-T", "biases=recency")
     outcome = generated(tmp_path, *settings, protocol="single-turn")
-    assert outcome["calls"] == 3 * (1 + 3)
+    assert outcome["calls"] == 3 * (1 + 4)
     (prepared,) = outcome["prepared"]
     assert prepared["file"] == str(tmp_path / "r" / "distractors.jsonl")
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
