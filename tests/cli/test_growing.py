@@ -179,8 +179,8 @@ def test_two_protocols_in_one_log_dir_are_two_runs_that_share_the_plain_question
     by_run = {(row["run"], row["protocol"]): row["len"] for row in
               turns.group_by("run", "protocol").len().iter_rows(named=True)}  # fmt: skip
     assert {protocol: n for (_, protocol), n in by_run.items()} == {
-        "followup": 45,
-        "single-turn": 27,
+        "followup": 51,
+        "single-turn": 30,
     }
     assert len({run for run, _ in by_run}) == 2
 
