@@ -152,7 +152,8 @@ def test_corrections_are_added_within_the_bounds_of_the_plan(
     common = ("--limit", "4", "--contexts", contexts, "-T", "techniques=inc_letter")
     _, before = grown(server, tmp_path / "r", *common)
     more = (*common, "-T", "corrections=true")
-    planned = holdfast("plan", "followup", "--model", "openai/bench", *more, "--json")
+    planned = holdfast("plan", "followup", "--model", "simulated/steadfast", *more, "--json")
+    assert planned.returncode == 0, planned.stderr
     (row,) = json.loads(planned.stdout)
     _, turns = grown(server, tmp_path / "r", *more)
     first = turns.filter(pl.col("arm") == "baseline")
