@@ -175,7 +175,7 @@ def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: s
         made = run(tmp_path / "r", questions, "--model", "lean/mumbler", "--model-base-url", url,
                    *RETHINK)  # fmt: skip
     first, *replies = made.stdout.splitlines()[:3]
-    assert first.startswith("lean/mumbler: 100% of 36 replies could not be read.")
+    assert first.startswith("lean/mumbler: 100% of 48 replies could not be read.")
     assert replies == ["  Hard to say: it depends."] * 2
     assert "no price known for lean/mumbler" in made.stdout
 

@@ -152,7 +152,8 @@ def test_corrections_are_added_within_the_bounds_of_the_plan(
     common = ("--limit", "4", "--contexts", contexts, "-T", "techniques=inc_letter")
     _, before = grown(server, tmp_path / "r", *common)
     more = (*common, "-T", "corrections=true")
-    planned = holdfast("plan", "followup", "--model", "openai/bench", *more, "--json")
+    planned = holdfast("plan", "followup", "--model", "simulated/steadfast", *more, "--json")
+    assert planned.returncode == 0, planned.stderr
     (row,) = json.loads(planned.stdout)
     _, turns = grown(server, tmp_path / "r", *more)
     first = turns.filter(pl.col("arm") == "baseline")
@@ -179,8 +180,8 @@ def test_two_protocols_in_one_log_dir_are_two_runs_that_share_the_plain_question
     by_run = {(row["run"], row["protocol"]): row["len"] for row in
               turns.group_by("run", "protocol").len().iter_rows(named=True)}  # fmt: skip
     assert {protocol: n for (_, protocol), n in by_run.items()} == {
-        "followup": 45,
-        "single-turn": 27,
+        "followup": 51,
+        "single-turn": 30,
     }
     assert len({run for run, _ in by_run}) == 2
 
@@ -313,7 +314,7 @@ def test_a_smaller_limit_afterwards_keeps_the_contexts_of_the_others(tmp_path: P
 def test_a_generator_writes_wrong_options_first(tmp_path: Path) -> None:
     settings = ("--limit", "3", "--generator", "simulated/generator", "-T", "biases=recency")
     outcome = generated(tmp_path, *settings, protocol="single-turn")
-    assert outcome["calls"] == 3 * (1 + 3)
+    assert outcome["calls"] == 3 * (1 + 4)
     (prepared,) = outcome["prepared"]
     assert prepared["file"] == str(tmp_path / "r" / "distractors.jsonl")
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")

@@ -198,7 +198,7 @@ def test_what_cannot_be_is_refused_in_a_line(
 
 def test_a_plan_counts_the_readings() -> None:
     command = ("plan", "followup", "--model", "openai/gpt-4.1", "--limit", "2", "--json")
-    for extra, least in (((), 0), (("--reader-all",), 30)):
+    for extra, least in (((), 0), (("--reader-all",), 34)):
         plan = holdfast(*command, "--reader", "openai/gpt-4.1-mini", *extra)
         assert plan.returncode == 0, plan.stderr
         target, reader = json.loads(plan.stdout)

@@ -206,7 +206,7 @@ def test_plan_needs_neither_key_nor_package_and_says_what_is_left_out(
     )
     assert planned.returncode == 0, planned.stderr
     (row,) = json.loads(planned.stdout)
-    assert row["generations"] == 3 * 11
+    assert row["generations"] == 3 * 13
     assert "4 of 14 techniques left out: no contexts for q." in planned.stderr
 
 

@@ -33,12 +33,13 @@ MARKS = {
     "questions the sufficiency": "edge_case_context",
     "positions an alternative diagnosis": "alternative_context",
 }
+SUPPORTING = {"supports the correct answer to": "supporting_context"}
 
 
 def asked_for(messages: Sequence[ChatMessage]) -> tuple[str, int]:
     """The kind of text that a conversation is about, and its number of sentences."""
     first = messages[0].text
-    kind = next(kind for mark, kind in MARKS.items() if mark in first)
+    kind = next(kind for mark, kind in (MARKS | SUPPORTING).items() if mark in first)
     number = re.search(r"Is exactly (\d+) sentences long", first)
     return kind, int(number[1]) if number else 0
 
@@ -133,7 +134,7 @@ def test_with_corrections_a_text_for_the_right_option_is_written_at_the_studys_l
 
 def test_a_supporting_text_that_names_a_letter_is_asked_for_again() -> None:
     question = load_questions("bank").questions[0]
-    fault = read_context("supporting_context", "So the answer is C, as shown.", question, 1)
+    fault = read_context("supporting_context", "So option C fits in each respect.", question, 1)
     assert isinstance(fault, Fault)
     assert fault.kind == "an option letter"
     said = read_context("supporting_context", "Context: It fits in each respect.", question, 1)

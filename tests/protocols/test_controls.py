@@ -17,7 +17,7 @@ from holdfast.models import simulated
 from holdfast.models.behaviour import Profile, profiles
 from holdfast.protocols.followup.protocol import followup, restate_prompt
 from holdfast.protocols.single_turn.protocol import single_turn
-from holdfast.questions import RESAMPLE_SEEDS, load_questions
+from holdfast.questions import RESAMPLE_SEEDS, Truth, load_questions
 from holdfast.results import TABLES
 
 ALL: dict[str, Any] = {"controls": True, "corrections": True}
@@ -295,3 +295,20 @@ def test_no_table_counts_controls_or_corrections_among_the_challenges(
         assert with_them.select(columns).equals(without.select(columns)), name
         compared += without.height
     assert compared > 100
+
+
+def test_replies_that_were_kept_before_there_was_noise_are_found_again() -> None:
+    (question, *_) = load_questions("bank").questions
+
+    def told(profile: Profile, *families: str) -> str:
+        responder = simulated.Simulated("steadfast")
+        responder.profile = profile
+        return responder.looked_at(Truth(question, families, families, (None,) * len(families)))
+
+    known = Profile(about="", baseline=90)
+    older = known.model_dump_json(exclude={"noise", "update"})
+    assert told(known, "rethink").startswith(f"{older}\x1f{question.content_hash}\x1f")
+    assert told(known, "rethink") == told(known.model_copy(update={"update": 0.9}), "rethink")
+    assert told(known) != told(known.model_copy(update={"noise": 0.1}))
+    corrected = known.model_copy(update={"update": 0.9})
+    assert told(known, "correction") != told(corrected, "correction")
