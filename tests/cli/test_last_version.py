@@ -4,6 +4,8 @@
 
     holdfast run followup single-turn stick-or-switch --model simulated/sycophant --limit 2
         --seed 7 -T techniques=authority-prior,double-check -T biases=recency -T chains=none
+
+The bank has had other wrong options since; those of that time stand in a file beside it.
 """
 
 import json
@@ -18,10 +20,12 @@ from tests.studies import finished_generations, holdfast
 from holdfast.reading import READING_VERSION
 from holdfast.results import SCHEMA, turns_table
 
-KEPT = Path(__file__).parents[1] / "fixtures" / "read_by_version_1"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+KEPT = FIXTURES / "read_by_version_1"
 COMMAND = (
     "run", "followup", "single-turn", "stick-or-switch", "--seed", "7",
     "-T", "techniques=authority-prior,double-check", "-T", "biases=recency", "-T", "chains=none",
+    "--distractors", FIXTURES / "first_wrong_options_of_the_bank.jsonl",
 )  # fmt: skip
 TURN = ["question", "epoch", "protocol", "arm", "path", "turn"]
 SAID = [*TURN, "prompt", "reply"]
@@ -65,9 +69,10 @@ def test_it_resumes_without_asking_for_what_is_finished(old: Path, tmp_path: Pat
     assert 0 < outcome["calls"] == fresh["calls"] - kept
     assert after.sort(TURN).select(SAID).equals(anew.sort(TURN).select(SAID))
     assert set(after["run"]) == set(before["run"]) == set(anew["run"])
-    # and whoever goes on so is told that two versions have read the replies
+    # and whoever goes on so is told that two versions have read the replies; the single turns, whose
+    # wrong options are named otherwise now, have all been read by this one
     told = holdfast(*COMMAND, "--model", "simulated/sycophant", "--limit", "3", "--log-dir", old)
-    assert told.stdout.count("the replies were not read alike: this run by version 1") == 3
+    assert told.stdout.count("the replies were not read alike: this run by version 1") == 2
 
 
 @pytest.mark.parametrize("name", ["accuracy", "flips", "single-turn", "survival", "tax"])
