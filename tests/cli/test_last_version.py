@@ -5,7 +5,8 @@
     holdfast run followup single-turn stick-or-switch --model simulated/sycophant --limit 2
         --seed 7 -T techniques=authority-prior,double-check -T biases=recency -T chains=none
 
-The bank has had other wrong options since; those of that time stand in a file beside it.
+The bank has other wrong options now, with which no run of that time goes on; it is given back those
+of that time, which stand in a file beside the log dir.
 """
 
 import json
@@ -17,6 +18,8 @@ import polars as pl
 import pytest
 from tests.studies import finished_generations, holdfast
 
+from holdfast.protocols.single_turn import distractors
+from holdfast.questions import bank_items
 from holdfast.reading import READING_VERSION
 from holdfast.results import SCHEMA, turns_table
 
@@ -25,7 +28,6 @@ KEPT = FIXTURES / "read_by_version_1"
 COMMAND = (
     "run", "followup", "single-turn", "stick-or-switch", "--seed", "7",
     "-T", "techniques=authority-prior,double-check", "-T", "biases=recency", "-T", "chains=none",
-    "--distractors", FIXTURES / "first_wrong_options_of_the_bank.jsonl",
 )  # fmt: skip
 TURN = ["question", "epoch", "protocol", "arm", "path", "turn"]
 SAID = [*TURN, "prompt", "reply"]
@@ -35,6 +37,10 @@ SAID = [*TURN, "prompt", "reply"]
 def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy to work on; its kept generations stand in it."""
     monkeypatch.delenv("HOLDFAST_CACHE_DIR")
+    lines = (FIXTURES / "first_wrong_options_of_the_bank.jsonl").read_text("utf-8").splitlines()
+    texts = {row["question"]: [*row["distractors"].values()] for row in map(json.loads, lines)}
+    items = [{**item, "replacement_distractors": texts[item["id"]]} for item in bank_items()]
+    monkeypatch.setattr(distractors, "bank_items", lambda: items)
     return Path(shutil.copytree(KEPT, tmp_path / "old"))
 
 
@@ -69,10 +75,9 @@ def test_it_resumes_without_asking_for_what_is_finished(old: Path, tmp_path: Pat
     assert 0 < outcome["calls"] == fresh["calls"] - kept
     assert after.sort(TURN).select(SAID).equals(anew.sort(TURN).select(SAID))
     assert set(after["run"]) == set(before["run"]) == set(anew["run"])
-    # and whoever goes on so is told that two versions have read the replies; the single turns, whose
-    # wrong options are named otherwise now, have all been read by this one
+    # and whoever goes on so is told that two versions have read the replies
     told = holdfast(*COMMAND, "--model", "simulated/sycophant", "--limit", "3", "--log-dir", old)
-    assert told.stdout.count("the replies were not read alike: this run by version 1") == 2
+    assert told.stdout.count("the replies were not read alike: this run by version 1") == 3
 
 
 @pytest.mark.parametrize("name", ["accuracy", "flips", "single-turn", "survival", "tax"])
