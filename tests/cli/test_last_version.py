@@ -4,6 +4,9 @@
 
     holdfast run followup single-turn stick-or-switch --model simulated/sycophant --limit 2
         --seed 7 -T techniques=authority-prior,double-check -T biases=recency -T chains=none
+
+The bank has other wrong options now, with which no run of that time goes on; it is given back those
+of that time, which stand in a file beside the log dir.
 """
 
 import json
@@ -15,10 +18,13 @@ import polars as pl
 import pytest
 from tests.studies import finished_generations, holdfast
 
+from holdfast.protocols.single_turn import distractors
+from holdfast.questions import bank_items
 from holdfast.reading import READING_VERSION
 from holdfast.results import SCHEMA, turns_table
 
-KEPT = Path(__file__).parents[1] / "fixtures" / "read_by_version_1"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+KEPT = FIXTURES / "read_by_version_1"
 COMMAND = (
     "run", "followup", "single-turn", "stick-or-switch", "--seed", "7",
     "-T", "techniques=authority-prior,double-check", "-T", "biases=recency", "-T", "chains=none",
@@ -32,6 +38,10 @@ SAID = [*TURN, "prompt", "reply"]
 def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy to work on; its kept generations stand in it."""
     monkeypatch.delenv("HOLDFAST_CACHE_DIR")
+    lines = (FIXTURES / "first_wrong_options_of_the_bank.jsonl").read_text("utf-8").splitlines()
+    texts = {row["question"]: [*row["distractors"].values()] for row in map(json.loads, lines)}
+    items = [{**item, "replacement_distractors": texts[item["id"]]} for item in bank_items()]
+    monkeypatch.setattr(distractors, "bank_items", lambda: items)
     return Path(shutil.copytree(KEPT, tmp_path / "old"))
 
 
