@@ -223,10 +223,11 @@ def clustered(first: Counts, second: Counts) -> float:
     spread = math.sqrt(float((influence**2).sum()))
     if spread == 0:
         return 1.0 if difference == 0 else 0.0
-    return _two_sided(difference / spread)
+    return two_sided(difference / spread)
 
 
-def _two_sided(z: float) -> float:
+def two_sided(z: float) -> float:
+    """P-value of a standard normal statistic."""
     # by its complement: 1 less the distribution has no digits left beyond 1e-16
     return math.erfc(abs(z) / math.sqrt(2))
 
@@ -241,7 +242,7 @@ def sign_flips(differences: NDArray[np.int64]) -> float:
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     if len(sizes) > 1 and counts.sum() > MOST:
         spread = math.sqrt(float((differences**2).sum()))
-        return _two_sided(int(differences.sum()) / spread)
+        return two_sided(int(differences.sum()) / spread)
     # how many of the signs are positive, sizes taken as steps: sums of independent binomials
     steps = np.ones(1)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):

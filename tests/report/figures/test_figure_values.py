@@ -92,7 +92,7 @@ def test_tax_has_both_ends_and_the_difference_in_points() -> None:
     drawn = points("tax", rows)
     by_figure = [(one.get("series", "tax"), one["y"]) for one in drawn]
     assert by_figure[:4] == [
-        ("single-shot, all options at once", 1.0),
+        ("baseline: all options at once, or the control", 1.0),
         ("isolated, the binary choice of turn 1", 1.0),
         ("end to end, all turns", 0.5),
         ("tax", -50.0),
@@ -172,7 +172,7 @@ def test_positions_and_winners_have_a_point_for_each_level() -> None:
 COMPOUNDING: dict[str, Any] = {
     "model": "m", "dataset": "d", "path": "a>b", "challenges": 2, "n": 60, "correct": 30,
     "accuracy": 0.5, "low": 0.4, "high": 0.6, "baseline": 0.8, "drop": 0.375,
-    "expected_accuracy": 0.4, "expected_drop": 0.5, "sub_additive": True, "worst_part": "a",
+    "expected_accuracy": 0.4, "expected_drop": 0.5, "smaller_drop": True, "worst_part": "a",
     "worst_accuracy": 0.6, "worst_drop": 0.25, "recovered": False, "unparsed": 0, "refused": 0,
     "run": "r",
 }  # fmt: skip

@@ -1,7 +1,9 @@
 """Chains of challenges against the same challenges put one at a time."""
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from holdfast.results.arms import TurnsOf
@@ -30,26 +32,36 @@ from holdfast.results.grid import (
     percent,
     studies,
 )
-from holdfast.results.inference import looked_up, with_bounds
-from holdfast.results.net import BESIDE
+from holdfast.results.inference import (
+    clustered,
+    looked_up,
+    two_sided,
+    with_bounds,
+    with_pair_bounds,
+)
+from holdfast.results.net import BESIDE, FEWEST, controls_of
 from holdfast.results.runs import is_simulated
 
 COMPOUNDING_COLUMNS = (
     "model", "dataset", "path", "challenges", "n", "correct", "accuracy", "low", "high",
     "baseline", "drop", "drop_low", "drop_high", "p_value", "p_adjusted", "expected_accuracy",
-    "expected_drop", "sub_additive", "worst_part", "worst_accuracy", "worst_drop", "recovered",
-    "unparsed", "refused", "run",
+    "expected_drop", "smaller_drop", "worst_part", "worst_accuracy", "worst_drop", "kept",
+    "expected_kept", "sub_additive", "sub_additive_p", "recovered", "recovered_p", "unparsed",
+    "refused", "run",
 )  # fmt: skip
 PARTS_COLUMNS = (
     "model", "dataset", "path", "part", "n", "drop", "part_drop", "difference", "run",
 )  # fmt: skip
 SUMMARY_COLUMNS = (
-    "model", "dataset", "chains", "sub_additive", "sub_additive_share", "recovered",
-    "recovered_share", "run",
+    "model", "dataset", "chains", "smaller_drop", "smaller_drop_share", "sub_additive",
+    "sub_additive_share", "recovered", "recovered_share", "run",
 )  # fmt: skip
 
 ALL_MODELS = "all models"
 """``model`` of the row that sums up every model."""
+
+LEVEL = 0.05
+"""What is said of a chain has a corrected p-value below this."""
 
 _CHAIN = (*STUDY, "path")
 
@@ -62,9 +74,19 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     of a single follow-up becomes a wrong point of the chain, whatever the first answer was. A drop
     is (baseline - accuracy) / baseline; ``drop_low`` and ``drop_high`` are its 95% interval,
     ``p_value`` the paired test against the first answers, ``p_adjusted`` Holm's over the chains of
-    the study. A chain is ``sub_additive`` where its drop is smaller than the expected one, not
-    where they are equal; it has ``recovered`` where it is more accurate than its worst technique
-    (the first of those that tie).
+    the study. ``smaller_drop`` says whether a chain's drop is smaller than the expected one, which
+    is what the paper counts; answers that vary alone make it so.
+
+    ``kept`` is the share of right first answers that are right after the chain. ``expected_kept``
+    is what its parts and the controls let expect of them: the share right after every part, put
+    alone to the same question, times [P(one) / P(both)]^(parts - 1), P(one) being the share right
+    after as many restatements as the chain has parts, P(both) that right after a restatement and
+    after a resample. A chain is ``sub_additive`` where it keeps more than that: by the delta
+    method on the logarithm of their ratio, clustered by question, ``sub_additive_p`` two-sided and
+    with Holm's correction over the chains of the study, below ``LEVEL``. It has ``recovered``
+    where it is more accurate than one of its parts (``recovered_p``: paired, with Bonferroni's
+    correction over the parts and Holm's over the chains). Both are null where controls, or parts,
+    are missing or fewer than ``FEWEST`` questions were right at first.
 
     Every figure is over the questions (and epochs) that have the first answer, the chain's last
     turn and the single follow-up of each of its techniques. Where a technique was not put on its
@@ -100,12 +122,87 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
         drop_high=-pl.col("change_low"),
         expected_drop=_drop("expected_accuracy"),
         worst_drop=_drop("worst_accuracy"),
-        recovered=pl.col("accuracy") > pl.col("worst_accuracy"),
     )
     # compared as accuracies: their quotients by the baseline could differ where they are equal
     smaller = pl.col("accuracy") > pl.col("expected_accuracy")
-    sub_additive = pl.when(pl.col("expected_drop").is_not_null()).then(smaller)
-    return rows.with_columns(sub_additive=sub_additive).select(COMPOUNDING_COLUMNS)
+    rows = rows.with_columns(
+        smaller_drop=pl.when(pl.col("expected_drop").is_not_null()).then(smaller)
+    )
+    rows = _with_additivity(rows, chains.filter(known, first), controls_of(turns))
+    rows = _with_recovery(rows, long, chains.filter(known))
+    return rows.select(COMPOUNDING_COLUMNS)
+
+
+def _with_additivity(
+    rows: pl.DataFrame, right: pl.DataFrame, controls: pl.DataFrame
+) -> pl.DataFrame:
+    """The rows with what is kept of the right first answers, what is expected, and the test."""
+    steps = pl.col("path").str.count_matches(">").cast(pl.Int64) + 1
+    right = right.select(*TURN, "path", "correct", "expected", _steps=steps)
+    for name, turn in (("_deep", "_steps"), ("_one", None), ("_again", None)):
+        own = controls.select(*TURN, "turn", pl.col("control_right").alias(name))
+        if turn:
+            right = right.join(own, left_on=[*TURN, turn], right_on=[*TURN, "turn"])
+        else:
+            put = own.filter(pl.col("turn") == (name == "_one")).drop("turn")
+            right = right.join(put, on=TURN)
+    right = right.with_columns(_both=pl.col("_one") * pl.col("_again"))
+    found = [(*key, *_additivity(own)) for key, own in right.group_by(_CHAIN, maintain_order=True)]
+    names = dict.fromkeys(("kept", "expected_kept", "_p"), pl.Float64())
+    schema = {name: rows.schema[name] for name in _CHAIN} | names
+    rows = looked_up(rows, pl.DataFrame(found, schema=schema, orient="row"), _CHAIN)
+    return _tested(rows, "sub_additive", pl.col("kept") > pl.col("expected_kept"))
+
+
+def _additivity(own: pl.DataFrame) -> tuple[float | None, ...]:
+    """Share kept, the one expected, and the p-value of their ratio."""
+    steps, n = int(own["_steps"][0]), own.height
+    names = ("correct", "expected", "_deep", "_both")
+    kept, every, one, both = (own[name].cast(pl.Float64).to_numpy() for name in names)
+    expected = (
+        float(every.mean() * (one.mean() / both.mean()) ** (steps - 1)) if both.any() else None
+    )
+    if own["question"].n_unique() < FEWEST or expected is None:
+        return float(kept.mean()), expected, None
+    ratio, influence = 0.0, np.zeros(n)
+    for values, power in ((kept, 1), (every, -1), (one, 1 - steps), (both, steps - 1)):
+        # half an answer kept and half an answer lost are added to each share
+        share = (values.sum() + 0.5) / (n + 1)
+        ratio += power * math.log(share)
+        influence += power * (values - share) / share
+    places = own["question"].rank("dense").to_numpy() - 1
+    spread = math.sqrt(float((np.bincount(places, influence) ** 2).sum())) / n
+    return float(kept.mean()), expected, two_sided(ratio / spread) if spread else 1.0
+
+
+def _with_recovery(rows: pl.DataFrame, long: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the test of whether a chain is more accurate than one of its parts."""
+    pairs = long.join(known.select(*TURN, "path"), on=[*TURN, "path"], how="semi").select(
+        *_CHAIN, "part", "question", first="correct", second="part_correct"
+    )
+    parts = pairs.group_by(*_CHAIN, "part", maintain_order=True).agg(
+        _better=pl.col("first").mean() > pl.col("second").mean(),
+        _questions=pl.col("question").n_unique(),
+    )
+    parts = with_pair_bounds(
+        parts, pairs, [*_CHAIN, "part"], ("_p",), lambda first, second: (clustered(first, second),)
+    )
+    one = pl.when("_better").then("_p").otherwise(1.0)
+    found = parts.group_by(_CHAIN, maintain_order=True).agg(
+        _p=pl.when(pl.col("_questions").min() >= FEWEST).then(
+            pl.min_horizontal(one.min() * pl.len(), 1.0)
+        ),
+        _any=pl.col("_better").any(),
+    )
+    return _tested(looked_up(rows, found, _CHAIN), "recovered", pl.col("_any"))
+
+
+def _tested(rows: pl.DataFrame, name: str, seen: pl.Expr) -> pl.DataFrame:
+    """The rows with the corrected p-value of what is seen, and whether it is so by that."""
+    corrected = with_adjusted(rows, STUDY, "_p")["p_adjusted"].alias(f"{name}_p")
+    p = pl.col(f"{name}_p")
+    said = pl.when(p.is_not_null()).then(seen & (p < LEVEL))
+    return rows.drop("_p").with_columns(corrected).with_columns(said.alias(name))
 
 
 def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
@@ -161,15 +258,12 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
-    known = pl.col("sub_additive").is_not_null()
-    counts = rows.group_by("run", "model", "dataset", maintain_order=True).agg(
-        pl.col("sub_additive").sum(),
-        chains=known.sum(),
-        recovered=(known & pl.col("recovered")).sum(),
-    )
-    return counts.with_columns(
-        pl.when(pl.col("chains") > 0).then(pl.col(name) / pl.col("chains")).alias(f"{name}_share")
-        for name in ("sub_additive", "recovered")
+    known = pl.col("smaller_drop").is_not_null()
+    names = ("smaller_drop", "sub_additive", "recovered")
+    return rows.group_by("run", "model", "dataset", maintain_order=True).agg(
+        known.sum().alias("chains"),
+        *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in names),
+        *(pl.col(name).mean().alias(f"{name}_share") for name in names),
     )
 
 
@@ -255,6 +349,7 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid]:
     columns = studies(rows)
     shown = (
         Count("Chains", "chains"),
+        Count("Smaller drop", "smaller_drop", share="smaller_drop_share", sign="%"),
         Count("Sub-additive", "sub_additive", share="sub_additive_share", sign="%"),
         Count("Recovered", "recovered", share="recovered_share", sign="%"),
     )
@@ -299,17 +394,22 @@ COMPOUNDING = Table(
             Share("Accuracy %", "accuracy", "", of={}, among="n"),
             Share("Drop %", "drop", of={}, among="n"),
             Share("Expected drop %", "expected_drop", of={}, among="n"),
-            YesNo("Sub-additive", "sub_additive"),
             Shown("Worst part", "worst_part", show=_worst_part),
+            Share("Kept %", "kept"),
+            Share("Expected kept %", "expected_kept"),
+            YesNo("Sub-additive", "sub_additive"),
             YesNo("Recovered", "recovered"),
             Count("Unread", "unparsed"),
         ),
         (
-            "Drop: relative to the first answers to the same questions. Expected: as if every "
-            "answer that any single part made wrong stayed wrong; sub-additive where the drop is "
-            "smaller. Worst part: the part with the lowest accuracy on its own, and its drop in "
-            "percent; recovered where the chain's accuracy is higher. Unread replies count as "
-            "wrong.",
+            "Drop: relative to the first answers to the same questions. Expected drop: as if every "
+            "answer that any single part made wrong stayed wrong, as the paper has it; answers "
+            "that vary alone make a smaller one. Worst part: the part with the lowest accuracy on "
+            "its own, and its drop in percent. Kept: right first answers that are right after the "
+            "chain; expected: from the same answers to each part alone, and the controls. "
+            "Sub-additive: more is kept than expected; recovered: more accurate than one of the "
+            f"parts; both by tests over questions, corrected p below {LEVEL}, blank without "
+            "controls. Unread replies count as wrong.",
         ),
     ),
     title="More than the sum, or less?",
@@ -334,7 +434,8 @@ SUMMARY = Table(
     compounding_summary,
     layout=_summary_layout,
     title="Chains in sum",
-    lead="Sub-additive: the chain takes away less than expected. Recovered: the chain ends "
-    "better than its worst part alone.",
+    lead="Smaller drop: than the paper expects, noise included. Sub-additive: the chain keeps "
+    "more than its parts and the controls let expect. Recovered: it ends better than one of its "
+    "parts alone. The last two count where a test says so.",
     section="compounding",
 )

@@ -206,7 +206,7 @@ def _compounding_summary() -> Iterator[Row]:
     yield {
         "model": named(ALL_MODELS),
         "dataset": paper.dataset,
-        "sub_additive_share": _change(paper.sub_additive.share),
+        "smaller_drop_share": _change(paper.sub_additive.share),
         "run": f"{paper.short}, {paper.sub_additive.place}",
     }
 

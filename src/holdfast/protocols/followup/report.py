@@ -13,10 +13,14 @@ from .compounding import compounding_summary
 
 def _chains(turns: pl.DataFrame) -> Iterator[str]:
     for row in compounding_summary(turns).filter(pl.col("chains") > 0).iter_rows(named=True):
-        yield (
-            f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')} "
-            f"sub-additive, {row['recovered']} better than their worst part alone"
-        )
+        chains = counted(row["chains"], "chain")
+        if row["sub_additive"] is None:
+            yield f"{row['model']}: {chains} not tested: no controls"
+        else:
+            yield (
+                f"{row['model']}: {row['sub_additive']} of {chains} sub-additive beyond noise, "
+                f"{row['recovered']} better than one of their parts alone"
+            )
 
 
 FOLLOWUP = ReportOf("followup", partial(paths, stepwise=True), remarks=_chains)
