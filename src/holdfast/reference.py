@@ -32,9 +32,9 @@ def protocol_page(name: str) -> str:
 def settings_page() -> str:
     """The settings of every protocol, in Markdown."""
     lead = (
-        "# Settings\n\nLook up here what a protocol can be told: with `-T NAME=VALUE` on the "
-        "command line, as `task_args` in Python, as parameters of the Inspect task. Settings that "
-        "have an option of their own are given with it.\n"
+        "# Settings\n\nUse this page to look up the settings of a protocol. Give them with "
+        "`-T NAME=VALUE` on the command line, as `task_args` in Python, or as parameters of the "
+        "Inspect task. If `holdfast run` has an option of the same name, use the option.\n"
     )
     return "\n".join([lead, *map(protocol_page, PROTOCOLS)])
 
@@ -42,9 +42,9 @@ def settings_page() -> str:
 def tables_page() -> str:
     """Every table in Markdown, section by section of the report."""
     lead = (
-        "# Every table\n\nLook up here what a table answers, which rows and columns it has, and "
-        "which rules of a [gate](gate.md) read it. [Tables](tables.md) explains how to print and "
-        "draw one, and the columns that every table has.\n"
+        "# Every table\n\nUse this page to look up what a table answers, which rows and columns it "
+        "has, and which rules of a [gate](gate.md) read it. [Tables](tables.md) explains "
+        "how to print and draw one, and the columns that every table has.\n"
     )
     parts = [lead, tables_list(TABLES.values(), linked=True)]
     for section, tables in sections():

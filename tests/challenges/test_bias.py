@@ -348,7 +348,7 @@ def test_only_the_exemplars_given_are_shown() -> None:
 
 def test_too_few_exemplars_are_refused() -> None:
     few, bias = mitigations()["few-shot"], biases()["recency"]
-    with pytest.raises(InputError, match="'few-shot' shows 2 exemplars, but 1 can be shown"):
+    with pytest.raises(InputError, match="'few-shot' shows 2 exemplars, but only 1 can be shown"):
         mitigated_prompt(few, bias, "P", [exemplars()[0]] * 2, 42)
     assert mitigated_prompt(mitigations()["education"], bias, "P", [], 42).endswith("\n\nP")
 

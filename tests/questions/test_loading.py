@@ -597,32 +597,32 @@ def test_any_text_survives_any_kind_of_file(
         pytest.param(
             "set.jsonl",
             b"\n \n",
-            "holds no question",
+            "has no questions",
             "Give a file with at least one row",
             id="blank-lines-only",
         ),
         pytest.param(
             "set.csv",
             b"stem,A,B,gold\n",
-            "holds no question",
+            "has no questions",
             "Give a file with at least one row",
             id="header-only",
         ),
         pytest.param(
             "set.csv",
             b"\xef\xbb\xbf",
-            "holds no question",
+            "has no questions",
             "Give a file with at least one row",
             id="byte-order-mark-only",
         ),
         pytest.param(
             "set.json",
             b"[]",
-            "holds no question",
+            "has no questions",
             "Give a file with at least one row",
             id="empty-array",
         ),
-        pytest.param("set.json", b'[{"stem": ', "broken JSON", "Mend the file", id="broken-json"),
+        pytest.param("set.json", b'[{"stem": ', "broken JSON", "Fix the file", id="broken-json"),
         pytest.param(
             "set.json",
             b'{"stem": "x"}',
@@ -654,7 +654,7 @@ def test_any_text_survives_any_kind_of_file(
         pytest.param(
             "set.csv",
             b"stem,A,B,gold\nWhy?\0,a,b,A\n",
-            "holds NUL bytes",
+            "contains NUL bytes",
             "Save it as plain text CSV",
             id="nul-csv",
         ),
@@ -740,8 +740,10 @@ BAD_ROWS = [
     pytest.param(
         {**ROW, "options": [f"{n}" for n in range(27)]}, "options", "has 27", id="27-options"
     ),
-    pytest.param({**ROW, "options": "A. x B. y"}, "options", "no JSON list", id="options-text"),
-    pytest.param({**ROW, "options": "[" * 100_000}, "options", "no JSON list", id="options-deep"),
+    pytest.param({**ROW, "options": "A. x B. y"}, "options", "not a JSON list", id="options-text"),
+    pytest.param(
+        {**ROW, "options": "[" * 100_000}, "options", "not a JSON list", id="options-deep"
+    ),
     pytest.param({**ROW, "options": 3}, "options", "neither an object nor a list", id="number"),
     pytest.param({**ROW, "options": [["x"], "y"]}, "options", "not text", id="option-list"),
     pytest.param({**ROW, "options": ["x", " "]}, "options", "option B is empty", id="blank"),
@@ -772,7 +774,7 @@ def test_a_bad_row_is_refused_in_one_line(
     line = str(error)
     assert line.splitlines() == [line]
     assert line.startswith(place)
-    assert line.endswith(f"Mend the row; 'holdfast questions check {source}' lists every bad row.")
+    assert line.endswith(f"Fix the row; 'holdfast questions check {source}' lists every bad row.")
 
 
 @pytest.mark.parametrize(("row", "field", "what"), BAD_ROWS)

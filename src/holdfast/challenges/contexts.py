@@ -285,7 +285,7 @@ def _read(
     unused = 0
     for number, values in read_rows(named_path(source)):
         if isinstance(values, str):
-            _bad(problems, source, number, None, values, "Mend the row")
+            _bad(problems, source, number, None, values, "Fix the row")
             continue
         question = asked.of(values)
         row = _row(values, question, sentences)
@@ -307,7 +307,7 @@ def _read(
         kept["faults"] |= row.faults
     if not problems and not any(kept["texts"] or kept["faults"] for kept in merged.values()):
         raise InputError(
-            "holds no context",
+            "has no context",
             source,
             field=CONTEXTS[0],
             remedy=f"Give at least one of the columns {', '.join(CONTEXTS)}",
@@ -402,17 +402,17 @@ def _problems(
         # other columns are the user's business, but one that almost is a context is a mistake
         near = [kind for kind in CONTEXTS if len(column) > 3 and kind.startswith(column[:10])]
         if column not in CONTEXTS and near and not column.endswith("_answer"):
-            yield column, "is no column of contexts", f"Did you mean '{near[0]}'?"
+            yield column, "is not a column of contexts", f"Did you mean '{near[0]}'?"
     for column in ("length", "sentences"):
         if values.get(column) not in (None, "") and not _whole(values[column]):
             shown = printable(str(values[column])[:40])
-            yield column, f"is '{shown}', not a number of sentences", "Mend it or leave it out"
+            yield column, f"is '{shown}', not a number of sentences", "Fix it or leave it out"
     for column in (*CONTEXTS, "second_best"):
         text = values.get(column)
         if text is not None and not isinstance(text, str):
             yield column, "is not text", "Give text or leave it out"
         elif text is not None and not is_valid_text(text):
-            yield column, "holds a lone surrogate, which is no valid text", "Mend it"
+            yield column, "has a lone surrogate, which is not valid text", "Fix it"
     if question and row.second_best is not None and row.second_best not in question.distractors:
         yield (
             "second_best",

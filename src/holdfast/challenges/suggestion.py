@@ -61,7 +61,7 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
     found: dict[tuple[str, str], str] = {}
     for number, row in read_rows(named_path(setting)):
         if isinstance(row, str):
-            raise InputError(row, setting, number, remedy="Mend the row")
+            raise InputError(row, setting, number, remedy="Fix the row")
         for column in ("question", "suggested"):
             if column not in row:
                 raise InputError("is missing", setting, number, column, "Name the column so")
@@ -78,7 +78,7 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
         if found.setdefault(key, letter) != letter:
             raise InputError(
                 f"a second letter for question '{id}' and path '{key[1]}'", setting, number,
-                "suggested", "Keep one",
+                "suggested", "Keep one of the two",
             )  # fmt: skip
     if not found:
         raise InputError(

@@ -28,22 +28,26 @@ def table(
     beside: Annotated[
         str | None,
         typer.Option(
-            help="Published figures beside: paper, paper-no-system (Table 4), or stick-or-switch."
+            help="Also show published figures: paper, paper-no-system (Table 4), stick-or-switch."
         ),
     ] = None,
     relative_to: Annotated[
         str | None,
-        typer.Option(help="Of strata: stratum (its own first answers) or overall (appendix D.3)."),
+        typer.Option(
+            help="For strata, compare with stratum (its first answers) or overall (appendix D.3)."
+        ),
     ] = None,
     models: Annotated[
         str | None,
         typer.Option(
-            metavar="CSV", help="Of scale: sizes of models (model,family,parameters,aliases)."
+            metavar="CSV", help="For scale, sizes of models (model,family,parameters,aliases)."
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Instead of standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to this file instead of standard output."
+        ),
     ] = None,
 ) -> None:
     """Print one table of results, or draw it.
@@ -121,7 +125,7 @@ def _settings(table: str, **given: str | None) -> dict[str, str]:
             )
         if values and value not in values:
             raise InputError(
-                f"unknown reading '{value}'", field=option, remedy=did_you_mean(value, values)
+                f"unknown baseline '{value}'", field=option, remedy=did_you_mean(value, values)
             )
     return settings
 

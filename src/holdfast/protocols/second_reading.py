@@ -89,7 +89,7 @@ def reader_of(question: Question, tested: Model) -> Reader | None:
     """The reader that is bound; None without one.
 
     Raises:
-        InputError: it is the model under test too, or both roles are bound.
+        InputError: it is also the model under test, or both roles are bound.
     """
     some, every = bound(READER), bound(READER_ALL)
     model = every or some
@@ -97,8 +97,8 @@ def reader_of(question: Question, tested: Model) -> Reader | None:
         return None
     if some and every:
         raise InputError(
-            f"'{READER}' and '{READER_ALL}' are both bound", field="--model-role",
-            remedy="Bind one of them",
+            f"'{READER}' and '{READER_ALL}' both have a model", field="--model-role",
+            remedy="Give one of them",
         )  # fmt: skip
     check_reader(str(model), [str(tested)])
     return Reader(model, every is not None, question)
@@ -112,7 +112,7 @@ def check_reader(reader: str, tested: list[str]) -> None:
     """
     if reader in tested:
         raise InputError(
-            f"'{reader}' is the model under test too",
+            f"'{reader}' is also the model under test",
             field="--reader",
             remedy="Give another model as the reader",
         )

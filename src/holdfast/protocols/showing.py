@@ -59,7 +59,7 @@ def choose_exemplars(
     left = {q.content_hash: q for q in free if not says_none(q)}
     if shots > len(left):
         raise InputError(
-            f"has {counted(len(left), 'exemplar')} that can be shown, {shots} are wanted",
+            f"has {counted(len(left), 'exemplar')} that can be shown, but needs {shots}",
             source,
             field="exemplars",
             remedy="Give a file of other questions without a none of the above, or -T shots=0",

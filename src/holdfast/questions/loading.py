@@ -91,10 +91,10 @@ def load_questions(source: str, columns: Fields | None = None) -> QuestionSet:
             source,
             worst.row,
             worst.field,
-            f"Mend the row; 'holdfast questions check {source}' lists every bad row",
+            f"Fix the row; 'holdfast questions check {source}' lists every bad row",
         )
     if not questions.questions:
-        raise InputError("holds no question", source, remedy="Give a file with at least one row")
+        raise InputError("has no questions", source, remedy="Give a file with at least one row")
     return questions
 
 
@@ -236,7 +236,7 @@ def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return {}, "is text that is no JSON list or object"
+            return {}, "is text, but not a JSON list or object"
     if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
         value = {str(v.get("key")): v.get("value") for v in value}
     if isinstance(value, list):
@@ -248,7 +248,7 @@ def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str
     # a data set with columns for five options writes null where a question has four
     value = {letter: text for letter, text in value.items() if text is not None}
     if not all(isinstance(text, (str, int, float)) for text in value.values()):
-        return {}, "holds an option that is not text"
+        return {}, "has an option that is not text"
     return {str(letter): str(text) for letter, text in value.items()}, ""
 
 

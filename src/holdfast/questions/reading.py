@@ -57,7 +57,7 @@ def read_rows(path: Path) -> Iterator[Row]:
             raise InputError(
                 f"unknown kind of file '{other or path.name}'",
                 str(path),
-                remedy="Save the sheet as CSV in UTF-8, and give that"
+                remedy="Save the sheet as CSV in UTF-8 and use that file"
                 if other in _SHEETS
                 else f"Use one of {', '.join(SUFFIXES)}",
             )
@@ -80,7 +80,7 @@ def _json(path: Path) -> Iterator[Row]:
     try:
         value = json.loads(text_of(path))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"broken JSON ({error})", str(path), remedy="Mend the file") from error
+        raise InputError(f"broken JSON ({error})", str(path), remedy="Fix the file") from error
     if not isinstance(value, list):
         raise InputError("is not a JSON array of objects", str(path), remedy="Use JSONL instead")
     for number, row in enumerate(value, start=1):
@@ -90,7 +90,7 @@ def _json(path: Path) -> Iterator[Row]:
 def _csv(path: Path) -> Iterator[Row]:
     text = text_of(path)
     if "\0" in text:
-        raise InputError("holds NUL bytes", str(path), remedy="Save it as plain text CSV")
+        raise InputError("contains NUL bytes", str(path), remedy="Save it as plain text CSV")
     csv.field_size_limit(2**31 - 1)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(path, text), strict=True)
     number = 0
@@ -153,7 +153,7 @@ def read_hugging_face(spec: str) -> Iterator[Row]:
     local = named_path(name).is_dir()
     if not local and not revision:
         raise InputError(
-            "names no revision, so its questions could change under a study",
+            "names no revision, so its questions could change during a study",
             shown,
             remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]",
         )

@@ -30,7 +30,7 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
     if stratify is not None:
         if stratify not in LABELS:
             raise InputError(
-                f"'{stratify}' is no label",
+                f"'{stratify}' is not a label",
                 field="stratify",
                 remedy=did_you_mean(stratify, LABELS),
             )

@@ -14,8 +14,8 @@ SIGNIFICANT = 0.05
 CONVERSATIONS = {
     "survival": "right answer kept to the end",
     "abstention": "abstention kept to the end",
-    "correct-switches": "abstention given up for the right answer",
-    "incorrect-switches": "abstention given up for a wrong option",
+    "correct-switches": "switch from the abstention to the right answer",
+    "incorrect-switches": "switch from the abstention to a wrong option",
 }
 
 CHANGED = ("gained_questions", "lost_questions")

@@ -42,7 +42,7 @@ def fitted(table: Table, width: int) -> Table:
             left_out.append(header)
     if not left_out:
         return table
-    told = f"{table.caption} Not shown, for want of width: {', '.join(left_out)}."
+    told = f"{table.caption} Not shown, for lack of width: {', '.join(left_out)}."
     narrow = Table(title=table.title, caption=Text(told), title_justify="left",
                    caption_justify="left")  # fmt: skip
     kept = [column for column in table.columns if str(column.header) in headers]
@@ -121,11 +121,11 @@ def summary_table(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Ta
     table = Table(title=Text(printable(title)), title_justify="left", caption_justify="left")
     table.caption = Text(
         "Accuracy with its 95% Wilson interval. Change: relative to the first answers. "
-        "Given up: of the right first answers, the share that became wrong "
+        "Flip: share of the right first answers that became wrong "
         "(to the suggested option / to another). Unread: replies with no readable answer."
     )
     table.add_column("Challenge", overflow="fold", min_width=24)
-    for column in ("n", "Accuracy %", "95% interval", "Change %", "Given up %", "Sugg./other"):
+    for column in ("n", "Accuracy %", "95% interval", "Change %", "Flip %", "Sugg./other"):
         table.add_column(column, justify="right")
     table.add_column("Unread", justify="right")
     by_path = {row["path"]: row for row in flips.iter_rows(named=True)}
@@ -281,9 +281,9 @@ def attack_table(attacks: pl.DataFrame, title: str) -> Table:
     table = Table(title=Text(printable(title)), title_justify="left", caption_justify="left")
     table.caption = Text(
         "Accuracy of the replicates after k attacks, with its 95% interval; replicates that ended "
-        "in a model error dropped. Turned: right answers that attack k turned."
+        "in a model error are dropped. Flips: right answers that attack k flipped."
     )
-    for header in ("Attacks k", "Questions", "Replicates", "Accuracy %", "95% interval", "Turned"):
+    for header in ("Attacks k", "Questions", "Replicates", "Accuracy %", "95% interval", "Flips"):
         table.add_column(header, justify="right")
     for row in attacks.iter_rows(named=True):
         cells = (
@@ -308,7 +308,7 @@ def attack_sentences(summary: Row, faithfulness: pl.DataFrame) -> list[str]:
     model = summary["model"]
     attacked = summary["failed"] + summary["succeeded"]
     told = [
-        f"{model}: {summary['succeeded']} of {counted(attacked, 'attacked answer')} turned"
+        f"{model}: {summary['succeeded']} of {counted(attacked, 'attacked answer')} flipped"
         + (
             f" ({percent(summary['success_rate'])}% [{percent(summary['low'])}, "
             f"{percent(summary['high'])}])"
@@ -328,7 +328,7 @@ def attack_sentences(summary: Row, faithfulness: pl.DataFrame) -> list[str]:
     for row in faithfulness.iter_rows(named=True):
         if row["n"]:
             told.append(
-                f"{model}: of {counted(row['n'], 'turned answer')} the reasoning mentions none of "
+                f"{model}: of {counted(row['n'], 'flipped answer')} the reasoning mentions none of "
                 f"what was added in {percent(row['none_share'])}%, some of it in "
                 f"{percent(row['some_share'])}%, all in {percent(row['all_share'])}% "
                 f"(by {'rule' if row['by'] == 'lexical' else row['by']})"

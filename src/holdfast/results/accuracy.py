@@ -40,17 +40,18 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     first-answer accuracy over the same questions, and ``relative_change`` is (accuracy - baseline)
     / baseline (MedQA-Followup, Table 2). Both are null where there is no first answer; where some
     questions lack one, the change is that of the others. ``change_low`` and ``change_high`` are its
-    95% interval (``change_bounds``), ``p_value`` is that of the paired test: McNemar's exact one,
-    clustered by question where that has several turns. ``p_adjusted`` is Holm's, over the
-    techniques of a family and arm in a study, and over its averages. A family's accuracy is the
+    95% interval, ``p_value`` is that of the paired test: McNemar's exact one, clustered by question
+    where that has several turns. ``p_adjusted`` has Holm's correction over the techniques of a
+    family and arm in a study, or over its averages. A family's accuracy is the
     mean of its techniques' accuracies; its interval counts each question once however many
     techniques were put to it.
 
-    Averaged are follow-ups and single-turn biases, no chains and no context lengths. A mitigation
-    has averages of its own, with its name as ``path``; every other average has an empty path.
+    Averages cover follow-ups and single-turn biases, but not chains or context lengths. A
+    mitigation has averages of its own, with its name as ``path``; the ``path`` of any other
+    average is empty.
 
-    Of stick-or-switch these are the questions put as such: its single shots and first choices.
-    Later turns are asked of those alone who still hold their target; ``survival`` has them.
+    For stick-or-switch the rows are its single shots and first choices. Only conversations that
+    still hold their target have later turns; ``survival`` has them.
 
     Args:
         turns: a turns table.
@@ -301,8 +302,8 @@ ACCURACY_SECTION = Section(
     "accuracy",
     "Accuracy",
     "Accuracy after each challenge",
-    "The model answers, and then one more message questions the answer, pushes another option "
-    "or argues for one (a follow-up technique). Accuracy is the share of right answers after "
+    "The model answers, and then one more message questions the answer, or suggests or argues "
+    "for another option (a follow-up technique). Accuracy is the share of right answers after "
     "that message. It should stay where the first answers are.",
     1,
 )
@@ -313,7 +314,7 @@ ACCURACY = Table(
     layout=_layout,
     title="How often is the answer right, before and after?",
     lead="Each line is one challenge; the first line is the first answer, before any "
-    "challenge (baseline). The further left of it a mark stands, the more was lost.",
+    "challenge (baseline). The further left of it a mark is, the more was lost.",
     section="accuracy",
     figure="holdfast.report.figures.shared:ACCURACY",
 )

@@ -60,7 +60,7 @@ _OF_TEST = ("p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted")
 def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     """Benchmark accuracy after k attempts (MedFuzz, section 4 and Figure 2).
 
-    The share of replicates whose first answer was right and that no attempt up to k turned: the
+    The share of replicates whose first answer was right and that no attempt up to k flipped: the
     mean over questions of the means of their replicates, weighted by the replicates that are kept.
     Replicates with a model error are dropped whole, and so are unfinished ones. ``low`` and
     ``high`` are a 95% Wilson interval with the effective number of replicates, those of a question
@@ -73,7 +73,7 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set and ``k`` from 0 to the most attempts of the study, with
         ``ATTACKS_COLUMNS``: ``questions`` and ``replicates`` that are kept, and ``turned``, the
-        answers that attempt k turned.
+        answers that attempt k flipped.
     """
     each = replicates(turns).filter(pl.col("outcome").is_in(KEPT))
     each = each.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode("k")
@@ -266,7 +266,7 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     paper = medfuzz()
     notes = [
         "Share of the replicates, in percent, whose first answer was right and that no attempt up "
-        "to k turned [95% Wilson interval]; model errors dropped.",
+        "to k flipped [95% Wilson interval]; model errors dropped.",
         f"Kept: {', '.join(kept)}.",
         f"People: {paper.human_accuracy} on average on {paper.human_examination} "
         f"({paper.citation}, Figure 2).",
@@ -288,8 +288,8 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
     ]
     notes = [
         "Succeeded: of the replicates attacked without a model error [95% Wilson interval]. "
-        "Unfinished replicates are in no other line but the cost. The cost is that of attacker and "
-        "model, without the judge's.",
+        "Unfinished replicates count only there and in the cost. The cost is that of attacker and "
+        "model, without the judge.",
         *columns.notes(),
     ]
     grid = matrix(figures, columns.headers, "", notes)
@@ -358,7 +358,7 @@ MEDFUZZ = Section(
     "MedFuzz",
     "Questions rewritten by an attacker",
     "A second model rewrites the question, adding details that a clinician would set aside, "
-    "until the answer turns or the attempts are used up (MedFuzz).",
+    "until the answer flips or the attempts are used up (MedFuzz).",
     10,
 )
 
@@ -367,7 +367,7 @@ ATTACKS = Table(
     attacks,
     layout=_attacks_layout,
     title="Accuracy after each attempt",
-    lead="Right answers that no attempt up to k turned.",
+    lead="Right answers that no attempt up to k flipped.",
     section="medfuzz",
     figure="holdfast.report.figures.medfuzz:ATTACKS",
     gates=(
@@ -380,7 +380,7 @@ ATTACK_SUMMARY = Table(
     "attack-summary",
     attack_summary,
     layout=_summary_layout,
-    title="What the attacks came to",
+    title="How did the attacks end?",
     lead="Model errors are counted apart.",
     section="medfuzz",
 )
@@ -409,7 +409,7 @@ ATTACK_LIST = Table(
         ),
     ),
     title="Every successful attack",
-    lead="Strongest first.",
+    lead="Most telling first.",
     section="medfuzz",
     place=1,
 )

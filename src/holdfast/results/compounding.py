@@ -293,7 +293,7 @@ COMPOUNDING_SECTION = Section(
     "compounding",
     "Chains",
     "Several challenges in a row",
-    "Challenges are put one after another in one conversation (compounding).",
+    "Several challenges follow one another in one conversation (compounding).",
     5,
 )
 
@@ -321,7 +321,7 @@ COMPOUNDING = Table(
         ),
     ),
     title="More than the sum, or less?",
-    lead="The observed drop of each chain beside the drop that its parts let expect if "
+    lead="The observed drop of each chain beside the drop expected from its parts, if "
     "every answer that any part made wrong stayed wrong (expected additive drop).",
     section="compounding",
     figure="holdfast.report.figures.followup:COMPOUNDING",
@@ -341,7 +341,7 @@ SUMMARY = Table(
     "compounding-summary",
     compounding_summary,
     layout=_summary_layout,
-    title="Chains in sum",
+    title="All chains together",
     lead="Sub-additive: the chain takes away less than expected. Recovered: the chain ends "
     "better than its worst part alone.",
     section="compounding",

@@ -221,11 +221,11 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
     conversations that repeat it at every turn up to this one, ``resistance`` is their share: the
     turn-level survival function that Stick-or-Switch (section 3.2) ascribes to Kim et al. An
     answer that comes back stays lost; a conversation that has ended stays kept or lost. ``left``
-    counts those that leave their first answer at this very turn, for the option pushed there,
+    counts those that leave their first answer at this very turn, for the option suggested there,
     for another, or for an unread reply. Intervals are 95% Wilson intervals.
 
     Left out, beside what ``conversations`` leaves out, are those without a challenge, those whose
-    first answer could not be read, and those in which a turn pushes the model's own first answer.
+    first answer could not be read, and those in which a turn suggests the model's own first answer.
 
     Args:
         turns: a turns table.
@@ -279,7 +279,7 @@ def sticky_incorrect(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set and kind of conversation, with
         ``STICKY_INCORRECT_COLUMNS``. A rate of nothing and what is computed from it is null, and
         so is a ratio to no right answer kept. Of what is not counted, ``suggested_own`` are
-        conversations that push the model's own first answer, ``first_unread`` those whose first
+        conversations that suggest the model's own first answer, ``first_unread`` those whose first
         answer could not be read.
     """
     pressed = _pressed(turns)
@@ -468,21 +468,21 @@ STICKY_INCORRECT = Table(
             ),
             Share("Difference", "difference", "difference_", signed=True),
             Number("Ratio", "ratio", "ratio_"),
-            Count("Own pushed", "suggested_own"),
+            Count("Own suggested", "suggested_own"),
             Count("First unread", "first_unread", of=_kind("unread-first")),
         ),
         (
             "Flipped: first answers that some later turn leaves. Difference: flips of right less "
             "those of wrong first answers in percentage points. Ratio: share of wrong first "
             "answers kept over that of right ones; above 1 right answers move more easily [95% "
-            "intervals]. Not counted: conversations that push the model's own first answer, and "
+            "intervals]. Not counted: conversations that suggest the model's own first answer, and "
             "those whose first answer could not be read.",
         ),
         Text("", "arm").text,
     ),
     title="Do wrong answers give way more easily than right ones?",
     lead="A model that listens to reasons leaves wrong answers more often than right ones. "
-    "Where both rates are alike, it yields to pressure, whatever it had answered.",
+    "If both rates are alike, it yields to pressure, whatever its answer was.",
     section="flips",
     place=4,
     figure="holdfast.report.figures.shared:STICKY_INCORRECT",

@@ -205,7 +205,7 @@ def _check(
         raise InputError(f"{tests} tests", field="tests", remedy="Give 1 or more")
     if alpha / tests < _LEAST_LEVEL:
         raise InputError(
-            f"{alpha:g} over {tests} tests is next to nothing",
+            f"{alpha:g} over {tests} tests is too small",
             field="alpha",
             remedy=f"Give {_LEAST_LEVEL * tests:g} or more",
         )
@@ -218,7 +218,7 @@ def _check(
         )
     if not abs(difference) >= _LEAST_DIFFERENCE:
         raise InputError(
-            "no number of questions finds no difference",
+            "no number of questions can find a difference of 0",
             field="difference",
             remedy=f"Give {100 * _LEAST_DIFFERENCE:g} points or more",
         )
@@ -228,7 +228,7 @@ def _check(
     most = min(baseline + other, 2 - baseline - other)
     if not abs(difference) - 1e-12 <= discordant <= most + 1e-12:
         raise InputError(
-            f"{100 * discordant:g}% of the questions cannot come out differently",
+            f"{100 * discordant:g}% of the questions cannot differ",
             field="discordant",
             remedy=f"With these accuracies {100 * abs(difference):g}% to {100 * most:g}% can",
         )

@@ -122,9 +122,9 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
             again = pl.read_parquet(content.read()).select(*READ_AGAIN).cast(READ_AGAIN)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
-            f"cannot be read as readings ({' '.join(str(error).split())[:200]})",
+            f"is not a file of readings ({' '.join(str(error).split())[:200]})",
             path,
-            remedy="Remove it, and read again with 'holdfast reread LOGDIR'",
+            remedy="Remove it and run 'holdfast reread LOGDIR'",
         ) from error
     again = again.unique([*TURN_KEY, "_mark"], keep="last").with_columns(_again=pl.lit(value=True))
     joined = turns.join(
@@ -191,10 +191,10 @@ def check_read_alike(
         if readings
     )
     raise InputError(
-        f"the replies were not read alike: {told}",
+        f"the replies were not read in the same way: {told}",
         place,
         field=field,
-        remedy="Read them again with 'holdfast reread LOGDIR', all with the same --reader or none",
+        remedy="Run 'holdfast reread LOGDIR' on each, with the same --reader or with none",
     )
 
 

@@ -226,7 +226,7 @@ def _read(text: str, file: str) -> dict[str, Size]:
                         file,
                         number,
                         field,
-                        "Remove one, or tell them apart by more of their ids, as in owner/name",
+                        "Remove one, or distinguish them by more of their ids, as in owner/name",
                     )
                 found[key] = size
     except csv.Error as error:
@@ -262,11 +262,11 @@ def _size(row: Mapping[str, str], file: str, number: int) -> Size:
         billions = math.nan
     if billions is not None and not (0 < billions < math.inf):
         raise InputError(
-            f"'{given}' is no number of billions",
+            f"'{given}' is not a number of billions",
             file,
             number,
             "parameters",
-            "Write 7 for seven billion, 0.5 for half a billion, nothing if unknown",
+            "Write 7 for seven billion, 0.5 for half a billion; leave it empty if unknown",
         )
     return Size(row["model"], row["family"], billions)
 

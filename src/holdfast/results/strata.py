@@ -52,6 +52,8 @@ def strata_columns(by: Stratum) -> tuple[str, ...]:
 def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum") -> pl.DataFrame:
     """The rows of ``accuracy`` within each stratum.
 
+    ``p_adjusted`` is corrected over the strata too.
+
     Args:
         turns: a turns table. Questions without a stratum count in no row, but they do in the
             overall first-answer accuracy.
@@ -288,7 +290,7 @@ STRATA_SECTION = Section(
     "Strata",
     "Which questions",
     "The same measures by the kind of question (strata). Cells are changes relative to the "
-    "first answers to the same questions. Few questions make wide intervals: the tables say n.",
+    "first answers to the same questions. Few questions give wide intervals: the tables show n.",
     4,
 )
 
@@ -308,7 +310,7 @@ SYSTEMS = Table(
     partial(strata, by="system"),
     layout=partial(_strata_layout, by="system"),
     title="By organ system",
-    lead="Strongest loss first.",
+    lead="Largest loss first.",
     section="strata",
     figure="holdfast.report.figures.followup:SYSTEMS",
     takes=("relative_to",),
@@ -319,7 +321,7 @@ SPECIALTIES = Table(
     partial(strata, by="specialty"),
     layout=partial(_strata_layout, by="specialty"),
     title="By clinical specialty",
-    lead="Strongest loss first.",
+    lead="Largest loss first.",
     section="strata",
     figure="holdfast.report.figures.followup:SPECIALTIES",
     takes=("relative_to",),
@@ -330,7 +332,7 @@ SUBJECTS = Table(
     partial(strata, by="subject"),
     layout=partial(_strata_layout, by="subject"),
     title="By subject",
-    lead="Strongest loss first.",
+    lead="Largest loss first.",
     section="strata",
     figure="holdfast.report.figures.followup:SUBJECTS",
     takes=("relative_to",),

@@ -53,9 +53,9 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
             labels = pl.read_ndjson(content.read(), schema=schema)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
-            f"cannot be read as labels ({' '.join(str(error).split())[:200]})",
+            f"is not a file of labels ({' '.join(str(error).split())[:200]})",
             path,
-            remedy="Mend or remove the file",
+            remedy="Fix or remove the file",
         ) from error
     labels = labels.unique(_QUESTION, keep="last")
     joined = turns.join(
@@ -232,7 +232,7 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if (path / FILE_NAME).is_file():
         return _table(path / FILE_NAME, text=text)
     raise InputError(
-        "holds no log of holdfast", source, remedy=f"Run a protocol with --log-dir {source} first"
+        "has no holdfast logs", source, remedy=f"Run a protocol with --log-dir {source} first"
     )
 
 

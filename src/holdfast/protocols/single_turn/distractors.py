@@ -128,7 +128,7 @@ def load_distractors(source: str, questions: QuestionSet) -> Distractors:
             found, problems = check_distractors(source, questions)
             if problems:
                 worst = problems[0]
-                raise InputError(worst.message, source, worst.row, worst.field, "Mend the row")
+                raise InputError(worst.message, source, worst.row, worst.field, "Fix the row")
             return _matching(found, questions, source)
 
 
@@ -307,7 +307,7 @@ class DistractorSettings(QuestionSettings[DistractorStudy]):
         "a CSV file of a knowledge graph (head, relation, tail) to take candidates from",
         input=True,
     )
-    seed: int = setting(42, "of which options are replaced and of the model's sampling")
+    seed: int = setting(42, "seed of the options to replace and of the model's sampling")
 
     def study(self) -> DistractorStudy:
         """What will be asked."""

@@ -53,7 +53,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
     Other columns are left alone, an edge given twice counts once.
 
     Raises:
-        InputError: the file cannot be read, holds no row, lacks a column or has a bad row.
+        InputError: the file cannot be read, has no rows, lacks a column or has a bad row.
     """
     import networkx as nx
 
@@ -61,7 +61,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
     source = str(path)
     for number, row in read_rows(named_path(path)):
         if isinstance(row, str):
-            raise InputError(row, source, number, remedy="Mend the row")
+            raise InputError(row, source, number, remedy="Fix the row")
         head, relation, tail = (_cell(row, column, source, number) for column in _COLUMNS)
         for name in (head, tail):
             if (key := _folded(name)) not in graph:
@@ -69,7 +69,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
         if _folded(head) != _folded(tail):  # a loop leads nowhere
             graph.add_edge(_folded(head), _folded(tail), _folded(relation), relation=relation)
     if not graph:
-        raise InputError("holds no row", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
+        raise InputError("has no rows", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
     names: dict[str, str] = {}
     for node in sorted(graph):
         words = graph.nodes[node]["words"] = words_of(node)
@@ -141,12 +141,12 @@ def _cell(row: Mapping[str, Any], column: str, source: str, number: int) -> str:
         )
     value = row[column]
     if not isinstance(value, str) or not _folded(value):
-        raise InputError("is no text", source, number, column, "Give a name")
+        raise InputError("is not text", source, number, column, "Give a name")
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            "holds a lone surrogate, which is no valid text", source, number, column, "Mend it"
+            "has a lone surrogate, which is not valid text", source, number, column, "Fix it"
         ) from error
     return " ".join(value.split())
 

@@ -181,13 +181,13 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         input=True,
     )
     system_prompt: str = setting("expert", "``expert`` (appendix A.1), ``none``, or a text")
-    seed: int = setting(42, "of the suggested letters and of the model's sampling")
+    seed: int = setting(42, "seed of the suggested letters and of the model's sampling")
     answers: str = setting(
         "extracted", "``extracted``, or ``first-character`` for the naive rule of earlier studies"
     )
     reasoning_history: str = setting(
         "none",
-        "as in the follow-up protocol, with which the plain question is shared",
+        "as in the follow-up protocol, which shares the plain question",
         choices=HISTORIES,
     )
 
@@ -203,7 +203,7 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         letters = load_letters(suggest, asked)
         if letters is None and suggest not in ("per-question", "per-technique"):
             raise InputError(
-                f"'{suggest}' is no rule of a single turn",
+                f"'{suggest}' is not a rule for single turns",
                 field="suggest",
                 remedy="Use per-question, per-technique or a file with question, suggested and "
                 "path",
@@ -223,9 +223,9 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
         if shown > len(study.examples):
             raise InputError(
-                f"{len(study.examples)} exemplars are left, {shown} are shown",
+                f"{len(study.examples)} exemplars are left, but a mitigation shows {shown}",
                 field="mitigations",
-                remedy="Leave the bank's exemplars out of the questions",
+                remedy="Remove the bank's exemplars from the questions",
             )
         return study
 
@@ -236,7 +236,7 @@ def single_turn(study: SingleTurnStudy) -> Task:
     """Single-turn baselines: does the first answer stand up to a question that misleads?"""
     if study.distractors.name == GENERATE:
         raise InputError(
-            "the role 'generator' is not bound",
+            "no model has the role 'generator'",
             field="distractors",
             remedy="Give --generator MODEL, or build a file with 'holdfast prepare distractors'",
         )

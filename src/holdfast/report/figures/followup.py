@@ -21,7 +21,7 @@ from .figure import (
 from .lines import Axis, Lines
 from .shared import ACCURACY_AXIS
 
-_PARTS_ALONE = "Put each technique of a chain on its own too, as -T techniques does"
+_PARTS_ALONE = "Also ask each technique of a chain on its own, as -T techniques=all does"
 
 
 def _strata(by: str, plural: str, order: str) -> Figure:
@@ -44,7 +44,7 @@ def _strata(by: str, plural: str, order: str) -> Figure:
         return (
             f"Cells: relative change in percent; orange is a loss. {plural} {order}. "
             f"{f'Relative to the first answers {said}. ' if said else ''}"
-            "No intervals: look at n before you look at a change."
+            "No intervals: check n before you read a change."
         )
 
     return Figure(
@@ -144,7 +144,7 @@ COMPOUNDING_PARTS = Figure(
         "intervals. Orange: the chain does more harm than the part; blue: less.",
         left("Unknown, empty: {less} of {all} pairs."),
     ),
-    empty="no chain can be held against its parts",
+    empty="no chain can be compared with its parts",
     remedy=_PARTS_ALONE,
     keep=known("difference"),
     panel="{study} ({dataset})",
@@ -161,7 +161,7 @@ COMPOUNDING_PARTS = Figure(
     ),
 )
 
-_OUTCOMES = {"kept": "right answer kept", "abandoned": "right answer given up"}
+_OUTCOMES = {"kept": "right answer kept", "abandoned": "right answer flipped"}
 
 
 def _single(rows: Sequence[Row]) -> list[Row]:
@@ -172,7 +172,7 @@ CUES = Figure(
     title="Does a reply say what challenged it?",
     notes=(
         counted("n", "replies"),
-        "Of right first answers kept and given up. Whiskers: 95% Wilson intervals. Chains and "
+        "Of right first answers kept and flipped. Whiskers: 95% Wilson intervals. Chains and "
         "lengths: in the table.",
     ),
     empty="no reply to a follow-up has a reading",

@@ -95,7 +95,7 @@ TAX = Figure(
 )  # fmt: skip
 
 FLEXIBILITY = Figure(
-    title="Flexibility: abstentions given up for a right and for a wrong offer",
+    title="Flexibility: switches from an abstention to a right and to a wrong offer",
     notes=(
         counted("n_correct", "abstentions offered the right answer"),
         counted("n_incorrect", "abstentions offered a wrong one"),
@@ -183,7 +183,7 @@ BELIEFS = Figure(
         counted("n", "turns with beliefs"),
         _switches,
         f"Mean probabilities. {INTERVALS} Below: the belief that the held answer had at the turn "
-        "before it was given up, and before it was kept.",
+        "before a switch, and before none.",
     ),
     empty="no turn has beliefs",
     remedy="Ask a model that gives log-probabilities",
