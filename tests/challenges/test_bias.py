@@ -260,7 +260,7 @@ def test_all_of_medqa_is_kept_to_the_letter(medqa: str) -> None:
 
 def test_only_a_wrong_option_is_pushed() -> None:
     for letter in ("A", "D", "b", ""):
-        with pytest.raises(ValueError, match="no wrong option of question '1'"):
+        with pytest.raises(ValueError, match="not a wrong option of question '1'"):
             biased(asked(), biases()["recency"], letter)
 
 

@@ -864,9 +864,9 @@ def test_columns_of_no_known_name_ask_for_fields(
 @pytest.mark.parametrize(
     ("gold", "base", "what"),
     [
-        (2, 0, "2 is no option: counted from 0, the options run from 0 to 1"),
-        (-1, 0, "-1 is no option"),
-        (0, 1, "0 is no option: counted from 1, the options run from 1 to 2"),
+        (2, 0, "2 is not an option: counted from 0, the options run from 0 to 1"),
+        (-1, 0, "-1 is not an option"),
+        (0, 1, "0 is not an option: counted from 1, the options run from 1 to 2"),
         ("B", 1, "'B' is not a number, though gold_base=1 says so"),
         ("1" * 5000, 1, "is not a number"),
     ],

@@ -372,7 +372,7 @@ def test_the_run_before_may_be_of_another_model_if_it_is_the_only_one(tmp_path: 
     before = saved(other, tmp_path)
     assert verdict(now, tmp_path, no_worse_than=before, margin_points=50).value == 0
     saved([*other, *(row | {"model": "oldest"} for row in now)], tmp_path)
-    with pytest.raises(InputError, match="has several runs or models to hold followup on d1"):
+    with pytest.raises(InputError, match="has several runs or models to compare followup on d1"):
         verdict(now, tmp_path, no_worse_than=before, margin_points=50)
     saved([*other, *(row | {"correct": False} for row in now)], tmp_path)
     assert verdict(now, tmp_path, no_worse_than=before, margin_points=50).value == 0.9
@@ -382,7 +382,7 @@ def test_the_run_before_has_to_have_the_same_questions(tmp_path: Path) -> None:
     before = saved([turn(f"z{i}", "A") for i in range(5)], tmp_path)
     with pytest.raises(InputError, match="has no question in common"):
         verdict(firsts(9, 10), tmp_path, no_worse_than=before, margin_points=2)
-    with pytest.raises(InputError, match=r"has nothing to hold .*technique push"):
+    with pytest.raises(InputError, match=r"has nothing to compare .*technique push"):
         verdict(STUDY, tmp_path, technique="push", no_worse_than=before, margin_points=2)
     with pytest.raises(InputError, match="no such log dir"):
         verdict(firsts(9, 10), tmp_path, no_worse_than="nowhere", margin_points=2)

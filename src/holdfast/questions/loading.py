@@ -268,7 +268,7 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
             return "", f"'{shown}' is not a number, though gold_base={base} says so"
         if not 0 <= position < len(options):
             return "", (
-                f"{value} is no option: counted from {base}, "
+                f"{value} is not an option: counted from {base}, "
                 f"the options run from {base} to {base + len(options) - 1}"
             )
         return list(options)[position], ""

@@ -106,8 +106,8 @@ def _legend(rows: Sequence[Row]) -> list[str]:
     ]
     if any(row["measure"] in CONVERSATIONS for row in rows):
         lines.append(
-            "Of conversations, gained and lost count what the line says. Switches: of the "
-            "questions at which both abstained."
+            "For conversations, gained and lost count what the row says. Switches: of the "
+            "questions on which both abstained."
         )
     simulated = dict.fromkeys(
         name.upper() for name in ("a", "b") for row in rows if is_simulated(row[f"model_{name}"])

@@ -253,13 +253,13 @@ def flexibility_sentence(row: Row) -> str:
         row: a row of ``flexibility``.
     """
     if not row["n_correct"] or not row["n_incorrect"]:
-        return f"{row['model']} on {row['dataset']}: no abstention to offer an option to"
+        return f"{row['model']} on {row['dataset']}: no abstention at turn 1"
     told = "; ".join(
-        f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} gave way to {what}"
+        f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} switched to {what}"
         f" ({percent(row[f'{side}_rate'])}%)"
         for side, what in (("correct", "the right answer"), ("incorrect", "a wrong option"))
     )
-    blind = "told apart no better than blindly" if row["blind"] else "told apart"
+    blind = "no better than blind switching" if row["blind"] else "not blind switching"
     low, high = row["d_prime_low"], row["d_prime_high"]
     return (
         f"{row['model']} on {row['dataset']}: {told}: {blind}, "
