@@ -181,7 +181,7 @@ def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Pa
           "reader=simulated/sycophant"), "is also the model under test"),
         (("run", "followup", "--model", "simulated/steadfast", "--reader", "simulated/reader",
           "--model-role", "reader-all=simulated/reader"), "is bound twice"),
-        (("plan", "followup", "--model", "openai/x", "--reader", "openai/x"), "also the model under"),
+        (("plan", "followup", "--model", "openai/x", "--reader", "openai/x"), "is also the model"),
         (("reread", "nowhere"), "nowhere: no such log dir"),
     ],
 )  # fmt: skip
