@@ -35,16 +35,16 @@ _COUNTS = ("n", "correct", "unparsed", "refused", "non_response")
 def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by path with 95% Wilson intervals, and the average of each family.
 
-    A turn that failed (status ``error``) is a malfunction and does not count; an unparsed reply
-    counts as wrong and is counted apart, refusals and non-responses among them. ``baseline`` is the
-    first-answer accuracy over the same questions, and ``relative_change`` is (accuracy - baseline)
-    / baseline (MedQA-Followup, Table 2). Both are null where there is no first answer; where some
-    questions lack one, the change is that of the others. ``change_low`` and ``change_high`` are its
-    95% interval, ``p_value`` is that of the paired test: McNemar's exact one, clustered by question
-    where that has several turns. ``p_adjusted`` has Holm's correction over the techniques of a
-    family and arm in a study, or over its averages. A family's accuracy is the
-    mean of its techniques' accuracies; its interval counts each question once however many
-    techniques were put to it.
+    A turn that failed (status ``error``) is a malfunction and does not count. An unparsed reply
+    counts as wrong; ``unparsed`` counts them, with refusals and non-responses among them.
+    ``baseline`` is the first-answer accuracy over the same questions, and ``relative_change`` is
+    (accuracy - baseline) / baseline (MedQA-Followup, Table 2). Both are null where there is no
+    first answer; where some questions lack one, the change is that of the others. ``change_low``
+    and ``change_high`` are its 95% interval, ``p_value`` is that of the paired test: McNemar's
+    exact one, clustered by question where that has several turns. ``p_adjusted`` has Holm's
+    correction over the techniques of a family and arm in a study, or over its averages. A
+    family's accuracy is the mean of its techniques' accuracies; its interval counts each question
+    once, however many techniques were asked of it.
 
     Averages cover follow-ups and single-turn biases, but not chains or context lengths. A
     mitigation has averages of its own, with its name as ``path``; the ``path`` of any other

@@ -115,12 +115,12 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
     ``success_rate`` is ``succeeded`` of the replicates attacked without a model error, with its
     95% Wilson interval, replicates of a question counting by what they add; ``attempts_needed``
     is the mean k of the successes. ``tries`` are replies of the attacker, ``invalid_tries`` those
-    that could not be used (``reasons``: how often for what, as JSON, the commonest first), and
-    ``invalid_attempts`` attempts without a valid modification. Unfinished replicates count in
-    ``unfinished`` and in the cost alone.
+    that could not be used (``reasons``: how often for what, as JSON, most frequent first), and
+    ``invalid_attempts`` attempts without a valid modification. Unfinished replicates count only in
+    ``unfinished`` and in the cost.
 
     ``cost`` is that of every generation of attacker and model in dollars, null where no price is
-    known; ``unpriced`` counts generations without one. The judge's are no turns and not in it.
+    known; ``unpriced`` counts generations without one. The judge's generations are not included.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.

@@ -42,20 +42,20 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
 
     Given an abstention at turn 1, ``n_correct`` counts the conversations to which turn 2 offered
     the right answer (arm ``flexible-correct``), ``n_incorrect`` those to which it offered another
-    distractor (arm ``negative``). A switch is an answer that is what was offered; an unread reply
-    is none. Turns that failed are counted on neither side.
+    distractor (arm ``negative``). A switch is an answer that takes the offer; an unread
+    reply is not. Failed turns are counted on neither side.
 
-    ``d_prime`` and ``criterion`` take switches to the right answer for hits and those to a wrong
-    one for false alarms, with the log-linear correction. Intervals are 95%: Wilson for the rates,
-    paired over questions for the rest. ``blind``: the interval of d' holds 0, so the switches do
-    not tell right from wrong.
+    ``d_prime`` and ``criterion`` count switches to the right answer as hits and those to a wrong
+    one as false alarms, with the log-linear correction. Intervals are 95%: Wilson for the rates,
+    paired over questions for the rest. ``blind``: the interval of d' contains 0, so the
+    switches do not tell right from wrong.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
 
     Returns:
         One row for each model and data set with abstentions to ask for, with
-        ``FLEXIBILITY_COLUMNS``; a rate of nothing, and what is computed from it, is null.
+        ``FLEXIBILITY_COLUMNS``; a rate over 0 trials, and what is computed from it, is null.
     """
     own = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,

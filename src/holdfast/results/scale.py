@@ -70,8 +70,8 @@ def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
 
     Returns:
         One row for each model and data set with ``SCALE_COLUMNS``; ``family`` and ``parameters``
-        (billions) are null where they are not known. Families in the order of the first turn,
-        within one from small to large; models of unknown size last.
+        (billions) are null where they are not known. Families are in the order of their
+        first turn, models within a family from small to large, unknown sizes last.
 
     Raises:
         InputError: the file of sizes cannot be used.

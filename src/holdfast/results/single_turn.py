@@ -37,7 +37,7 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One row for each model, data set, mitigation and technique, with ``SINGLE_TURN_COLUMNS``.
-        Of each study first the baseline, then the biases and their average (arm
+        For each study first the baseline, then the biases and their average (arm
         ``family-average``, no technique), the same under each mitigation, then the wrong options
         and their average.
     """
