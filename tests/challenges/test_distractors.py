@@ -137,7 +137,7 @@ def test_rows_for_other_questions_are_counted_and_a_file_of_them_is_refused(
             {"question": None, "distractors": {"A": "x"}}, "question", "is missing",
             marks=(),
         ),
-        ({"question": "q2"}, "distractors", "is no object of letter and text"),
+        ({"question": "q2"}, "distractors", "is not an object of letters and texts"),
         ({"question": "q2", "distractors": {}}, "distractors", "is no object"),
         ({"question": "q2", "distractors": ["x"]}, "distractors", "is no object"),
         ({"question": "q2", "distractors": "prose"}, "distractors", "is no object"),

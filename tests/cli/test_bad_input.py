@@ -212,7 +212,7 @@ BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
     ),
     "wrong options that are no object": (
         ["single-turn", "--distractors"], "d.csv", "question,distractors\nq0,B\n",
-        ["row 1", "field 'distractors'", "is no object of letter and text"],
+        ["row 1", "field 'distractors'", "is not an object of letters and texts"],
     ),
     "letters that are gold": (
         ["single-turn", "-T", "suggest="], "s.csv", "question,suggested\nq1,D\nq0,A\n",

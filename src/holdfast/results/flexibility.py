@@ -330,7 +330,7 @@ FLEXIBILITY = Table(
         (
             "Of abstentions at turn 1: switches to the option that turn 2 offered, an incorrect or "
             "the correct one [95% interval], and their difference in points. d' and criterion c "
-            "with the log-linear correction. Blind: the interval of d' holds 0.",
+            "with the log-linear correction. Blind: the interval of d' contains 0.",
         ),
     ),
     title="Does it switch for the right reason?",

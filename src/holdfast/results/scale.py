@@ -206,7 +206,7 @@ def _read(text: str, file: str) -> dict[str, Size]:
                     f"has {len(cells)} cells where the header has {len(header)}",
                     file,
                     number,
-                    remedy="Quote a cell that holds a comma",
+                    remedy="Put a cell with a comma in quotes",
                 )
             row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
             size = _size(row, file, number)

@@ -160,7 +160,7 @@ def check_distractors(
             faults[id] = f"no replacement for a wrong option ({row['missing']})"
             continue
         if not isinstance(given, dict) or not given:
-            problems.append(Problem(number, "distractors", "is no object of letter and text"))
+            problems.append(Problem(number, "distractors", "is not an object of letters and texts"))
             continue
         question = questions.named(id) if questions else None
         unused += questions is not None and question is None

@@ -125,8 +125,8 @@ POSITIONS = Figure(
     title="Position and order: targets kept by where and when an option is offered",
     notes=(
         counted("n", "offers to a held target"),
-        "Whiskers: 95% intervals. Where content alone decides, the levels of a panel differ by "
-        "chance; turns also because those who hold a target longest are those who know it.",
+        "Whiskers: 95% intervals. If only content decides, the levels of a panel differ by "
+        "chance; turns also because targets held longest are those that the model knows best.",
     ),
     empty="no share in any row",
     panel="{dataset}: {arm}",
