@@ -24,8 +24,8 @@ def test_the_number_of_questions() -> None:
 @pytest.mark.parametrize(
     ("difference", "discordant", "said"),
     [
-        ("0", "20", "no number of questions can find a difference of 0"),
-        ("1e-300", "20", "no number of questions can find a difference of 0"),
+        ("0", "20", "no number of questions can find so small a difference"),
+        ("1e-300", "20", "no number of questions can find so small a difference"),
         ("nan", "20", "--difference"),
         ("95", "20", "90% less 95 points is not in 0% to 100%"),
         ("5", "2", "5% to 25%"),

@@ -218,7 +218,7 @@ def _check(
         )
     if not abs(difference) >= _LEAST_DIFFERENCE:
         raise InputError(
-            "no number of questions can find a difference of 0",
+            "no number of questions can find so small a difference",
             field="difference",
             remedy=f"Give {100 * _LEAST_DIFFERENCE:g} points or more",
         )
