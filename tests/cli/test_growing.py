@@ -372,7 +372,7 @@ def test_what_is_to_be_generated_by_nobody_is_an_error(
     )  # fmt: skip
     assert run.returncode == 2
     (line,) = run.stderr.strip().splitlines()
-    assert "no model has the role 'generator'" in line
+    assert "the role 'generator' is not bound" in line
     assert "Give --generator MODEL" in line
     assert server.stats()["paths"] == {}
     assert not (tmp_path / "r").exists()

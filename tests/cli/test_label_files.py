@@ -221,13 +221,13 @@ def test_a_label_file_in_the_log_dir_that_was_spoilt_is_named(
     run = holdfast("table", tmp_path / "r", "--table", "steps")
     assert run.returncode == 2
     (line,) = run.stderr.strip().splitlines()
-    assert "labels.jsonl: is not a file of labels" in line
+    assert "labels.jsonl: cannot be read as labels" in line
     assert line.endswith("Fix or remove the file.")
     again = run_with(labels, tmp_path, "--questions", questions)
     assert again.returncode == 2
     last = again.stderr.strip().splitlines()[-1]
     assert last.startswith(line.partition(" (")[0])
-    assert last.endswith("Fix or remove the file.")
+    assert last.endswith("Mend or remove the file.")
 
 
 def test_a_name_of_five_thousand_digits_is_only_another_question(

@@ -53,7 +53,7 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
             labels = pl.read_ndjson(content.read(), schema=schema)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
-            f"is not a file of labels ({' '.join(str(error).split())[:200]})",
+            f"cannot be read as labels ({' '.join(str(error).split())[:200]})",
             path,
             remedy="Fix or remove the file",
         ) from error
