@@ -67,7 +67,9 @@ def test_it_resumes_without_asking_for_what_is_finished(old: Path, tmp_path: Pat
     assert set(after["run"]) == set(before["run"]) == set(anew["run"])
     # and whoever goes on so is told that two versions have read the replies
     told = holdfast(*COMMAND, "--model", "simulated/sycophant", "--limit", "3", "--log-dir", old)
-    assert told.stdout.count("the replies were not read alike: this run by version 1") == 3
+    assert (
+        told.stdout.count("the replies were not read in the same way: this run by version 1") == 3
+    )
 
 
 @pytest.mark.parametrize("name", ["accuracy", "flips", "single-turn", "survival", "tax"])
@@ -100,7 +102,7 @@ def test_it_is_compared_and_held_to_a_gate_once_it_is_read_again(old: Path, tmp_
         refused = holdfast(*command)
         assert (refused.returncode, refused.stdout) == (2, "")
         (line,) = refused.stderr.splitlines()
-        assert "the replies were not read alike" in line
+        assert "the replies were not read in the same way" in line
         assert "version 1 of the rules; " in line
         assert f"version {READING_VERSION} of the rules" in line
         assert "'holdfast reread LOGDIR'" in line

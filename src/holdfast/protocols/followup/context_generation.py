@@ -73,7 +73,7 @@ class ContextSettings(QuestionSettings[ContextStudy]):
     lengths: str | list[str] | int = setting(
         "none", "comma-separated numbers of sentences of a length ablation; ``none``", grows=True
     )
-    seed: int = setting(42, "of the drawn numbers of sentences and of the model's sampling")
+    seed: int = setting(42, "seed of the drawn numbers of sentences and of the model's sampling")
 
     def study(self) -> ContextStudy:
         """What will be asked."""
