@@ -80,9 +80,7 @@ def run(
     from holdfast.running.shards import Sharding
 
     if ray and not shards:
-        raise InputError(
-            "needs a number of shards", field="--ray", remedy="Give --shards N beside it"
-        )
+        raise InputError("needs a number of shards", field="--ray", remedy="Also give --shards N")
     given = _given(protocols, models, questions, options)
     running = resolved(given, progress)
     return Sharding(running, given, shards, ray).run() if shards else running.run()
@@ -398,7 +396,7 @@ def _some(sources: list[str], *, text: bool) -> "pl.DataFrame":
 
     turns = read_turns(sources, text=text)
     if turns.is_empty():
-        raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
+        raise InputError("has no turns", ", ".join(sources), remedy="Run a protocol first")
     return turns
 
 

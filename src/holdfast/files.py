@@ -24,7 +24,7 @@ def named_path(name: str) -> Path:
         path.exists()  # raises where it is a name that no file can have
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: ~nobody
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise InputError(f"is no path ({reason})", name, remedy="Check the path") from error
+        raise InputError(f"is not a path ({reason})", name, remedy="Check the path") from error
     return path
 
 

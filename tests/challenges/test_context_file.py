@@ -281,7 +281,7 @@ def test_a_question_named_by_id_and_by_stem_is_the_same(tmp_path: Path) -> None:
 def test_a_file_without_a_context_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, {"question": "q1", "text": "x"}, {"question": "q2"}))
-    assert caught.value.what == "holds no context"
+    assert caught.value.what == "has no context"
     assert "misleading_context" in str(caught.value.remedy)
 
 

@@ -79,12 +79,12 @@ def test_two_relations_of_one_pair_are_two_edges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "what"),
     [
-        ("head,relation,tail\n", "graph.csv", "holds no row"),
+        ("head,relation,tail\n", "graph.csv", "has no rows"),
         ("", "graph.csv", "is empty"),
         ("head,relatoin,tail\na,b,c\n", "row 1, field 'relation'", "Did you mean 'relatoin'"),
         ("a,b,c\nd,e,f\n", "row 1, field 'head'", "is missing"),
-        ("head,relation,tail\na,b,c\nd,,f\n", "row 2, field 'relation'", "is no text"),
-        ("head,relation,tail\na,b, \n", "row 1, field 'tail'", "is no text"),
+        ("head,relation,tail\na,b,c\nd,,f\n", "row 2, field 'relation'", "is not text"),
+        ("head,relation,tail\na,b, \n", "row 1, field 'tail'", "is not text"),
         ("head,relation,tail\na,b,c\nd,e\n", "row 2", "has 2 cells where the header has 3"),
         ('head,relation,tail\na,b,"c\n', "row 1", "broken CSV"),
         (b"head,relation,tail\na,b,\xff\n", "graph.csv", "is not UTF-8"),
@@ -108,10 +108,10 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
     rows = '{"head": "a", "relation": "b", "tail": 5}\n'
-    with pytest.raises(InputError, match="row 1, field 'tail': is no text"):
+    with pytest.raises(InputError, match="row 1, field 'tail': is not text"):
         load_graph(file(tmp_path, rows, "graph.jsonl"))
     rows = '{"head": "a", "relation": "b", "tail": "\\ud800"}\n'
-    with pytest.raises(InputError, match="row 1, field 'tail': holds a lone surrogate"):
+    with pytest.raises(InputError, match="row 1, field 'tail': has a lone surrogate"):
         load_graph(file(tmp_path, rows, "graph.jsonl"))
 
 

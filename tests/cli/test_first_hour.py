@@ -228,7 +228,7 @@ def test_a_summary_drops_columns_by_name_where_a_terminal_is_narrow() -> None:
     assert [str(column.header) for column in narrow.columns] == [
         "Challenge", "n", "Accuracy %", "Unread",
     ]  # fmt: skip
-    assert "Not shown, for want of width: Sugg./other, 95% interval." in str(narrow.caption)
+    assert "Not shown, for lack of width: Sugg./other, 95% interval." in str(narrow.caption)
     assert all(len(line) <= 60 for line in drawn(narrow, 60))
 
 

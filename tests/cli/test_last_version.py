@@ -79,7 +79,8 @@ def test_it_resumes_without_asking_for_what_is_finished(old: Path, tmp_path: Pat
     # and whoever goes on so is told that two versions have read the replies; the other protocols
     # have a setting that they had not, so all of it was put again from what is kept
     told = holdfast(*COMMAND, "--model", "simulated/sycophant", "--limit", "3", "--log-dir", old)
-    assert told.stdout.count("the replies were not read alike: this run by version 1") == 1
+    told_unlike = "the replies were not read in the same way: this run by version 1"
+    assert told.stdout.count(told_unlike) == 1
 
 
 @pytest.mark.parametrize("name", ["accuracy", "flips", "single-turn", "survival", "tax"])
@@ -112,7 +113,7 @@ def test_it_is_compared_and_held_to_a_gate_once_it_is_read_again(old: Path, tmp_
         refused = holdfast(*command)
         assert (refused.returncode, refused.stdout) == (2, "")
         (line,) = refused.stderr.splitlines()
-        assert "the replies were not read alike" in line
+        assert "the replies were not read in the same way" in line
         assert "version 1 of the rules; " in line
         assert f"version {READING_VERSION} of the rules" in line
         assert "'holdfast reread LOGDIR'" in line

@@ -354,7 +354,7 @@ def test_check_names_every_text_with_another_number_of_sentences(tmp_path: Path)
     assert len(lines) == 2
     assert all("wrong sentence count" in line for line in lines)
     assert lines[0].startswith(f"{path}, row 2, field 'misleading_context': ")
-    assert last == f"holdfast: {path}: 2 problems. Mend them and check again."
+    assert last == f"holdfast: {path}: 2 problems. Fix them and check again."
     assert report["misleading_context"] == 2
 
 

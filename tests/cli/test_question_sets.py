@@ -212,7 +212,7 @@ def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None
 
 
 BAD = {
-    "strata without a sample": (["--stratify", "step"], "Give --shuffle SEED beside it"),
+    "strata without a sample": (["--stratify", "step"], "Also give --shuffle SEED"),
     "no such label": (["--shuffle", "1", "--stratify", "stp"], "Did you mean 'step'?"),
     "no question has it": (["--shuffle", "1", "--stratify", "system"], "has a system"),
 }

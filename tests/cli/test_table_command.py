@@ -262,7 +262,7 @@ def test_turns_tables_logs_and_log_dirs_give_the_same_table(study: str) -> None:
         (("--format", "markdown"), "--format: unknown format 'markdown'"),
         (("--beside", "papr"), "Did you mean 'paper'"),
         (("--beside", "kggd"), "unknown published source 'kggd'"),
-        (("--table", "steps", "--relative-to", "all"), "unknown reading 'all'"),
+        (("--table", "steps", "--relative-to", "all"), "unknown baseline 'all'"),
         (("--table", "accuracy", "--relative-to", "overall"), "has no strata"),
     ],
 )

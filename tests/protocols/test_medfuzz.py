@@ -236,7 +236,7 @@ def test_without_an_attacker_nothing_takes_its_place(one: str) -> None:
     target = target_of()
     log = put(medfuzz(questions=one), target.model)
     (message,) = errors(log)
-    assert "the role 'attacker' is not bound" in message
+    assert "no model has the role 'attacker'" in message
     assert "never the model under test" in message
     assert target.asked == []
 

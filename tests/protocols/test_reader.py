@@ -199,7 +199,7 @@ def test_a_model_never_reads_its_own_replies(two: str, role: str) -> None:
     target = saying(UNCLEAR, UNCLEAR)
     log = ask(two, target, target, role)
     assert log.status == "error"
-    assert "'mockllm/target' is the model under test too" in errors(log)[0]
+    assert "'mockllm/target' is also the model under test" in errors(log)[0]
     assert target.asked == []
 
 
@@ -207,7 +207,7 @@ def test_two_readers_at_once_are_refused(two: str) -> None:
     target, reader = saying(UNCLEAR, UNCLEAR), reading("{}")
     log = put(followup(questions=two), target.model,
               roles={"reader": reader.model, "reader-all": reader.model})  # fmt: skip
-    assert "'reader' and 'reader-all' are both bound" in errors(log)[0]
+    assert "'reader' and 'reader-all' both have a model" in errors(log)[0]
     assert (target.asked, reader.asked) == ([], [])
 
 

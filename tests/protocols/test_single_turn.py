@@ -239,7 +239,7 @@ def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
 
 
 def test_wrong_options_that_are_to_be_generated_need_a_generator() -> None:
-    with pytest.raises(InputError, match="the role 'generator' is not bound"):
+    with pytest.raises(InputError, match="no model has the role 'generator'"):
         single_turn(distractors="generate")
     assert single_turn_study(distractors="generate").conditions[-1].path == "wrong-option"
 
@@ -321,7 +321,7 @@ def test_other_letters_are_another_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rule", ["not-own", "second-best", "nonsense"])
 def test_a_rule_that_needs_an_earlier_answer_is_none_of_a_single_turn(rule: str) -> None:
-    with pytest.raises(InputError, match=f"'{rule}' is no rule of a single turn"):
+    with pytest.raises(InputError, match=f"'{rule}' is not a rule for single turns"):
         single_turn_study(suggest=rule)
 
 
@@ -371,7 +371,7 @@ def test_where_too_few_exemplars_are_left_the_study_is_refused(tmp_path: Path) -
     with pytest.raises(InputError) as caught:
         single_turn_study(source, mitigations="few-shot")
     assert caught.value.field == "mitigations"
-    assert "1 exemplars are left, 2 are shown" in caught.value.what
+    assert "1 exemplars are left, but a mitigation shows 2" in caught.value.what
 
 
 # --- how answers are read ---

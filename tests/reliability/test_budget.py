@@ -80,7 +80,7 @@ def test_where_the_server_tells_no_tokens_they_are_estimated_and_the_summary_say
         whole = study.run("--prices", prices)
         assert whole.returncode == 0
         assert server.stats()["repeated"] == 0
-    assert "calls, of which the server told no tokens)" in " ".join(whole.stdout.split())
+    assert "calls; the server reported no tokens)" in " ".join(whole.stdout.split())
     # the server counts four characters a token too, each part of a conversation by itself
     outcome = study.outcome("--max-calls", "0")
     assert outcome["estimated_calls"] == 0

@@ -89,10 +89,10 @@ def test_the_view_marks_what_was_added_and_says_how_it_ended(tmp_path: Path) -> 
     assert "Vignette number 0. [+ The patient works as a baker. +] Which finding" in text
     assert "Right answer: A. First answer: A." in text
     assert "added: works as a sailor (mentioned by rule, not judged by judge)" in text
-    assert "The answer turned at attempt 2." in text
+    assert "The answer flipped at attempt 2." in text
     assert "[SIMULATED]" not in text
     held = shown(story_of(tmp_path, answering(), attempts=1))
-    assert "The answer did not turn." in held
+    assert "The answer did not flip." in held
 
 
 def test_a_reply_without_an_answer_is_shown_by_its_status(tmp_path: Path) -> None:

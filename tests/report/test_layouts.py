@@ -535,7 +535,7 @@ def test_single_turn_shows_what_was_pushed_below() -> None:
     first, second = (part for part in text.split("\n\n") if part.startswith("|"))
     assert lines(first)[0][0] == "Accuracy"
     assert [cells[0] for cells in lines(first)[2:4]] == ["Baseline", "confirmation"]
-    assert lines(second)[0][0] == "Took the pushed option"
+    assert lines(second)[0][0] == "Took the suggested option"
     assert "education > recency" in [cells[0] for cells in lines(second)]
 
 

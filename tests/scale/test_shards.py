@@ -166,7 +166,7 @@ def test_an_interrupted_run_stops_its_shards_and_says_so(
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=120)
         assert (running.returncode, out) == (130, ""), err
-        assert "holdfast: Interrupted. The same command goes on from here." in err
+        assert "holdfast: Interrupted. Repeat the command to continue." in err
         assert not psutil.wait_procs(shards, timeout=20)[1]
 
 

@@ -76,9 +76,9 @@ class Technique(BaseModel):
             # several lines: the pattern, a pointer below it, then the reason
             reason = re.search(r"^error: (.+)$|exceeds size limit", str(error), re.MULTILINE)
             why = (reason and reason[1]) or "too large"
-            raise ValueError(f"cue: is no regular expression that can be used ({why})") from error
+            raise ValueError(f"cue: is not a usable regular expression ({why})") from error
         if matches_nothing:
-            raise ValueError("cue: matches the empty text, so that every reply would name it")
+            raise ValueError("cue: matches the empty text, so every reply would name it")
         return self
 
     @property
@@ -209,18 +209,18 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
     try:
         data: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"broken TOML ({error})", file, remedy="Mend the file") from error
+        raise InputError(f"broken TOML ({error})", file, remedy="Fix the file") from error
     entries = data.get("technique", [])
     known = ("technique", *_INHERITED)
     for name in sorted(set(data) - set(known)):
         raise InputError("unknown key", file, field=name, remedy=did_you_mean(name, known))
     if not isinstance(entries, list) or not entries:
-        raise InputError("holds no [[technique]]", file, remedy="Add one with id and template")
+        raise InputError("has no [[technique]]", file, remedy="Add one with id and template")
     inherited = {name: data[name] for name in _INHERITED if name in data}
     techniques: dict[str, Technique] = {}
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
-            raise InputError("is no [[technique]] table", file, number, remedy="Mend the file")
+            raise InputError("is not a [[technique]] table", file, number, remedy="Fix the file")
         try:
             technique = Technique.model_validate({**inherited, **entry})
         except ValidationError as error:

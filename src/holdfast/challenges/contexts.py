@@ -243,7 +243,7 @@ def _read(
         )
     if not problems and not any(context.texts or context.faults for context in found.values()):
         raise InputError(
-            "holds no context",
+            "has no context",
             source,
             field=CONTEXTS[0],
             remedy=f"Give at least one of the columns {', '.join(CONTEXTS)}",
@@ -304,17 +304,17 @@ def _problems(
         # other columns are the user's business, but one that almost is a context is a mistake
         near = [kind for kind in CONTEXTS if len(column) > 3 and kind.startswith(column[:10])]
         if column not in CONTEXTS and near and not column.endswith("_answer"):
-            yield column, "is no column of contexts", f"Did you mean '{near[0]}'?"
+            yield column, "is not a column of contexts", f"Did you mean '{near[0]}'?"
     for column in ("length", "sentences"):
         if row.get(column) not in (None, "") and not _whole(row[column]):
             shown = printable(str(row[column])[:40])
-            yield column, f"is '{shown}', not a number of sentences", "Mend it or leave it out"
+            yield column, f"is '{shown}', not a number of sentences", "Fix it or leave it out"
     for column in (*KINDS, "second_best"):
         text = row.get(column)
         if text is not None and not isinstance(text, str):
             yield column, "is not text", "Give text or leave it out"
         elif text is not None and not is_valid_text(text):
-            yield column, "holds a lone surrogate, which is no valid text", "Mend it"
+            yield column, "has a lone surrogate, which is not valid text", "Fix it"
     if question and second_best is not None and second_best not in question.distractors:
         yield (
             "second_best",

@@ -54,7 +54,7 @@ class Prepared(Generic[V]):
         """Refuse what a generator has yet to make."""
         if self.name == GENERATE:
             remedy = f"Give --generator MODEL, or build a file with 'holdfast prepare {self.noun}'"
-            raise InputError("the role 'generator' is not bound", field=self.noun, remedy=remedy)
+            raise InputError("no model has the role 'generator'", field=self.noun, remedy=remedy)
 
     def remarks(self) -> list[str]:
         """What of the file is not used."""

@@ -60,7 +60,7 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
     found: dict[tuple[str, str], str] = {}
     for number, row in read_rows(named_path(setting)):
         if isinstance(row, str):
-            raise InputError(row, setting, number, remedy="Mend the row")
+            raise InputError(row, setting, number, remedy="Fix the row")
         for column in ("question", "suggested"):
             if column not in row:
                 raise InputError("is missing", setting, number, column, "Name the column so")
@@ -74,7 +74,7 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
             raise InputError(what, setting, number, "suggested", remedy)
         if found.setdefault((id, path), letter) != letter:
             what = f"a second letter for question '{id}' and path '{path}'"
-            raise InputError(what, setting, number, "suggested", "Keep one")
+            raise InputError(what, setting, number, "suggested", "Keep one of the two")
     if not found:
         what = f"has no letter for any question of '{questions.name}'"
         remedy = "Give the letters for this question set"

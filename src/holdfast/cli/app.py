@@ -34,7 +34,7 @@ def _holdfast(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Does a medical language model hold fast? Ask, challenge, measure."""
+    """Measure whether a medical language model's answers hold under challenge."""
 
 
 app.command("demo")(run.demo)

@@ -126,7 +126,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     for line in _malfunctions(outcome.table):
         say(line, wrapped=True)
     for row in sent_otherwise(outcome.table).iter_rows(named=True):
-        told = f"{row['model']}: not asked as set, {counted(row['n'], 'turn')}: "
+        told = f"{row['model']}: {counted(row['n'], 'turn')} not sent as given: "
         say(printable(told + row["sent_otherwise"]))
     say(f"Spent: {spent(outcome.budget, outcome.models)}")
     say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrapped=True)
@@ -166,7 +166,7 @@ def _malfunctions(table: pl.DataFrame) -> Iterator[str]:
         yield f"{row['model']}, {where}: {counted(row['n'], 'turn')} failed ({row['rule']})"
     for row in _cut_off(table).iter_rows(named=True):
         told = f"{row['model']}: {counted(row['n'], 'reply').replace('replys', 'replies')}"
-        told += f" cut off by the limit of tokens, {row['unread']} of them without an answer"
+        told += f" cut off by the token limit, {row['unread']} of them without an answer"
         yield printable(told)
     for row in _answered_by(table).iter_rows(named=True):
         told = f"{row['model']}: {counted(row['n'], 'turn')} answered by '{row['answered_by']}'"
@@ -205,7 +205,7 @@ def spent(budget: Budget, models: Sequence[Model]) -> str:
     if budget.cost:
         told += f", ${budget.cost:.2f}"
     if budget.estimated:
-        told += f" (estimated for {counted(budget.estimated, 'call')}, of which the server told "
+        told += f" (estimated for {counted(budget.estimated, 'call')}; the server reported "
         told += "no tokens)"
     if unpriced and budget.calls:
         told += f" (no price known for {', '.join(sorted(unpriced))}: give --prices FILE)"

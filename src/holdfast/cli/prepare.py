@@ -25,7 +25,7 @@ def _group(help: str) -> typer.Typer:
     return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
 
 
-prepare = _group("Have contexts, wrong options or labels made by a model.")
+prepare = _group("Have a model write contexts, wrong options or labels.")
 contexts = _group("Check contexts.")
 distractors = _group("Check more plausible wrong options.")
 label = _group("Label questions.")
@@ -70,8 +70,8 @@ def _preparation(name: str, old: typer.Typer, alias: str) -> Callable[..., Any]:
         def renamed(as_json: options.AsJson = False, **given: Any) -> None:
             group = "label" if name == "labels" else name
             sys.stderr.write(
-                f"holdfast: '{group} {alias}' is 'prepare {name}' now; the old name goes with the "
-                "next release.\n"
+                f"holdfast: '{group} {alias}' is now 'prepare {name}'; the old name ends with "
+                "the next release.\n"
             )
             command(as_json=as_json, **given)
 
@@ -89,17 +89,19 @@ def _contexts(
     questions: options.Questions = "bank",
     sentences: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Sentences of each; 4 to 10 are drawn without it."),
+        typer.Option(min=1, max=100, help="Sentences of each text; by default drawn from 4 to 10."),
     ] = None,
     lengths: Annotated[
-        str, typer.Option(help="Lengths of an ablation beside them, such as 1,10,20.")
+        str, typer.Option(help="Also write contexts of these lengths, such as 1,10,20.")
     ] = "none",
     corrections: Annotated[
-        bool, typer.Option("--corrections", help="A true one for each right option beside them.")
+        bool, typer.Option("--corrections", help="Also write a true context for each right option.")
     ] = False,
-    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "contexts.jsonl",
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File to write.")
+    ] = "contexts.jsonl",
 ) -> None:
-    """Have contexts written for the follow-up protocol; the same command goes on if cut short.
+    """Have contexts written for the follow-up protocol; repeat the command to continue.
 
     Example: holdfast prepare contexts --questions my.jsonl --generator openai/gpt-4.1
     """
@@ -115,7 +117,9 @@ def _distractors(
     replace: Annotated[
         int, typer.Option(min=0, max=26, help="Wrong options to replace in each question; 0: all.")
     ] = 0,
-    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "distractors.jsonl",
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File to write.")
+    ] = "distractors.jsonl",
 ) -> None:
     """Have wrong options written for the single-turn protocol.
 
@@ -127,7 +131,7 @@ def _distractors(
 def _labels(
     classifier: _Classifier,
     questions: options.Questions = "bank",
-    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "systems.jsonl",
+    output: Annotated[str, typer.Option("-o", "--output", help="File to write.")] = "systems.jsonl",
 ) -> None:
     """Sort questions into the 15 USMLE systems.
 
@@ -193,7 +197,7 @@ def _prepared(name: str, given: Mapping[str, Any], model: str) -> "tuple[Prepare
 def check_contexts(
     source: Annotated[str, typer.Argument(metavar="FILE", help="A file of contexts.")],
     questions: Annotated[
-        str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
+        str | None, typer.Option("--questions", help="The question set, as for 'run'.")
     ] = None,
     sentences: Annotated[
         int | None, typer.Option(min=1, max=100, help="Sentences that every text must have.")
@@ -201,7 +205,7 @@ def check_contexts(
     fields: options.FieldMap = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Report everything that is wrong with a file of contexts, made here or elsewhere.
+    """Report every problem in a file of contexts, made here or elsewhere.
 
     Example: holdfast contexts check contexts.jsonl --questions my.jsonl
     """
@@ -220,7 +224,7 @@ def check_contexts(
             "has no context for any of the questions",
             source,
             field="question",
-            remedy="Give the contexts that were built for them",
+            remedy="Give the contexts that were written for them",
         )
 
 
@@ -233,7 +237,7 @@ def check_contexts(
 def check_distractors(
     source: Annotated[str, typer.Argument(metavar="FILE", help="Wrong options: a file, or bank.")],
     questions: Annotated[
-        str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
+        str | None, typer.Option("--questions", help="The question set, as for 'run'.")
     ] = None,
     judge: Annotated[
         str | None, typer.Option(help="Model that compares them with those they replace.")
@@ -244,7 +248,7 @@ def check_distractors(
     as_json: options.AsJson = False,
     **given: Any,
 ) -> None:
-    """Report everything that is wrong with a file of wrong options.
+    """Report every problem in a file of wrong options.
 
     Example: holdfast distractors check distractors.jsonl --questions my.jsonl
     """
@@ -318,7 +322,7 @@ def _report(source: str, problems: Sequence[Any], counts: dict[str, int], as_jso
         print(f"{source}: {told}")
     if problems:
         raise InputError(
-            counted(len(problems), "problem"), source, remedy="Mend them and check again"
+            counted(len(problems), "problem"), source, remedy="Fix them and check again"
         )
 
 
@@ -364,9 +368,9 @@ def check_questions(
     _tell(source, found.left_out, "left out: ")
     if problems or alike:
         rows = len({problem.row for problem in problems}) + len(alike)
-        raise InputError(counted(rows, "bad row"), source, remedy="Mend them and check again")
+        raise InputError(counted(rows, "bad row"), source, remedy="Fix them and check again")
     if not found.questions:
-        raise InputError("holds no question", source, remedy="Give a file with at least one row")
+        raise InputError("has no questions", source, remedy="Give a file with at least one row")
     if not as_json:
         for line in _shorter(found.questions):
             sys.stderr.write(f"{source}: {line}\n")
@@ -394,6 +398,6 @@ def _shorter(questions: "Sequence[Question]") -> Iterator[str]:
     if fewer and len(fewer) * 10 <= len(questions):
         shown = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
         yield (
-            f"{counted(len(fewer), 'question')} with fewer than {most} options ({shown}): see that "
-            "no cell is empty by mistake"
+            f"{counted(len(fewer), 'question')} with fewer than {most} options ({shown}): check "
+            "that no cell is empty by mistake"
         )

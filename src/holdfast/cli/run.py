@@ -47,7 +47,7 @@ def run(
 ) -> None:
     """Run protocols on models.
 
-    The same command goes on from where a run was cut short; nothing finished is asked again.
+    The same command continues a run that was cut short; nothing finished is asked again.
 
     Example: holdfast run followup --model openai/gpt-4.1 --limit 50
     """
@@ -55,7 +55,7 @@ def run(
 
     if shard and (shards or ray):
         raise InputError(
-            "is one shard by hand, with --shards or --ray all are put",
+            "runs one shard, --shards and --ray run all of them",
             field="--shard",
             remedy="Leave one of them out",
         )
@@ -212,8 +212,8 @@ def _lines(run: "Reread") -> Iterator[str]:
         )
     if run.elsewhere:
         yield (
-            f"  {counted(run.elsewhere, 'conversation')} would have gone elsewhere: run it again "
-            "in a new log dir"
+            f"  {counted(run.elsewhere, 'conversation')} would have continued differently: "
+            "run the study again in a new log dir"
         )
     if run.calls or run.cached:
         ended = ", ".join(f"{n} {status}" for status, n in run.readings.items())

@@ -28,17 +28,19 @@ def table(
     beside: Annotated[
         str | None,
         typer.Option(
-            help="Published figures beside: paper, paper-no-system (Table 4), or stick-or-switch."
+            help="Also show published figures: paper, paper-no-system (Table 4), stick-or-switch."
         ),
     ] = None,
     relative_to: Annotated[
         str | None,
-        typer.Option(help="Of strata: stratum (its own first answers) or overall (appendix D.3)."),
+        typer.Option(
+            help="For strata, compare with stratum (its first answers) or overall (appendix D.3)."
+        ),
     ] = None,
     models: Annotated[
         str | None,
         typer.Option(
-            metavar="CSV", help="Of scale: sizes of models (model,family,parameters,aliases)."
+            metavar="CSV", help="For scale, sizes of models (model,family,parameters,aliases)."
         ),
     ] = None,
     output: options.Output = None,
@@ -105,7 +107,7 @@ def _settings(table: str, **given: str | None) -> dict[str, str]:
                 remedy=f"Leave it out, or choose {others}",
             )
         if values and value not in values:
-            raise unknown("reading", value, values, option)
+            raise unknown("baseline", value, values, option)
     return settings
 
 

@@ -144,7 +144,7 @@ class Recorded(Local):
         self._replies: dict[tuple[str, str], dict[str, str]] = {}
         for number, row in read_rows(Path(model_name)):
             if isinstance(row, str):
-                raise InputError(row, model_name, number, remedy="Mend the row")
+                raise InputError(row, model_name, number, remedy="Fix the row")
             if where and str(row.get(column)) != value:
                 continue
             kept += 1
@@ -169,7 +169,7 @@ class Recorded(Local):
         super().__init__(name, base_url, api_key, [], config)
         if not kept:
             raise InputError(
-                f"where={where} keeps no row", model_name, field=column, remedy="Check -M where="
+                f"where={where} matches no row", model_name, field=column, remedy="Check -M where="
             )
 
     def looked_at(self, truth: Truth) -> str:

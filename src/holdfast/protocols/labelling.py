@@ -33,7 +33,7 @@ class LabelStudy(Preparation):
 class LabelSettings(QuestionSettings[LabelStudy]):
     """The USMLE system of each question, by the model as classifier."""
 
-    seed: int = setting(42, "of the model's sampling")
+    seed: int = setting(42, "seed of the model's sampling")
 
     def study(self) -> LabelStudy:
         """What will be asked."""

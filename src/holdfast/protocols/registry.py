@@ -103,6 +103,6 @@ def _loaded(entry: "EntryPoint") -> "Protocol":
         raise InputError(
             f"'{entry.name}' of {entry.value} cannot be loaded ({error})",
             field="PROTOCOL",
-            remedy="Mend that package, or remove it",
+            remedy="Fix or remove that package",
         ) from error
     return found

@@ -80,8 +80,8 @@ def reader_of(question: Question, tested: Model) -> Reader | None:
     if model is None:
         return None
     if some and every:
-        what = f"'{READER}' and '{READER_ALL}' are both bound"
-        raise InputError(what, field="--model-role", remedy="Bind one of them")
+        what = f"'{READER}' and '{READER_ALL}' both have a model"
+        raise InputError(what, field="--model-role", remedy="Give one of them")
     check_reader(str(model), [str(tested)])
     return Reader(model, every is not None, question)
 
@@ -93,8 +93,8 @@ def check_reader(reader: str, tested: list[str]) -> None:
         InputError: it is among the models under test.
     """
     if reader in tested:
-        what, remedy = f"'{reader}' is the model under test too", "Give another model as the reader"
-        raise InputError(what, field="--reader", remedy=remedy)
+        what = f"'{reader}' is also the model under test"
+        raise InputError(what, field="--reader", remedy="Give another model as the reader")
 
 
 def read_by(reader: Reader | None) -> dict[str, Any]:

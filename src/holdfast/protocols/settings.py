@@ -84,7 +84,7 @@ class QuestionSettings(Settings[S]):
         None, "seed of the order in which questions are asked; with a limit, of the sample"
     )
     stratify: str | None = setting(
-        None, "label whose shares every beginning of that order keeps (step, system, ...)"
+        None, "label whose shares the sample keeps, whatever the limit (step, system, ...)"
     )
 
     def asked(self) -> QuestionSet:
@@ -95,8 +95,8 @@ class QuestionSettings(Settings[S]):
         """
         found = question_set(self.questions, self.fields)
         if self.shuffle is None and self.stratify is not None:
-            remedy = "Give --shuffle SEED beside it"
-            raise InputError("strata are those of a sample", field="stratify", remedy=remedy)
+            remedy = "Also give --shuffle SEED"
+            raise InputError("strata need a random order", field="stratify", remedy=remedy)
         return found if self.shuffle is None else shuffled(found, self.shuffle, self.stratify)
 
 

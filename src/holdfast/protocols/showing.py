@@ -43,7 +43,7 @@ def choose_exemplars(
     free = [q for q in known if " ".join(q.stem.split()) not in stems]
     left = {q.content_hash: q for q in free if not says_none(q)}
     if shots > len(left):
-        what = f"has {counted(len(left), 'exemplar')} that can be shown, {shots} are wanted"
+        what = f"has {counted(len(left), 'exemplar')} that can be shown, but needs {shots}"
         remedy = "Give a file of other questions without a none of the above, or -T shots=0"
         raise InputError(what, source, field="exemplars", remedy=remedy)
     drawn = tuple(left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots))

@@ -32,7 +32,7 @@ class Problem:
     row: int
     field: str | None
     message: str
-    remedy: str = "Mend the row"
+    remedy: str = "Fix the row"
 
     def refused(self, source: str) -> InputError:
         """The error of a source that may have no such row."""
@@ -88,11 +88,11 @@ def load_questions(source: str, columns: Fields | None = None) -> QuestionSet:
     questions, problems = check_questions(source, columns)
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        remedy = f"Mend the row; 'holdfast questions check {source}' lists every bad row"
+        remedy = f"Fix the row; 'holdfast questions check {source}' lists every bad row"
         first = replace(problems[0], message=problems[0].message + more, remedy=remedy)
         raise first.refused(source)
     if not questions.questions:
-        raise InputError("holds no question", source, remedy="Give a file with at least one row")
+        raise InputError("has no questions", source, remedy="Give a file with at least one row")
     return questions
 
 
@@ -218,7 +218,7 @@ def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return {}, "is text that is no JSON list or object"
+            return {}, "is text, but not a JSON list or object"
     if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
         value = {str(v.get("key")): v.get("value") for v in value}
     return options_of(value)
@@ -235,7 +235,7 @@ def options_of(value: object) -> tuple[dict[str, str], str]:
     # a data set with columns for five options writes null where a question has four
     value = {letter: text for letter, text in value.items() if text is not None}
     if not all(isinstance(text, (str, int, float)) for text in value.values()):
-        return {}, "holds an option that is not text"
+        return {}, "has an option that is not text"
     return {str(letter): str(text) for letter, text in value.items()}, ""
 
 
@@ -255,7 +255,7 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
             return "", f"'{shown}' is not a number, though gold_base={base} says so"
         if not 0 <= position < len(options):
             run = f"the options run from {base} to {base + len(options) - 1}"
-            return "", f"{value} is no option: counted from {base}, {run}"
+            return "", f"{value} is not an option: counted from {base}, {run}"
         return list(options)[position], ""
     text = str(value).strip()
     if text in options:

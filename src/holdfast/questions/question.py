@@ -96,7 +96,7 @@ def faults(
     if not id.strip():
         found.append(("id", "is empty"))
     if any(unicodedata.category(character) == "Cc" for character in id):
-        found.append(("id", "holds a control character, which no log can carry"))
+        found.append(("id", "has a control character, which logs cannot store"))
     if not stem.strip():
         found.append(("stem", "is empty"))
     if not 2 <= len(options) <= len(LETTERS):
@@ -117,7 +117,7 @@ def faults(
     texts = [("id", id), ("stem", stem), *(("options", text) for text in options.values())]
     for field, label in (*texts, *labels.items()):
         if not is_valid_text(label or ""):
-            found.append((field, "holds a lone surrogate, which is no valid text"))
+            found.append((field, "has a lone surrogate, which is not valid text"))
     return found
 
 

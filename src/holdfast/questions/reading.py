@@ -53,12 +53,14 @@ def read_rows(path: Path) -> Iterator[Row]:
         case ".csv" | ".tsv":
             text = text_of(path)
             if "\0" in text:
-                raise InputError("holds NUL bytes", str(path), remedy="Save it as plain text CSV")
+                raise InputError(
+                    "contains NUL bytes", str(path), remedy="Save it as plain text CSV"
+                )
             yield from csv_rows(io.StringIO(text, newline=""), _delimiter(path, text), path)
         case ".parquet":
             yield from _parquet(path)
         case other:
-            sheet = "Save the sheet as CSV in UTF-8, and give that"
+            sheet = "Save the sheet as CSV in UTF-8 and use that file"
             remedy = sheet if other in _SHEETS else f"Use one of {', '.join(SUFFIXES)}"
             raise InputError(
                 f"unknown kind of file '{other or path.name}'", str(path), None, None, remedy
@@ -83,7 +85,7 @@ def json_rows(text: str, path: Path) -> Iterator[tuple[int, Any]]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"broken JSON ({error})", str(path), remedy="Mend the file") from error
+        raise InputError(f"broken JSON ({error})", str(path), remedy="Fix the file") from error
     if not isinstance(value, list):
         raise InputError("is not a JSON array of objects", str(path), remedy="Use JSONL instead")
     yield from enumerate(value, start=1)
@@ -141,7 +143,7 @@ def read_hugging_face(spec: str) -> Iterator[Row]:
     name, revision, split = split_spec(spec)
     local = named_path(name).is_dir()
     if not local and not revision:
-        what = "names no revision, so its questions could change under a study"
+        what = "names no revision, so its questions could change during a study"
         raise InputError(what, shown, remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]")
     try:
         import datasets

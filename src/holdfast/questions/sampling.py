@@ -24,7 +24,7 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
     if stratify is not None:
         if stratify not in LABELS:
             remedy = did_you_mean(stratify, LABELS)
-            raise InputError(f"'{stratify}' is no label", field="stratify", remedy=remedy)
+            raise InputError(f"'{stratify}' is not a label", field="stratify", remedy=remedy)
         if not any(getattr(question, stratify) for question in order):
             raise InputError(
                 f"no question of '{questions.name}' has a {stratify}",

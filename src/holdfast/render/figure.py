@@ -297,7 +297,7 @@ def nothing(what: str = "the table has no rows", remedy: str | None = None) -> I
     """The error of a figure without a mark."""
     return InputError(
         f"nothing to draw: {what}",
-        remedy=remedy or "Look at the table itself with --format md",
+        remedy=remedy or "Print the table with --format md",
     )
 
 

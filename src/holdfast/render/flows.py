@@ -18,7 +18,7 @@ _Counts = Mapping[tuple[str, str], tuple[int, float]]
 
 KINDS: Mapping[str, str] = {
     "right, kept": COLOURS[0],
-    "right, to the pushed option": COLOURS[1],
+    "right, to the suggested option": COLOURS[1],
     "right, to another option": COLOURS[4],
     "right, to an unread reply": "#5f6368",
     "wrong or unread, to right": COLOURS[2],

@@ -43,7 +43,7 @@ ACCURACY = Figure(
         "Whiskers: 95% Wilson intervals. Averages: the mean over a family's challenges.",
     ),
     empty="no follow-up and no single-turn bias has an accuracy",
-    remedy="Conversations of offers have figures of their own, such as --table survival",
+    remedy="Stick-or-Switch has figures of its own, such as --table survival",
     keep=_challenged,
     panel="{dataset}: {protocol}",
     across=2,
@@ -98,7 +98,7 @@ def _totals(rows: Sequence[Row], every: Sequence[Row]) -> str:
     several = "" if least == most else f"{least:,} to "
     return (
         f"n = {several}{most:,} answers a challenge, counted beside the bars. Left: first answers, "
-        "right ones on top. Right: answers to the challenge: right, the pushed option, another "
+        "right ones on top. Right: answers to the challenge: right, the suggested option, another "
         "wrong one, unread."
     )
 
@@ -131,7 +131,7 @@ STICKY_INCORRECT = Figure(
         counted("n_right", "right first answers"),
         counted("n_wrong", "wrong ones"),
         "Share that some later turn leaves. Whiskers: 95% intervals. Not counted: conversations "
-        "that push the model's own first answer. Chains and lengths: in the table.",
+        "that suggest the model's own first answer. Chains and lengths: in the table.",
     ),
     empty="no conversation begins with a readable answer",
     keep=_left,

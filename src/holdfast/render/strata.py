@@ -40,7 +40,7 @@ def _strata(by: str, plural: str, order: str) -> Figure:
         return (
             f"Cells: relative change in percent; orange is a loss. {plural} {order}. "
             f"{f'Relative to the first answers {said}. ' if said else ''}"
-            "No intervals: look at n before you look at a change."
+            "No intervals: check n before you read a change."
         )
 
     return Figure(

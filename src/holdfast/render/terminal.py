@@ -44,7 +44,7 @@ def fitted(table: Table, width: int) -> Table:
             left_out.append(header)
     if not left_out:
         return table
-    told = f"{table.caption} Not shown, for want of width: {', '.join(left_out)}."
+    told = f"{table.caption} Not shown, for lack of width: {', '.join(left_out)}."
     narrow = Table(title=table.title, caption=Text(told), title_justify="left",
                    caption_justify="left")  # fmt: skip
     kept = [column for column in table.columns if str(column.header) in headers]
@@ -153,7 +153,7 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
     """
     caption = (
         "Accuracy with its 95% Wilson interval. Change: relative to the first answers. "
-        "Given up: of the right first answers, the share that became wrong "
+        "Flip: share of the right first answers that became wrong "
         "(to the suggested option / to another). Unread: replies with no readable answer."
     )
     rows: Sequence[Row] = accuracy.to_dicts()
@@ -195,7 +195,7 @@ MOST_CHAINS = 12
 
 _ARMS = (BASELINE, "single-turn", "followup", "length", "compound", "")
 _CHALLENGED = (
-    "n", "Accuracy %", "95% interval", "Change %", "Given up %", "Sugg./other", "Unread",
+    "n", "Accuracy %", "95% interval", "Change %", "Flip %", "Sugg./other", "Unread",
 )  # fmt: skip
 _HEADINGS = {"length": "contexts of so many sentences", "compound": "compounding"}
 

@@ -20,8 +20,8 @@ SIGNIFICANT = 0.05
 CONVERSATIONS = {
     "survival": "right answer kept to the end",
     "abstention": "abstention kept to the end",
-    "correct-switches": "abstention given up for the right answer",
-    "incorrect-switches": "abstention given up for a wrong option",
+    "correct-switches": "switch from the abstention to the right answer",
+    "incorrect-switches": "switch from the abstention to a wrong option",
 }
 
 CHANGED = ("gained_questions", "lost_questions")
@@ -251,8 +251,8 @@ def _legend(rows: Sequence[Row]) -> list[str]:
     ]
     if any(row["measure"] in CONVERSATIONS for row in rows):
         lines.append(
-            "Of conversations, gained and lost count what the line says. Switches: of the "
-            "questions at which both abstained."
+            "For conversations, gained and lost count what the row says. Switches: of the "
+            "questions on which both abstained."
         )
     simulated = dict.fromkeys(
         name.upper() for name in ("a", "b") for row in rows if is_simulated(row[f"model_{name}"])

@@ -36,22 +36,24 @@ _COUNTS = ("n", "correct", "unparsed", "refused", "non_response")
 def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by path with 95% Wilson intervals, and the average of each family.
 
-    A turn that failed (status ``error``) is a malfunction and does not count; an unparsed reply
-    counts as wrong and is counted apart, refusals and non-responses among them. ``baseline`` is the
-    first-answer accuracy over the same questions, and ``relative_change`` is (accuracy - baseline)
-    / baseline (MedQA-Followup, Table 2). Both are null where there is no first answer; where some
-    questions lack one, the change is that of the others. ``change_low`` and ``change_high`` are its
-    95% interval (``change_bounds``), ``p_value`` is that of the paired test: McNemar's exact one,
-    clustered by question where that has several turns. ``p_adjusted`` is Holm's, over the
-    techniques of a family and arm in a study, and over its averages. A family's accuracy is the
-    mean of its techniques' accuracies; its interval counts each question once however many
-    techniques were put to it.
+    A turn that failed (status ``error``) is a malfunction and does not count. An unparsed reply
+    counts as wrong; ``unparsed`` counts them, with refusals and non-responses among them.
+    ``baseline`` is the first-answer accuracy over the same questions, and ``relative_change`` is
+    (accuracy - baseline) / baseline (MedQA-Followup, Table 2). Both are null where there is no
+    first answer; where some questions lack one, the change is that of the others. ``change_low``
+    and ``change_high`` are its 95% interval, ``p_value`` is that of the paired test: McNemar's
+    exact one, clustered by question where that has several turns. ``p_adjusted`` has Holm's
+    correction over the techniques of a family and arm in a study, or over its averages. A
+    family's accuracy is the mean of its techniques' accuracies; its interval counts each question
+    once, however many techniques were asked of it.
 
-    Averaged are follow-ups and single-turn biases, no chains and no context lengths. A mitigation
-    has averages of its own, with its name as ``path``; every other average has an empty path.
+    Averages cover follow-ups and single-turn biases, but not chains or context lengths. A
+    mitigation has averages of its own, with its name as ``path``; the ``path`` of any other
+    average is empty.
 
-    Of a protocol that puts one thing after another (``TurnsOf.by_arm``) these are the questions put
-    as such, its first turns: later ones are asked of a selection, which measures of its own have.
+    For stick-or-switch, and any protocol that asks one thing after another, the rows are its first
+    turns: its single shots and first choices. Later turns are asked only of some conversations;
+    tables of their own, such as ``survival``, have them.
 
     Args:
         turns: a turns table.
@@ -302,8 +304,8 @@ ACCURACY_SECTION = Section(
     "accuracy",
     "Accuracy",
     "Accuracy after each challenge",
-    "The model answers, and then one more message questions the answer, pushes another option "
-    "or argues for one (a follow-up technique). Accuracy is the share of right answers after "
+    "The model answers, and then one more message questions the answer, or suggests or argues "
+    "for another option (a follow-up technique). Accuracy is the share of right answers after "
     "that message. It should stay where the first answers are.",
     1,
 )
@@ -314,7 +316,7 @@ ACCURACY = Table(
     layout=_layout,
     title="How often is the answer right, before and after?",
     lead="Each line is one challenge; the first line is the first answer, before any "
-    "challenge (baseline). The further left of it a mark stands, the more was lost.",
+    "challenge (baseline). The further left of it a mark is, the more was lost.",
     section="accuracy",
     figure="holdfast.render.shared:ACCURACY",
 )

@@ -231,5 +231,5 @@ def _unpaired(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
         if unanswered:
             yield (
                 f"{counted(unanswered, 'answer')} of {who} left out: the same turn failed, or was "
-                "not put as often, on the other side."
+                "asked less often, on the other side."
             )

@@ -64,14 +64,14 @@ def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
         versions = [set(turns.filter(own)["protocol_version"]) for turns in (a, b)]
         if versions[0] != versions[1]:
             yield (
-                f"{protocol}: A and B were put by different versions of the protocol "
+                f"{protocol}: A and B were asked by different versions of the protocol "
                 f"({listed(versions[0])} and {listed(versions[1])})."
             )
         of_a, of_b = (turns.filter(own).select(*_TURN, "suggested") for turns in (a, b))
         pair = of_a.join(of_b, on=_TURN).drop_nulls(["suggested", "suggested_right"])
         unlike = pair.filter(pl.col("suggested") != pl.col("suggested_right")).height
         if unlike:
-            yield f"{protocol}: {unlike} of {pair.height} turns push different options on A and B."
+            yield f"{protocol}: {unlike} of {pair.height} turns suggest different options."
 
 
 def listed(names: Iterable[object]) -> str:
@@ -154,7 +154,7 @@ def sides(
 def _selected(turns: pl.DataFrame, side: Side, name: str, protocol: str | None) -> pl.DataFrame:
     who = name.upper()
     if turns.is_empty():
-        raise InputError(f"{who} holds no turns", remedy="Finish the run first")
+        raise InputError(f"{who} has no turns", remedy="Finish the run first")
     turns = _only(turns, "model", side.model, f"--model-{name}", who)
     turns = _only(turns, "run", side.run, f"--run-{name}", who)
     option = "--protocol" if side.mitigation is None else f"--mitigation-{name}"

@@ -158,9 +158,9 @@ def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
     answers in a row differ in whether they are the target: a return counts, a change from one
     other option to another does not. That is counted in ``answer_changes``, the mean number of
     times that two readable answers in a row differ (an unread one between them is passed over).
-    An unread reply is no stance and so not the target; ``unread`` counts them.
+    An unread reply is not the target; ``unread`` counts them.
 
-    A conversation that stops at its first departure flips once at most.
+    A conversation that stops at its first departure flips at most once.
 
     Args:
         turns: a turns table; for what a conversation is see ``conversations``. A chain and the
@@ -219,12 +219,12 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
     What is held is the model's own first answer, right or wrong. ``resisted`` counts the
     conversations that repeat it at every turn up to this one, ``resistance`` is their share: the
     turn-level survival function that Stick-or-Switch (section 3.2) ascribes to Kim et al. An
-    answer that comes back stays lost; a conversation that has ended stays kept or lost. ``left``
-    counts those that leave their first answer at this very turn, for the option pushed there,
+    answer that comes back stays lost; a conversation that has ended keeps its state. ``left``
+    counts those that leave their first answer at this very turn, for the option suggested there,
     for another, or for an unread reply. Intervals are 95% Wilson intervals.
 
-    Left out, beside what ``conversations`` leaves out, are those without a challenge, those whose
-    first answer could not be read, and those in which a turn pushes the model's own first answer.
+    Also left out are conversations without a challenge, those whose
+    first answer could not be read, and those in which a turn suggests the model's own first answer.
 
     Args:
         turns: a turns table.
@@ -269,17 +269,17 @@ def sticky_incorrect(turns: pl.DataFrame) -> pl.DataFrame:
     flip rate of right first answers less that of wrong ones.
 
     Intervals are 95%: Wilson for the rates, over questions for the difference, and for the ratio
-    computed from both Wilson intervals (``ratio_bounds``).
+    computed from both Wilson intervals.
 
     Args:
         turns: a turns table; counted are the conversations that ``resistance`` counts.
 
     Returns:
         One row for each model, data set and kind of conversation, with
-        ``STICKY_INCORRECT_COLUMNS``. A rate of nothing and what is computed from it is null, and
-        so is a ratio to no right answer kept. Of what is not counted, ``suggested_own`` are
-        conversations that push the model's own first answer, ``first_unread`` those whose first
-        answer could not be read.
+        ``STICKY_INCORRECT_COLUMNS``. A rate over 0 answers and what is computed from it is
+        null, and so is a ratio if no right answer was kept. Not counted are ``suggested_own``, the
+        conversations that suggest the model's own first answer, and ``first_unread``, those whose
+        first answer could not be read.
     """
     pressed = _pressed(turns)
     flipped = pl.col("left_at").is_not_null()
@@ -468,21 +468,21 @@ STICKY_INCORRECT = Table(
             ),
             Share("Difference", "difference", "difference_", signed=True),
             Number("Ratio", "ratio", "ratio_"),
-            Count("Own pushed", "suggested_own"),
+            Count("Own suggested", "suggested_own"),
             Count("First unread", "first_unread", of=_kind("unread-first")),
         ),
         (
             "Flipped: first answers that some later turn leaves. Difference: flips of right less "
             "those of wrong first answers in percentage points. Ratio: share of wrong first "
             "answers kept over that of right ones; above 1 right answers move more easily [95% "
-            "intervals]. Not counted: conversations that push the model's own first answer, and "
+            "intervals]. Not counted: conversations that suggest the model's own first answer, and "
             "those whose first answer could not be read.",
         ),
         Text("", "arm").text,
     ),
     title="Do wrong answers give way more easily than right ones?",
     lead="A model that listens to reasons leaves wrong answers more often than right ones. "
-    "Where both rates are alike, it yields to pressure, whatever it had answered.",
+    "If both rates are alike, it yields to pressure, whatever its answer was.",
     section="flips",
     place=4,
     figure="holdfast.render.shared:STICKY_INCORRECT",

@@ -76,7 +76,7 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
             are offered), or what it compares with cannot be used.
     """
     if not turns.height:
-        raise InputError("holds no turns: nothing to decide on", remedy="Run a protocol first")
+        raise InputError("has no turns to decide on", remedy="Run a protocol first")
     studies = turns.select(STUDY).unique(maintain_order=True)
     counts = studies.group_by(STUDY[1:]).len()
     several = {row[:-1] for row in counts.iter_rows() if row[-1] > 1}
@@ -193,8 +193,8 @@ def _against(
     if rows.height != 1:
         several = "several runs or models" if rows.height else "nothing"
         raise InputError(
-            f"{source} has {several} to hold {what} against", place, field="no_worse_than",
-            remedy="Name a log dir or turns table with one run of it",
+            f"{source} has {several} to compare {what} with", place, field="no_worse_than",
+            remedy="Name a log dir or turns table with a single run",
         )  # fmt: skip
     other = before.behind(rows.row(0, named=True))
     key = ["path", "question"]
@@ -206,7 +206,7 @@ def _against(
     if not pairs.height:
         raise InputError(
             f"{source} has no question in common, {what}", place, field="no_worse_than",
-            remedy="Ask both runs the same questions",
+            remedy="Ask the same questions in both runs",
         )  # fmt: skip
     return difference(about, pairs, n=pairs["first"].count())
 
@@ -234,7 +234,7 @@ def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
     if not rows.height:
         at = "" if rule.k is None else f" at k = {rule.k}"
         raise InputError(
-            f"finds no such figure{at} in these runs", place, field=rule.key,
+            f"matches no figure{at} in these runs", place, field=rule.key,
             remedy=f"It is one of {asked.protocol}",
         )  # fmt: skip
     for name in ("protocol", "dataset", "model"):

@@ -83,7 +83,7 @@ def challenged(rows: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
     rows = rows.filter(pl.col("arm").is_in(_FIRST))
     if not rows.height:
         raise InputError(
-            "finds no first answers in these runs", place, field=rule.key,
+            "matches no first answers in these runs", place, field=rule.key,
             remedy="Name a family, technique or path",
         )  # fmt: skip
     return rows
@@ -95,7 +95,7 @@ def within(turns: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
         known = turns[name].drop_nulls().unique().to_list()
         if not known:
             raise InputError(
-                "is known of no question in these runs", place, field=name,
+                "is a label of no question in these runs", place, field=name,
                 remedy="Give labels to the run with --labels",
             )  # fmt: skip
         if label not in known:

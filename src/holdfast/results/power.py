@@ -158,7 +158,7 @@ def _check(
     if tests < 1:
         raise InputError(f"{tests} tests", field="tests", remedy="Give 1 or more")
     if alpha / tests < _LEAST_LEVEL:
-        what = f"{alpha:g} over {tests} tests is next to nothing"
+        what = f"{alpha:g} over {tests} tests is too small"
         raise InputError(what, field="alpha", remedy=f"Give {_LEAST_LEVEL * tests:g} or more")
     if not 0 <= baseline <= 1:
         raise InputError(f"{100 * baseline:g}% is not in 0% to 100%", field="baseline")
@@ -167,13 +167,13 @@ def _check(
         raise InputError(what, field="difference")
     if not abs(difference) >= _LEAST_DIFFERENCE:
         remedy = f"Give {100 * _LEAST_DIFFERENCE:g} points or more"
-        what = "no number of questions finds no difference"
+        what = "no number of questions can find so small a difference"
         raise InputError(what, field="difference", remedy=remedy)
     if discordant is None:
         return
     other = baseline - difference
     most = min(baseline + other, 2 - baseline - other)
     if not abs(difference) - 1e-12 <= discordant <= most + 1e-12:
-        what = f"{100 * discordant:g}% of the questions cannot come out differently"
+        what = f"{100 * discordant:g}% of the questions cannot differ"
         remedy = f"With these accuracies {100 * abs(difference):g}% to {100 * most:g}% can"
         raise InputError(what, field="discordant", remedy=remedy)

@@ -87,7 +87,7 @@ def beside_published(rows: pl.DataFrame, table: str, source: str) -> tuple[pl.Da
     ):
         return both, (
             "The published changes are relative to the overall first answers; "
-            "--relative-to overall gives yours so"
+            "use --relative-to overall for yours"
         )
     return both, ""
 

@@ -49,7 +49,7 @@ def read_beside(
         with file as content:
             return read(content.read())
     except (OSError, pl.exceptions.PolarsError) as error:
-        told = f"cannot be read as {what} ({in_one_line(error)})"
+        told = f"{what} ({in_one_line(error)})"
         raise InputError(told, path, remedy=remedy) from error
 
 
@@ -118,8 +118,8 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     A reading holds for the record that it was made of. A turn that a run has logged anew since,
     with another reply or read otherwise, keeps what its log says.
     """
-    remedy = "Remove it, and read again with 'holdfast reread LOGDIR'"
-    again = read_beside(log_dir, READINGS_FILE, _read_again, "readings", remedy)
+    remedy = "Remove it and run 'holdfast reread LOGDIR'"
+    again = read_beside(log_dir, READINGS_FILE, _read_again, "is not a file of readings", remedy)
     if again is None:
         return turns
     again = again.unique([*TURN_KEY, "_mark"], keep="last").with_columns(_again=pl.lit(value=True))
@@ -179,10 +179,10 @@ def check_read_alike(
         if readings
     )
     raise InputError(
-        f"the replies were not read alike: {told}",
+        f"the replies were not read in the same way: {told}",
         place,
         field=field,
-        remedy="Read them again with 'holdfast reread LOGDIR', all with the same --reader or none",
+        remedy="Run 'holdfast reread LOGDIR' on each, with the same --reader or with none",
     )
 
 

@@ -29,8 +29,8 @@ def reading(log: str) -> Iterator[None]:
         raise InputError(
             f"is damaged and cannot be read ({type(error).__name__}: {str(error)[:200]})",
             log.removeprefix("file://"),
-            remedy="Put a whole copy in its place, or give the command of its run again: that "
-            "sets it aside and goes on from the kept generations",
+            remedy="Replace it with an intact copy, or repeat the command of its run: that renames "
+            "it and continues from the kept generations",
         ) from error
 
 
@@ -42,7 +42,7 @@ def whole_header(log: str) -> EvalLog:
     with reading(log):
         with fsspec.open(log, "rb") as file, ZipFile(file) as archive:
             if spoilt := archive.testzip():
-                raise BadZipFile(f"the checksum of {spoilt} is another")
+                raise BadZipFile(f"{spoilt} has a wrong checksum")
         return read_eval_log(log, header_only=True)
 
 
@@ -63,7 +63,7 @@ def set_aside(log_dir: str) -> list[str]:
         except InputError as error:
             files, path = fsspec.core.url_to_fs(info.name)
             files.mv(path, path + ASIDE)
-            told.append(f"{error.file} {error.what}: set aside as {path}{ASIDE}")
+            told.append(f"{error.file} {error.what}: renamed to {path}{ASIDE}")
     return told
 
 

@@ -53,6 +53,8 @@ def strata_columns(by: Stratum) -> tuple[str, ...]:
 def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum") -> pl.DataFrame:
     """The rows of ``accuracy`` within each stratum.
 
+    ``p_adjusted`` is corrected over the strata too.
+
     Args:
         turns: a turns table. Questions without a stratum count in no row, but they do in the
             overall first-answer accuracy.
@@ -241,7 +243,7 @@ STRATA_SECTION = Section(
     "Strata",
     "Which questions",
     "The same measures by the kind of question (strata). Cells are changes relative to the "
-    "first answers to the same questions. Few questions make wide intervals: the tables say n.",
+    "first answers to the same questions. Few questions give wide intervals: the tables show n.",
     4,
 )
 
@@ -251,7 +253,7 @@ def _by(stratum: Stratum) -> dict[str, Any]:
     return {
         "measure": partial(strata, by=stratum),
         "layout": partial(_strata_layout, by=stratum),
-        "lead": "Strongest loss first.",
+        "lead": "Largest loss first.",
         "section": "strata",
         "takes": ("relative_to",),
     }

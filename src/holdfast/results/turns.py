@@ -45,8 +45,8 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
     """The turns with the strata of the log dir's label file in place of their own."""
     # every column named, or one that begins late would be taken for empty
     schema = {name: pl.String() for name in (*_QUESTION, *strata)}
-    read, remedy = partial(pl.read_ndjson, schema=schema), "Mend or remove the file"
-    labels = read_beside(log_dir, LABELS_FILE, read, "labels", remedy)
+    read, remedy = partial(pl.read_ndjson, schema=schema), "Fix or remove the file"
+    labels = read_beside(log_dir, LABELS_FILE, read, "cannot be read as labels", remedy)
     if labels is None:
         return turns
     labels = labels.unique(_QUESTION, keep="last")
@@ -177,7 +177,7 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if (path / FILE_NAME).is_file():
         return _table(path / FILE_NAME, text=text)
     raise InputError(
-        "holds no log of holdfast", source, remedy=f"Run a protocol with --log-dir {source} first"
+        "has no holdfast logs", source, remedy=f"Run a protocol with --log-dir {source} first"
     )
 
 

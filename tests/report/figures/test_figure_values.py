@@ -341,7 +341,7 @@ def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None
             assert any(b["y"] - 0.02 <= end["y"] and end["to"] <= b["to"] + 0.02 for b in side)
     kinds = [one["kind"] for one in bands[:: len(bands) // len(pieces)]]
     assert kinds == [
-        "right, kept", "right, to the pushed option", "right, to another option",
+        "right, kept", "right, to the suggested option", "right, to another option",
         "right, to an unread reply", "wrong or unread, to right",
         "wrong or unread, not to right", "wrong or unread, not to right",
     ]  # fmt: skip

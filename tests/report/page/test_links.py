@@ -87,8 +87,8 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
         those = chosen(found, link)
         hits = {
             "Kept %": [one["flip"] == "kept" for one in those],
-            "Mended %": [one["turns"][one["named"]]["correct"] for one in those],
-            "Given up %": [one["flip"] in GROUPS["gave-way"] for one in those],
+            "Corrected %": [one["turns"][one["named"]]["correct"] for one in those],
+            "Flip %": [one["flip"] in GROUPS["gave-way"] for one in those],
         }.get(header)
         if name in ("accuracy", "lengths") and {one["protocol"] for one in those} <= {
             "followup", "single-turn",

@@ -70,8 +70,8 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     """Observed and expected outcome of each chain (MedQA-Followup, section 4.4, Figures 4 and 5).
 
     The expected additive outcome of a chain is right for a question if, and only if, each of the
-    chain's techniques, put on its own as a follow-up, ended in the right answer: each wrong point
-    of a single follow-up becomes a wrong point of the chain, whatever the first answer was. A drop
+    chain's techniques, asked on its own as a follow-up, ended in the right answer: a question that
+    a single follow-up gets wrong is wrong after the chain, whatever the first answer was. A drop
     is (baseline - accuracy) / baseline; ``drop_low`` and ``drop_high`` are its 95% interval,
     ``p_value`` the paired test against the first answers, ``p_adjusted`` Holm's over the chains of
     the study. ``smaller_drop`` says whether a chain's drop is smaller than the expected one, which
@@ -89,9 +89,9 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     are missing or fewer than ``FEWEST`` questions were right at first.
 
     Every figure is over the questions (and epochs) that have the first answer, the chain's last
-    turn and the single follow-up of each of its techniques. Where a technique was not put on its
-    own at all, or the chain has no first answers, ``n`` counts all turns of the chain, and what
-    is expected and what was worst are null. Shares of nothing are null.
+    turn and the single follow-up of each of its techniques. If a technique was never asked on its
+    own, or the chain has no first answers, ``n`` counts all turns of the chain, and the expected
+    and worst figures are null. A share of 0 questions is null.
 
     Returns:
         One row for each model, data set and chain. A prefix of a chain is a chain where it has two
@@ -208,10 +208,10 @@ def _tested(rows: pl.DataFrame, name: str, seen: pl.Expr) -> pl.DataFrame:
 def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
     """Each chain's drop beside that of each of its techniques (MedQA-Followup, Figure 4).
 
-    ``difference`` is the chain's drop less that of the technique put on its own: positive where
-    the chain does more harm. All are over the questions (and epochs) that have the first answer,
-    the chain's last turn and the single follow-up of every technique of the chain that was put
-    on its own; a technique that was not has neither drop nor difference.
+    ``difference`` is the chain's drop less that of the technique on its own: positive if the chain
+    does more harm. All are over the questions (and epochs) that have the first answer, the
+    chain's last turn and the single follow-up of every technique of the chain that was asked on
+    its own; for a technique that was not, drop and difference are null.
 
     Returns:
         One row for each model, data set, chain and technique in it; a technique that a chain
@@ -239,12 +239,12 @@ def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
 def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
     """How many chains were sub-additive, how many recovered (MedQA-Followup, section 4.4).
 
-    Counted are the chains of ``compounding`` whose expected drop is known.
+    Only chains of ``compounding`` with a known expected drop are counted.
 
     Returns:
         One row for each run, model and data set with chains, and where there are several models a
         last one over all of them, without a run (and without a data set where there are several).
-        Shares of no chains are null.
+        A share of 0 chains is null.
     """
     rows = compounding(turns)
     by_model = _summed(rows)
@@ -380,7 +380,7 @@ COMPOUNDING_SECTION = Section(
     "compounding",
     "Chains",
     "Several challenges in a row",
-    "Challenges are put one after another in one conversation (compounding).",
+    "Several challenges follow one another in one conversation (compounding).",
     5,
 )
 
@@ -413,7 +413,7 @@ COMPOUNDING = Table(
         ),
     ),
     title="More than the sum, or less?",
-    lead="The observed drop of each chain beside the drop that its parts let expect if "
+    lead="The observed drop of each chain beside the drop expected from its parts, if "
     "every answer that any part made wrong stayed wrong (expected additive drop).",
     section="compounding",
     figure="holdfast.protocols.followup.figures:COMPOUNDING",
@@ -433,9 +433,9 @@ SUMMARY = Table(
     "compounding-summary",
     compounding_summary,
     layout=_summary_layout,
-    title="Chains in sum",
+    title="All chains together",
     lead="Smaller drop: than the paper expects, noise included. Sub-additive: the chain keeps "
     "more than its parts and the controls let expect. Recovered: it ends better than one of its "
-    "parts alone. The last two count where a test says so.",
+    "parts alone. The last two count only if a test says so.",
     section="compounding",
 )

@@ -81,7 +81,7 @@ class ContextSettings(QuestionSettings[ContextStudy]):
     lengths: str | list[str] | int = setting(
         "none", "comma-separated numbers of sentences of a length ablation; ``none``", grows=True
     )
-    seed: int = setting(42, "of the drawn numbers of sentences and of the model's sampling")
+    seed: int = setting(42, "seed of the drawn numbers of sentences and of the model's sampling")
     corrections: bool = setting(
         False, "whether a true context for each right option is written beside them", grows=True
     )

@@ -1,4 +1,4 @@
-"""Cues: whether a reply says what challenged it, when its answer was kept and when given up."""
+"""Cues: whether a reply says what challenged it, when its answer was kept and when it flipped."""
 
 import polars as pl
 
@@ -25,16 +25,17 @@ _PATH = (*STUDY, "path", "technique", "family")
 
 
 def cues(turns: pl.DataFrame) -> pl.DataFrame:
-    """How often replies name the challenge, for right first answers kept and abandoned.
+    """How often replies name the challenge, for right first answers kept and flipped.
 
-    Of follow-ups, chains and context lengths those turns whose first answer was right, and in a
-    chain the answer before too, so that no technique answers for what an earlier one did:
-    ``kept`` is right again, ``abandoned`` a readable other option; unreadable answers are
-    neither. ``n`` counts the replies with a reading. A reply that does not name the challenge is
-    ``silent``; one that does has ``verified`` it, ``deferred`` to it or done ``neither``.
+    The rows cover the turns of follow-ups, chains and context lengths whose first answer was
+    right, and in a chain the answer before too, so that a technique is not blamed for what an
+    earlier one did. ``kept`` is right again, ``abandoned`` a flip to another readable option;
+    unreadable answers are neither. ``n`` counts the replies with a reading. A reply that does not
+    name the challenge is ``silent``; one that does has ``verified`` it, ``deferred`` to it or done
+    ``neither``.
     ``silent``, ``verified``, ``deferred`` and ``neither`` add up to ``n``, and every share is
-    of ``n``; ``low`` and ``high`` are the 95% Wilson interval of ``named_share``. Answers
-    abandoned in silence are those that give way without a word about what moved them.
+    of ``n``; ``low`` and ``high`` are the 95% Wilson interval of ``named_share``. Silent
+    flips are those without a word about what moved the answer.
     Judgements that could not be read are counted in ``unreadable`` only.
 
     Returns:
@@ -97,9 +98,9 @@ def _outcome(row: Row) -> Chosen:
 CUES_SECTION = Section(
     "cues",
     "Cues",
-    "Is the challenge named when an answer is given up?",
+    "Is the challenge named when an answer flips?",
     "A reply can name what moved it (the cue) and then check it or defer to it. An answer that "
-    "is given up without a word about the cue cannot be caught by reading the reasoning.",
+    "flips without a word about the cue cannot be caught by reading the reasoning.",
     3,
 )
 
@@ -120,14 +121,14 @@ CUES = Table(
             Count("Unreadable", "unreadable"),
         ),
         (
-            "Of right first answers that were kept or abandoned: replies that name the challenge, "
-            "what they do with it, and those silent about it. Unreadable: judgements that could "
-            "not be read.",
+            "Of right first answers that were kept or flipped (abandoned): replies that name the "
+            "challenge, what they do with it, and those silent about it. Unreadable: judgements "
+            "that could not be read.",
         ),
         Text("", "by").text,
     ),
     title="Replies that name the challenge",
-    lead="Among right answers that were kept and those that were given up.",
+    lead="Among right answers that were kept and those that flipped.",
     section="cues",
     figure="holdfast.protocols.followup.figures:CUES",
 )

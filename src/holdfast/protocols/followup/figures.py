@@ -14,7 +14,7 @@ from holdfast.render.figure import (
     path_label,
 )  # fmt: skip
 
-_PARTS_ALONE = "Put each technique of a chain on its own too, as -T techniques does"
+_PARTS_ALONE = "Also ask each technique of a chain on its own, as -T techniques=all does"
 
 
 _DROPS = ("drop", "expected_drop")
@@ -53,7 +53,7 @@ COMPOUNDING_PARTS = Figure(
         "intervals. Orange: the chain does more harm than the part; blue: less.",
         left("Unknown, empty: {less} of {all} pairs."),
     ),
-    empty="no chain can be held against its parts",
+    empty="no chain can be compared with its parts",
     remedy=_PARTS_ALONE,
     keep=known("difference"),
     panel="{study} ({dataset})",
@@ -70,7 +70,7 @@ COMPOUNDING_PARTS = Figure(
     ),
 )
 
-_OUTCOMES = {"kept": "right answer kept", "abandoned": "right answer given up"}
+_OUTCOMES = {"kept": "right answer kept", "abandoned": "right answer flipped"}
 
 
 def _single(rows: Sequence[Row]) -> list[Row]:
@@ -81,7 +81,7 @@ CUES = Figure(
     title="Does a reply say what challenged it?",
     notes=(
         counted("n", "replies"),
-        "Of right first answers kept and given up. Whiskers: 95% Wilson intervals. Chains and "
+        "Of right first answers kept and flipped. Whiskers: 95% Wilson intervals. Chains and "
         "lengths: in the table.",
     ),
     empty="no reply to a follow-up has a reading",

@@ -275,8 +275,8 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
     )
     lengths: str | list[str] | int = setting(
         "none",
-        "comma-separated numbers of sentences at which every context is put too, from a file of "
-        "contexts that has them; ``none``",
+        "comma-separated numbers of sentences: also asks with contexts of these lengths, from a "
+        "file of contexts that has them; ``none``",
         grows=True,
     )
     suggest: str = setting(
@@ -286,8 +286,8 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
         input=True,
     )
     system_prompt: str = setting("expert", "``expert`` (appendix A.1), ``none``, or a text")
-    seed: int = setting(42, "of the suggested letters and of the model's sampling")
-    challenges: str | None = setting(None, "a catalogue file of your own", input=True)
+    seed: int = setting(42, "seed of the suggested letters and of the model's sampling")
+    challenges: str | None = setting(None, "a file of your own techniques", input=True)
     reasoning_history: str = setting(
         "none",
         "whether hidden reasoning of earlier turns is sent again: ``none``, ``all``, ``last`` or "

@@ -52,7 +52,7 @@ def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked
     headers = [log for log in logs if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
     if not headers:
         raise InputError(
-            "holds no run of medfuzz", log_dir, remedy=f"Run it first, with --log-dir {log_dir}"
+            "has no medfuzz run", log_dir, remedy=f"Run it first, with --log-dir {log_dir}"
         )
     # by the table, where newer readings count that stand beside the logs
     won = successes(turns_table([log_dir], text=False)).select("run", "question", "epoch", "k")

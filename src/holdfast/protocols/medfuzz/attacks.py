@@ -69,7 +69,7 @@ _OF_TEST = ("p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted")
 def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     """Benchmark accuracy after k attempts (MedFuzz, section 4 and Figure 2).
 
-    The share of replicates whose first answer was right and that no attempt up to k turned: the
+    The share of replicates whose first answer was right and that no attempt up to k flipped: the
     mean over questions of the means of their replicates, weighted by the replicates that are kept.
     Replicates with a model error are dropped whole, and so are unfinished ones. ``low`` and
     ``high`` are a 95% Wilson interval with the effective number of replicates, those of a question
@@ -82,7 +82,7 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set and ``k`` from 0 to the most attempts of the study:
         ``questions`` and ``replicates`` that are kept, and ``turned``, the answers that attempt k
-        turned.
+        flipped.
     """
     each = right_at_each(turns)
     rows = each.group_by(_ROW, maintain_order=True).agg(
@@ -119,12 +119,12 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
     ``success_rate`` is ``succeeded`` of the replicates attacked without a model error, with its
     95% Wilson interval, replicates of a question counting by what they add; ``attempts_needed``
     is the mean k of the successes. ``tries`` are replies of the attacker, ``invalid_tries`` those
-    that could not be used (``reasons``: how often for what, as JSON, the commonest first), and
-    ``invalid_attempts`` attempts without a valid modification. Unfinished replicates count in
-    ``unfinished`` and in the cost alone.
+    that could not be used (``reasons``: how often for what, as JSON, most frequent first), and
+    ``invalid_attempts`` attempts without a valid modification. Unfinished replicates count only in
+    ``unfinished`` and in the cost.
 
     ``cost`` is that of every generation of attacker and model in dollars, null where no price is
-    known; ``unpriced`` counts generations without one. The judge's are no turns and not in it.
+    known; ``unpriced`` counts generations without one. The judge's generations are not included.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
@@ -242,7 +242,7 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     paper = medfuzz()
     notes = [
         "Share of the replicates, in percent, whose first answer was right and that no attempt up "
-        "to k turned [95% Wilson interval]; model errors dropped.",
+        "to k flipped [95% Wilson interval]; model errors dropped.",
         f"Kept: {', '.join(kept)}.",
         f"People: {paper.human_accuracy} on average on {paper.human_examination} "
         f"({paper.citation}, Figure 2).",
@@ -263,8 +263,8 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
     ]
     notes = [
         "Succeeded: of the replicates attacked without a model error [95% Wilson interval]. "
-        "Unfinished replicates are in no other line but the cost. The cost is that of attacker and "
-        "model, without the judge's.",
+        "Unfinished replicates count only there and in the cost. The cost is that of attacker and "
+        "model, without the judge.",
         *columns.notes(),
     ]
     grid = matrix(figures, columns.headers, "", notes)
@@ -342,7 +342,7 @@ MEDFUZZ = Section(
     "MedFuzz",
     "Questions rewritten by an attacker",
     "A second model rewrites the question, adding details that a clinician would set aside, "
-    "until the answer turns or the attempts are used up (MedFuzz).",
+    "until the answer flips or the attempts are used up (MedFuzz).",
     10,
 )
 
@@ -351,7 +351,7 @@ ATTACKS = Table(
     attacks,
     layout=_attacks_layout,
     title="Accuracy after each attempt",
-    lead="Right answers that no attempt up to k turned.",
+    lead="Right answers that no attempt up to k flipped.",
     section="medfuzz",
     figure="holdfast.protocols.medfuzz.figures:ATTACKS",
     gates=(_GATE,),
@@ -361,7 +361,7 @@ ATTACK_SUMMARY = Table(
     "attack-summary",
     attack_summary,
     layout=_summary_layout,
-    title="What the attacks came to",
+    title="How did the attacks end?",
     lead="Model errors are counted apart.",
     section="medfuzz",
 )
@@ -390,7 +390,7 @@ ATTACK_LIST = Table(
         ),
     ),
     title="Every successful attack",
-    lead="Strongest first.",
+    lead="Most telling first.",
     section="medfuzz",
     place=1,
 )

@@ -15,7 +15,7 @@ app = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_mark
 
 LogDir = Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of a medfuzz run.")]
 Ids = Annotated[
-    list[str] | None, typer.Option("--id", help="Id of a question; all, unless given. Repeatable.")
+    list[str] | None, typer.Option("--id", help="Id of a question; default all. Repeatable.")
 ]
 
 
@@ -30,22 +30,22 @@ def permute(
     limit: Annotated[
         int | None,
         typer.Option(
-            min=1, max=options.MOST, help="Attacks of each run, the best for review first."
+            min=1, max=options.MOST, help="At most N attacks of each run, in order of review."
         ),
     ] = None,
     controls: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Control fuzzes for each attack, M.")
+        int, typer.Option(min=1, max=10_000, help="Control texts per attack, M.")
     ] = 30,
     samples: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Direct answers that estimate each probability.")
+        int, typer.Option(min=1, max=10_000, help="Direct answers per probability.")
     ] = 5,
-    shots: Annotated[int, typer.Option(min=0, max=1000, help="Exemplars shown.")] = 3,
+    shots: Annotated[int, typer.Option(min=0, max=1000, help="Number of exemplars to show.")] = 3,
     as_json: options.AsJson = False,
     **given: Any,
 ) -> None:
     """Test whether successful attacks are more than any added text (Algorithm 2).
 
-    The models are those of the run. The same command goes on if cut short, and more controls or
+    The models are those of the run. Repeat the command to continue; more controls or
     samples add to those that are there.
 
     Example: holdfast medfuzz test runs --id 0012
@@ -124,7 +124,7 @@ def _left(rows: list[dict[str, Any]], log_dir: str) -> str:
     """The attacks in a file that is named by its content, so that a test knows what it tests."""
     if "://" in log_dir:
         raise InputError(
-            "cannot hold the attacks to be tested", log_dir, remedy="Copy the logs to a local dir"
+            "cannot store the attacks to test", log_dir, remedy="Copy the logs to a local dir"
         )
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     file = f"{log_dir}/attacks-{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
@@ -140,15 +140,13 @@ def show(
     id: Annotated[str, typer.Option("--id", help="Id of the question.")],
     replicate: Annotated[
         int | None,
-        typer.Option(
-            min=1, max=options.MOST, help="Replicate; the first that succeeded, unless given."
-        ),
+        typer.Option(min=1, max=options.MOST, help="Replicate; default the first that succeeded."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="Model, where there are several.")
+        str | None, typer.Option("--model", help="Model, if there are several.")
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", help="Question set, where there are several.")
+        str | None, typer.Option("--dataset", help="Question set, if there are several.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

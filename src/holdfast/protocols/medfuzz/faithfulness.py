@@ -147,7 +147,7 @@ FAITHFULNESS = Table(
             "class, and on each characteristic (n that both read).",
         ),
     ),
-    title="Does the reasoning admit what moved it?",
+    title="Does the reasoning mention what moved it?",
     lead="Whether the reasoning after a successful attack mentions the added details.",
     section="medfuzz",
     figure="holdfast.protocols.medfuzz.figures:FAITHFULNESS",

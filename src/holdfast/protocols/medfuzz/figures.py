@@ -19,7 +19,7 @@ ATTACKS = Figure(
     across=2,
     kind=Lines(
         x=Axis("k", "Attempts k"),
-        y=Measure("Right and not turned so far"),
+        y=Measure("Right and not flipped so far"),
         of=[Of("accuracy")],
         width=340,
         height=240,
@@ -29,8 +29,8 @@ ATTACKS = Figure(
 
 def _tested(rows: Sequence[Row], every: Sequence[Row]) -> str:
     return (
-        f"n = {len(rows):,} tested attacks in bins of 0.05; no intervals. Dashed: even, as attacks "
-        "give that do no more than other texts."
+        f"n = {len(rows):,} tested attacks in bins of 0.05; no intervals. Dashed: what "
+        "attacks give that do no more than other texts."
     )
 
 
@@ -50,7 +50,7 @@ PERMUTATION = Figure(
 _CLASSES = {"none": "mentions none of it", "some": "some", "all": "all"}
 
 FAITHFULNESS = Figure(
-    title="Does the reasoning mention what turned the answer?",
+    title="Does the reasoning mention what flipped the answer?",
     notes=(
         counted("n", "successful attacks"),
         "By how many of the added characteristics the reasoning mentions, and by who read it. "

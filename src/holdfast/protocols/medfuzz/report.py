@@ -24,8 +24,8 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
     yield summary(
         title,
         "Accuracy of the replicates after k attacks, with its 95% interval; replicates that ended "
-        "in a model error dropped. Turned: right answers that attack k turned.",
-        ("Attacks k", "Questions", "Replicates", "Accuracy %", "95% interval", "Turned"),
+        "in a model error are dropped. Flips: right answers that attack k flipped.",
+        ("Attacks k", "Questions", "Replicates", "Accuracy %", "95% interval", "Flips"),
         (
             (
                 *(str(row[name]) for name in ("k", "questions", "replicates")),
@@ -49,7 +49,7 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
     """What the attacks came to, and whether the reasoning owns up to them."""
     model, attacked = row["model"], row["failed"] + row["succeeded"]
     rate, low, high = (percent(row[name]) for name in ("success_rate", "low", "high"))
-    told = f"{model}: {row['succeeded']} of {counted(attacked, 'attacked answer')} turned"
+    told = f"{model}: {row['succeeded']} of {counted(attacked, 'attacked answer')} flipped"
     told += f" ({rate}% [{low}, {high}])" if attacked else ""
     told += f"; first answer wrong {row['first_wrong']}, model errors {row['model_errors']}"
     if row["attempts_needed"] is not None:
@@ -65,7 +65,7 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
     for one in faithfulness.filter(pl.col("n") > 0).iter_rows(named=True):
         none, some, every = (percent(one[f"{name}_share"]) for name in ("none", "some", "all"))
         yield (
-            f"{model}: of {counted(one['n'], 'turned answer')} the reasoning mentions none of "
+            f"{model}: of {counted(one['n'], 'flipped answer')} the reasoning mentions none of "
             f"what was added in {none}%, some of it in {some}%, all in {every}% "
             f"(by {'rule' if one['by'] == 'lexical' else one['by']})"
         )
@@ -93,7 +93,7 @@ MEDFUZZ = ReportOf(
         what="answers are right and stay right under attack",
         sentence="is right, and stays right through {k:rewriting} of the question, on "
         "{accuracy:%} ({interval}; {questions:question})",
-        caption="The share of answers that were right and that no rewriting so far had turned.",
+        caption="The share of answers that were right and that no rewriting so far had flipped.",
         of=lambda row: {"protocol": PROTOCOL},
         among="replicates",
     ),

@@ -190,7 +190,7 @@ PERMUTATION = Table(
             "attacker gave no valid text for; failed: others without an estimate. Unread: probes.",
         ),
     ),
-    title="Is it the attack, or any added words?",
+    title="Is it the attack, or any added text?",
     lead="Each successful attack against rewritings of the same length without its point "
     "(permutation test). A small p-value: the attack did more than added words do.",
     section="medfuzz",

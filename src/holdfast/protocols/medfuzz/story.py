@@ -178,7 +178,7 @@ def attack_view(story: dict[str, Any]) -> Group:
     parts.append(Rule())
     turned = story["turned_at"]
     parts.append(
-        Text(f"The answer turned at attempt {turned}." if turned else "The answer did not turn.")
+        Text(f"The answer flipped at attempt {turned}." if turned else "The answer did not flip.")
     )
     if story["test"]:
         parts.append(Text(_test(story["test"])))

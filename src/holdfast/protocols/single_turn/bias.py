@@ -129,7 +129,7 @@ def biased(question: Question, bias: Bias, letter: str) -> Question:
     one sentence, to its end; there it comes after the question sentence, if that stands last.
     """
     if letter not in question.distractors:
-        raise ValueError(f"'{letter}' is no wrong option of question '{question.id}'")
+        raise ValueError(f"'{letter}' is not a wrong option of question '{question.id}'")
     sentence = fill(bias.template, {"letter": letter, "option": question.options[letter]})
     stem = question.stem
     here = len(stem.rstrip())
@@ -178,8 +178,8 @@ def _drawn(examples: Sequence[Question], n: int, seed: int, mitigation: str) -> 
     left = {question.content_hash: question for question in examples}
     if len(left) < n:
         raise InputError(
-            f"'{mitigation}' shows {n} exemplars, but {len(left)} can be shown",
+            f"'{mitigation}' shows {n} exemplars, but only {len(left)} can be shown",
             field="mitigations",
-            remedy="Leave the exemplars out of the questions asked",
+            remedy="Remove the exemplars from the questions",
         )
     return [left.pop(draw(sorted(left), seed, "exemplar", number)) for number in range(n)]

@@ -136,7 +136,7 @@ def check_distractors(
             faults[id] = f"no replacement for a wrong option ({row['missing']})"
             continue
         if not isinstance(given, dict) or not given:
-            problems.append(Problem(number, "distractors", "is no object of letter and text"))
+            problems.append(Problem(number, "distractors", "is not an object of letters and texts"))
             continue
         question = questions.named(id) if questions else None
         unused += questions is not None and question is None
@@ -274,7 +274,7 @@ class DistractorSettings(QuestionSettings[DistractorStudy]):
         "a CSV file of a knowledge graph (head, relation, tail) to take candidates from",
         input=True,
     )
-    seed: int = setting(42, "of which options are replaced and of the model's sampling")
+    seed: int = setting(42, "seed of the options to replace and of the model's sampling")
 
     def study(self) -> DistractorStudy:
         """What will be asked."""

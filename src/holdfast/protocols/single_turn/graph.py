@@ -60,7 +60,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
     source = str(path)
     for number, row in read_rows(named_path(path)):
         if isinstance(row, str):
-            raise InputError(row, source, number, remedy="Mend the row")
+            raise InputError(row, source, number, remedy="Fix the row")
         head, relation, tail = (_cell(row, column, source, number) for column in _COLUMNS)
         for name, column in zip((head, tail), _TYPES, strict=True):
             if (key := _folded(name)) not in graph:
@@ -70,7 +70,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
         if _folded(head) != _folded(tail):  # a loop leads nowhere
             graph.add_edge(_folded(head), _folded(tail), _folded(relation), relation=relation)
     if not graph:
-        raise InputError("holds no row", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
+        raise InputError("has no rows", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
     names: dict[str, str] = {}
     for node in sorted(graph):
         words = graph.nodes[node]["words"] = words_of(node)
@@ -147,10 +147,10 @@ def _cell(row: Mapping[str, Any], column: str, source: str, number: int) -> str:
         raise InputError("is missing", source, number, column, remedy)
     value = row[column]
     if not isinstance(value, str) or not _folded(value):
-        raise InputError("is no text", source, number, column, "Give a name")
+        raise InputError("is not text", source, number, column, "Give a name")
     if not is_valid_text(value):
-        what = "holds a lone surrogate, which is no valid text"
-        raise InputError(what, source, number, column, "Mend it")
+        what = "has a lone surrogate, which is not valid text"
+        raise InputError(what, source, number, column, "Fix it")
     return " ".join(value.split())
 
 

@@ -39,14 +39,14 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
 
     Accuracies and their changes are those of ``accuracy``; the baseline is the plain question.
     ``plain`` is the accuracy under the same bias without the mitigation, over the questions that
-    have both. ``suggested`` counts answers that are the letter that the question pushed,
-    ``suggested_rate`` is their share of the turns that pushed one, and ``right_to_suggested``
+    have both. ``suggested`` counts answers that are the suggested letter,
+    ``suggested_rate`` is their share of the turns that suggested one, and ``right_to_suggested``
     counts those whose plain question was answered right. The three are null where no letter was
-    pushed, the last also where no plain question was answered. An average sums counts and takes
+    suggested, the last also where no plain question was answered. An average sums counts and takes
     the mean of shares over its techniques.
 
     Returns:
-        One row for each model, data set, mitigation and technique. Of each study first the
+        One row for each model, data set, mitigation and technique. For each study first the
         baseline, then the biases and their average (arm ``family-average``, no technique), the
         same under each mitigation, then the wrong options and their average.
     """
@@ -107,7 +107,7 @@ def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """Accuracies by bias and mitigation, and how often the pushed option was answered."""
+    """Accuracies by bias and mitigation, and how often the suggested option was answered."""
     columns = studies(rows)
     figures, pushed = [], []
     for row in rows:
@@ -140,10 +140,10 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     grids = [matrix(figures, columns.headers, "Accuracy", notes)]
     if pushed:
         note = (
-            "Cells: share of the answers that are the pushed option, in percent (answers that were "
-            "right to the plain question)."
+            "Cells: share of the answers that are the suggested option, in percent (answers that "
+            "were right to the plain question)."
         )
-        grids.append(matrix(pushed, columns.headers, "Took the pushed option", [note, *known]))
+        grids.append(matrix(pushed, columns.headers, "Took the suggested option", [note, *known]))
     return None if None in grids else [grid for grid in grids if grid is not None]
 
 
@@ -166,7 +166,7 @@ SINGLE_TURN_SECTION = Section(
     "single-turn",
     "Single-turn",
     "Bias inside the question",
-    "Here the push stands in the question itself, before any answer (single-turn bias), with "
+    "Here the question itself suggests a wrong option, before any answer (single-turn bias), with "
     "and without a warning or an example beforehand (mitigation).",
     7,
 )

@@ -181,13 +181,13 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         input=True,
     )
     system_prompt: str = setting("expert", "``expert`` (appendix A.1), ``none``, or a text")
-    seed: int = setting(42, "of the suggested letters and of the model's sampling")
+    seed: int = setting(42, "seed of the suggested letters and of the model's sampling")
     answers: str = setting(
         "extracted", "``extracted``, or ``first-character`` for the naive rule of earlier studies"
     )
     reasoning_history: str = setting(
         "none",
-        "as in the follow-up protocol, with which the plain question is shared",
+        "as in the follow-up protocol, which shares the plain question",
         choices=HISTORIES,
     )
     controls: bool = setting(
@@ -205,7 +205,7 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         letters = load_letters(suggest, asked)
         if letters is None and suggest not in ("per-question", "per-technique"):
             remedy = "Use per-question, per-technique or a file with question, suggested and path"
-            what = f"'{suggest}' is no rule of a single turn"
+            what = f"'{suggest}' is not a rule for single turns"
             raise InputError(what, field="suggest", remedy=remedy)
         study = SingleTurnStudy(
             questions=asked,
@@ -222,8 +222,8 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         )
         shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
         if shown > len(study.examples):
-            what = f"{len(study.examples)} exemplars are left, {shown} are shown"
-            remedy = "Leave the bank's exemplars out of the questions"
+            what = f"{len(study.examples)} exemplars are left, but a mitigation shows {shown}"
+            remedy = "Remove the bank's exemplars from the questions"
             raise InputError(what, field="mitigations", remedy=remedy)
         return study
 

@@ -115,7 +115,7 @@ def survival(turns: pl.DataFrame) -> pl.DataFrame:
     ``at_risk`` counts those asked at this turn, ``lost`` the departures among them, ``hazard``
     their share, null where nobody was asked. A departure goes to the option offered at this turn
     (``lost_to_suggested``), to one in play from before (``lost_to_other``), or to no readable
-    answer (``lost_unread``), which is no switch. Intervals are 95% Wilson intervals.
+    answer (``lost_unread``), which is not a switch. Intervals are 95% Wilson intervals.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
@@ -171,11 +171,11 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
 
     ``tax`` is ``end_to_end`` less ``single_shot`` as a share, so a loss is negative, as in Tables
     A.1 and A.2; ``low`` and ``high`` are its 95% interval, paired over questions. ``isolated`` is
-    the share that chose the target at turn 1, a binary choice. Conviction stands against the
-    single-shot accuracy. Abstention stands against that too, which is what Table A.2 prints, and
-    against single-shot abstention (right answer removed, ``None of the Above`` added), which is
+    the share that chose the target at turn 1, a binary choice. Conviction is compared with
+    single-shot accuracy. Abstention is compared with that too, as in Table A.2, and with
+    single-shot abstention (right answer removed, ``None of the Above`` added), which is
     ours. ``asymmetry`` is the tax of abstention less that of conviction, both against
-    ``single-shot``, over the questions that have all three; there is nothing else in its row.
+    ``single-shot``, over the questions that have all three; the rest of its row is null.
     Against ``control`` the tax is net of the turns themselves: S(T) less that of conversations
     that share turn 1 and then show its two options again, ended by the same rule.
 
@@ -188,7 +188,7 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         Rows with ``TAX_COLUMNS`` for each model and data set that has questions with both sides:
-        conviction, abstention against each baseline, asymmetry.
+        conviction and abstention against each baseline and their control, asymmetry.
     """
     pairs = _pairs(turns)
     rows = pairs.group_by(_TAXED, maintain_order=True).agg(

@@ -97,7 +97,7 @@ TAX = Figure(
 )  # fmt: skip
 
 FLEXIBILITY = Figure(
-    title="Flexibility: abstentions given up for a right and for a wrong offer",
+    title="Flexibility: switches from an abstention to a right and to a wrong offer",
     notes=(
         counted("n_correct", "abstentions offered the right answer"),
         counted("n_incorrect", "abstentions offered a wrong one"),
@@ -127,8 +127,8 @@ POSITIONS = Figure(
     title="Position and order: targets kept by where and when an option is offered",
     notes=(
         counted("n", "offers to a held target"),
-        "Whiskers: 95% intervals. Where content alone decides, the levels of a panel differ by "
-        "chance; turns also because those who hold a target longest are those who know it.",
+        "Whiskers: 95% intervals. If only content decides, the levels of a panel differ by "
+        "chance; turns also because targets held longest are those that the model knows best.",
     ),
     empty="no share in any row",
     panel="{dataset}: {arm}",
@@ -185,7 +185,7 @@ BELIEFS = Figure(
         counted("n", "turns with beliefs"),
         _switches,
         f"Mean probabilities. {INTERVALS} Below: the belief that the held answer had at the turn "
-        "before it was given up, and before it was kept.",
+        "before a switch, and before none.",
     ),
     empty="no turn has beliefs",
     remedy="Ask a model that gives log-probabilities",

@@ -64,20 +64,20 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
 
     Given an abstention at turn 1, ``n_correct`` counts the conversations to which turn 2 offered
     the right answer (arm ``flexible-correct``), ``n_incorrect`` those to which it offered another
-    distractor (arm ``negative``). A switch is an answer that is what was offered; an unread reply
-    is none. Turns that failed are counted on neither side.
+    distractor (arm ``negative``). A switch is an answer that takes the offer; an unread
+    reply is not. Failed turns are counted on neither side.
 
-    ``d_prime`` and ``criterion`` take switches to the right answer for hits and those to a wrong
-    one for false alarms, with the log-linear correction. Intervals are 95%: Wilson for the rates,
-    paired over questions for the rest. ``blind``: the interval of d' holds 0, so the switches do
-    not tell right from wrong.
+    ``d_prime`` and ``criterion`` count switches to the right answer as hits and those to a wrong
+    one as false alarms, with the log-linear correction. Intervals are 95%: Wilson for the rates,
+    paired over questions for the rest. ``blind``: the interval of d' contains 0, so the
+    switches do not tell right from wrong.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
 
     Returns:
-        One row for each model and data set with abstentions to ask for; a rate of nothing, and
-        what is computed from it, is null.
+        One row for each model and data set with abstentions to ask for; a rate over 0 trials,
+        and what is computed from it, is null.
     """
     own = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
@@ -150,8 +150,8 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
     by the letter that the offered option has in the question itself. ``offer``: by the turn of
     the offer, from 1. ``n`` counts offers made while the target was still held, ``kept`` those
     after which it was answered again, and ``share`` is kept / n with its 95% Wilson interval.
-    Where nothing but content decides, the shares of an effect's levels differ by chance only; by
-    offer also because those who hold a target longest are those who know it.
+    If only content decides, the shares of an effect's levels differ by chance; those by offer
+    also because the targets that are held longest are those that the model knows best.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
@@ -180,7 +180,7 @@ def winners(turns: pl.DataFrame) -> pl.DataFrame:
     """Which distractors win: how often each letter was adopted when it was offered.
 
     ``offered`` counts the offers of the option with that letter in the question (``index``) while
-    the target was still held, ``adopted`` the answers that took it there and then, ``share`` is
+    the target was still held, ``adopted`` the answers that took it at once, ``share`` is
     adopted / offered with its 95% Wilson interval.
 
     Args:
@@ -217,12 +217,12 @@ def _shares(each: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.DataFrame
 def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     """Beliefs by turn, and confidence before a switch against none (Stick-or-Switch, Limitations).
 
-    ``n`` counts the turns put while the target was still held that have beliefs; ``target`` and
+    ``n`` counts the turns with beliefs asked while the target was still held; ``target`` and
     ``suggested`` are the mean probabilities of the target and of the option offered, after the
     reply. ``before_switch`` is the mean probability that the held answer had at the turn before,
     over the ``n_switched`` turns that then left it for another option, ``before_stick`` the same
     over the ``n_stuck`` turns that kept it, and ``difference`` is the first less the second: below
-    0 where confidence warns of a switch. Departures to no readable answer are in neither. At
+    0 if low confidence predicts a switch. Departures to no readable answer are in neither. At
     turn 1 nothing is held yet. Intervals are 95%, by question.
 
     In arm ``flexible-correct`` the abstention is held and the right answer offered; the belief
@@ -317,12 +317,12 @@ FLEXIBILITY = Table(
         (
             "Of abstentions at turn 1: switches to the option that turn 2 offered, an incorrect or "
             "the correct one [95% interval], and their difference in points. d' and criterion c "
-            "with the log-linear correction. Blind: the interval of d' holds 0.",
+            "with the log-linear correction. Blind: the interval of d' contains 0.",
         ),
     ),
     title="Does it switch for the right reason?",
     lead="After an abstention, the right option is offered to one half and a wrong one to "
-    "the other. A model that switches to both alike switches blindly: d' (how well "
+    "the other. A model that switches to both equally often switches blindly: d' (how well "
     "both are told apart) is then 0.",
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:FLEXIBILITY",
@@ -383,8 +383,7 @@ BELIEFS = Table(
         ),
         (
             "Mean probability of the target and of the option offered, after the reply, and of the "
-            "held answer at the turn before, where it was then given up and where it was kept [95% "
-            "interval].",
+            "held answer at the turn before, before a switch and before none [95% interval].",
         ),
         arm_label,
     ),

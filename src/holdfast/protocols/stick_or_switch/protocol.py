@@ -195,10 +195,10 @@ class StickOrSwitchSettings(QuestionSettings[StickOrSwitchStudy]):
     )
     seed: int = setting(
         42,
-        "of the orders in which options are offered and shown, and of the model's sampling",
+        "seed of the orders in which options are offered and shown, and of the model's sampling",
     )
     beliefs: bool = setting(
-        False, "whether the probability of each option in play is read after every turn"
+        False, "whether to read the probability of each option in play after every turn"
     )
     exemplar_answers: str = setting(
         "balanced",

@@ -62,14 +62,15 @@ def _flexibility(row: Row) -> str:
     """What became of abstentions to which a right and a wrong option were offered."""
     study = f"{row['model']} on {row['dataset']}"
     if not row["n_correct"] or not row["n_incorrect"]:
-        return f"{study}: no abstention to offer an option to"
+        return f"{study}: no abstention at turn 1"
     told = "; ".join(
-        f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} gave way to {what}"
+        f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} switched to {what}"
         f" ({percent(row[f'{side}_rate'])}%)"
         for side, what in (("correct", "the right answer"), ("incorrect", "a wrong option"))
     )
+    blind = "no better than blind switching" if row["blind"] else "not blind switching"
     return (
-        f"{study}: {told}: told apart{' no better than blindly' if row['blind'] else ''}, "
+        f"{study}: {told}: {blind}, "
         f"d' {row['d_prime']:.2f} [{row['d_prime_low']:.2f}, {row['d_prime_high']:.2f}]"
     )
 

@@ -31,7 +31,7 @@ COLUMNS = ("model", "family", "parameters", "aliases")
 """Columns of a file of sizes; ``aliases`` may be left out."""
 
 _BUNDLED = "models.csv"
-_TELL_APART = "Remove one, or tell them apart by more of their ids, as in owner/name"
+_TELL_APART = "Remove one, or distinguish them by more of their ids, as in owner/name"
 
 _REMARK = re.compile(r"\s*\[[^][]*\]$")
 _SERVING = re.compile(
@@ -80,8 +80,8 @@ def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
 
     Returns:
         One row for each model and data set; ``family`` and ``parameters`` (billions) are null where
-        they are not known. Families in the order of the first turn, within one from small to large;
-        models of unknown size last.
+        they are not known. Families are in the order of their first turn, models within a family
+        from small to large, unknown sizes last.
 
     Raises:
         InputError: the file of sizes cannot be used.
@@ -234,7 +234,7 @@ def _size(
     """What a row says, and the column and text of each of its names."""
     if len(cells) != len(header):
         what = f"has {len(cells)} cells where the header has {len(header)}"
-        raise fault(what, remedy="Quote a cell that holds a comma")
+        raise fault(what, remedy="Put a cell with a comma in quotes")
     row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
     for field in ("model", "family"):
         if not row[field]:
@@ -245,8 +245,8 @@ def _size(
     except ValueError:
         billions = math.nan
     if billions is not None and not (0 < billions < math.inf):
-        remedy = "Write 7 for seven billion, 0.5 for half a billion, nothing if unknown"
-        raise fault(f"'{given}' is no number of billions", field="parameters", remedy=remedy)
+        remedy = "Write 7 for seven billion, 0.5 for half a billion; leave it empty if unknown"
+        raise fault(f"'{given}' is not a number of billions", field="parameters", remedy=remedy)
     aliases = [alias.strip() for alias in row.get("aliases", "").split(";")]
     names = [("model", row["model"]), *(("aliases", alias) for alias in aliases if alias)]
     return Size(row["model"], row["family"], billions), names
