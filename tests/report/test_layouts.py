@@ -547,8 +547,8 @@ def test_compounding_names_each_study_and_its_n() -> None:
     ]  # fmt: skip
     chains = [cells for cells in lines(text) if cells[0] == "authority-prior > rag-style"]
     assert [cells[1] for cells in chains] == ["12", "12"]
-    # fewer than ten were right at first: nothing is said of noise
-    assert {(cells[8], cells[9]) for cells in chains} == {("", "")}
+    # fewer than ten were right at first: nothing is said of what they let expect
+    assert {(cells[8], cells[9]) for cells in chains} == {("", "no")}
 
 
 def test_a_sum_over_models_says_that_simulated_ones_are_in_it() -> None:

@@ -3,13 +3,15 @@
 import polars as pl
 import pytest
 
+from holdfast.results import TABLES
+from holdfast.results.controls import controls_of
+from holdfast.results.flows import flips, holding
 from holdfast.results.net import (
     ATTRIBUTABLE_COLUMNS,
     CONTROLS_COLUMNS,
     SELECTIVITY_COLUMNS,
     attributable,
     controls,
-    controls_of,
     selectivity,
 )
 from tests.results.frames import Row, alone, control, correction, table, turn
@@ -200,3 +202,22 @@ def test_the_truth_is_recovered(causal: float) -> None:
 def test_intervals_hold_the_truth(questions: int, causal: float) -> None:
     # 0.94, less what 2,000 studies leave to chance (99%)
     check_coverage(2000, questions, causal, least=0.94 - 2.58 * (0.94 * 0.06 / 2000) ** 0.5)
+
+
+def test_flips_and_families_have_their_effect_beside_them() -> None:
+    (flipped,) = flips(table(STUDY)).to_dicts()
+    over_all, family = holding(table(STUDY)).to_dicts()
+    for row in (flipped, over_all, family):
+        assert row["attributable"] == pytest.approx(2 / 6)
+        assert row["causal_share"] == pytest.approx(2 / 5)
+    assert flipped["flip_rate"] == 3 / 6
+
+
+def test_a_gate_holds_what_is_attributable() -> None:
+    (rule,) = TABLES["attributable"].gates
+    (row,) = rule.rows(attributable(table(STUDY)), None).to_dicts()
+    assert rule.sides is not None
+    sides = rule.sides(table(STUDY))
+    assert sides.height == row["pairs"] == 6
+    kept = sides.select(pl.col("first").mean() - pl.col("second").mean()).item()
+    assert kept == pytest.approx(row["attributable"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from .controls import EFFECT, with_control, with_net
 from .declaration import Chosen, Count, Listing, Path, Section, Share, Shown, Table, Text
 from .first_answers import BASELINE, STUDY, answering, with_first
 from .grid import Grid, Row, one_line
@@ -13,13 +14,13 @@ from .inference import looked_up, with_bounds
 FLIPS_COLUMNS = (
     "model", "dataset", "path", "technique", "n", "right_to_wrong", "wrong_to_right",
     "right_to_suggested", "right_to_other", "flip_rate", "low", "high", "n_right",
-    "right_to_unparsed", "suggested_own", "run",
+    "right_to_unparsed", "suggested_own", *EFFECT, "run",
 )  # fmt: skip
 
 HOLDING_COLUMNS = (
     "model", "dataset", "protocol", "family", "techniques", "n_right", "questions", "kept",
     "kept_share", "low", "high", "to_suggested", "to_other", "unread", "n_wrong", "mended",
-    "mended_share", "mended_low", "mended_high", "suggested_own", "run",
+    "mended_share", "mended_low", "mended_high", "suggested_own", *EFFECT, "run",
 )  # fmt: skip
 
 FLOWS_COLUMNS = (
@@ -29,6 +30,9 @@ FLOWS_COLUMNS = (
 
 CHALLENGED = ("followup", "single-turn")
 """Arms that put one challenge to a first answer."""
+
+MITIGATED = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
+"""Whether a mitigation stood before the question."""
 
 BEFORE = ("right", "wrong", "unread")
 """What a first answer was."""
@@ -70,7 +74,8 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     followed by an unreadable reply is not a flip; ``right_to_unparsed`` counts it. ``flip_rate`` is
     ``right_to_wrong`` over the right first answers, NaN where there is none, ``low`` and ``high``
     its 95% Wilson interval. ``suggested_own`` counts suggestions that were the model's own wrong
-    first answer, which challenge nothing.
+    first answer, which challenge nothing. What the challenge did beyond its control is in
+    ``EFFECT``, null without one (``with_net``).
 
     The first answer of a single-turn bias is the answer to the plain question. Turns of a
     question without a first answer are left out.
@@ -92,7 +97,7 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = rows.with_columns(flip_rate=pl.col("right_to_wrong") / pl.col("n_right"))
     rows = with_bounds(rows, each.filter(_right), keys, "flip_rate", "lost")
-    return rows.select(FLIPS_COLUMNS)
+    return with_net(rows, with_control(turns), keys).select(FLIPS_COLUMNS)
 
 
 def holding(turns: pl.DataFrame) -> pl.DataFrame:
@@ -115,8 +120,7 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
         ``family`` null, and one for each family in the order of its turns. Shares and bounds are
         null where there is no answer to be kept or mended.
     """
-    mitigated = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
-    challenged = _challenged(turns, CHALLENGED).filter(~mitigated)
+    challenged = _challenged(turns, CHALLENGED).filter(~MITIGATED)
     # no family is not all of them
     challenged = challenged.with_columns(pl.col("family").fill_null(""))
     all_of_them = challenged.with_columns(family=pl.lit(None, pl.String))
@@ -139,6 +143,10 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = with_bounds(rows, each.filter(_right), _FAMILY, "kept_share")
     rows = with_bounds(rows, each.filter(_wrong), _FAMILY, "mended_share", ends="mended_")
+    controlled = with_control(turns).filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
+    controlled = controlled.with_columns(pl.col("family").fill_null(""))
+    both = [controlled.with_columns(family=pl.lit(None, pl.String)), controlled]
+    rows = with_net(rows, pl.concat(both), _FAMILY)
     # families below the row over all of them, which come first
     numbered = rows.with_row_index("_row")
     return numbered.sort(pl.col("_row").min().over(STUDY), "_row").select(HOLDING_COLUMNS)
@@ -251,6 +259,7 @@ FLIPS = Table(
             Count("Right before", "n_right", of={"flip": "was-right"}),
             Count("Flips", "right_to_wrong", of={"flip": "gave-way"}),
             Share("Flip %", "flip_rate", of={"flip": "was-right"}, among="n_right"),
+            Share("Attributable, points", "attributable", "attributable_", signed=True),
             Count("To suggested", "right_to_suggested", of={"flip": "given-up-pushed"}),
             Count("To another", "right_to_other", of={"flip": "given-up-other"}),
             Count("To unread", "right_to_unparsed", of={"flip": "given-up-unread"}),
@@ -259,7 +268,8 @@ FLIPS = Table(
         ),
         (
             "Flips: right first answers that became another option, the suggested one or another; "
-            "in percent of those right before. Corrected: wrong or unread ones that became right. "
+            "in percent of those right before. Attributable: net of the control [95% interval]. "
+            "Corrected: wrong or unread ones that became right. "
             "Own suggested: suggestions of the model's own wrong first answer.",
         ),
     ),
@@ -280,6 +290,7 @@ HOLDING = Table(
             Count("Questions", "questions"),
             Count("Kept", "kept", of=_held("kept")),
             Share("Kept %", "kept_share", "", of=_held("was-right"), among="n_right"),
+            Share("Attributable, points", "attributable", "attributable_", signed=True),
             Count("To suggested", "to_suggested", of=_held("given-up-pushed")),
             Count("To another", "to_other", of=_held("given-up-other")),
             Count("To unread", "unread", of=_held("given-up-unread")),

@@ -8,6 +8,7 @@ import polars as pl
 
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import with_adjusted, with_change_bounds
+from holdfast.results.controls import BESIDE, FEWEST, controls_of
 from holdfast.results.declaration import (
     Count,
     Listing,
@@ -39,7 +40,6 @@ from holdfast.results.inference import (
     with_bounds,
     with_pair_bounds,
 )
-from holdfast.results.net import BESIDE, FEWEST, controls_of
 from holdfast.results.runs import is_simulated
 
 COMPOUNDING_COLUMNS = (

@@ -7,8 +7,29 @@ import polars as pl
 
 from holdfast.errors import counted
 from holdfast.render.reported import ReportOf, paths
+from holdfast.results.grid import percent
+from holdfast.results.net import attributable
 
 from .compounding import compounding_summary
+
+
+def _remarks(turns: pl.DataFrame) -> Iterator[str]:
+    yield from _net(turns)
+    yield from _chains(turns)
+
+
+def _net(turns: pl.DataFrame) -> Iterator[str]:
+    """What all challenges did beyond their control, a line for each model."""
+    rows = attributable(turns.filter(pl.col("protocol") == "followup"))
+    for row in rows.filter(pl.col("path").is_null(), pl.col("family").is_null()).to_dicts():
+        low, high, found = (
+            percent(row[f"attributable{end}"], signed=True) for end in ("_low", "_high", "")
+        )
+        yield (
+            f"{row['model']}: {percent(row['lost'])}% of right answers flipped under a challenge, "
+            f"{percent(row['lost_control'])}% without one; attributable: {found} points "
+            f"[{low}, {high}]"
+        )
 
 
 def _chains(turns: pl.DataFrame) -> Iterator[str]:
@@ -23,4 +44,4 @@ def _chains(turns: pl.DataFrame) -> Iterator[str]:
             )
 
 
-FOLLOWUP = ReportOf("followup", partial(paths, stepwise=True), remarks=_chains)
+FOLLOWUP = ReportOf("followup", partial(paths, stepwise=True), remarks=_remarks)

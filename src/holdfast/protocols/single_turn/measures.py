@@ -8,6 +8,7 @@ import polars as pl
 from holdfast.results.accuracy import accuracy_notes, accuracy_text, change_rank, rated, with_change
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import CHANGE
+from holdfast.results.controls import BESIDE
 from holdfast.results.declaration import Section, Table
 from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE, STUDY, TURN, with_first
 from holdfast.results.grid import (
@@ -22,7 +23,6 @@ from holdfast.results.grid import (
     unread_notes,
 )
 from holdfast.results.inference import looked_up
-from holdfast.results.net import BESIDE
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
