@@ -589,7 +589,7 @@ def test_an_old_name_does_the_same_and_tells_the_new_one(
     assert first == second
     assert json.loads(done[0].stdout).keys() == json.loads(done[1].stdout).keys()
     assert " ".join(new) not in done[0].stderr
-    told = f"holdfast: '{' '.join(old)}' is '{' '.join(new)}' now"
+    told = f"holdfast: '{' '.join(old)}' is now '{' '.join(new)}'"
     assert done[1].stderr.splitlines()[0].startswith(told)
     wrong = holdfast(*old, f"{by.partition('=')[0]}=opnai/x")
     assert (wrong.returncode, wrong.stdout) == (2, "")

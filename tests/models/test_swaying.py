@@ -273,7 +273,7 @@ def test_samples_of_one_text_enter_the_cache_key_each() -> None:
 
 def test_what_is_assumed_of_every_published_model() -> None:
     ours = {"steadfast": 0.0, "sycophant": 0.5, "blind-switcher": 0.3, "fuzz-blind": 0.3,
-            "fuzz-swayed": 0.3}  # fmt: skip
+            "fuzz-swayed": 0.3, "noisy": 0.0}  # fmt: skip
     assert {name: known.of(Swaying).swayed for name, known in profiles().items()} == {
         name: ours.get(name, 0.1) for name in profiles()
     }

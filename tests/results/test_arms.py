@@ -52,7 +52,6 @@ def put(arm: str, at: int = 0, protocol: str = "asking", **others: Any) -> Row:
 
 
 def test_a_protocol_that_declares_nothing_has_plain_turns() -> None:
-    assert turns_of("followup") == TurnsOf("followup")
     assert turns_of("nobody's") == TurnsOf("nobody's")
 
 

@@ -242,7 +242,8 @@ def by_loops(a: pl.DataFrame, b: pl.DataFrame) -> dict[tuple[str, str, str], tup
     names = ("protocol", "dataset", "arm", "path", "turn", "epoch", "question")
     for found, turns in zip(right, (a, b), strict=True):
         for row in turns.to_dicts():
-            if row["status"] != "error" and row["protocol"] in ("followup", "single-turn"):
+            plain = row["arm"] not in ("control", "correction")
+            if row["status"] != "error" and plain and row["protocol"] in PROTOCOLS:
                 found[tuple(row[name] for name in names)] = row["correct"]
     counted: dict[tuple[str, str, str], tuple[int, int, int]] = {}
     for unit in right[0].keys() & right[1].keys():
@@ -251,6 +252,9 @@ def by_loops(a: pl.DataFrame, b: pl.DataFrame) -> dict[tuple[str, str, str], tup
         was, now = right[0][unit], right[1][unit]
         counted[key] = (n + 1, gained + (now and not was), lost + (was and not now))
     return counted
+
+
+PROTOCOLS = ("followup", "single-turn")
 
 
 def two_studies() -> tuple[pl.DataFrame, pl.DataFrame]:

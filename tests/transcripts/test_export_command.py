@@ -133,7 +133,10 @@ def test_a_review_opens_in_a_spreadsheet(turns: str, tmp_path: Path) -> None:
             ["--format", "csv", "--limit", "0"],
             "Invalid value for '--limit': Input should be greater than or equal to 1",
         ),
-        (["--format", "csv", "--json"], "--json: standard output cannot hold both. Give -o FILE"),
+        (
+            ["--format", "csv", "--json"],
+            "--json: standard output cannot hold both. Also give -o FILE",
+        ),
         (["--format", "csv", "-o", "no/such/place.csv"], "no/such/place.csv: cannot be written"),
         (["--format", "csv", "-o", "nul\0.csv"], "cannot be written"),
     ],

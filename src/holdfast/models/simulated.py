@@ -6,6 +6,8 @@ the machine or on the order of execution.
 """
 
 import dataclasses
+import json
+from functools import cached_property
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Logprobs
 
@@ -13,7 +15,7 @@ from holdfast.errors import InputError
 from holdfast.questions import RESAMPLE_SEEDS, Truth
 
 from .assistants import assistant, assistants
-from .behaviour import Asked, Profile, behaviour_of, chance, cue_names, pick, profile
+from .behaviour import Asked, Profile, behaviour_of, behaviours, chance, cue_names, pick, profile
 from .offline import Local
 
 
@@ -45,7 +47,6 @@ class Simulated(Local):
         What older profiles had not is told where it counts alone: their replies are kept.
         """
         profile = self.profile
-        figures = profile.model_dump_json(exclude={"noise", "update"})
         later = [profile.noise] if profile.noise else []
         later += [profile.update] if "correction" in truth.families else []
         truths = (
@@ -59,7 +60,17 @@ class Simulated(Local):
         given = [item for item in truth.given if item[0] != "arm" or "shown" in dict(truth.given)]
         own = behaviour_of(truth)
         told = [*truths, *truth.path, given] if own and own.by_path else [*truths, given]
-        return "\x1f".join([figures, *map(str, told), *map(str, later)])
+        return "\x1f".join([self._figures, *map(str, told), *map(str, later)])
+
+    @cached_property
+    def _figures(self) -> str:
+        """All that the profile says, as it was written when it was one list."""
+        known = self.profile
+        beside = {"noise", "update", *(known.model_extra or ())}
+        figures = known.model_dump(exclude=beside)
+        for own in behaviours():
+            figures |= known.of(own.chances).model_dump()
+        return json.dumps(figures, separators=(",", ":"), ensure_ascii=False)
 
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig

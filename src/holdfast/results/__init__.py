@@ -37,6 +37,7 @@ from .records import (
     sent_otherwise,
 )
 from .runs import (
+    BEFORE,
     EXTENSIBLE,
     IMPORTED,
     INPUTS,
@@ -64,6 +65,7 @@ def sections() -> list[tuple[Section, tuple[Table, ...]]]:
 
 __all__ = [
     "BASELINE",
+    "BEFORE",
     "EXTENSIBLE",
     "FAMILY_AVERAGE",
     "GIVEN",

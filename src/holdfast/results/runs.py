@@ -92,6 +92,9 @@ EXTENSIBLE = (
 )  # fmt: skip
 """Settings that say how much is asked or read, not how: with more a run grows and stays itself."""
 
+BEFORE = {"-T exemplar_answers": "paper"}
+"""What settings came to, in runs of versions that did not have them yet."""
+
 RUNTIME = (
     "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
     "cache_prompt", "batch",
@@ -123,7 +126,11 @@ def run_ids(headers: Sequence[EvalLog]) -> list[str]:
 
 
 def _fixed(header: EvalLog) -> dict[str, Any]:
-    settings = {k: v for k, v in run_settings(header).items() if k not in EXTENSIBLE}
+    settings = {
+        name: value
+        for name, value in run_settings(header).items()
+        if name not in EXTENSIBLE and (name, value) not in BEFORE.items()
+    }
     if isinstance(contexts := settings.get(CONTEXTS), dict):
         settings[CONTEXTS] = contexts.get("")  # other lengths come as an ablation is added
     return settings

@@ -31,7 +31,7 @@ from holdfast.errors import InputError, InterruptedRunError, counted
 from holdfast.models import Lean
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, NO_CONTEXTS, RUNTIME, SHARD, logs_in, run_settings
+from holdfast.results import BEFORE, EXTENSIBLE, NO_CONTEXTS, RUNTIME, SHARD, logs_in, run_settings
 
 from . import Progress
 from .log_dir import check_shards_free, check_writable, generations_beside, holding, without_damaged
@@ -289,7 +289,7 @@ class Evaluation:
             named = [name for name in there if name.startswith("-M ")]
             here |= dict.fromkeys(named) | arguments.get(spec.model, {})
             for name, value in here.items() if spec.model in asked else ():
-                if there.get(name) == value or _grows(name, there, here):
+                if there.get(name, BEFORE.get(name)) == value or _grows(name, there, here):
                     continue
                 raise InputError(
                     f"holds a run of '{spec.model}' with another setting: {name} was "
