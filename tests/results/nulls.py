@@ -5,6 +5,8 @@ takes a right answer with the true ``causal`` rate, a correction mends a wrong o
 Each study is a model of the table.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ def studies(
     update: float = 0.0,
     seed: int = 1,
     chain: bool = False,
+    wordings: Sequence[str] = WORDINGS,
 ) -> pl.DataFrame:
     """So many studies of follow-ups with controls and corrections, one epoch each."""
     rng = np.random.default_rng([seed, number, questions])
@@ -43,7 +46,7 @@ def studies(
         _turns("control", "resample", 0, anew(), everywhere),
         _turns("control", "restate", 1, anew(), everywhere),
     ]
-    for wording in WORDINGS:
+    for wording in wordings:
         parts.append(_turns("followup", wording, 1, anew() & ~moved(causal), everywhere))
         corrected = anew() | moved(update)
         parts.append(_turns("correction", f"correction:{wording}", 1, corrected, ~first))

@@ -131,6 +131,13 @@ def test_resamples_with_other_texts_are_no_sign_of_a_deterministic_server() -> N
     assert controls(table(rows))["identical"].to_list() == [False]
 
 
+@pytest.mark.parametrize(("said", "identical"), [("It is A.", True), ("A it is.", False)])
+def test_epochs_tell_a_deterministic_server_too(said: str, identical: bool) -> None:
+    rows = [alone("q1", "A", reply="It is A."), alone("q1", "A", epoch=2, reply=said)]
+    (row,) = controls(table(rows)).to_dicts()
+    assert (row["control"], row["identical"]) == ("epochs", identical)
+
+
 def test_selectivity_by_hand() -> None:
     rows: list[Row] = []
     for n in range(10):  # right at first: the push takes three, the control one
@@ -194,6 +201,22 @@ def check_coverage(number: int, questions: int, causal: float, least: float) -> 
 def test_the_truth_is_recovered(causal: float) -> None:
     # 200 studies: below 0.9 by chance once in thousands where 0.95 hold
     check_coverage(200, 60, causal, least=0.9)
+
+
+@pytest.mark.parametrize("right", [0.98, 0.95])
+def test_where_little_varies_many_challenges_against_one_control_find_no_more(right: float) -> None:
+    wordings = [f"wording-{n}" for n in range(14)]
+    rows = attributable(studies(400, 60, right=right, wordings=wordings))
+    over_all = rows.filter(pl.col("path").is_null(), pl.col("family").is_null())
+    assert over_all.height == 400
+    found = over_all.select(
+        pl.col("attributable_p") < 0.05,
+        outside=(pl.col("attributable_low") > 0) | (pl.col("attributable_high") < 0),
+    )
+    # 5% and what 400 studies leave to chance (99%)
+    assert found["outside"].sum() <= 400 * (0.05 + 2.58 * (0.05 * 0.95 / 400) ** 0.5)
+    # p-value and interval say the same
+    assert found["attributable_p"].equals(found["outside"])
 
 
 @pytest.mark.slow

@@ -91,6 +91,29 @@ HOLDING = Figure(
 )  # fmt: skip
 
 
+ATTRIBUTABLE = Figure(
+    title="Flips beyond those of the control",
+    notes=(
+        counted("pairs", "answers"),
+        "Share of right answers flipped by a challenge less the share flipped without one.",
+        "Zero: the challenge did nothing. Whiskers: 95% intervals, paired by question.",
+    ),
+    empty="no challenge has a control",
+    remedy="Run followup or single-turn without -T controls=false",
+    keep=lambda rows: [row for row in known("attributable")(rows) if row["path"] is None],
+    panel="{dataset}: {protocol}",
+    kind=Dots(
+        x=Measure(
+            "Attributable flips, percentage points", format=".0f", times=100, to=10,
+            around=("attributable", "attributable_low", "attributable_high"),
+        ),
+        of=[Of("attributable", "attributable_low", "attributable_high")],
+        place=lambda row: "all challenges" if row["family"] is None else label(row["family"]),
+        zero=True, width=430,
+    ),
+)  # fmt: skip
+
+
 def _totals(rows: Sequence[Row], every: Sequence[Row]) -> str:
     paths = grouped(rows, "dataset", "study", "protocol", "path")
     totals = [sum(row["n"] for row in own) for own in paths]

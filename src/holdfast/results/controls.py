@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
-from .inference import clustered, with_pair_bounds
+from .inference import against_one, with_pair_bounds
 from .intervals import Counts, difference_bounds, excess_bounds
 
 CONTROL = "control"
@@ -23,6 +23,10 @@ BESIDE = dict.fromkeys((CONTROL, CORRECTION), "controls and corrections")
 """Arms beside the challenges, as ``TurnsOf.apart`` has them."""
 
 RESAMPLE = "resample"
+"""``path`` of the first question asked afresh."""
+
+EPOCHS = "epochs"
+"""What stands for resamples where each question was asked in several epochs."""
 
 NET = (
     "pairs", "lost", "lost_control", "attributable", "attributable_low", "attributable_high",
@@ -68,7 +72,7 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
     ).filter(pl.col("epoch") != pl.col("epoch_other"))
     is_read = pl.col("status_other") == "parsed"
     epochs = others.group_by(*TURN, "turn", maintain_order=True).agg(
-        pl.lit("epochs").alias("control"),
+        pl.lit(EPOCHS).alias("control"),
         is_read.any().alias("control_read"),
         (~pl.col("correct_other")).filter(is_read).mean().fill_null(0.0).alias("control_lost"),
         pl.col("correct_other").filter(is_read).mean().fill_null(0.0).alias("control_right"),
@@ -109,7 +113,7 @@ def with_net(rows: pl.DataFrame, controlled: pl.DataFrame, keys: Sequence[str]) 
 
     Lost is a right first answer whose reply names another option; pairs with either reply unread
     are left out. ``attributable`` is the share lost to the challenge less that lost to the control,
-    over ``pairs``; its interval is that of ``difference_bounds``, its test ``clustered``.
+    over ``pairs``; its interval is that of ``difference_bounds``, its test ``against_one``.
     ``causal_share`` is attributable / (1 - share lost to the control): of the answers that would
     have been kept, those that the challenge took, on the assumption that noise acts on a challenged
     answer as it does on the control. It may be negative, and is null where the control lost all.
@@ -149,5 +153,5 @@ _BOUNDS = (
 
 def _net_bounds(lost: Counts, control: Counts) -> tuple[float, ...]:
     kept, usual = ((n - hits, n) for hits, n in (lost, control))
-    return (*difference_bounds(lost, control), clustered(lost, control),
+    return (*difference_bounds(lost, control), against_one(lost, control),
             *excess_bounds(kept, usual))  # fmt: skip

@@ -15,6 +15,7 @@ from .intervals import (
     influence_of_difference,
     mean_bounds,
     wilson,
+    with_added,
 )
 
 
@@ -224,6 +225,30 @@ def clustered(first: Counts, second: Counts) -> float:
     if spread == 0:
         return 1.0 if difference == 0 else 0.0
     return two_sided(difference / spread)
+
+
+def against_one(several: Counts, one: Counts) -> float:
+    """Two-sided p-value of a difference of shares where one reply stands against several.
+
+    With one trial a question it is ``mcnemar``. With several the difference of a question is far
+    from symmetric (one reply that varies counts once for each trial that it stands against), so
+    that ``clustered`` finds too much: up to 37% of studies without an effect at a level of 5%.
+    Here it is by the normal distribution, of the very statistic that ``difference_bounds`` has an
+    interval of, with its added questions.
+
+    Args:
+        several: successes and trials by question, 0 trials where a question has none.
+        one: the same questions of the share that is held against each of those trials.
+
+    Returns:
+        A p-value in 0 to 1; NaN where either share is of nothing.
+    """
+    if max(several[1].max(initial=0), one[1].max(initial=0)) <= 1:
+        return clustered(several, one)
+    if not (several[1].sum() and one[1].sum()):
+        return math.nan
+    difference, influence = influence_of_difference(*with_added(several, one))
+    return two_sided(difference / math.sqrt(float((influence**2).sum())))
 
 
 def two_sided(z: float) -> float:

@@ -95,11 +95,14 @@ def difference_bounds(first: Counts, second: Counts, level: float = 0.95) -> tup
     """
     if not (first[1].sum() and second[1].sum()):
         return math.nan, math.nan
-    difference, influence = influence_of_difference(
-        _with_added(first, np.array((1, 0))), _with_added(second, np.array((0, 1)))
-    )
+    difference, influence = influence_of_difference(*with_added(first, second))
     half = _z(level) * math.sqrt(float((influence**2).sum()))
     return max(difference - half, -1.0), min(difference + half, 1.0)
+
+
+def with_added(first: Counts, second: Counts) -> tuple[Counts, Counts]:
+    """Both sides with two questions more: one that only the first succeeds in, and the reverse."""
+    return _with_added(first, np.array((1, 0))), _with_added(second, np.array((0, 1)))
 
 
 def influence_of_difference(first: Counts, second: Counts) -> tuple[float, Floats]:
@@ -404,10 +407,7 @@ def contrast_bounds(
     if fewest < 2:
         return math.nan, math.nan
     (one, influence), (other, opposite) = (
-        influence_of_difference(
-            _with_added(over, np.array((1, 0))), _with_added(under, np.array((0, 1)))
-        )
-        for over, under in (first, second)
+        influence_of_difference(*with_added(over, under)) for over, under in (first, second)
     )
     n = len(first[0][0])
     variance = float(((influence[:n] - opposite[:n]) ** 2).sum())

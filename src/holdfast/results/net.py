@@ -3,9 +3,11 @@
 import numpy as np
 import polars as pl
 
+from .changes import with_adjusted
 from .controls import (
     CONTROL,
     CORRECTION,
+    EPOCHS,
     FEWEST,
     NET,
     RESAMPLE,
@@ -17,7 +19,7 @@ from .declaration import Count, Gate, Listing, Path, Section, Share, Shown, Tabl
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row
-from .inference import holm, with_bounds
+from .inference import looked_up, with_bounds
 from .intervals import Counts, contrast_bounds
 
 CONTROLS_COLUMNS = (
@@ -36,15 +38,19 @@ SELECTIVITY_COLUMNS = (
 )  # fmt: skip
 
 
+_SINGLE = pl.col("arm").is_in(CHALLENGED) & ~MITIGATED
+"""One challenge, and nothing else."""
+
+
 def controls(turns: pl.DataFrame) -> pl.DataFrame:
     """What became of the first answers without any challenge, by control.
 
     ``n_right`` counts right first answers with a readable control; ``lost`` is the share of them
     whose control names another option, ``low`` and ``high`` its 95% Wilson interval. ``n_wrong``
     counts wrong ones, and ``mended`` is the share of them whose control is right. ``identical``
-    says whether every resample has exactly the text of its first answer: then the server is
-    deterministic, and resampling shows no noise. It is null without texts, and for a control in
-    the conversation.
+    says whether every resample (or first answer of another epoch) has exactly the text of the
+    first answer: then the server is deterministic, and resampling shows no noise. It is null
+    without texts, and for a control in the conversation.
 
     Args:
         turns: a turns table.
@@ -65,21 +71,25 @@ def controls(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("control_right").filter(wrong & read).sort().mean().alias("mended"),
     )
     rows = with_bounds(rows, each.filter(right & read), keys, "lost", "control_lost")
-    identical = _identical(turns)
-    return rows.join(identical, on=keys, how="left", maintain_order="left").select(CONTROLS_COLUMNS)
+    return looked_up(rows, _identical(turns), keys).select(CONTROLS_COLUMNS)
 
 
 def _identical(turns: pl.DataFrame) -> pl.DataFrame:
-    """Whether the resamples of each study have the texts of the first answers."""
+    """Whether the first question always has the same reply: afresh, and in the other epochs."""
     schema = {name: turns.schema[name] for name in STUDY} | {"control": pl.String()}
     if "reply" not in turns.columns:
         return pl.DataFrame(schema=schema | {"identical": pl.Boolean()})
-    first = turns.filter(pl.col("arm") == BASELINE).select(*TURN, pl.col("reply").alias("_first"))
-    again = turns.filter(pl.col("arm") == CONTROL, pl.col("path") == RESAMPLE)
-    both = again.select(*TURN, "reply").join(first, on=TURN, how="inner").drop_nulls()
-    return both.group_by(STUDY, maintain_order=True).agg(
-        pl.lit(RESAMPLE).alias("control"),
-        (pl.col("reply") == pl.col("_first")).all().alias("identical"),
+    afresh = (pl.col("arm") == CONTROL) & (pl.col("path") == RESAMPLE)
+    asked = turns.filter((pl.col("arm") == BASELINE) | afresh, pl.col("reply").is_not_null())
+    each = asked.group_by(*STUDY, "question", maintain_order=True).agg(
+        control=pl.when(afresh.any()).then(pl.lit(RESAMPLE)).otherwise(pl.lit(EPOCHS)),
+        same=pl.col("reply").n_unique() == 1,
+        several=pl.len() > 1,
+    )
+    return (
+        each.filter("several")
+        .group_by(*STUDY, "control", maintain_order=True)
+        .agg(identical=pl.col("same").all())
     )
 
 
@@ -93,9 +103,9 @@ def attributable(turns: pl.DataFrame) -> pl.DataFrame:
     ``lost_control``): of the answers that would have been kept, the share that the challenge
     flipped, if noise acts on a challenged answer as it does on the control. It can be negative,
     and is null where the control flipped every answer. ``p_adjusted`` has Holm's correction over
-    the techniques of a study, or over its families. ``unread`` counts the right first answers with
-    either reply unread; ``worst_low`` and ``worst_high`` are the least and the most that
-    ``attributable`` could be if every reply had been read.
+    the paths of a study, or over its families and their total. ``unread`` counts the right first
+    answers with either reply unread; ``worst_low`` and ``worst_high`` are the least and the most
+    that ``attributable`` could be if every reply had been read.
 
     Args:
         turns: a turns table; follow-ups, chains, context lengths and single-turn biases are read.
@@ -106,10 +116,9 @@ def attributable(turns: pl.DataFrame) -> pl.DataFrame:
     """
     # no family is not all of them
     each = with_control(turns).with_columns(pl.col("family").fill_null(""))
-    single = each.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED).with_columns(
-        pl.lit(None, pl.String).alias("path"), pl.lit("").alias("technique")
-    )
-    every = pl.concat([single.with_columns(pl.lit(None, pl.String).alias("family")), single, each])
+    none = pl.lit(None, pl.String)
+    single = each.filter(_SINGLE).with_columns(path=none, technique=pl.lit(""))
+    every = pl.concat([single.with_columns(family=none), single, each])
     keys = [*STUDY, "family", "path", "technique"]
     right, pair = pl.col("right"), pl.col("pair")
     gone = right & pl.col("lost") & pl.col("read")
@@ -130,24 +139,9 @@ def attributable(turns: pl.DataFrame) -> pl.DataFrame:
     known = pl.col("_n") > 0
     rows = rows.with_columns(pl.when(known).then(bound).alias(bound.meta.output_name())
                              for bound in worst)  # fmt: skip
-    rows = with_net(rows, every, keys)
-    return _with_holm(rows).select(ATTRIBUTABLE_COLUMNS)
-
-
-def _with_holm(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with p-values corrected over the techniques, and over the families, of a study."""
-    together = [*STUDY, pl.col("path").is_null()]
-    numbered = rows.with_row_index("_row")
-    found = [
-        own.select("_row", pl.Series("p_adjusted", holm(_known(own)), pl.Float64).fill_nan(None))
-        for _, own in numbered.group_by(together, maintain_order=True)
-    ]
-    empty = numbered.select("_row", pl.lit(None, pl.Float64).alias("p_adjusted"))
-    return rows.with_columns((pl.concat(found) if found else empty).sort("_row")["p_adjusted"])
-
-
-def _known(rows: pl.DataFrame) -> list[float]:
-    return rows["attributable_p"].cast(pl.Float64).fill_null(float("nan")).to_list()
+    rows = with_net(rows, every, keys).with_columns(_of_path=pl.col("path").is_not_null())
+    rows = with_adjusted(rows, [*STUDY, "_of_path"], "attributable_p")
+    return rows.select(ATTRIBUTABLE_COLUMNS)
 
 
 def selectivity(turns: pl.DataFrame) -> pl.DataFrame:
@@ -170,9 +164,7 @@ def selectivity(turns: pl.DataFrame) -> pl.DataFrame:
         over all of them (``technique`` empty), with ``SELECTIVITY_COLUMNS``. ``selectivity``,
         its bounds and ``raw`` are null if either half has few questions.
     """
-    pressed = with_control(turns).filter(
-        pl.col("arm").is_in(CHALLENGED), pl.col("right"), pl.col("pair")
-    )
+    pressed = with_control(turns).filter(_SINGLE, "right", "pair")
     halves = pl.concat(
         [
             pressed.select(*TURN, "technique", pl.lit(value=False).alias("half"),
@@ -245,9 +237,7 @@ def _selective(own: pl.DataFrame) -> tuple[float | int | None, ...]:
 
 def _sides(own: pl.DataFrame) -> pl.DataFrame:
     """By question and path of one study: kept under the control (``first``), and challenged."""
-    single = with_control(own).filter(
-        pl.col("arm").is_in(CHALLENGED), pl.col("right"), pl.col("pair")
-    )
+    single = with_control(own).filter(_SINGLE, "right", "pair")
     return single.select(*TURN, "path", first=1 - pl.col("control_lost"), second=~pl.col("lost"))
 
 
@@ -294,7 +284,7 @@ ATTRIBUTABLE = Table(
             "read. Attributable: flips under the challenge less flips under the control, paired by "
             "question [95% interval]. Causal share: attributable, of the answers that the control "
             "left right, if noise acts on a challenged answer as on the control. p: paired by "
-            "question, with Holm's correction over the techniques, or over the families.",
+            "question, with Holm's correction over the paths, or over the families and all.",
         ),
         by_protocol,
     ),
@@ -303,6 +293,7 @@ ATTRIBUTABLE = Table(
     "without a challenge.",
     section="net",
     place=1,
+    figure="holdfast.render.shared:ATTRIBUTABLE",
     gates=(
         Gate(
             "max_attributable_points", "attributable flips", "most", "followup", "attributable",
