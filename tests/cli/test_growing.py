@@ -298,7 +298,7 @@ def test_a_generator_adds_the_contexts_of_lengths_that_are_added(tmp_path: Path)
     outcome = generated(tmp_path, *role, "-T", "lengths=1,20")
     assert outcome["calls"] == 3 * 2 * (3 + 4)
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
-    assert arms(turns) == {"baseline": 3, "followup": 42, "length": 24}
+    assert arms(turns) == {"baseline": 3, "control": 6, "followup": 42, "length": 24}
     assert turns["run"].n_unique() == 1
 
 
@@ -380,8 +380,8 @@ def test_a_budget_counts_the_generator_too_and_the_run_goes_on(tmp_path: Path) -
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3", "--json",
         "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--max-calls", "30",
     )  # fmt: skip
-    codes = [holdfast(*command).returncode for _ in range(2)]
-    assert codes == [3, 0]  # 3 x 4 contexts and 18 turns, then the other 27
+    codes = [holdfast(*command).returncode for _ in range(3)]
+    assert codes == [3, 3, 0]  # 3 x 4 contexts and 18 turns, 30 more, then the other 3
 
 
 def test_a_budget_that_the_generator_uses_up_says_so_and_asks_the_model_nothing(
