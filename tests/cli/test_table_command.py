@@ -386,7 +386,10 @@ def test_an_error_leaves_the_file_of_before(study: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--table", "flips", "--format", "svg"), "table 'flips' has no figure. Figures: accuracy"),
+        (
+            ("--table", "flips", "--format", "svg"),
+            "table 'flips' has no figure. Figures: attributable, accuracy",
+        ),
         (("--format", "pgn"), "Did you mean 'png'"),
         (
             ("--table", "lengths", "--format", "svg", "--beside", "paper"),
