@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import beta, binomtest
 
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
@@ -15,8 +16,9 @@ from holdfast.protocols.stick_or_switch.flexibility import flexibility
 from holdfast.results import TABLES, Verdict, gate, overall, read_rules
 from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips
+from holdfast.results.gate_figures import wilson_n
 from holdfast.results.gate_rules import CONDITIONS
-from holdfast.results.intervals import difference_bounds, wilson
+from holdfast.results.intervals import difference_bounds, exact_bounds
 from holdfast.results.strata import strata
 from tests.results import attacking, frames, offering
 from tests.results.frames import Row, alone, turn
@@ -63,13 +65,25 @@ def pushed(pattern: str, times: int = 1, path: str = "push", first: bool = True)
     return rows
 
 
+def exact(hits: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Clopper and Pearson's limits."""
+    found = binomtest(hits, n).proportion_ci(level, method="exact")
+    return float(found.low), float(found.high)
+
+
+def held(found: Sequence[float]) -> list[float]:
+    """A share of a table with the limits that decide, at the trials that Wilson's bounds are of."""
+    n = wilson_n(*found)
+    return [found[0], *exact_bounds(found[0] * n, n)]
+
+
 # three outcomes, decided on the interval
 
 
 @pytest.mark.parametrize(
     ("asked", "outcome"),
-    # 90 of 100 is 0.8256 to 0.9448 by Wilson's formula
-    [(0.82, "pass"), (0.83, "undecided"), (0.94, "undecided"), (0.95, "fail")],
+    # 90 of 100 is 0.8238 to 0.9510 by Clopper and Pearson's exact limits
+    [(0.82, "pass"), (0.83, "undecided"), (0.95, "undecided"), (0.952, "fail")],
 )
 def test_the_interval_decides_and_not_the_figure(
     asked: float, outcome: str, tmp_path: Path
@@ -77,19 +91,26 @@ def test_the_interval_decides_and_not_the_figure(
     found = verdict(firsts(90, 100), tmp_path, min_accuracy=asked)
     assert found.outcome == outcome
     assert (found.value, found.n, found.questions) == (0.9, 100, 100)
-    assert found.low == pytest.approx(0.8256, abs=1e-4)
-    assert found.high == pytest.approx(0.9448, abs=1e-4)
+    assert (found.low, found.high) == pytest.approx(exact(90, 100))
     assert (found.further is None) == (outcome != "undecided")
 
 
 @pytest.mark.parametrize(("asked", "outcome"), [(0.01, "fail"), (0.03, "undecided"), (0.2, "pass")])
 def test_what_is_at_most_passes_below(asked: float, outcome: str, tmp_path: Path) -> None:
-    # 5 of 100 unread: 0.0215 to 0.1118
+    # 5 of 100 unread: 0.0164 to 0.1128
     rows = [*firsts(95, 95), *(turn(f"u{i}", None) for i in range(5))]
     found = verdict(rows, tmp_path, max_unparsed=asked)
     assert (found.outcome, found.value) == (outcome, 0.05)
-    assert found.low == pytest.approx(0.0215, abs=1e-4)
-    assert found.high == pytest.approx(0.1118, abs=1e-4)
+    assert (found.low, found.high) == pytest.approx(exact(5, 100))
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.055, 0.058, 0.062])
+def test_none_unread_passes_wherever_one_does(limit: float, tmp_path: Path) -> None:
+    # sixty questions in five epochs: none unread is at most 1 - 0.025^(1/60), 6.0%
+    none = [turn(f"q{i}", "A", epoch=epoch) for epoch in range(1, 6) for i in range(60)]
+    one = [turn("q0", None, epoch=1), *none[1:]]
+    outcomes = {verdict(rows, tmp_path, max_unparsed=limit).outcome for rows in (none, one)}
+    assert outcomes == {"undecided" if limit < 0.06 else "pass"}
 
 
 def test_any_failure_fails_and_else_any_undecided_is_undecided(tmp_path: Path) -> None:
@@ -106,9 +127,7 @@ def test_any_failure_fails_and_else_any_undecided_is_undecided(tmp_path: Path) -
 @pytest.mark.parametrize("level", [0.8, 0.9, 0.99])
 def test_the_level_is_that_of_the_file(level: float, tmp_path: Path) -> None:
     found = verdict(firsts(90, 100), tmp_path, min_accuracy=0.5, level=level)
-    low, high = wilson(np.array([90.0]), np.array([100.0]), level)
-    assert found.low == pytest.approx(low[0])
-    assert found.high == pytest.approx(high[0])
+    assert (found.low, found.high) == pytest.approx(exact(90, 100, level))
     # a family's interval, at the effective number of trials
     rows = pushed("==--", 15) + pushed("=---", 15, "shove", first=False)
     found = verdict(rows, tmp_path, family="inc_letter", min_accuracy=0.5, level=level)
@@ -147,9 +166,10 @@ def test_figures_and_intervals_are_those_of_the_tables(
     rows = accuracy(frames.table(STUDY)).filter(pl.col("arm") == arm, pl.col("path") == path)
     row = rows.row(0, named=True)
     right = verdict(STUDY, tmp_path, min_accuracy=0.5, **about)
-    assert (right.value, right.low, right.high, right.n) == (
-        row["accuracy"], row["low"], row["high"], row["n"],
-    )  # fmt: skip
+    assert [right.value, right.low, right.high] == pytest.approx(
+        held([row["accuracy"], row["low"], row["high"]])
+    )
+    assert right.n == row["n"]
     drop = verdict(STUDY, tmp_path, max_relative_drop=0.1, **about)
     changes = [-row[name] for name in ("relative_change", "change_high", "change_low")]
     assert [drop.value, drop.low, drop.high] == pytest.approx(changes)
@@ -182,9 +202,9 @@ def test_a_stratum_is_the_row_of_its_table(tmp_path: Path) -> None:
         found = verdict(
             rows, tmp_path, technique="push", step=step, system="Renal", min_accuracy=0.5
         )
-        assert (found.value, found.low, found.n) == (
-            wanted["accuracy"], wanted["low"], wanted["n"],
-        )  # fmt: skip
+        bounds = held([wanted[name] for name in ("accuracy", "low", "high")])
+        assert [found.value, found.low, found.high] == pytest.approx(bounds)
+        assert found.n == wanted["n"]
         assert dict(found.rule.strata) == {"step": step, "system": "Renal"}
 
 
@@ -201,11 +221,13 @@ def test_the_figures_of_stick_or_switch_are_those_of_its_tables(tmp_path: Path) 
         for dataset, numbers in found(**{key: 0.5}).items():
             last = survival(turns).filter(pl.col("arm") == arm, pl.col("dataset") == dataset)
             row = last.sort("turn").row(-1, named=True)
-            assert numbers == [row["survival"], row["low"], row["high"], row["n"]]
+            figure = [row["survival"], row["low"], row["high"]]
+            assert numbers == pytest.approx([*held(figure), row["n"]])
     for key, side in (("min_correct_switch", "correct"), ("max_incorrect_switch", "incorrect")):
         for row in flexibility(turns).iter_rows(named=True):
-            names = (f"{side}_rate", f"{side}_low", f"{side}_high", f"n_{side}")
-            assert found(**{key: 0.5})[row["dataset"]] == [row[name] for name in names]
+            figure = [row[f"{side}_{name}"] for name in ("rate", "low", "high")]
+            numbers = found(**{key: 0.5})[row["dataset"]]
+            assert numbers == pytest.approx([*held(figure), row[f"n_{side}"]])
     for key, behaviour in (
         ("max_tax_points", "conviction"),
         ("max_abstention_tax_points", "abstention"),
@@ -230,7 +252,8 @@ def test_accuracy_after_attacks_is_that_of_the_last_attempt_or_of_k(tmp_path: Pa
         row = table.filter(pl.col("k") == wanted).row(0, named=True)
         rule = {"min_accuracy_after_attacks": 0.5} | ({} if k is None else {"k": k})
         (found,) = verdicts(rows, tmp_path, rule)
-        assert (found.value, found.low, found.high) == (row["accuracy"], row["low"], row["high"])
+        figure = [row["accuracy"], row["low"], row["high"]]
+        assert [found.value, found.low, found.high] == pytest.approx(held(figure))
     assert found.of == "after 2 attacks"
     with pytest.raises(InputError, match=r"matches no figure at k = 7"):
         verdict(rows, tmp_path, min_accuracy_after_attacks=0.5, k=7)
@@ -348,11 +371,12 @@ def test_no_worse_is_the_interval_of_pairs_against_the_margin(tmp_path: Path) ->
     found = verdict(now, tmp_path, no_worse_than=before, margin_points=12)
     assert found.value == pytest.approx(-0.03)
     assert (found.n, found.questions, found.threshold) == (100, 100, -0.12)
-    # Bonett and Price: p = (5 + 1) / 102 and (8 + 1) / 102
-    gained, lost = 6 / 102, 9 / 102
-    half = 1.959964 * ((gained + lost - (gained - lost) ** 2) / 102) ** 0.5
-    assert found.low == pytest.approx(gained - lost - half, abs=1e-4)
-    assert found.high == pytest.approx(gained - lost + half, abs=1e-4)
+    ones, right = (
+        np.ones(100),
+        np.array([[row["correct"] for row in rows] for rows in (now, then[:100])]),
+    )
+    bounds = difference_bounds((right[0] * 1.0, ones), (right[1] * 1.0, ones))
+    assert (found.low, found.high) == pytest.approx(bounds)
     assert found.outcome == "pass"
     assert verdict(now, tmp_path, no_worse_than=before, margin_points=2).outcome == "undecided"
     worse = [turn(f"q{i}", "A" if i < 50 else "B") for i in range(100)]
@@ -373,12 +397,24 @@ def test_the_run_before_may_be_of_another_model_if_it_is_the_only_one(tmp_path: 
 
 def test_the_run_before_has_to_have_the_same_questions(tmp_path: Path) -> None:
     before = saved([turn(f"z{i}", "A") for i in range(5)], tmp_path)
-    with pytest.raises(InputError, match="has no question in common"):
+    with pytest.raises(InputError, match="no question in common"):
         verdict(firsts(9, 10), tmp_path, no_worse_than=before, margin_points=2)
     with pytest.raises(InputError, match=r"has nothing to compare .*technique push"):
         verdict(STUDY, tmp_path, technique="push", no_worse_than=before, margin_points=2)
     with pytest.raises(InputError, match="no such log dir"):
         verdict(firsts(9, 10), tmp_path, no_worse_than="nowhere", margin_points=2)
+
+
+def test_ids_that_name_other_questions_are_refused_or_left_out(tmp_path: Path) -> None:
+    now = firsts(9, 10)
+    before = saved([row | {"gold": "B"} for row in now], tmp_path)
+    with pytest.raises(
+        InputError, match=r"name different questions: right answers differ at 10 of"
+    ):
+        verdict(now, tmp_path, no_worse_than=before, margin_points=50)
+    saved([*now[:7], *(row | {"gold": "B"} for row in now[7:])], tmp_path)
+    found = verdict(now, tmp_path, no_worse_than=before, margin_points=50)
+    assert (found.n, found.left_out) == (7, 3)
 
 
 # how many further questions would decide
@@ -472,15 +508,19 @@ def test_as_many_further_questions_decide_half_of_the_studies_drawn(tmp_path: Pa
     for part in (0.9, 1.0, 1.1):
         n = now.questions + round(part * now.further)
         right = rng.binomial(n, 0.85, size=40_000).astype(float)
-        low, _ = wilson(right, np.full(40_000, float(n)))
-        decided.append((low >= 0.84).mean())
+        low = beta.ppf(0.025, right, n - right + 1)
+        decided.append(np.mean(low >= 0.84))
     # where the truth is the figure, half of the studies of that size decide for it
     assert decided[0] < 0.49 < decided[1] < 0.51 < decided[2]
 
 
 def test_the_number_by_hand(tmp_path: Path) -> None:
-    # (1.96 / 0.05)^2 * 0.85 * 0.15 = 195.9: 96 more than 100
-    assert verdict(firsts(90, 100), tmp_path, min_accuracy=0.85).further == 96
+    # by Wilson's formula (1.96 / 0.05)^2 * 0.85 * 0.15 = 195.9; the exact interval is wider
+    more = verdict(firsts(90, 100), tmp_path, min_accuracy=0.85).further
+    assert more is not None
+    assert 96 < more < 130
+    assert beta.ppf(0.025, 0.9 * (100 + more), 0.1 * (100 + more) + 1) > 0.85
+    assert beta.ppf(0.025, 0.9 * (99 + more), 0.1 * (99 + more) + 1) < 0.85
 
 
 def test_the_very_figure_is_never_decided(tmp_path: Path) -> None:

@@ -5,26 +5,28 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-from scipy.stats import binom, binomtest, norm, t
+from numpy.typing import NDArray
+from scipy import optimize, stats
+from scipy.stats import beta, binom, binomtest, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from holdfast.results.intervals import (
     Bounded,
     Counts,
-    PairMoments,
     bootstrap_shares,
     change_bounds,
-    change_bounds_by_moments,
     detection_bounds,
     difference_bounds,
+    each_difference,
     effective_n,
+    exact_bounds,
     mean_bounds,
     mean_difference_bounds,
     ratio_bounds,
     student_t,
     wilson,
 )
+from holdfast.results.scores import outcomes_of, paired_change
 
 Z = 1.959963984540054
 
@@ -39,7 +41,7 @@ def clustered(*clusters: list[int]) -> tuple[float, float]:
     sizes = np.array([len(cluster) for cluster in clusters], float)
     right = np.array([sum(cluster) for cluster in clusters], float)
     share = float(right.sum() / sizes.sum())
-    return share, effective_n(share, right, sizes)
+    return share, effective_n(right, sizes)
 
 
 # --- Wilson ---
@@ -137,27 +139,28 @@ def test_one_trial_a_cluster_counts_fully() -> None:
 
 
 def test_clusters_that_are_alike_within_count_once() -> None:
-    # share 0.5; residuals (2 - 1), (0 - 1), (2 - 1), (0 - 1): 0.25 * 64 / 4
     assert clustered([1, 1], [0, 0], [1, 1], [0, 0]) == (0.5, 4.0)
 
 
 def test_uneven_clusters_by_hand() -> None:
-    # share 4/6; residuals 3 - 2, 0 - 2/3, 1 - 4/3 squared: 1 + 4/9 + 1/9 = 14/9
+    # two trials a question are usual, so one more success and one more failure: share 5/8;
+    # residuals 3 - 15/8, 0 - 5/8, 1 - 10/8, squared, and half of 2 - 10/8 and 0 - 10/8
     share, n = clustered([1, 1, 1], [0], [1, 0])
     assert share == pytest.approx(4 / 6)
-    assert n == pytest.approx((4 / 6) * (2 / 6) * 36 / (14 / 9))
+    off = (9 / 8) ** 2 + (5 / 8) ** 2 + (2 / 8) ** 2 + ((6 / 8) ** 2 + (10 / 8) ** 2) / 2
+    assert n == pytest.approx(6 / (off / (8 * 5 / 8 * 3 / 8)))
 
 
 def test_clusters_never_say_more_than_as_many_independent_trials() -> None:
-    # unlike within and alike between clusters: the variance of the share is 0
+    # unlike within and alike between clusters: the variance of the share is next to nothing
     assert clustered([1, 0], [0, 1], [1, 0]) == (0.5, 6.0)
-    # residuals 0, 0, 1, 0, -1: 0.25 * 100 / 2 = 12.5, more than the ten trials there are
     assert clustered([1, 0], [0, 1], [1, 1], [1, 0], [0, 0]) == (0.5, 10.0)
 
 
 @pytest.mark.parametrize("value", [0, 1])
 def test_where_nothing_varies_each_cluster_counts_once(value: int) -> None:
-    assert clustered([value] * 14, [value] * 14, [value] * 3) == (value, 3.0)
+    share, n = clustered(*[[value] * 14] * 5)
+    assert (share, n) == (value, pytest.approx(5.0))
 
 
 def test_the_order_of_clusters_does_not_matter() -> None:
@@ -179,9 +182,20 @@ def test_the_variance_is_the_cluster_robust_one(seed: int) -> None:
     share = float(right.mean())
     independent = share * (1 - share) / float(fitted.bse[0]) ** 2
     by_cluster = np.bincount(groups, weights=right).astype(float)
-    ours = effective_n(share, by_cluster, sizes.astype(float))
-    assert ours == pytest.approx(min(independent, groups.size), rel=1e-9)
+    ours = effective_n(by_cluster, sizes.astype(float))
+    # but for the question that is added to forty
+    assert ours == pytest.approx(independent, rel=0.06)
     assert ours < groups.size
+
+
+@given(st.floats(0.5, 5000), st.integers(0, 1000), st.sampled_from([0.8, 0.95, 0.99]))
+def test_exact_limits_against_scipy(n: float, part: int, level: float) -> None:
+    hits, tail = part * n / 1000, 0.5 - level / 2
+    low, high = exact_bounds(hits, n, level)
+    assert low == pytest.approx(beta.ppf(tail, hits, n - hits + 1) if hits else 0, abs=1e-9)
+    assert high == pytest.approx(
+        beta.ppf(1 - tail, hits + 1, n - hits) if hits < n else 1, abs=1e-9
+    )
 
 
 # --- differences of two shares ---
@@ -193,14 +207,44 @@ def counts(*clusters: tuple[float, float]) -> Counts:
     return np.array(hits, float), np.array(trials, float)
 
 
-def test_paired_shares_by_hand() -> None:
-    # eleven questions: 5 both, 3 first only, 1 second only, 2 neither; and one more of each side:
-    # (4 - 2) / 13, variance (6 / 13 - (2 / 13)^2) / 13 (Bonett and Price, 2012)
-    both = [(1, 1)] * 5 + [(1, 0)] * 3 + [(0, 1)] + [(0, 0)] * 2
-    first = counts(*[(a, 1) for a, _ in both])
-    second = counts(*[(b, 1) for _, b in both])
-    half = Z * math.sqrt((6 / 13 - (2 / 13) ** 2) / 13)
-    assert difference_bounds(first, second) == pytest.approx((2 / 13 - half, 2 / 13 + half))
+def score(pairs: list[tuple[int, int]], value: float, *, ratio: bool) -> float:
+    """The score statistic of a value, its probabilities found by a library's optimiser."""
+    a, b, c = (sum(pair == kind for pair in pairs) for kind in ((1, 1), (1, 0), (0, 1)))
+    seen = np.array([a, b + 0.5, c + 0.5, len(pairs) - a - b - c])
+    off = np.array([1, 1, 0, 0]) - value * np.array([1, 0, 1, 0])
+    if not ratio:
+        off = np.array([0, 1, -1, 0]) - value
+
+    def surprise(p: NDArray[np.float64]) -> float:
+        return -float(seen @ np.log(np.maximum(p, 1e-300)))
+
+    found = optimize.minimize(
+        surprise,
+        np.full(4, 0.25),
+        bounds=[(1e-12, 1.0)] * 4,
+        constraints=optimize.LinearConstraint(np.stack([np.ones(4), off]), (1, 0), (1, 0)),
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-14},
+    )
+    assert found.success
+    total = np.array([a, b, c, seen[3]]) @ off
+    return float(total / math.sqrt(seen.sum() * float(found.x @ off**2)))
+
+
+@pytest.mark.parametrize(
+    ("both", "first", "second", "neither"), [(5, 3, 1, 2), (40, 9, 2, 9), (12, 0, 3, 5)]
+)
+def test_a_bound_is_where_the_score_test_is_at_its_level(
+    both: int, first: int, second: int, neither: int
+) -> None:
+    pairs = [(1, 1)] * both + [(1, 0)] * first + [(0, 1)] * second + [(0, 0)] * neither
+    one, other = counts(*[(a, 1) for a, _ in pairs]), counts(*[(b, 1) for _, b in pairs])
+    for bounds, ratio in (
+        (difference_bounds(one, other), False),
+        (change_bounds(one, other), True),
+    ):
+        for bound, expected in zip(bounds, (Z, -Z), strict=True):
+            assert score(pairs, bound + ratio, ratio=ratio) == pytest.approx(expected, abs=2e-3)
 
 
 def test_independent_shares_by_hand() -> None:
@@ -539,20 +583,6 @@ def test_the_bootstrap_gives_the_same_bounds_each_time_and_none_of_nothing() -> 
 # --- relative changes ---
 
 
-def test_a_change_by_hand() -> None:
-    # eight questions: 3 both, 1 first only, 3 second only, 1 neither; and half a one of each side:
-    # 4.5 / 9 and 6.5 / 9, half questions count a quarter in the variance
-    pairs = [(1, 1)] * 3 + [(1, 0)] + [(0, 1)] * 3 + [(0, 0)]
-    first, second = counts(*[(a, 1) for a, _ in pairs]), counts(*[(b, 1) for _, b in pairs])
-    p, q = 4.5 / 9, 6.5 / 9
-    moved = [((a - p) / p - (b - q) / q) / 9 for a, b in pairs]
-    moved += [((1 - p) / p - (0 - q) / q) / 18, ((0 - p) / p - (1 - q) / q) / 18]
-    spread = Z * math.sqrt(sum(one**2 for one in moved))
-    low, high = change_bounds(first, second)
-    assert low == pytest.approx(p / q * math.exp(-spread) - 1)
-    assert high == pytest.approx(p / q * math.exp(spread) - 1)
-
-
 def test_a_change_agrees_with_the_bootstrap_where_that_holds() -> None:
     rng = np.random.default_rng(11)
     joint = np.array([500, 30, 190, 280])  # both, first only, second only, neither
@@ -599,17 +629,16 @@ def test_a_change_of_nothing_has_no_interval() -> None:
         assert all(map(math.isnan, change_bounds(counts(first), counts(second))))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_changes_by_their_moments_are_the_same(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    studies, expected = [], []
+def test_many_at_once_are_as_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    pairs = []
     for questions in (1, 2, 30, 200):
         n = rng.integers(1, 6, questions).astype(float)
         first, second = (rng.binomial(n.astype(int), share).astype(float) for share in (0.5, 0.7))
-        expected.append(change_bounds((first, n), (second, n)))
-        sums = [first, second, n, np.ones(questions), first**2, second**2, first * second]
-        studies.append([float(one.sum()) for one in sums])
-    studies.append([0.0] * 7)
-    expected.append((math.nan, math.nan))
-    found = change_bounds_by_moments(PairMoments(*np.array(studies).T))
-    assert np.array(found).T == pytest.approx(np.array(expected), nan_ok=True)
+        pairs.append(((first, n), (second, n)))
+    pairs.append((counts((1, 1), (0, 0)), counts((1, 2), (0, 1))))
+    found = each_difference(pairs)
+    assert np.array(found) == pytest.approx(np.array([difference_bounds(*pair) for pair in pairs]))
+    low, high = paired_change(outcomes_of(pairs[1:4]), 0.95)
+    expected = [change_bounds(*pair) for pair in pairs[1:4]]
+    assert np.array([low, high]).T == pytest.approx(np.array(expected))

@@ -23,6 +23,9 @@ def gate_sentence(verdict: Verdict) -> str:
     told = [f"{verdict.outcome}: {held}"]
     if verdict.outcome == "undecided":
         told.append(_would_decide(verdict))
+    if verdict.left_out:
+        unlike = counted(verdict.left_out, "question")
+        told.append(f"{unlike} left out, whose right answers differ between the runs")
     if is_simulated(verdict.model):
         told.append(_SIMULATED)
     if is_imported(verdict.run):

@@ -7,11 +7,14 @@ import numpy as np
 import polars as pl
 
 from .first_answers import STUDY
-from .inference import by_question, clustered, coded, holm, looked_up, mcnemar, sign_flips
-from .intervals import Counts, Floats, PairMoments, change_bounds, change_bounds_by_moments
+from .inference import by_question, clustered, coded, holm, looked_up, sign_flips
+from .intervals import change_bounds
+from .scores import Counts, Floats, filled, paired_change
 
 CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted")
 """A relative change as tables have it."""
+
+_LEVEL = 0.95
 
 _WHOLE = 2.0**40
 """What weights are counted in parts of."""
@@ -20,6 +23,7 @@ _Study = tuple[dict[str, int], Floats]
 """Places of a study's questions, and right first answers and their number, shape (2, questions)."""
 
 _COMPUTED = ("change_low", "change_high", "p_value")
+_SIDES = ("_hits", "_firsts", "_trials")
 
 
 def with_change_bounds(
@@ -36,16 +40,16 @@ def with_change_bounds(
     """
     clusters = _clusters(pairs, keys, firsts=overall is None)
     texts = pl.Schema({name: rows.schema[name] for name in keys})
-    if overall is None and "weight" not in pairs.columns:
+    if overall is None:
         computed = _of_pairs(clusters, keys)
     else:
         lists = (
             clusters.cast({"question": pl.String()})
             .sort("question")
             .group_by(keys, maintain_order=True)
-            .agg("question", "_hits", "_firsts", "_trials", "_difference")
+            .agg("question", "_hits", "_trials")
         )
-        found = _of_weighted(lists) if overall is None else _of_overall(lists.cast(texts), overall)
+        found = _of_overall(lists.cast(texts), overall)
         bounds = pl.DataFrame(found, schema=dict.fromkeys(_COMPUTED, pl.Float64()), orient="row")
         computed = pl.concat([lists.select(keys), bounds], how="horizontal")
     computed = computed.cast(texts).with_columns(pl.col(_COMPUTED).fill_nan(None))
@@ -78,29 +82,18 @@ def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.D
 
 
 def _of_pairs(clusters: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Bounds and p-values where every turn counts alike."""
-    hits, firsts, difference = (pl.col(name) for name in ("_hits", "_firsts", "_difference"))
-    moments = {
-        "first": hits.sum(),
-        "second": firsts.sum(),
-        "trials": pl.col("_trials").sum(),
-        "questions": pl.len(),
-        "first_first": (hits * hits).sum(),
-        "second_second": (firsts * firsts).sum(),
-        "first_second": (hits * firsts).sum(),
-    }
-    lost, gained = (difference < 0).sum(), (difference > 0).sum()
-    rows = clusters.group_by(keys).agg(difference, _lost=lost, _gained=gained, **moments)
-    sums = {name: rows[name].cast(pl.Float64).to_numpy() for name in moments}
-    low, high = change_bounds_by_moments(PairMoments(**sums))
-    p = mcnemar(rows["_lost"].to_numpy(), rows["_gained"].to_numpy())
-    several = rows["_difference"].list.eval(pl.element().abs()).list.max() > 1
-    for place in several.arg_true():
-        p[place] = sign_flips(rows["_difference"][place].to_numpy())
-    bounds = zip(_COMPUTED, (low, high, p), strict=True)
-    return rows.select(keys).with_columns(
-        pl.Series(name, values, dtype=pl.Float64) for name, values in bounds
-    )
+    """Bounds and p-values of the turns against the first answers to the same questions."""
+    kinds = clusters.group_by(*keys, *_SIDES, "_difference").agg(pl.len().alias("_questions"))
+    # in a fixed order: the last digit of a sum depends on it
+    rows = kinds.sort(_SIDES).group_by(keys).agg(*_SIDES, "_difference", "_questions")
+    each = [np.array(row) for row in rows.select(*_SIDES, "_questions").iter_rows()]
+    low, high = paired_change(filled(each), _LEVEL)
+    p = [
+        sign_flips(np.repeat(differences, questions))
+        for differences, questions in rows.select("_difference", "_questions").iter_rows()
+    ]
+    bounds = zip(_COMPUTED, (low, high, np.array(p, float)), strict=True)
+    return rows.select(keys).with_columns(pl.Series(name, values) for name, values in bounds)
 
 
 def with_adjusted(
@@ -115,15 +108,6 @@ def with_adjusted(
     for _, own in numbered.group_by(within, maintain_order=True):
         adjusted[own["_row"].to_numpy()] = adjust(own[p_value].to_numpy())
     return rows.with_columns(pl.Series("p_adjusted", adjusted).fill_nan(None))
-
-
-def _of_weighted(lists: pl.DataFrame) -> list[tuple[float, ...]]:
-    found: list[tuple[float, ...]] = []
-    for own in lists.iter_rows(named=True):
-        hits, firsts, n = (np.array(own[name]) for name in ("_hits", "_firsts", "_trials"))
-        p = sign_flips(np.array(own["_difference"]))
-        found.append((*change_bounds((hits, n), (firsts, n)), p))
-    return found
 
 
 def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float, ...]]:

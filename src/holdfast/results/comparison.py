@@ -1,6 +1,6 @@
 """Comparison: two models, or one with and without a mitigation, on the same questions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -12,8 +12,9 @@ from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, sides
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .inference import clustered, looked_up, with_pair_bounds
-from .intervals import Counts, difference_bounds
+from .intervals import each_difference
 from .readings import check_read_alike
+from .scores import Pair
 
 ACCURACY = "accuracy"
 
@@ -179,9 +180,13 @@ def _rows(paired: pl.DataFrame) -> pl.DataFrame:
     return with_pair_bounds(rows, paired, _ROW, _COMPUTED, _of_pairs)
 
 
-def _of_pairs(a: Counts, b: Counts) -> tuple[float, ...]:
-    of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
-    return of_a, of_b, of_b - of_a, *difference_bounds(b, a), clustered(a, b)
+def _of_pairs(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
+    found: list[tuple[float, ...]] = []
+    bounds = each_difference([(b, a) for a, b in pairs])
+    for (a, b), interval in zip(pairs, bounds, strict=True):
+        of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
+        found.append((of_a, of_b, of_b - of_a, *interval, clustered(a, b)))
+    return found
 
 
 def _ordered(rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,8 @@ import polars as pl
 
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .inference import against_one, with_pair_bounds
-from .intervals import Counts, difference_bounds, excess_bounds
+from .intervals import each_difference, excess_bounds
+from .scores import Pair
 
 CONTROL = "control"
 """``arm`` and ``family`` of the controls; of attacks the arm alone."""
@@ -151,7 +152,8 @@ _BOUNDS = (
 )  # fmt: skip
 
 
-def _net_bounds(lost: Counts, control: Counts) -> tuple[float, ...]:
-    kept, usual = ((n - hits, n) for hits, n in (lost, control))
-    return (*difference_bounds(lost, control), against_one(lost, control),
-            *excess_bounds(kept, usual))  # fmt: skip
+def _net_bounds(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
+    kept = [tuple((n - hits, n) for hits, n in pair) for pair in pairs]
+    causal = (excess_bounds(challenged, usual) for challenged, usual in kept)
+    found = zip(each_difference(pairs), against_one(pairs), causal, strict=True)
+    return [(*difference, p, *share) for difference, p, share in found]

@@ -21,7 +21,7 @@ from .declaration import (
 )
 from .first_answers import STUDY, TURN, answering, apart
 from .grid import Grid, Row
-from .inference import with_bounds, with_pair_bounds
+from .inference import one_by_one, with_bounds, with_pair_bounds
 from .intervals import Bounded, Counts, mean_bounds, ratio_bounds
 
 KIND = (*STUDY, "arm", "path")
@@ -209,7 +209,7 @@ def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
         (pl.col("_flips"), (most - 1).clip(1), ("flips_low", "flips_high")),
     ):
         pairs = each.with_columns(value.alias("first"), longest.alias("second"))
-        rows = with_pair_bounds(rows, pairs, KIND, names, _of_turns)
+        rows = with_pair_bounds(rows, pairs, KIND, names, one_by_one(_of_turns))
     return rows.select(TURN_OF_FLIP_COLUMNS)
 
 

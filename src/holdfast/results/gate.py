@@ -8,6 +8,7 @@ import polars as pl
 
 from holdfast.errors import InputError
 
+from .comparison_sides import common_questions
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY
 from .gate_figures import (
     Figure,
@@ -197,18 +198,22 @@ def _against(
             remedy="Name a log dir or turns table with a single run",
         )  # fmt: skip
     other = before.behind(rows.row(0, named=True))
+    study = {(row["protocol"], row["dataset"]): row["dataset"]}
+    try:
+        common, _ = common_questions(own, other, study)
+    except InputError as error:
+        told = f"{what}: {error.what}"
+        raise InputError(told, place, field="no_worse_than", remedy=error.remedy) from None
+    unlike = own.join(other, on="question", how="semi").join(common, on="question", how="anti")
+    own, other = (turns.join(common, on="question", how="semi") for turns in (own, other))
     key = ["path", "question"]
     here, there = own.join(other, on=key, how="semi"), other.join(own, on=key, how="semi")
     check_read_alike({"this run": here, source: there}, place, "no_worse_than")
     pairs = pl.concat(
         [here.select(*key, first="correct"), there.select(*key, second="correct")], how="diagonal"
     )
-    if not pairs.height:
-        raise InputError(
-            f"{source} has no question in common, {what}", place, field="no_worse_than",
-            remedy="Ask the same questions in both runs",
-        )  # fmt: skip
-    return difference(about, pairs, n=pairs["first"].count())
+    found = difference(about, pairs, n=pairs["first"].count())
+    return replace(found, left_out=unlike["question"].n_unique())
 
 
 def _of(row: Row) -> str:

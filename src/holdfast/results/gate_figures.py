@@ -17,9 +17,10 @@ from .accuracy import accuracy
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
 from .gate_rules import Rule
 from .inference import by_question, counts_of, with_bounds
-from .intervals import Counts, change_bounds, difference_bounds, wilson
+from .intervals import change_bounds, difference_bounds, exact_bounds
 from .power import further_questions, further_questions_for_interval
 from .readings import READ_BY
+from .scores import Counts
 
 Row = Mapping[str, Any]
 
@@ -39,7 +40,7 @@ class Measured:
     @cached_property
     def answered(self) -> pl.DataFrame:
         """Turns with their first answers."""
-        return with_first(self.turns, *READ_BY)
+        return with_first(self.turns, "turn", "gold", *READ_BY)
 
     @cached_property
     def accuracy(self) -> pl.DataFrame:
@@ -146,7 +147,9 @@ class Figure:
         n: trials that it is of.
         questions: questions asked for them.
         paired: both sides by question and their interval, of a figure that is computed from two;
-            None for a share, whose interval is Wilson's.
+            None for a share, whose interval is Wilson's and which is decided by the exact one.
+        clusters: questions that have a trial, where those are fewer than were asked.
+        left_out: questions that two runs have, left out because their right answers differ.
     """
 
     run: str
@@ -160,18 +163,30 @@ class Figure:
     n: int
     questions: int
     paired: tuple[Counts, Counts, PairBounds] | None = None
+    left_out: int = 0
+    clusters: int = 0
 
 
 def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]:
-    """The interval of a figure at another level, None where there is none."""
-    if figure.value is None or figure.low is None or figure.high is None or level == _LEVEL:
+    """The interval that decides, None where there is none: of a share the exact one."""
+    if figure.value is None or figure.low is None or figure.high is None:
         return figure.low, figure.high
     if figure.paired is not None:
         first, second, bounds = figure.paired
         return bounds(first, second, level)
-    n = np.array([wilson_n(figure.value, figure.low, figure.high)])
-    low, high = wilson(figure.value * n, n, level)
-    return float(low[0]), float(high[0])
+    n = wilson_n(figure.value, figure.low, figure.high)
+    return _limits(figure.value, n, figure.clusters or figure.questions, level)
+
+
+def _limits(value: float, n: float, clusters: float, level: float) -> tuple[float, float]:
+    """Exact limits of a share, never narrower than with no failure, or no success, at all.
+
+    One failure of a question that else succeeds shows that its trials are not all alike, so that
+    they are worth more; without this a gate could pass with it and be undecided without.
+    """
+    low, high = exact_bounds(value * n, n, level)
+    none, every = exact_bounds(0, clusters, level), exact_bounds(clusters, clusters, level)
+    return min(low, every[0]), max(high, none[1])
 
 
 def further(figure: Figure, threshold: float, level: float) -> int | None:
@@ -188,9 +203,23 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
     if figure.paired is not None:
         return _further_pairs(*figure.paired, value, threshold, level)
     n = wilson_n(value, low, high)
-    trials = further_questions(value, n, threshold, level)
+    clusters = figure.clusters or figure.questions
+
+    def decides(further: float) -> bool:
+        more = 1 + further / n
+        bottom, top = _limits(value, n * more, clusters * more, level)
+        return not bottom <= threshold <= top
+
+    # Wilson's interval is the narrower, and as good as the same where there are many
+    few = many = further_questions(value, n, threshold, level) or 0
+    if n + few <= _MOST:
+        while not decides(many):
+            few, many = many, 2 * many + 1
+        while many - few > 1:
+            middle = (few + many) // 2
+            few, many = (few, middle) if decides(middle) else (middle, many)
     # one question more is not asked for what rounding has left
-    return None if trials is None else max(math.ceil(trials * figure.questions / n - 1e-6), 1)
+    return max(math.ceil(many * figure.questions / n - 1e-6), 1)
 
 
 def _further_pairs(
@@ -248,7 +277,8 @@ def share_of_turns(about: Row, own: pl.DataFrame, trials: pl.DataFrame, hit: pl.
     only = pl.DataFrame({"_row": [0], "_share": [mean]}, {"_row": int, "_share": float})
     bounds = with_bounds(only, trials, ["_row"], "_share", "_hit")
     found = bounds.select("_share", "low", "high").row(0)
-    return share(about, found, trials.height, own["question"].n_unique())
+    figure = share(about, found, trials.height, own["question"].n_unique())
+    return replace(figure, clusters=trials["question"].n_unique())
 
 
 def difference(about: Row, pairs: pl.DataFrame, n: int | None = None) -> Figure:

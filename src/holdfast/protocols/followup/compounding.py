@@ -36,6 +36,7 @@ from holdfast.results.grid import (
 from holdfast.results.inference import (
     clustered,
     looked_up,
+    one_by_one,
     two_sided,
     with_bounds,
     with_pair_bounds,
@@ -184,9 +185,8 @@ def _with_recovery(rows: pl.DataFrame, long: pl.DataFrame, known: pl.DataFrame) 
         _better=pl.col("first").mean() > pl.col("second").mean(),
         _questions=pl.col("question").n_unique(),
     )
-    parts = with_pair_bounds(
-        parts, pairs, [*_CHAIN, "part"], ("_p",), lambda first, second: (clustered(first, second),)
-    )
+    tested = one_by_one(lambda first, second: (clustered(first, second),))
+    parts = with_pair_bounds(parts, pairs, [*_CHAIN, "part"], ("_p",), tested)
     one = pl.when("_better").then("_p").otherwise(1.0)
     found = parts.group_by(_CHAIN, maintain_order=True).agg(
         _p=pl.when(pl.col("_questions").min() >= FEWEST).then(

@@ -22,6 +22,7 @@ from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import (
     looked_up,
+    one_by_one,
     with_bounds,
     with_mean_bounds,
     with_pair_bounds,
@@ -98,7 +99,7 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
         trials = pairs.drop_nulls(of)
         rows = with_bounds(rows, trials, STUDY, f"{side}_rate", of, ends=f"{side}_")
     rows = with_pair_bounds(rows, pairs, STUDY, ("difference_low", "difference_high"))
-    rows = with_pair_bounds(rows, pairs, STUDY, _DETECTION, _of_detection)
+    rows = with_pair_bounds(rows, pairs, STUDY, _DETECTION, one_by_one(_of_detection))
     rows = rows.with_columns(
         difference=pl.col("correct_rate") - pl.col("incorrect_rate"),
         blind=(pl.col("d_prime_low") <= 0) & (pl.col("d_prime_high") >= 0),
@@ -249,7 +250,7 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
         rows = with_mean_bounds(rows, each, _AT_TURN, name, f"{name}_")
     both = each.rename({"before_switch": "first", "before_stick": "second"})
     names = ("difference_low", "difference_high")
-    rows = with_pair_bounds(rows, both, _AT_TURN, names, mean_difference_bounds)
+    rows = with_pair_bounds(rows, both, _AT_TURN, names, one_by_one(mean_difference_bounds))
     rows = rows.with_columns(difference=pl.col("before_switch") - pl.col("before_stick"))
     rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), "turn")
     # beyond that are the rounding errors of sums: equal beliefs would differ

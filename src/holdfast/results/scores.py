@@ -1,0 +1,219 @@
+"""Intervals of what changes within questions: score tests, held on either side.
+
+A value is inside where a score test does not reject it: the sum over the questions of what they
+are off that value, over its standard deviation by constrained maximum likelihood (each question a
+draw from the outcomes that were seen, at the probabilities nearest to those seen under which that
+sum is zero on average). With one trial a question that is the interval of Tango (1998) for a
+difference and that of Nam and Blackwelder (2002) for a ratio, here with half a question added on
+each side, in the variance alone: with none, sides that never differ would have no width.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+Counts = tuple[Floats, Floats]
+"""Successes and trials of each cluster (question), both of shape (clusters,)."""
+
+Pair = tuple[Counts, Counts]
+"""Both sides of a figure, over the same clusters."""
+
+_Contrast = Callable[[Floats, Floats, Floats, Floats], Floats]
+"""What outcomes are off values: from both sides, trials, and values of shape (k, 1)."""
+
+_STEPS = 200
+"""More than any search takes."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How often each outcome of a question was seen, for k figures at once.
+
+    Attributes:
+        first: successes of the first side, shape (k, outcomes).
+        second: those of the second side.
+        trials: trials of either side, which both sides have as many of.
+        questions: how many questions came out so; 0 fills rows with fewer outcomes.
+    """
+
+    first: Floats
+    second: Floats
+    trials: Floats
+    questions: Floats
+
+
+def outcomes_of(pairs: Sequence[Pair]) -> Outcomes:
+    """The outcomes of several figures, from both sides of each by question."""
+    each = []
+    for first, second in pairs:
+        asked = np.stack([first[0], second[0], first[1]])[:, first[1] > 0]
+        # to the digits that rounding leaves, or what weights make alike would not be
+        kinds, questions = np.unique(asked.round(9), axis=1, return_counts=True)
+        each.append(np.vstack([kinds, questions]))
+    return filled(each)
+
+
+def filled(each: Sequence[Floats]) -> Outcomes:
+    """Outcomes of several figures, each (4, outcomes): both sides, trials, and questions."""
+    parts = np.zeros((4, len(each), max((one.shape[1] for one in each), default=0)))
+    for place, one in enumerate(each):
+        parts[:, place, : one.shape[1]] = one
+    return Outcomes(*parts)
+
+
+def design_effect(hits: Floats, trials: Floats, questions: Floats) -> Floats:
+    """How many times as many trials clustered ones take for the precision of independent ones.
+
+    Half a question that always succeeds and half a one that never does are added. Without them
+    trials that were all alike would show no variance, and one failure among hundreds too little.
+    The last axis is that of the questions; results are 1 or more, NaN without a trial.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        n = (questions * trials).sum(axis=-1)
+        usual = n / (questions * (trials > 0)).sum(axis=-1)
+        share = ((questions * hits).sum(axis=-1) + usual / 2) / (n + usual)
+        off = (questions * (hits - share[..., None] * trials) ** 2).sum(axis=-1)
+        off += usual**2 * (share**2 + (1 - share) ** 2) / 2
+        effect: Floats = np.maximum(off / ((n + usual) * share * (1 - share)), 1.0)
+        return effect
+
+
+def paired_difference(of: Outcomes, level: float) -> tuple[Floats, Floats]:
+    """Bounds of the share of the first side less that of the second, each of shape (k,)."""
+    n = (of.questions * of.trials).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        seen = (of.questions * (of.first - of.second)).sum(axis=1) / n
+    low, high = _ends(of, _off_difference, (-1.0, seen, 1.0), level)
+    return low, high
+
+
+def paired_change(of: Outcomes, level: float) -> tuple[Floats, Floats]:
+    """Bounds of first / second - 1, each of shape (k,); NaN where the second side is 0."""
+    over, under = ((of.questions * side).sum(axis=1) for side in (of.first, of.second))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # as a part of both, which has an end
+        seen = np.where(under > 0, over / (over + under), math.nan)
+        low, high = _ends(of, _off_part, (0.0, seen, 1.0), level)
+        return low / (1 - low) - 1, high / (1 - high) - 1
+
+
+def difference_statistic(of: Outcomes) -> Floats:
+    """The score statistic of no difference, standard normal where there is none, shape (k,)."""
+    return _statistic(of, _off_difference, _added(of), np.zeros(len(of.first)))
+
+
+def _off_difference(first: Floats, second: Floats, trials: Floats, value: Floats) -> Floats:
+    return first - second - value * trials
+
+
+def _off_part(first: Floats, second: Floats, _: Floats, value: Floats) -> Floats:
+    return (1 - value) * first - value * second
+
+
+def _added(of: Outcomes) -> Outcomes:
+    """Half a question that only the first side succeeds in, and half a one of the reverse.
+
+    Each has as many trials as those of the side that fails in it are worth: all, where what fails
+    once fails in every trial of a question, and one where trials are independent.
+    """
+    sizes = (design_effect(side, of.trials, of.questions) for side in (of.second, of.first))
+    one, other = sizes
+    nothing = np.zeros_like(one)
+    halves = np.full((len(one), 2), 0.5)
+    return Outcomes(
+        np.stack([one, nothing], axis=1), np.stack([nothing, other], axis=1),
+        np.stack([one, other], axis=1), halves,
+    )  # fmt: skip
+
+
+def _statistic(of: Outcomes, contrast: _Contrast, added: Outcomes, value: Floats) -> Floats:
+    off, more = (
+        contrast(part.first, part.second, part.trials, value[:, None]) for part in (of, added)
+    )
+    every = np.concatenate([off, more], axis=1)
+    weights = np.concatenate([of.questions, added.questions], axis=1)
+    with np.errstate(all="ignore"):
+        tilted = weights * every / (1 + _tilt(every, weights)[:, None] * every)
+        spread = np.sqrt((tilted * every).sum(axis=1))
+        total = (of.questions * off).sum(axis=1)
+        return np.where(total == 0, 0.0, total / spread)
+
+
+def _tilt(off: Floats, weights: Floats) -> Floats:
+    """The t with a zero sum of weights * off / (1 + t * off): the multiplier of the constraint.
+
+    No outcome can have a probability above 1, which bounds it on both sides.
+    """
+    rest = 1 - weights / weights.sum(axis=1, keepdims=True)
+    ends = -rest / off
+    low = np.where(off > 0, ends, -math.inf).max(axis=1)
+    high = np.where(off < 0, ends, math.inf).min(axis=1)
+    tilt = np.zeros(len(off))
+    for _ in range(_STEPS):
+        parts = off / (1 + tilt[:, None] * off)
+        value, slope = (weights * parts).sum(axis=1), (weights * parts**2).sum(axis=1)
+        low, high = np.where(value > 0, tilt, low), np.where(value > 0, high, tilt)
+        newton = tilt + value / slope
+        following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        moved = np.abs(following - tilt) > 1e-9 * np.abs(following)
+        tilt = following
+        # where nothing is off to one side there is none, and no end
+        if not (moved & np.isfinite(tilt)).any():
+            break
+    return tilt
+
+
+def _ends(
+    of: Outcomes, contrast: _Contrast, within: tuple[float, Floats, float], level: float
+) -> tuple[Floats, Floats]:
+    """Where the statistic is as far from zero as the level allows, below and above what was seen.
+
+    Both ends are searched for at once by secants, or halfway where one leaves what is left.
+    """
+    least, seen, most = within
+    k = len(seen)
+    both = Outcomes(*(np.concatenate([part, part]) for part in vars(of).values()))
+    added = _added(both)
+    side = np.repeat([1.0, -1.0], k)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+
+    def clearance(value: Floats) -> Floats:
+        return side * _statistic(both, contrast, added, value) - z
+
+    near, far = np.concatenate([seen, seen]), np.repeat([least, most], k)
+    open_, end = clearance(far) <= 0, far
+    before, at_before = near, np.full(2 * k, -z)
+    value = near - side * z * _standard_error(both, contrast, added, near)
+    for _ in range(_STEPS):
+        inside = (value - near) * (value - far) < 0
+        value = np.where(inside, value, (near + far) / 2)
+        at = clearance(value)
+        near, far = np.where(at <= 0, value, near), np.where(at > 0, value, far)
+        moved = np.abs(value - before) > 1e-9 * np.abs(end - before)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            secant = value - at * (value - before) / (at - at_before)
+        before, at_before, value = value, at, secant
+        if not (moved & ~open_).any():
+            break
+    found = np.where(open_, end, before) + 0 * np.concatenate([seen, seen])
+    return found[:k], found[k:]
+
+
+def _standard_error(of: Outcomes, contrast: _Contrast, added: Outcomes, value: Floats) -> Floats:
+    """That of the value by which outcomes are off nothing, unconstrained, shape (k,)."""
+    total, variance = np.zeros((2, len(value)))
+    for part in (of, added):
+        off, further = (
+            contrast(part.first, part.second, part.trials, at[:, None]) for at in (value, value + 1)
+        )
+        total = total + (part.questions * (off - further)).sum(axis=1)
+        variance = variance + (part.questions * off**2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error: Floats = np.sqrt(variance) / total
+    return error
