@@ -53,7 +53,7 @@ def test_accuracy_by_hand() -> None:
     # the weighted mean of the means over questions, as the paper puts it
     means, kept = np.array([1 / 3, 1 / 2, 1]), np.array([3, 2, 1])
     assert measured["accuracy"][3] == pytest.approx((means * kept).sum() / kept.sum())
-    n = effective_n(3 / 6, np.array([1.0, 1.0, 1.0]), np.array([3.0, 2.0, 1.0]))
+    n = effective_n(np.array([1.0, 1.0, 1.0]), np.array([3.0, 2.0, 1.0]))
     low, high = wilson(np.array([n / 2]), np.array([n]))
     assert measured.select("low", "high").row(3) == pytest.approx((low[0], high[0]))
 

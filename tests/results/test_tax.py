@@ -1,7 +1,9 @@
+import numpy as np
 import polars as pl
 import pytest
 
 from holdfast.protocols.stick_or_switch.convictions import TAX_COLUMNS, tax
+from holdfast.results.intervals import difference_bounds
 from tests.results.frames import Row, table
 from tests.results.offering import held, single
 
@@ -61,9 +63,10 @@ def test_asymmetry_is_over_the_questions_that_have_both() -> None:
 
 def test_the_interval_is_paired_and_adjusted() -> None:
     row = row_of(study(), "conviction")
-    # differences 0, -1, 1, -1 and one more of each sign (Bonett and Price): mean -1/6 of 6
-    spread = ((5 / 6 - 1 / 36) / 6) ** 0.5 * 1.959963984540054
-    assert (row["low"], row["high"]) == pytest.approx((-1 / 6 - spread, -1 / 6 + spread))
+    # of four questions one is kept right, one gained and two lost
+    one, kept = np.ones(4), (np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 0, 1]))
+    bounds = difference_bounds((kept[0], one), (kept[1], one))
+    assert (row["low"], row["high"]) == pytest.approx(bounds)
 
 
 @pytest.mark.parametrize("broken", [[*held("q2", "A!")], [single("q2", "!")]])
@@ -106,7 +109,8 @@ def test_a_steadfast_model_pays_no_tax() -> None:
     row = row_of(rows, "conviction")
     assert row["tax"] == 0
     assert row["low"] == pytest.approx(-row["high"])
-    assert 0 < row["high"] < 0.06
+    # that none of 50 differs leaves 7% open by the exact limit
+    assert 0 < row["high"] < 0.09
 
 
 def test_studies_do_not_mix() -> None:

@@ -154,17 +154,18 @@ def _tilt(off: Floats, weights: Floats) -> Floats:
     ends = -rest / off
     low = np.where(off > 0, ends, -math.inf).max(axis=1)
     high = np.where(off < 0, ends, math.inf).min(axis=1)
-    tilt = np.zeros(len(off))
+    tilt, found = np.zeros(len(off)), np.zeros(len(off), bool)
     for _ in range(_STEPS):
         parts = off / (1 + tilt[:, None] * off)
         value, slope = (weights * parts).sum(axis=1), (weights * parts**2).sum(axis=1)
         low, high = np.where(value > 0, tilt, low), np.where(value > 0, high, tilt)
         newton = tilt + value / slope
         following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        moved = np.abs(following - tilt) > 1e-9 * np.abs(following)
-        tilt = following
         # where nothing is off to one side there is none, and no end
-        if not (moved & np.isfinite(tilt)).any():
+        near = ~(np.abs(following - tilt) > 1e-9 * np.abs(following)) | ~np.isfinite(following)
+        # a figure stays where it is found, whatever stands beside it
+        tilt, found = np.where(found, tilt, following), found | near
+        if found.all():
             break
     return tilt
 
@@ -190,19 +191,22 @@ def _ends(
     open_, end = clearance(far) <= 0, far
     before, at_before = near, np.full(2 * k, -z)
     value = near - side * z * _standard_error(both, contrast, added, near)
+    found = open_ | np.isnan(near)
     for _ in range(_STEPS):
         inside = (value - near) * (value - far) < 0
         value = np.where(inside, value, (near + far) / 2)
         at = clearance(value)
         near, far = np.where(at <= 0, value, near), np.where(at > 0, value, far)
-        moved = np.abs(value - before) > 1e-9 * np.abs(end - before)
+        close = ~(np.abs(value - before) > 1e-9 * np.abs(end - before))
         with np.errstate(invalid="ignore", divide="ignore"):
             secant = value - at * (value - before) / (at - at_before)
-        before, at_before, value = value, at, secant
-        if not (moved & ~open_).any():
+        before, at_before = np.where(found, before, value), at
+        value, found = np.where(found, before, secant), found | close
+        if found.all():
             break
-    found = np.where(open_, end, before) + 0 * np.concatenate([seen, seen])
-    return found[:k], found[k:]
+    # beyond that are the rounding errors of sums
+    ends = (np.where(open_, end, before) + 0 * np.concatenate([seen, seen])).round(12)
+    return ends[:k], ends[k:]
 
 
 def _standard_error(of: Outcomes, contrast: _Contrast, added: Outcomes, value: Floats) -> Floats:
