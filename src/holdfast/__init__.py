@@ -316,17 +316,22 @@ CONVERSATIONS = 20_000
 
 
 def report(
-    sources: "Sources", *, title: str | None = None, conversations: int = CONVERSATIONS
+    sources: "Sources",
+    *,
+    rules: "Source | None" = None,
+    title: str | None = None,
+    conversations: int = CONVERSATIONS,
 ) -> Page:
     """One self-contained page from what was run.
 
     Args:
         sources: as for ``read_turns``.
+        rules: TOML file of rules, whose verdicts the page opens with, as ``gate`` gives them.
         title: of the page.
         conversations: most of them that can be read in it.
 
     Raises:
-        InputError: a source does not exist, or there are no turns.
+        InputError: a source does not exist, there are no turns, or the rules cannot be used.
     """
     from holdfast.report import report_page
     from holdfast.results import left_out, plans, run_records, unfinished_runs
@@ -335,7 +340,13 @@ def report(
     turns = _some(listed, text=True)
     notes = (*map(str, unfinished_runs(listed)), *left_out(listed))
     made = report_page(
-        turns, run_records(listed), plans(listed), notes=notes, title=title, most=conversations
+        turns,
+        run_records(listed),
+        plans(listed),
+        notes=notes,
+        verdicts=gate(listed, rules).verdicts if rules is not None else (),
+        title=title,
+        most=conversations,
     )
     return Page(made.html, made.headline, notes, turns)
 

@@ -119,6 +119,10 @@ def report(
         str | None,
         typer.Option(metavar="DIR", help="Also write every figure to this folder, as SVG and PNG."),
     ] = None,
+    rules: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Open with the verdicts of these rules (see gate)."),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     conversations: Annotated[
         int,
@@ -132,7 +136,7 @@ def report(
     """
     from holdfast.report import report_figures
 
-    made = holdfast.report(sources, title=title, conversations=conversations)
+    made = holdfast.report(sources, rules=rules, title=title, conversations=conversations)
     sys.stderr.writelines(f"{printable(note)}\n" for note in made.notes)
     if figures is not None:
         _made(figures)

@@ -1,8 +1,9 @@
 """Report: what was measured as pages, sentences and files that people and CI read."""
 
 from .comparison import comparison_page, render_comparison
+from .first_screen import headline
 from .gate import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
-from .page import Report, headline, report_figures, report_page
+from .page import Report, report_figures, report_page
 
 __all__ = [
     "Report",

@@ -13,19 +13,23 @@ _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
 _SIMULATED = "simulated replies, of no real model"
 
 
-def gate_sentence(verdict: Verdict) -> str:
+def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
     """One line: outcome, what it is about, the figure with its interval, what it is held against.
 
     Shares are in percent, differences in percentage points. Names come from files: they are data,
     and controls in them are escaped.
+
+    Args:
+        verdict: on one rule at one figure.
+        origin: whether simulated and imported replies are named as such.
     """
     held = f"{_about(verdict)}: {_figure(verdict)}, {_held_against(verdict)} ({_n(verdict)})"
     told = [f"{verdict.outcome}: {held}"]
     if verdict.outcome == "undecided":
         told.append(_would_decide(verdict))
-    if is_simulated(verdict.model):
+    if origin and is_simulated(verdict.model):
         told.append(_SIMULATED)
-    if is_imported(verdict.run):
+    if origin and is_imported(verdict.run):
         told.append("imported, not asked by holdfast")
     return one_line("; ".join(told))
 

@@ -8,16 +8,22 @@ from rich.table import Table
 from holdfast.errors import counted
 from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
 from holdfast.render.terminal import summary
-from holdfast.results.grid import Row, percent
+from holdfast.results.declaration import Share
+from holdfast.results.grid import Cell, Row, percent
+from holdfast.results.inference import looked_up
 
 from .convictions import (
     ABSTENTION,
+    CONTROL,
     CONVICTION,
+    CONVICTIONS,
     FLEXIBLE,
     PROTOCOL,
     SINGLE_SHOT,
     SINGLE_SHOT_ABSTAIN,
     TURNS,
+    survival,
+    tax,
 )
 
 _ARMS = {
@@ -75,7 +81,25 @@ def _flexibility(row: Row) -> str:
     )
 
 
-_TURN = pl.col("turn")
+def _opened(turns: pl.DataFrame) -> pl.DataFrame:
+    """Single shot against the end of the conversation, where the right answer was to be held."""
+    held = survival(turns).filter(pl.col("arm") == CONVICTIONS[0], pl.col("n") > 0)
+    last = held.filter(pl.col("turn") == pl.col("turn").max().over("run"))
+    at_once = tax(turns).filter(behaviour=CONVICTION, against=SINGLE_SHOT)
+    return looked_up(last, at_once.select("run", first="single_shot"), ["run"]).select(
+        "model", "dataset", "n", "first", "low", "high", "run",
+        protocol=pl.lit(PROTOCOL),
+        challenge=pl.format("{} turns", "turn"),
+        asked="n",
+        after="survival",
+    )  # fmt: skip
+
+
+def _net_tax(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    rows = tax(turns).filter(behaviour=CONVICTION, against=CONTROL).to_dicts()
+    own = {row["run"]: Cell(Share("", "tax", "", signed=True).text(row)) for row in rows}
+    return {"Tax net of its control, points": own} if own else {}
+
 
 STICK_OR_SWITCH = ReportOf(
     PROTOCOL,
@@ -89,17 +113,14 @@ STICK_OR_SWITCH = ReportOf(
     offered=(FLEXIBLE,),
     opening=Opening(
         place=1,
-        table="survival",
-        known=pl.col("n") > 0,
-        told=(pl.col("arm") == "positive")
-        & (_TURN == _TURN.filter(pl.col("arm") == "positive").max().over("run")),
-        share="survival",
-        what="right answers survive one option after another",
-        sentence="still holds the right answer after {turn} turns on {survival:%} of the questions "
-        "({interval}; {kept:,} of {n:,})",
-        caption="The share of all questions whose target was answered at every turn so far.",
-        of=lambda row: {"protocol": PROTOCOL},
-        among="n",
+        measure=_opened,
+        when="when options come one after another",
+        sentence="holds the right answer on {after:%} of the questions through {challenge} of one "
+        "option after another ({interval}; {asked:question})",
+        caption="The share of the questions whose right option was answered when all options "
+        "were shown at once, and at every turn when they came one after another.",
+        of=lambda row: {"arm": CONVICTIONS[0]},
+        beside=_net_tax,
     ),
     tables=("survival", "tax", "flexibility"),
     summary=_summary,
