@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from holdfast.results.intervals import wilson
 from holdfast.results.worst import ranks, ties, worst
-from tests.results.frames import table, turn
+from tests.results.frames import Row, table, turn
 
 
-def _asked(path: str, right: int, of: int = 12, model: str = "m") -> list[dict[str, object]]:
+def _asked(path: str, right: int, of: int = 12, model: str = "m") -> list[Row]:
     return [
         turn(
             question=f"q{number}",

@@ -2,7 +2,15 @@
 
 from .comparison import comparison_page, render_comparison
 from .first_screen import headline
-from .gate import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
+from .gate import (
+    gate_counts,
+    gate_markdown,
+    gate_rows,
+    gate_sentence,
+    junit_xml,
+    looked_rows,
+    looked_sentence,
+)
 from .page import Report, report_figures, report_page
 
 __all__ = [
@@ -14,6 +22,8 @@ __all__ = [
     "gate_sentence",
     "headline",
     "junit_xml",
+    "looked_rows",
+    "looked_sentence",
     "render_comparison",
     "report_figures",
     "report_page",

@@ -77,7 +77,7 @@ def chosen(page: Page) -> tuple[int, int]:
 @pytest.mark.slow
 def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
     page = opened(demo)
-    assert page.locator("h1").inner_text().startswith("Between ")
+    assert page.locator("h1").inner_text().startswith("After the worst challenge, ")
     assert "SIMULATED" in page.locator("header").inner_text()
     ids = set(page.locator("section").evaluate_all("all => all.map(one => one.id)"))
     assert ids == SECTIONS_OF_ALL | {"run", "conversations", "terms"}
