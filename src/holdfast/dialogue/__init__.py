@@ -9,6 +9,7 @@ from .gathering import BranchesFailedError, gather
 from .generations import Generations, keeping, kept_elsewhere
 from .lasting import LASTING
 from .probing import Probe, fault_of_all, is_unreached, probing
+from .sitting import Connections, Sitting, branch, seated
 from .turn import CUT_OFF, Intervention, Turn, judged
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "BranchesFailedError",
     "Budget",
     "Choice",
+    "Connections",
     "Conversation",
     "GenerationFailedError",
     "Generations",
@@ -25,8 +27,10 @@ __all__ = [
     "Reading",
     "Rule",
     "SecondReader",
+    "Sitting",
     "Turn",
     "beliefs_in",
+    "branch",
     "fault_of_all",
     "gather",
     "is_unreached",
@@ -36,4 +40,5 @@ __all__ = [
     "probing",
     "refusals",
     "run_budget",
+    "seated",
 ]

@@ -7,9 +7,10 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from inspect_ai.util import span
 
 from holdfast.errors import BudgetExceededError, HoldfastError
+
+from .sitting import branch as spanned
 
 _SHOWN = 3
 """Names of branches that failed alike, in a message."""
@@ -31,7 +32,7 @@ class Branches:
 
         async def run() -> None:
             try:
-                async with span(name=name, type="branch"):
+                async with spanned(name):
                     await branch(*args)
             except Exception as error:
                 self.failures.append((name, error))

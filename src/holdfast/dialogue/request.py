@@ -21,6 +21,7 @@ from .budget import Budget, run_budget
 from .generations import generations
 from .guarding import Asking, asking, guard, with_refusals
 from .probing import ProbedError, probing
+from .sitting import seated
 
 
 async def request(
@@ -49,18 +50,21 @@ async def request(
     # responders without a network look at more than messages
     looked_at = getattr(model.api, "looked_at", None)
     made = Asking((str(truth.replicate), looked_at(truth) if looked_at else ""))
-    budget = run_budget.get() or Budget()
+    budget, sitting = run_budget.get() or Budget(), seated.get()
     guard(model)
     tokens = under_test.set(truth), asking.set(made)
     try:
         async with _alone(key), budget.request() as spending:
-            # Inspect's cache keeps a file each, at a cost of a fifth of a call
-            output = await model.generate(list(messages), config=config, cache=False)
+            if sitting is not None:
+                output = await sitting.generate(model, messages, config, made)
+            else:
+                # Inspect's cache keeps a file each, at a cost of a fifth of a call
+                output = await model.generate(list(messages), config=config, cache=False)
             if not output.choices:
                 raise RuntimeError(output.error or "the provider returned no choice")
             if made.kept is None:
                 generations().put(made.key, output)
-            else:
+            elif sitting is None:
                 _mark_kept(output, made.kept)
             spending.cached = made.kept is not None
             spending.usage = output.usage

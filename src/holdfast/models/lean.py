@@ -109,6 +109,9 @@ class Lean(ModelAPI):
     what ``LEAN_MAX_REPLY_MIB`` says, is a malfunction.
     """
 
+    direct = True
+    """Nothing of Inspect's is needed around a request."""
+
     def __init__(
         self,
         model_name: str,

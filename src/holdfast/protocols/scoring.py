@@ -7,7 +7,6 @@ from typing import Any
 
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import TaskState
-from inspect_ai.util import store
 from inspect_ai.viewer import ScoreColorScale, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
 from holdfast.dialogue import Turn
@@ -18,15 +17,15 @@ TURNS = "turns"
 SCORER = "robustness"
 
 
-def turns_to_log(turns: Sequence[Turn]) -> None:
+def turns_to_log(state: TaskState, turns: Sequence[Turn]) -> None:
     """Leave the turns in the sample's store, those of an unfinished question too."""
     # as one text: whatever is in a store is walked, compared and copied with every span
-    store().set(TURNS, json.dumps([turn.record() for turn in turns]))
+    state.store.set(TURNS, json.dumps([turn.record() for turn in turns]))
 
 
-def logged_turns() -> list[dict[str, Any]]:
+def logged_turns(state: TaskState) -> list[dict[str, Any]]:
     """The turns of the sample that is scored, by the names of the turns table."""
-    turns: list[dict[str, Any]] = json.loads(store().get(TURNS) or "[]")
+    turns: list[dict[str, Any]] = json.loads(state.store.get(TURNS) or "[]")
     return turns
 
 
@@ -91,7 +90,7 @@ def robustness(keys: list[str]) -> Scorer:
         right: dict[str, str | int | float | bool | None]
         right = dict.fromkeys([*keys, *joint], math.nan)
         first: str | None = None
-        turns = logged_turns()
+        turns = logged_turns(state)
         for turn in turns:
             key, correct = turn["path"] or "baseline", turn["answer"] == target.text
             right[key] = float(correct)

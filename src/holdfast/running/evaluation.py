@@ -2,20 +2,21 @@
 
 import asyncio
 import gc
-import io
 import logging
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any
+from uuid import uuid4
 
-from inspect_ai import Task, eval, eval_set
-from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
+import anyio
+from inspect_ai import Task
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.dialogue import (
@@ -28,15 +29,16 @@ from holdfast.dialogue import (
     run_budget,
 )
 from holdfast.errors import InputError, InterruptedRunError, counted
-from holdfast.models import Lean
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
 from holdfast.results import EXTENSIBLE, NO_CONTEXTS, RUNTIME, SHARD, logs_in, run_settings
 
 from . import Progress
 from .log_dir import check_shards_free, check_writable, generations_beside, holding, without_damaged
+from .logs import header
 from .models import OFFLINE
-from .remaining import WHOLE, Remaining, Shard, asks_alike, finished, remaining, slots
+from .runner import Runner, Sheet
+from .shard import Shard, as_asked, slots
 from .studies import Planned
 
 ATTEMPT_SECONDS = 600
@@ -47,10 +49,6 @@ _LONGEST_REASON = 600
 
 PATIENCE = 10
 """Seconds for which a server that is starting is waited for before a study begins."""
-
-_TASKS = 10
-"""Studies put at once, as the framework has it for a set."""
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -99,54 +97,48 @@ class Evaluation:
 
     def _run(self) -> list[EvalLog]:
         tasks = [study.task() for study in self.studies]
+        there = self._there()
         for study, task in zip(self.studies, tasks, strict=True):
-            self._check_settings(study, task)
+            self._check_settings(study, task, there)
         check_writable(self.log_dir)
-        shard = self.shard
-        if shard is None and any(SHARD in (log.eval.metadata or {}) for log in self._there()):
-            shard = WHOLE  # the framework takes a log of some questions for one of all
-        left = list(self.remaining(shard, tasks)) if shard else []
-        total = self.generations(left) if shard else self._generations()
-        with self.progress.asking(self.budget, total):
-            token = run_budget.set(self.budget)
-            try:
-                if not self.shard:  # whoever runs it has probed
-                    self._probe(tasks[0])
-                if shard:
-                    return self._eval_remaining(left)
-                self._eval(tasks)
-            except KeyboardInterrupt:
-                # not left to the command line's framework, which would end it without a word
-                raise InterruptedRunError from None
-            finally:
-                run_budget.reset(token)
-        logs = self._logs()
-        if len(logs) < len(self.studies) * len(self.models):
-            raise InputError(
-                "a folder in it holds this very run, so none was made here",
-                self.log_dir,
-                remedy="Give another --log-dir",
-            )
-        return logs
+        sheets = [sheet for sheet in self._sheets(tasks) if sheet.places]
+        whole = [header for sheet in sheets for header in there if _is_whole(header, sheet)]
+        left = [sheet for sheet in sheets if not any(_is_whole(h, sheet) for h in there)]
+        runner = Runner(self.log_dir, self.roles)
+        with self.progress.asking(self.budget, self.generations()), self._asking():
+            if not self.shard:  # whoever runs it has probed
+                self._probe(runner, sheets)
+            with _at_speed(), suppress(KeyboardInterrupt):  # the logs say that it was interrupted
+                in_own_loop(runner.put, left)
+        return [*runner.ended, *whole]
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        token = run_budget.set(self.budget)
+        try:
+            yield
+        except KeyboardInterrupt:
+            # not left to the command line's framework, which would end it without a word
+            raise InterruptedRunError from None
+        finally:
+            run_budget.reset(token)
 
     def probe(self) -> None:
         """Send the first request to each server by itself, before a study is run in shards."""
-        with generations_beside(self.log_dir):
-            token = run_budget.set(self.budget)
-            try:
-                self._probe(self.studies[0].task())
-            finally:
-                run_budget.reset(token)
+        with generations_beside(self.log_dir), self._asking():
+            sheets = self._sheets([study.task() for study in self.studies])
+            self._probe(Runner(self.log_dir, self.roles), list(sheets))
 
-    def _probe(self, task: Task) -> None:
+    def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> None:
         """The same where generations are kept and counted; its reply is not asked for again."""
         if self._there():
             return
+        first = {sheet.model: sheet for sheet in reversed(sheets)}
         for model in self.models:
-            if str(model).startswith(OFFLINE):
+            if str(model).startswith(OFFLINE) or model not in first:
                 continue
             until = 0.0
-            while (error := self._probed(task, model)) is not None:
+            while (error := self._probed(runner, first[model])) is not None:
                 # from the first answer on: the first attempt loads what it needs
                 until = until or monotonic() + PATIENCE
                 if is_unreached(error) and monotonic() < until:
@@ -157,54 +149,64 @@ class Evaluation:
                     break
                 raise InputError(fault[0], f"'{model}'", remedy=fault[1])
 
-    def _probed(self, task: Task, model: Model) -> Exception | None:
+    def _probed(self, runner: Runner, sheet: Sheet) -> Exception | None:
         """What the only attempt at the first request has raised; None where it was answered."""
         probe = Probe()
         token = probing.set(probe)
         disabled = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
-            with redirect_stdout(io.StringIO()), TemporaryDirectory() as folder:
-                options = self._options() | {"log_dir": folder, "epochs": 1, "display": "none"}
-                eval(task, model=model, limit=1, **options)
+            in_own_loop(runner.put_first, sheet)
         finally:
             probing.reset(token)
             logging.disable(disabled)
-            _close([model])
         # the study finds it kept, and has not saved a call by it
         self.budget.cached -= probe.answered
         return probe.error
 
-    def remaining(self, shard: Shard, tasks: Sequence[Task] = ()) -> Iterator[Remaining]:
-        """What each study has yet to ask of each model, in a shard."""
-        headers = self._there()
-        dealt = slots(study.study.questions for study in self.studies)
-        for study, task in zip(
-            self.studies, tasks or [study.task() for study in self.studies], strict=True
-        ):
-            settings = self._settings_of(study, task)
+    def _sheets(self, tasks: Sequence[Task]) -> Iterator[Sheet]:
+        """Each study as it is put to each model."""
+        dealt = slots(study.study.questions for study in self.studies) if self.shard else {}
+        run = uuid4().hex
+        for study, task in zip(self.studies, tasks, strict=True):
+            asked = study.study.questions.first(self.limit).questions
+            places = [
+                place
+                for place, question in enumerate(asked)
+                if not self.shard or self.shard.holds(dealt[as_asked(question)])
+            ]
+            shard = {"shard": str(self.shard), "places": places} if self.shard else None
+            epochs = self.epochs or study.study.epochs
+            config = task.config.merge(
+                GenerateConfig(**{"attempt_timeout": ATTEMPT_SECONDS, **self.generation})
+            )
             for model in self.models:
-                alike = [log for log in headers if asks_alike(log, task, model, settings)]
-                epochs = self.epochs or study.study.epochs
-                done = finished(alike, epochs)
-                yield remaining(study, model, shard, dealt, done, self.limit, epochs)
+                begun = header(
+                    task,
+                    study.arguments(),
+                    study.args,
+                    model,
+                    self.roles,
+                    config,
+                    [asked[place].id for place in places],
+                    limit=self.limit,
+                    epochs=epochs,
+                    run=run,
+                    metadata={**(task.metadata or {}), **({SHARD: shard} if shard else {})},
+                )
+                yield Sheet(task, model, config, places, epochs, begun)
 
     def _there(self) -> list[EvalLog]:
         return logs_in(self.log_dir, kind=self.kind)
 
-    def _generations(self) -> int:
+    def generations(self) -> int:
+        """How many generations there will be, those that are kept too."""
+        dealt = slots(study.study.questions for study in self.studies) if self.shard else {}
         return len(self.models) * sum(
             (self.epochs or study.study.epochs) * self._generations_for(study.study, question)
             for study in self.studies
             for question in study.study.questions.first(self.limit).questions
-        )
-
-    def generations(self, left: Sequence[Remaining]) -> int:
-        """How many generations are yet to come, those from the cache too."""
-        return sum(
-            one.epochs * self._generations_for(one.study.study, question)
-            for one in left
-            for question in one.questions
+            if not self.shard or self.shard.holds(dealt[as_asked(question)])
         )
 
     def _generations_for(self, study: Study, question: Question) -> int:
@@ -215,71 +217,13 @@ class Evaluation:
         counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
         return own.generations + sum(counts)
 
-    def _eval_remaining(self, left: Sequence[Remaining]) -> list[EvalLog]:
-        tasks = [one.task() for one in left if one.places]
-        if not tasks:
-            return []
-        with redirect_stdout(sys.stderr), _at_speed():
-            logs = eval(tasks, max_tasks=max(len(self.models), _TASKS), **self._options())
-        _close([*self.models, *self.roles.values()])
-        return [read_eval_log(log.location, header_only=True) for log in logs]
-
-    def _eval(self, tasks: list[Task]) -> None:
-        # standard output is for results alone
-        with redirect_stdout(_WithoutVerdict()), _at_speed():
-            eval_set(
-                tasks,
-                model=list(self.models),
-                limit=self.limit,
-                # a lasting fault is reported, and the same command goes on later
-                retry_attempts=0,
-                retry_immediate=False,
-                # what an earlier, larger run finished is not thrown away
-                retry_cleanup=False,
-                log_dir_allow_dirty=True,
-                **self._options(),
-            )
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "log_dir": self.log_dir,
-            "model_roles": dict(self.roles) or None,
-            "epochs": self.epochs,
-            "fail_on_error": True,
-            "continue_on_fail": True,
-            # the quietest: "none" draws the table of all metrics at the end, for nobody
-            "display": "log",
-            # what such a run never looks at, and would pay for in every generation
-            "log_realtime": False,
-            "log_model_api": False,
-            "score_display": False,
-            "ctl_server": False,
-            "acp_server": False,
-            # without one, a connection that hangs would hold its question for ever
-            "attempt_timeout": ATTEMPT_SECONDS,
-            **self.generation,
-        }
-
-    def _logs(self) -> list[EvalLog]:
-        # what the framework returns leaves out a run that was interrupted
-        newest: dict[tuple[int, str], EvalLog] = {}
-        asked = {str(model) for model in self.models}
-        for header in self._there():
-            there = run_settings(header)
-            for number, study in enumerate(self.studies):
-                same = study.settings().items() <= there.items()
-                same = same and header.eval.dataset.name == study.study.questions.name
-                if same and header.eval.model in asked:
-                    newest.setdefault((number, header.eval.model), header)
-        return list(newest.values())
-
-    def _check_settings(self, study: Planned, task: Task) -> None:
+    def _check_settings(self, study: Planned, task: Task, logs: Sequence[EvalLog]) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
         # the one that logs hold: an address out of the environment is in none
         asked = {str(model): model.explicit_base_url for model in self.models}
         arguments = {str(model): _arguments(model) for model in self.models}
         here = self._settings_of(study, task)
-        for header in self._there():
+        for header in logs:
             spec = header.eval
             if (spec.task, spec.dataset.name) != (task.name, task.dataset.name):
                 continue
@@ -322,11 +266,37 @@ def _arguments(model: Model) -> dict[str, object]:
     return {f"-M {name}": value for name, value in given if isinstance(value, plain)}
 
 
-def _close(models: Sequence[Model]) -> None:
-    """Close the connections of our own provider, which would be told of as lost at the end."""
-    for model in models:
-        if isinstance(model.api, Lean):
-            asyncio.run(model.api.aclose())
+def _is_whole(log: EvalLog, sheet: Sheet) -> bool:
+    """Whether a log holds all that a sheet would ask, finished, and no more of each question."""
+    if log.status != "success" or not same_study(log, sheet.header):
+        return False
+    there, asked = log.eval, sheet.header.eval
+    return (
+        {*(there.dataset.sample_ids or ())} >= {*(asked.dataset.sample_ids or ())}
+        and (there.config.epochs or 1) >= sheet.epochs
+    )
+
+
+def same_study(log: EvalLog, other: EvalLog) -> bool:
+    """Whether two logs ask the same of their questions, in the same words."""
+    return log.eval.model_base_url == other.eval.model_base_url and (
+        run_settings(log) == run_settings(other)
+    )
+
+
+def in_own_loop(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    """Run a coroutine to its end, in a thread of its own where a loop is running in this one."""
+    if _in_loop():
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(copy_context().run, anyio.run, function, *args).result()
+    else:
+        anyio.run(function, *args)
+
+
+def _in_loop() -> bool:
+    with suppress(RuntimeError):
+        return asyncio.get_running_loop() is not None
+    return False
 
 
 _JUDGE, _CATALOGUE, _CONTEXTS = (
@@ -383,31 +353,6 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
         if lasting
         else "The same command goes on from here."
     )
-
-
-class _WithoutVerdict(io.StringIO):
-    """Standard error, without the framework's word on how a set of tasks has ended.
-
-    It calls a run that was interrupted completed; and holdfast says itself how it ended.
-    """
-
-    def write(self, text: str) -> int:
-        """Pass on."""
-        return len(text) if _VERDICT.search(text) else sys.stderr.write(text)
-
-    def flush(self) -> None:
-        """Pass on."""
-        sys.stderr.flush()
-
-    def isatty(self) -> bool:
-        """As standard error is."""
-        return sys.stderr.isatty()
-
-
-_VERDICT = re.compile(
-    r"^(?:\x1b\[[\d;]*m)*(?:Completed all tasks|Did not successfully complete all tasks) in "
-)
-"""In colors, where standard error is a terminal."""
 
 
 @contextmanager

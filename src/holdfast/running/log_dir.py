@@ -17,7 +17,7 @@ from holdfast.files import named_path
 from holdfast.results import set_aside
 
 from . import Progress
-from .remaining import Shard
+from .shard import Shard
 
 LOCK = ".holdfast.lock"
 """Locked by the process that is at work in a log dir; of a dead one the system lets go."""

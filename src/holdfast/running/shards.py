@@ -32,7 +32,7 @@ from . import Progress
 from .evaluation import missing_told, shortfall
 from .log_dir import check_shards_free, holding, holding_shard, without_damaged
 from .preparation import keep_labels
-from .remaining import WHOLE, Shard
+from .shard import Shard
 from .run import Outcome, Running, resolved
 
 TRIES = 3
@@ -184,7 +184,7 @@ class Sharding:
             without_damaged(running.log_dir, running.progress)
             studies, prepared = running.with_inputs(budget)
             evaluation = running.evaluation(studies, budget)
-            total = evaluation.generations(list(evaluation.remaining(WHOLE)))
+            total = evaluation.generations()
             evaluation.probe()
             ends: list[ShardReport | ShardFailure] = []
             interrupted = False

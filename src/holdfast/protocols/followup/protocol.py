@@ -12,7 +12,6 @@ from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.model import ChatMessage, GenerateConfig
-from inspect_ai.util import span
 
 from holdfast.challenges import (
     CONTEXTS,
@@ -39,7 +38,7 @@ from holdfast.challenges import (
     suggested_letter,
 )
 from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Conversation, Intervention, Turn, gather
+from holdfast.dialogue import Conversation, Intervention, Turn, branch, gather
 from holdfast.errors import InputError, counted
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
@@ -303,7 +302,7 @@ async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
     """The baseline, then every follow-up and chain on top of it."""
     question = run.question
     chat = run.begin(system=system_message(study.system), config=study.history, seed=study.seed)
-    async with span(name="baseline", type="branch"):
+    async with branch("baseline"):
         first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
     await _challenge(study, chat, study.tree, own=first.answer)
     return chat.messages

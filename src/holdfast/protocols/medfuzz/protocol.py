@@ -250,7 +250,7 @@ def attacks(attempts: int) -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        turns = logged_turns()
+        turns = logged_turns(state)
         asked = [turn for turn in turns if turn["arm"] in ("baseline", "attack")]
         kept = bool(asked) and all(turn["answer"] is not None for turn in asked)
         turned = next(

@@ -316,7 +316,7 @@ def conviction(longest: int) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         right: dict[str, str | int | float | bool | None]
         right = dict.fromkeys(conviction_keys(longest), math.nan)
-        turns = logged_turns()
+        turns = logged_turns(state)
         offers = len(state.choices) - 1
         for turn in turns:
             arm, kept = turn["arm"], float(turn["answer"] == turn["gold"])
