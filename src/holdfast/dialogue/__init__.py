@@ -6,14 +6,15 @@ from .choice import Choice, Reading, Rule, SecondReader
 from .conversation import Conversation, GenerationFailedError
 from .falling_back import refusals
 from .gathering import BranchesFailedError, gather
-from .generations import Generations, keeping, kept_elsewhere
+from .generations import Generations, generations, keeping, kept_elsewhere
 from .lasting import LASTING
 from .probing import Probe, fault_of_all, is_unreached, probing
-from .sitting import Connections, Sitting, branch, seated
+from .sitting import KEPT_AS, Connections, Sitting, branch, seated
 from .turn import CUT_OFF, Intervention, Turn, judged
 
 __all__ = [
     "CUT_OFF",
+    "KEPT_AS",
     "LASTING",
     "BranchesFailedError",
     "Budget",
@@ -33,6 +34,7 @@ __all__ = [
     "branch",
     "fault_of_all",
     "gather",
+    "generations",
     "is_unreached",
     "judged",
     "keeping",

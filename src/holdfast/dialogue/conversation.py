@@ -99,7 +99,8 @@ class Conversation:
         self._children = 0
         self._asked = 0
         self.last: ModelOutput | None = None
-        self._said: list[tuple[tuple[int, ...], Turn]] = []  # shared by all branches
+        # shared by all branches
+        self._said: list[tuple[tuple[int, ...], Turn, list[ChatMessage]]] = []
 
     @property
     def messages(self) -> list[ChatMessage]:
@@ -109,7 +110,18 @@ class Conversation:
     @property
     def turns(self) -> list[Turn]:
         """Every turn of this conversation and its branches, each branch after its root."""
-        return [turn for _, turn in sorted(self._said, key=lambda said: said[0])]
+        return [turn for _, turn, _ in sorted(self._said, key=lambda said: said[0])]
+
+    @property
+    def challenged(self) -> list[ChatMessage]:
+        """The conversation that says most: the first that left its target, else any challenged one.
+
+        Without a challenge, or where none was answered, it is what was said in this branch.
+        """
+        told = [(turn, messages) for _, turn, messages in sorted(self._said, key=lambda s: s[0])
+                if turn.interventions and turn.reply]  # fmt: skip
+        gave_way = (messages for turn, messages in told if turn.answer != turn.target)
+        return next(gave_way, told[0][1] if told else self.messages)
 
     def branch(
         self, intervention: Intervention | None = None, *, question: Question | None = None
@@ -207,7 +219,7 @@ class Conversation:
                 arm, number, self.interventions, target, key, prompt, reply, reading.extraction,
                 usage, dict(notes or {}), dict(reading.notes),
             )  # fmt: skip
-            self._said.append((self._position, turn))
+            self._said.append((self._position, turn, self._messages))
             return turn
 
         try:

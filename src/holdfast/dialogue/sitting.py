@@ -33,6 +33,9 @@ from .guarding import Asking, key_of
 CONNECTIONS = 100
 """Requests in flight to a server that is asked directly, unless told otherwise."""
 
+KEPT_AS = "kept_as"
+"""In the metadata of a model event: under what key its generation is kept."""
+
 _INHERITED = ("max_connections", "max_retries", "timeout", "attempt_timeout")
 """Settings of the study that hold for its helpers too."""
 
@@ -166,7 +169,7 @@ class Sitting:
         self.events.append(
             # what is put together here needs no second look
             ModelEvent.model_construct(
-                **{**self._placed(), "timestamp": began},
+                **{**self._placed(), "timestamp": began, "metadata": {KEPT_AS: made.key}},
                 event="model",
                 model=name,
                 role=role,

@@ -8,6 +8,7 @@ from typing import Any
 
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import GenerateConfig, Model, get_model, model_roles
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver
@@ -156,6 +157,7 @@ def protocol_task(
         version=version,
         metadata={"protocol": protocol, "questions": study.questions.fingerprint, **metadata},
         viewer=viewer,
+        headline_metric=HeadlineMetric(metric="accuracy_under_challenge"),
     )
 
 

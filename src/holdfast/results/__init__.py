@@ -66,7 +66,15 @@ from .runs import (
 from .scale import Size, scale, sizes
 from .single_turn import single_turn
 from .strata import lengths, strata
-from .turns import LABELS_FILE, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
+from .turns import (
+    LABELS_FILE,
+    SCHEMA,
+    WrittenTurns,
+    turns_in,
+    turns_table,
+    unfinished_runs,
+    write_turns,
+)
 
 TABLES = Lazily(lambda: tables_of(declaring()))
 """Table by the name that ``holdfast table --table`` knows it by, called with a turns table."""
@@ -105,6 +113,7 @@ __all__ = [
     "Size",
     "Table",
     "Verdict",
+    "WrittenTurns",
     "accuracy",
     "as_recorded",
     "attacks",

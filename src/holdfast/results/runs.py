@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
@@ -196,7 +196,9 @@ def is_ours(header: EvalLog, kind: str = "protocol") -> bool:
     return bool(header.eval.metadata and kind in header.eval.metadata)
 
 
-def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> list[EvalLog]:
+def logs_in(
+    log_dir: str, *, kind: str = "protocol", whole: bool = False, known: Container[str] = ()
+) -> list[EvalLog]:
     """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
 
     Args:
@@ -204,6 +206,7 @@ def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> lis
         kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
         whole: whether all of them must be readable; else one that another process writes, or a
             kill has left empty, is passed over.
+        known: names of logs that need not be looked through, because this process has written them.
 
     Raises:
         InputError: one is damaged.
@@ -214,7 +217,8 @@ def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> lis
     headers: list[EvalLog] = []
     for info in infos:
         try:
-            header = (whole_header if whole else _header)(info.name)
+            check = whole and log_name(info.name) not in known
+            header = (whole_header if check else _header)(info.name)
         except InputError:
             if whole and info.size:  # an empty one was killed before its first write
                 raise
@@ -222,6 +226,11 @@ def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> lis
         if is_ours(header, kind):
             headers.append(header)
     return headers
+
+
+def log_name(location: str) -> str:
+    """The name of a log, by which it is known wherever its folder is."""
+    return location.rpartition("/")[2]
 
 
 def _header(log: str) -> EvalLog:

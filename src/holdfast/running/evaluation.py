@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import logging
 import re
 from collections import Counter
@@ -16,14 +17,17 @@ from uuid import uuid4
 
 import anyio
 from inspect_ai import Task
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries, read_eval_log_samples
 from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.dialogue import (
+    KEPT_AS,
     LASTING,
     Budget,
     Probe,
     fault_of_all,
+    generations,
     is_unreached,
     probing,
     run_budget,
@@ -31,7 +35,15 @@ from holdfast.dialogue import (
 from holdfast.errors import InputError, InterruptedRunError, counted
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
-from holdfast.results import EXTENSIBLE, NO_CONTEXTS, RUNTIME, SHARD, logs_in, run_settings
+from holdfast.results import (
+    EXTENSIBLE,
+    NO_CONTEXTS,
+    RUNTIME,
+    SHARD,
+    WrittenTurns,
+    logs_in,
+    run_settings,
+)
 
 from . import Progress
 from .log_dir import check_shards_free, check_writable, generations_beside, holding, without_damaged
@@ -66,6 +78,7 @@ class Evaluation:
         budget: counts and bounds what is spent.
         shard: which questions are asked, None for all; whoever runs a shard holds its lock.
         progress: is told how it goes on.
+        turns: keeps what is said, for the turns table; None where nobody asks for it.
     """
 
     studies: Sequence[Planned]
@@ -79,6 +92,7 @@ class Evaluation:
     budget: Budget = field(default_factory=Budget)
     shard: Shard | None = None
     progress: Progress = field(default_factory=Progress)
+    turns: WrittenTurns | None = None
 
     def run(self) -> list[EvalLog]:
         """Evaluate, or go on with it; headers of the newest log of each study and model."""
@@ -101,15 +115,24 @@ class Evaluation:
         for study, task in zip(self.studies, tasks, strict=True):
             self._check_settings(study, task, there)
         check_writable(self.log_dir)
-        sheets = [sheet for sheet in self._sheets(tasks) if sheet.places]
-        whole = [header for sheet in sheets for header in there if _is_whole(header, sheet)]
-        left = [sheet for sheet in sheets if not any(_is_whole(h, sheet) for h in there)]
-        runner = Runner(self.log_dir, self.roles)
+        restore(there)
+        whole: list[EvalLog] = []
+        left: list[Sheet] = []
+        for sheet in self._sheets(tasks):
+            if (log := next((log for log in there if _is_whole(log, sheet)), None)) is not None:
+                whole.append(log)
+            elif sheet.places:
+                left.append(sheet)
+        runner = Runner(self.log_dir, self.roles, self.turns)
         with self.progress.asking(self.budget, self.generations()), self._asking():
             if not self.shard:  # whoever runs it has probed
-                self._probe(runner, sheets)
-            with _at_speed(), suppress(KeyboardInterrupt):  # the logs say that it was interrupted
-                in_own_loop(runner.put, left)
+                self._probe(runner, left)
+            try:
+                with _at_speed():
+                    in_own_loop(runner.put, left)
+            except KeyboardInterrupt:
+                if all(log.status != "cancelled" for log in runner.ended):
+                    raise  # none of the logs says so
         return [*runner.ended, *whole]
 
     @contextmanager
@@ -126,6 +149,7 @@ class Evaluation:
     def probe(self) -> None:
         """Send the first request to each server by itself, before a study is run in shards."""
         with generations_beside(self.log_dir), self._asking():
+            restore(self._there())
             sheets = self._sheets([study.task() for study in self.studies])
             self._probe(Runner(self.log_dir, self.roles), list(sheets))
 
@@ -164,19 +188,38 @@ class Evaluation:
         self.budget.cached -= probe.answered
         return probe.error
 
+    def _places(self) -> list[tuple[Planned, list[int]]]:
+        """The questions of each study that are asked here, by their places in its set."""
+        dealt = slots(study.study.questions for study in self.studies) if self.shard else {}
+        return [
+            (
+                study,
+                [
+                    place
+                    for place, question in enumerate(study.study.questions.first(self.limit).questions)
+                    if not self.shard or self.shard.holds(dealt[as_asked(question)])
+                ],
+            )
+            for study in self.studies
+        ]
+
+    @property
+    def records(self) -> int:
+        """How many questions are asked, each as often as it is."""
+        return len(self.models) * sum(
+            len(places) * self._epochs(study) for study, places in self._places()
+        )
+
+    def _epochs(self, study: Planned) -> int:
+        return self.epochs or study.study.epochs
+
     def _sheets(self, tasks: Sequence[Task]) -> Iterator[Sheet]:
         """Each study as it is put to each model."""
-        dealt = slots(study.study.questions for study in self.studies) if self.shard else {}
         run = uuid4().hex
-        for study, task in zip(self.studies, tasks, strict=True):
-            asked = study.study.questions.first(self.limit).questions
-            places = [
-                place
-                for place, question in enumerate(asked)
-                if not self.shard or self.shard.holds(dealt[as_asked(question)])
-            ]
+        for (study, places), task in zip(self._places(), tasks, strict=True):
+            asked = study.study.questions.questions
             shard = {"shard": str(self.shard), "places": places} if self.shard else None
-            epochs = self.epochs or study.study.epochs
+            epochs = self._epochs(study)
             config = task.config.merge(
                 GenerateConfig(**{"attempt_timeout": ATTEMPT_SECONDS, **self.generation})
             )
@@ -201,12 +244,11 @@ class Evaluation:
 
     def generations(self) -> int:
         """How many generations there will be, those that are kept too."""
-        dealt = slots(study.study.questions for study in self.studies) if self.shard else {}
         return len(self.models) * sum(
-            (self.epochs or study.study.epochs) * self._generations_for(study.study, question)
-            for study in self.studies
-            for question in study.study.questions.first(self.limit).questions
-            if not self.shard or self.shard.holds(dealt[as_asked(question)])
+            self._epochs(study)
+            * self._generations_for(study.study, study.study.questions.questions[place])
+            for study, places in self._places()
+            for place in places
         )
 
     def _generations_for(self, study: Study, question: Question) -> int:
@@ -280,17 +322,39 @@ def _is_whole(log: EvalLog, sheet: Sheet) -> bool:
 def same_study(log: EvalLog, other: EvalLog) -> bool:
     """Whether two logs ask the same of their questions, in the same words."""
     return log.eval.model_base_url == other.eval.model_base_url and (
-        run_settings(log) == run_settings(other)
+        json.dumps(run_settings(log), default=str) == json.dumps(run_settings(other), default=str)
     )
+
+
+def restore(logs: Sequence[EvalLog]) -> None:
+    """Keep what logs say was generated, where nothing is kept: it has been removed."""
+    kept = generations()
+    if len(kept):
+        return
+    for log in logs:
+        unread = {"messages", "store", "attachments", "timelines"}
+        for sample in read_eval_log_samples(
+            log.location, all_samples_required=False, exclude_fields=unread
+        ):
+            for event in sample.events:
+                if isinstance(event, ModelEvent) and event.error is None:
+                    if (key := (event.metadata or {}).get(KEPT_AS)) is not None:
+                        kept.put(key, event.output)
 
 
 def in_own_loop(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
     """Run a coroutine to its end, in a thread of its own where a loop is running in this one."""
-    if _in_loop():
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(copy_context().run, anyio.run, function, *args).result()
-    else:
-        anyio.run(function, *args)
+    try:
+        if _in_loop():
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(copy_context().run, anyio.run, function, *args).result()
+        else:
+            anyio.run(function, *args)
+    except ExceptionGroup as group:
+        error: Exception = group
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise error from group
 
 
 def _in_loop() -> bool:

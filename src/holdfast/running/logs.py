@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -97,7 +98,8 @@ class Log:
         if len(self._summaries) >= _AT_ONCE:
             self._write_summaries()
         if time.monotonic() - self._last > max(_OFTEN, _SHARE * self._took):
-            self.publish()
+            with suppress(OSError):  # what was there stays
+                self.publish()
 
     def publish(self) -> None:
         """Put what is finished where others read it."""
@@ -105,15 +107,15 @@ class Log:
         self._write_summaries()
         self._archive.close()
         self._file.seek(0)
-        if self._local is not None:
-            with replacing(Path(self.header.location)) as whole:
+        there = self.header.location
+        try:
+            remote = self._local is None
+            with fsspec.open(there, "wb") if remote else replacing(Path(there)) as whole:
                 shutil.copyfileobj(self._file, whole, 2**20)
-        else:
-            with fsspec.open(self.header.location, "wb") as whole:
-                shutil.copyfileobj(self._file, whole, 2**20)
-        self._archive = self._opened("a")
-        self._last = time.monotonic()
-        self._took = self._last - began
+        finally:
+            self._archive = self._opened("a")
+            self._last = time.monotonic()
+            self._took = self._last - began
 
     def end(self, *, interrupted: bool) -> EvalLog:
         """Write the results, and close it; its header."""

@@ -17,7 +17,9 @@ from inspect_ai.scorer import Score, Target
 from inspect_ai.solver import TaskState
 
 from holdfast.dialogue import Connections, Sitting, seated
+from holdfast.errors import IncompleteRunError, unwritable
 from holdfast.models import Lean
+from holdfast.results import WrittenTurns
 
 from .logs import Log, scorer_name
 
@@ -62,12 +64,14 @@ class Runner:
     Attributes:
         log_dir: where the logs go.
         roles: helpers by role.
+        turns: what was said, beside the logs.
         connections: shared by all questions.
         ended: headers of the logs that are closed, those of an interrupted run too.
     """
 
     log_dir: str
     roles: Mapping[str, Model]
+    turns: WrittenTurns | None = None
     connections: Connections = field(default_factory=Connections)
     ended: list[EvalLog] = field(default_factory=list)
 
@@ -108,7 +112,13 @@ class Runner:
 
         async def one(sample: Sample, epoch: int) -> None:
             try:
-                log.add(await self.sit(sheet, sample, epoch))
+                sat = await self.sit(sheet, sample, epoch)
+                try:
+                    log.add(sat)
+                except OSError as error:
+                    raise IncompleteRunError(str(unwritable(self.log_dir, error))) from error
+                if self.turns:
+                    self.turns.note(log.header, sat)
             finally:
                 free.release()
 

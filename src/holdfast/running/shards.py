@@ -194,10 +194,14 @@ class Sharding:
                 interrupted = True
             keep_labels(labels, running.log_dir)
             turns = write_turns(running.log_dir, text=running.text)
-            reasons: Counter[str] = Counter()
+            left, reasons = 0, Counter[str]()
             for end in ends:
-                reasons.update({str(end): 1} if isinstance(end, ShardFailure) else end.reasons)
-            left = sum(len(one.places) for one in evaluation.remaining(WHOLE))
+                if isinstance(end, ShardFailure):  # what it has finished is kept, but in no log
+                    left += replace(evaluation, shard=end.shard).records
+                    reasons[str(end)] += 1
+                else:
+                    left += end.missing
+                    reasons.update(end.reasons)
             told = missing_told(left, reasons)
             outcome = running.outcome(studies, budget, prepared, turns, told)
             return replace(outcome, interrupted=interrupted)

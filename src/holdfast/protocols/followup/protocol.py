@@ -305,7 +305,7 @@ async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
     async with branch("baseline"):
         first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
     await _challenge(study, chat, study.tree, own=first.answer)
-    return chat.messages
+    return chat.challenged
 
 
 async def _challenge(study: FollowupStudy, chat: Conversation, tree: Tree, own: str | None) -> None:

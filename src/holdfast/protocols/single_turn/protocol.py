@@ -276,7 +276,7 @@ async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessa
         for condition in study.conditions:
             if condition.path not in left_out:
                 branches.start(condition.path, _put, study, root, question, condition)
-    return plain.messages
+    return plain.challenged
 
 
 async def _plain(chat: Conversation, question: Question) -> None:

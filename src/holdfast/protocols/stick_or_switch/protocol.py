@@ -26,7 +26,14 @@ from holdfast.errors import counted
 from holdfast.files import packaged
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
-from holdfast.protocols.scoring import logged_turns, samples_view, share_correct
+from holdfast.protocols.scoring import (
+    challenged_share,
+    logged_turns,
+    samples_view,
+    share_correct,
+    standard_error,
+    under_challenge,
+)
 from holdfast.protocols.settings import QuestionSettings, setting
 from holdfast.protocols.showing import (
     ABSTAIN,
@@ -305,7 +312,7 @@ def alternative_prompt(question: Question, shown: Sequence[str]) -> str:
     return fill(_wording()["alternative"], {"option": f"{label}. {text}"})
 
 
-@scorer(metrics=[{"*": [share_correct()]}], name="conviction")
+@scorer(metrics=[under_challenge(), standard_error(), share_correct()], name="conviction")
 def conviction(longest: int) -> Scorer:
     """Scores every turn of stick-or-switch: 1.0 right, 0.0 wrong or unread, NaN if not asked.
 
@@ -326,7 +333,8 @@ def conviction(longest: int) -> Scorer:
             for number in range(turn["turn"] + 1, offers + 1 if not kept else turn["turn"] + 2):
                 right[f"{arm} {number}"] = kept
         first = next((turn["answer"] for turn in turns if turn["arm"] == "single-shot"), None)
-        return Score(value=right, answer=first)
+        offered = (right[f"{arm} {n}"] for arm in _CONVICTIONS for n in range(2, longest + 1))
+        return Score(value=right, answer=first, metadata=challenged_share(offered))
 
     return score
 
