@@ -10,6 +10,7 @@ from .generations import Generations, generations, keeping, kept_elsewhere
 from .lasting import LASTING
 from .probing import Probe, fault_of_all, is_unreached, probing
 from .sitting import KEPT_AS, Connections, Sitting, branch, seated
+from .soundness import make_call_sound
 from .turn import CUT_OFF, Intervention, Turn, judged
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "judged",
     "keeping",
     "kept_elsewhere",
+    "make_call_sound",
     "probing",
     "refusals",
     "run_budget",

@@ -1,7 +1,9 @@
 """A conversation with a model: ask, and branch off without asking again."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
+from uuid import uuid4
 
 from inspect_ai.model import (
     ChatMessage,
@@ -22,6 +24,11 @@ from .digest import digest
 from .lasting import what_to_change
 from .request import request
 from .turn import Intervention, Turn, judged, usage_of
+
+_PROCESS, _numbers = uuid4().hex, count()
+"""Ids of messages: those that Inspect would give cost more than what is said."""
+
+_USER = ChatMessageUser(content="")
 
 _NO_USAGE = {
     "input_tokens": 0,
@@ -143,19 +150,21 @@ class Conversation:
         self._children += 1
         return other
 
-    async def say(self, prompt: str, **given: object) -> ModelOutput:
+    async def say(self, prompt: str, *, key: str = "", **given: object) -> ModelOutput:
         """Say ``prompt``; the reply becomes part of the conversation, but no turn of the table.
 
         Args:
             prompt: the user message.
+            key: digest of the conversation with it, where it is known already.
             given: what a simulated model is told beside it.
 
         Raises:
             BudgetExceededError: the run's budget is spent.
             GenerationFailedError: the provider gave no reply, its retries used up.
         """
-        asked = [*self._messages, ChatMessageUser(content=prompt)]
-        key = digest(self._key, prompt)
+        said = {"id": f"{_PROCESS}{next(_numbers):x}", "content": prompt}
+        asked = [*self._messages, _USER.model_copy(update=said)]
+        key = key or digest(self._key, prompt)
         truth = Truth(
             self.question,
             tuple(intervention.step for intervention in self.interventions),
@@ -223,7 +232,7 @@ class Conversation:
             return turn
 
         try:
-            output = await self.say(prompt, arm=arm, **given)
+            output = await self.say(prompt, key=key, arm=arm, **given)
         except GenerationFailedError as error:
             keep("", Reading(Extraction(None, "error", error.kind)), _NO_USAGE)
             raise

@@ -7,10 +7,11 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
+from inspect_ai.util import span
 
 from holdfast.errors import BudgetExceededError, HoldfastError
 
-from .sitting import branch as spanned
+from .sitting import seated
 
 _SHOWN = 3
 """Names of branches that failed alike, in a message."""
@@ -32,8 +33,12 @@ class Branches:
 
         async def run() -> None:
             try:
-                async with spanned(name):
-                    await branch(*args)
+                if (sitting := seated.get()) is not None:
+                    with sitting.branch(name):
+                        await branch(*args)
+                else:
+                    async with span(name=name, type="branch"):
+                        await branch(*args)
             except Exception as error:
                 self.failures.append((name, error))
 

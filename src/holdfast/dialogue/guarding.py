@@ -80,7 +80,7 @@ def guard(model: Model) -> None:
     ) -> Any:
         request = asking.get()
         if request is not None and not request.key:
-            request.key = key_of(model, input, config, request.looked_at)
+            request.key = key_of(model, input, settings_of(config), request.looked_at)
             request.kept = generations().get(request.key)
             if request.kept is not None:
                 return request.kept.model_copy(update={"usage": None})
@@ -93,7 +93,8 @@ def guard(model: Model) -> None:
         output, call = result if isinstance(result, tuple) else (result, None)
         if request is not None:
             request.call = call
-        if isinstance(output, ModelOutput):
+        # what is asked directly is sent as it is
+        if isinstance(output, ModelOutput) and not getattr(api, "direct", False):
             note_difference(output, call, input, config)
         if isinstance(output, Exception):
             _mask_error(output, _secrets(model))
@@ -117,17 +118,29 @@ def _end_probe(error: Exception) -> None:
 
 
 def key_of(
-    model: Model, messages: Sequence[ChatMessage], config: GenerateConfig, looked_at: Sequence[str]
+    model: Model, messages: Sequence[ChatMessage], settings: object, looked_at: Sequence[str]
 ) -> str:
-    """Digest of what the provider is about to be sent, and whose provider it is."""
+    """Digest of what the provider is about to be sent, and whose provider it is.
+
+    Args:
+        model: who is asked.
+        messages: the whole conversation.
+        settings: those that a reply hangs on, as ``settings_of`` has them.
+        looked_at: what else it hangs on.
+    """
     return digest(
         str(model),
         model.api.base_url,
         model.model_args,
-        config.model_dump(exclude=_INERT, exclude_none=True),
+        settings,
         [(message.role, _said(message.content)) for message in messages],
         *looked_at,
     )
+
+
+def settings_of(config: GenerateConfig) -> dict[str, Any]:
+    """The settings of generation that a reply hangs on."""
+    return config.model_dump(exclude=_INERT, exclude_none=True)
 
 
 def _said(content: str | list[Content]) -> Any:

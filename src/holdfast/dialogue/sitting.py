@@ -21,6 +21,7 @@ from inspect_ai.model import (
     Model,
     ModelAPI,
     ModelCall,
+    ModelCost,
     ModelOutput,
     ModelUsage,
 )
@@ -28,7 +29,7 @@ from inspect_ai.util import span
 from tenacity import AsyncRetrying, RetryCallState
 
 from .generations import generations
-from .guarding import Asking, key_of
+from .guarding import Asking, key_of, settings_of
 
 CONNECTIONS = 100
 """Requests in flight to a server that is asked directly, unless told otherwise."""
@@ -38,6 +39,19 @@ KEPT_AS = "kept_as"
 
 _INHERITED = ("max_connections", "max_retries", "timeout", "attempt_timeout")
 """Settings of the study that hold for its helpers too."""
+
+
+# each event is a copy of one of these: what is put together here needs no second look
+_ASKED = ModelEvent(
+    model="",
+    input=[],
+    tools=[],
+    tool_choice="none",
+    config=GenerateConfig(),
+    output=ModelOutput(model=""),
+)
+_BEGUN = SpanBeginEvent(id="", type="branch", name="")
+_ENDED = SpanEndEvent(id="")
 
 
 class Connections:
@@ -64,6 +78,7 @@ class Sitting:
         roles: helpers by role.
         config: settings of generation of the study.
         connections: shared by all questions of a run.
+        prices: of the models that are asked directly, as far as they are known.
         events: what the log is to hold, the messages of requests by their place in ``messages``.
         usage: what was taken, by model, and what was kept already is counted too.
         role_usage: the same by role.
@@ -73,14 +88,15 @@ class Sitting:
     roles: Mapping[str, Model]
     config: GenerateConfig
     connections: Connections
+    prices: Mapping[Model, ModelCost] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     usage: dict[str, ModelUsage] = field(default_factory=dict)
     role_usage: dict[str, ModelUsage] = field(default_factory=dict)
     uuid: str = field(default_factory=lambda: uuid4().hex)
     began: float = field(default_factory=time.monotonic)
     _messages: dict[str, tuple[int, ChatMessage]] = field(default_factory=dict)
-    _calls: dict[str, int] = field(default_factory=dict)
-    _configs: dict[tuple[int, int], tuple[GenerateConfig, GenerateConfig]] = field(
+    _calls: dict[object, tuple[int, Any]] = field(default_factory=dict)
+    _configs: dict[tuple[int, int], tuple[GenerateConfig, GenerateConfig, object]] = field(
         default_factory=dict
     )
 
@@ -89,7 +105,7 @@ class Sitting:
         """Messages and parts of calls to which the events refer, each once."""
         return {
             "messages": [message for _, message in self._messages.values()],
-            "calls": [json.loads(call) for call in self._calls],
+            "calls": [part for _, part in self._calls.values()],
         }
 
     async def generate(
@@ -103,9 +119,9 @@ class Sitting:
             config: settings over those of the study.
             made: the request; what was kept of it is noted there.
         """
-        config = self._resolved(model, config)
+        config, settings = self._resolved(model, config)
         said = _without_reasoning(messages, config, model.api)
-        made.key = key_of(model, said, config, made.looked_at)
+        made.key = key_of(model, said, settings, made.looked_at)
         made.kept = generations().get(made.key)
         if made.kept is not None:
             self._record(model, said, config, made, made.kept, datetime.now(UTC), 0)
@@ -114,9 +130,14 @@ class Sitting:
         failed: BaseException | None = None
         try:
             if getattr(model.api, "direct", False):
-                async with self._connection(model, config):
-                    began = datetime.now(UTC)
-                    output, retries = await _tried(model, said, config)
+                if getattr(model.api, "offline", False):
+                    output = await _attempt(model, said, config)
+                else:
+                    async with self.connections.to(model.api, config.max_connections):
+                        began = datetime.now(UTC)
+                        output, retries = await _tried(model, said, config)
+                if output.usage and (price := self.prices.get(model)):
+                    output.usage.total_cost = _dollars(output.usage, price)
             else:
                 output = await model.generate(said, config=config, cache=False)
             return output
@@ -127,16 +148,8 @@ class Sitting:
             if output is not None or failed is not None:
                 self._record(model, said, config, made, output, began, retries, failed)
 
-    @asynccontextmanager
-    async def _connection(self, model: Model, config: GenerateConfig) -> AsyncIterator[None]:
-        if getattr(model.api, "offline", False):
-            yield
-            return
-        async with self.connections.to(model.api, config.max_connections):
-            yield
-
-    def _resolved(self, model: Model, config: GenerateConfig) -> GenerateConfig:
-        """All settings of a request, as Inspect puts them together."""
+    def _resolved(self, model: Model, config: GenerateConfig) -> tuple[GenerateConfig, object]:
+        """All settings of a request, as Inspect puts them together, and those that count."""
         key = id(model), id(config)
         if key not in self._configs:
             study = self.config
@@ -146,8 +159,9 @@ class Sitting:
             if found.max_tokens is None:
                 most = model.api.max_tokens_for_config(found)
                 found.max_tokens = model.api.max_tokens() if most is None else most
-            self._configs[key] = config, found  # with the one it is of, so that its id stays
-        return self._configs[key][1]
+            # with the one that they are of, so that its id stays
+            self._configs[key] = config, found, settings_of(found)
+        return self._configs[key][1:]
 
     def _record(
         self,
@@ -167,24 +181,23 @@ class Sitting:
                 if by is not None:
                     usage[by] = usage[by] + output.usage if by in usage else output.usage
         self.events.append(
-            # what is put together here needs no second look
-            ModelEvent.model_construct(
-                **{**self._placed(), "timestamp": began, "metadata": {KEPT_AS: made.key}},
-                event="model",
-                model=name,
-                role=role,
-                input=[],
-                input_refs=_ranges([self._place(message) for message in messages]),
-                tools=[],
-                tool_choice="none",
-                config=config,
-                output=output or ModelOutput(model=name),
-                retries=retries or None,
-                error=str(failed) if failed else None,
-                cache="read" if made.kept is not None else None,
-                call=self._call(made.call),
-                completed=datetime.now(UTC),
-                working_time=output.time if output else None,
+            _ASKED.model_copy(
+                update={
+                    **self._placed(),
+                    "timestamp": began,
+                    "metadata": {KEPT_AS: made.key},
+                    "model": name,
+                    "role": role,
+                    "input_refs": _ranges([self._place(message) for message in messages]),
+                    "config": config,
+                    "output": output or ModelOutput(model=name),
+                    "retries": retries or None,
+                    "error": str(failed) if failed else None,
+                    "cache": "read" if made.kept is not None else None,
+                    "call": self._call(made.call),
+                    "completed": datetime.now(UTC),
+                    "working_time": output.time if output else None,
+                }
             )
         )
 
@@ -199,13 +212,17 @@ class Sitting:
         for name in ("messages", "contents"):
             said = call.request.get(name)
             if isinstance(said, list):
-                parts = [json.dumps(part) for part in said]
-                refs = [self._calls.setdefault(part, len(self._calls)) for part in parts]
+                refs = [self._place_in_call(part) for part in said]
                 rest = {key: value for key, value in call.request.items() if key != name}
                 return call.model_copy(
                     update={"request": rest, "call_refs": _ranges(refs), "call_key": name}
                 )
         return call
+
+    def _place_in_call(self, part: Any) -> int:
+        plain = isinstance(part, dict) and all(isinstance(v, str) for v in part.values())
+        key = tuple(part.items()) if plain else json.dumps(part, default=str)
+        return self._calls.setdefault(key, (len(self._calls), part))[0]
 
     def _placed(self) -> dict[str, Any]:
         """What all events have: an id, where it belongs, and when it was."""
@@ -214,8 +231,6 @@ class Sitting:
             "span_id": _span.get(),
             "timestamp": datetime.now(UTC),
             "working_start": time.monotonic() - self.began,
-            "metadata": None,
-            "pending": None,
         }
 
     @contextmanager
@@ -224,17 +239,12 @@ class Sitting:
         id, outer = f"{self.uuid}{len(self.events):x}", _span.get()
         token = _span.set(id)
         self.events.append(
-            SpanBeginEvent.model_construct(
-                **self._placed(), event="span_begin", id=id, parent_id=outer, type="branch",
-                name=name,
-            )  # fmt: skip
+            _BEGUN.model_copy(update={**self._placed(), "id": id, "parent_id": outer, "name": name})
         )
         try:
             yield
         finally:
-            self.events.append(
-                SpanEndEvent.model_construct(**self._placed(), event="span_end", id=id)
-            )
+            self.events.append(_ENDED.model_copy(update={**self._placed(), "id": id}))
             _span.reset(token)
 
 
@@ -274,7 +284,8 @@ async def _tried(
             state = state or RetryCallState(AsyncRetrying(), None, (), {})
             state.attempt_number = tries
             state.set_exception((type(error), error, error.__traceback__))
-            await anyio.sleep(model.api.retry_wait()(state))
+            wait = model.api.retry_wait()
+            await anyio.sleep(wait(state) if wait else 0.0)
 
 
 async def _attempt(
@@ -287,6 +298,15 @@ async def _attempt(
         raise output
     output.time = time.perf_counter() - began
     return output
+
+
+def _dollars(usage: ModelUsage, price: ModelCost) -> float:
+    return (
+        usage.input_tokens * price.input
+        + usage.output_tokens * price.output
+        + (usage.input_tokens_cache_read or 0) * price.input_cache_read
+        + (usage.input_tokens_cache_write or 0) * price.input_cache_write
+    ) / 1e6
 
 
 def _without_reasoning(

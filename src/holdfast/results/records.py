@@ -216,9 +216,7 @@ def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
     return list(extents.values())
 
 
-def _chosen(
-    logs: list[EvalLog], written: Written | None = None
-) -> dict[Key, tuple[bool, EvalLog]]:
+def _chosen(logs: list[EvalLog], written: Written | None = None) -> dict[Key, tuple[bool, EvalLog]]:
     """Of a question logged twice, the newest finished record, else the newest."""
     chosen: dict[Key, tuple[bool, EvalLog]] = {}
     for log in logs:

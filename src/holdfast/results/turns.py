@@ -327,9 +327,7 @@ def _of_log_dir(
     return with_labels(read, log_dir, STRATA)
 
 
-def _logs(
-    headers: list[EvalLog], *, text: bool, written: Written | None = None
-) -> pl.DataFrame:
+def _logs(headers: list[EvalLog], *, text: bool, written: Written | None = None) -> pl.DataFrame:
     """The rows of several logs, each question of a run once."""
     frames = [_run(run, logs, written, text=text) for run, logs in runs_in(headers)]
     return pl.concat(frames) if frames else pl.DataFrame(schema=_LOGGED)

@@ -47,7 +47,7 @@ from holdfast.results import (
 
 from . import Progress
 from .log_dir import check_shards_free, check_writable, generations_beside, holding, without_damaged
-from .logs import header
+from .logs import new_header
 from .models import OFFLINE
 from .runner import Runner, Sheet
 from .shard import Shard, as_asked, slots
@@ -61,6 +61,7 @@ _LONGEST_REASON = 600
 
 PATIENCE = 10
 """Seconds for which a server that is starting is waited for before a study begins."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -111,10 +112,10 @@ class Evaluation:
 
     def _run(self) -> list[EvalLog]:
         tasks = [study.task() for study in self.studies]
-        there = self._there()
         for study, task in zip(self.studies, tasks, strict=True):
-            self._check_settings(study, task, there)
+            self._check_settings(study, task)
         check_writable(self.log_dir)
+        there = self._there()
         restore(there)
         whole: list[EvalLog] = []
         left: list[Sheet] = []
@@ -196,7 +197,9 @@ class Evaluation:
                 study,
                 [
                     place
-                    for place, question in enumerate(study.study.questions.first(self.limit).questions)
+                    for place, question in enumerate(
+                        study.study.questions.first(self.limit).questions
+                    )
                     if not self.shard or self.shard.holds(dealt[as_asked(question)])
                 ],
             )
@@ -224,7 +227,7 @@ class Evaluation:
                 GenerateConfig(**{"attempt_timeout": ATTEMPT_SECONDS, **self.generation})
             )
             for model in self.models:
-                begun = header(
+                begun = new_header(
                     task,
                     study.arguments(),
                     study.args,
@@ -259,13 +262,13 @@ class Evaluation:
         counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
         return own.generations + sum(counts)
 
-    def _check_settings(self, study: Planned, task: Task, logs: Sequence[EvalLog]) -> None:
+    def _check_settings(self, study: Planned, task: Task) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
         # the one that logs hold: an address out of the environment is in none
         asked = {str(model): model.explicit_base_url for model in self.models}
         arguments = {str(model): _arguments(model) for model in self.models}
         here = self._settings_of(study, task)
-        for header in logs:
+        for header in self._there():
             spec = header.eval
             if (spec.task, spec.dataset.name) != (task.name, task.dataset.name):
                 continue
@@ -313,10 +316,9 @@ def _is_whole(log: EvalLog, sheet: Sheet) -> bool:
     if log.status != "success" or not same_study(log, sheet.header):
         return False
     there, asked = log.eval, sheet.header.eval
-    return (
-        {*(there.dataset.sample_ids or ())} >= {*(asked.dataset.sample_ids or ())}
-        and (there.config.epochs or 1) >= sheet.epochs
-    )
+    return {*(there.dataset.sample_ids or ())} >= {*(asked.dataset.sample_ids or ())} and (
+        there.config.epochs or 1
+    ) >= sheet.epochs
 
 
 def same_study(log: EvalLog, other: EvalLog) -> bool:
@@ -347,19 +349,22 @@ def in_own_loop(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
     try:
         if _in_loop():
             with ThreadPoolExecutor(1) as thread:
-                thread.submit(copy_context().run, anyio.run, function, *args).result()
+                context = copy_context()
+                thread.submit(lambda: context.run(lambda: anyio.run(function, *args))).result()
         else:
             anyio.run(function, *args)
     except ExceptionGroup as group:
-        error: Exception = group
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
-        raise error from group
+        raise _first_in(group) from group
+
+
+def _first_in(error: Exception) -> Exception:
+    return _first_in(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 def _in_loop() -> bool:
     with suppress(RuntimeError):
-        return asyncio.get_running_loop() is not None
+        asyncio.get_running_loop()
+        return True
     return False
 
 

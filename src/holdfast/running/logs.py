@@ -15,6 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import fsspec
 from inspect_ai import Task
+from inspect_ai.event import ModelEvent
 from inspect_ai.log import (
     EvalConfig,
     EvalDataset,
@@ -31,7 +32,9 @@ from inspect_ai.model import GenerateConfig, Model, ModelConfig, ModelUsage
 from inspect_ai.scorer import Metric, Score, Scorer
 from inspect_ai.util import registry_info
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
 
+from holdfast.dialogue import make_call_sound
 from holdfast.files import replacing
 
 from .log_dir import kept_in
@@ -65,7 +68,9 @@ class Log:
             log_dir: a local folder or any fsspec URL.
         """
         spec = header.eval
-        name = f"{spec.created.replace(':', '-').replace('+', '-')}_{_plain(spec.task)}_{spec.task_id}"
+        name = (
+            f"{spec.created.replace(':', '-').replace('+', '-')}_{_plain(spec.task)}_{spec.task_id}"
+        )
         self.header = header
         header.location = f"{log_dir.rstrip('/')}/{name}.eval"
         header.stats.started_at = _now()
@@ -83,7 +88,7 @@ class Log:
 
     def add(self, sample: EvalSample) -> None:
         """Write a sample, of a question that could not be finished too."""
-        text = sample.model_dump_json(exclude_none=True)
+        text = _text(sample)
         self._archive.writestr(f"samples/{sample.id}_epoch_{sample.epoch}.json", text)
         self._summaries.append(sample.summary().model_dump_json(exclude_none=True))
         if sample.error is None:
@@ -165,10 +170,18 @@ def _jsonable(value: BaseModel) -> Any:
     return json.loads(value.model_dump_json(exclude_none=True))
 
 
+def _text(sample: EvalSample) -> str:
+    try:
+        return sample.model_dump_json(exclude_none=True)
+    except PydanticSerializationError:  # half an emoji, in what a server has sent
+        for event in sample.events:
+            if isinstance(event, ModelEvent) and event.call is not None:
+                make_call_sound(event.call)
+        return sample.model_dump_json(exclude_none=True)
+
+
 def _scored(id: str | int, epoch: int, scores: dict[str, Score] | None) -> EvalSample:
-    return EvalSample.model_construct(
-        id=id, epoch=epoch, scores=scores, metadata={}, error=None
-    )
+    return EvalSample(id=id, epoch=epoch, input="", target="", scores=scores)
 
 
 def _plain(task: str) -> str:
@@ -179,7 +192,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def header(
+def new_header(
     task: Task,
     task_args: Mapping[str, Any],
     passed: Mapping[str, Any],

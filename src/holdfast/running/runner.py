@@ -12,7 +12,7 @@ import anyio
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalError, EvalLog, EvalSample
-from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelName
+from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelCost, ModelName
 from inspect_ai.scorer import Score, Target
 from inspect_ai.solver import TaskState
 
@@ -22,6 +22,7 @@ from holdfast.models import Lean
 from holdfast.results import WrittenTurns
 
 from .logs import Log, scorer_name
+from .models import price_of
 
 WINDOW = 100
 """Questions under way at once, unless more requests may be in flight."""
@@ -132,9 +133,16 @@ class Runner:
         finally:
             self.ended.append(log.end(interrupted=not whole))
 
+    def _prices(self, tested: Model) -> dict[Model, ModelCost]:
+        asked = [tested, *self.roles.values()]
+        asked = [model for model in asked if getattr(model.api, "direct", False)]
+        return {model: price for model in asked if (price := price_of(model)) is not None}
+
     async def sit(self, sheet: Sheet, sample: Sample, epoch: int) -> EvalSample:
         """One question, as the log is to have it."""
-        sitting = Sitting(sheet.model, self.roles, sheet.config, self.connections)
+        sitting = Sitting(
+            sheet.model, self.roles, sheet.config, self.connections, self._prices(sheet.model)
+        )
         seated.set(sitting)  # of this task alone
         began = datetime.now(UTC)
         state = TaskState(
@@ -159,7 +167,7 @@ class Runner:
         except Exception as error:
             failed = _failure(error)
         return EvalSample.model_construct(
-            id=sample.id,
+            id=sample.id or "",
             epoch=epoch,
             input=sample.input,
             choices=sample.choices,

@@ -32,8 +32,8 @@ from . import Progress
 from .evaluation import missing_told, shortfall
 from .log_dir import check_shards_free, holding, holding_shard, without_damaged
 from .preparation import keep_labels
-from .shard import Shard
 from .run import Outcome, Running, resolved
+from .shard import Shard
 
 TRIES = 3
 """Times that a shard is run whose process is lost."""
