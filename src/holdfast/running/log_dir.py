@@ -126,6 +126,22 @@ def _holder(folder: Path) -> str:
         return "pid not known"
 
 
+def at_work(log_dir: str) -> bool:
+    """Whether a process is at work in a local log dir, or at a shard of it."""
+    folder = Path(log_dir)
+    # the lock of the whole is not tried: a run that begins at that moment would be refused
+    with suppress(OSError, ValueError):
+        os.kill(int((folder / _HOLDER).read_text("ascii")), 0)
+        return True
+    for path in folder.glob(".shard-*.lock"):
+        try:
+            with FileLock(path, timeout=0):
+                pass
+        except Timeout:
+            return True
+    return False
+
+
 @contextmanager
 def holding_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator[None]:
     """Keep other processes from a shard of a local log dir."""
