@@ -150,21 +150,22 @@ class Conversation:
         self._children += 1
         return other
 
-    async def say(self, prompt: str, *, key: str = "", **given: object) -> ModelOutput:
+    async def say(self, prompt: str, **given: object) -> ModelOutput:
         """Say ``prompt``; the reply becomes part of the conversation, but no turn of the table.
 
         Args:
             prompt: the user message.
-            key: digest of the conversation with it, where it is known already.
             given: what a simulated model is told beside it.
 
         Raises:
             BudgetExceededError: the run's budget is spent.
             GenerationFailedError: the provider gave no reply, its retries used up.
         """
+        return await self._say(prompt, digest(self._key, prompt), given)
+
+    async def _say(self, prompt: str, key: str, given: Mapping[str, object]) -> ModelOutput:
         said = {"id": f"{_PROCESS}{next(_numbers):x}", "content": prompt}
         asked = [*self._messages, _USER.model_copy(update=said)]
-        key = key or digest(self._key, prompt)
         truth = Truth(
             self.question,
             tuple(intervention.step for intervention in self.interventions),
@@ -232,7 +233,7 @@ class Conversation:
             return turn
 
         try:
-            output = await self.say(prompt, key=key, arm=arm, **given)
+            output = await self._say(prompt, key, {"arm": arm, **given})
         except GenerationFailedError as error:
             keep("", Reading(Extraction(None, "error", error.kind)), _NO_USAGE)
             raise

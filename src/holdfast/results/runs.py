@@ -197,7 +197,12 @@ def is_ours(header: EvalLog, kind: str = "protocol") -> bool:
 
 
 def logs_in(
-    log_dir: str, *, kind: str = "protocol", whole: bool = False, known: Container[str] = ()
+    log_dir: str,
+    *,
+    kind: str = "protocol",
+    whole: bool = False,
+    known: Container[str] = (),
+    below: bool = False,
 ) -> list[EvalLog]:
     """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
 
@@ -207,13 +212,14 @@ def logs_in(
         whole: whether all of them must be readable; else one that another process writes, or a
             kill has left empty, is passed over.
         known: names of logs that need not be looked through, because this process has written them.
+        below: whether those in folders below are meant too.
 
     Raises:
         InputError: one is damaged.
     """
     from inspect_ai.log import list_eval_logs
 
-    infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
+    infos = list_eval_logs(log_dir, formats=["eval"], recursive=below, descending=True)
     headers: list[EvalLog] = []
     for info in infos:
         try:

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
 from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
@@ -124,6 +126,13 @@ class Evaluation:
                 whole.append(log)
             elif sheet.places:
                 left.append(sheet)
+        below = logs_in(self.log_dir, kind=self.kind, below=True) if not there and left else []
+        if any(_is_whole(log, sheet) for sheet, log in product(left, below)):
+            raise InputError(
+                "a folder in it holds this very run, so none was made here",
+                self.log_dir,
+                remedy="Give another --log-dir",
+            )
         runner = Runner(self.log_dir, self.roles, self.turns)
         with self.progress.asking(self.budget, self.generations()), self._asking():
             if not self.shard:  # whoever runs it has probed
@@ -189,58 +198,53 @@ class Evaluation:
         self.budget.cached -= probe.answered
         return probe.error
 
-    def _places(self) -> list[tuple[Planned, list[int]]]:
-        """The questions of each study that are asked here, by their places in its set."""
-        dealt = slots(study.study.questions for study in self.studies) if self.shard else {}
-        return [
-            (
-                study,
-                [
-                    place
-                    for place, question in enumerate(
-                        study.study.questions.first(self.limit).questions
-                    )
-                    if not self.shard or self.shard.holds(dealt[as_asked(question)])
-                ],
-            )
-            for study in self.studies
-        ]
+    @cached_property
+    def _dealt(self) -> Mapping[str, int]:
+        return slots(study.study.questions for study in self.studies)
 
-    @property
-    def records(self) -> int:
-        """How many questions are asked, each as often as it is."""
-        return len(self.models) * sum(
-            len(places) * self._epochs(study) for study, places in self._places()
-        )
+    def _places(self, study: Planned) -> list[int]:
+        """The questions of a study that are asked here, by their places in its set."""
+        asked = study.study.questions.first(self.limit).questions
+        shard = self.shard
+        if shard is None:
+            return list(range(len(asked)))
+        return [n for n, one in enumerate(asked) if shard.holds(self._dealt[as_asked(one)])]
 
     def _epochs(self, study: Planned) -> int:
         return self.epochs or study.study.epochs
 
+    @property
+    def records(self) -> int:
+        """How many questions are asked, each as often as it is."""
+        asked = sum(len(self._places(study)) * self._epochs(study) for study in self.studies)
+        return len(self.models) * asked
+
     def _sheets(self, tasks: Sequence[Task]) -> Iterator[Sheet]:
         """Each study as it is put to each model."""
         run = uuid4().hex
-        for (study, places), task in zip(self._places(), tasks, strict=True):
-            asked = study.study.questions.questions
-            shard = {"shard": str(self.shard), "places": places} if self.shard else None
-            epochs = self._epochs(study)
-            config = task.config.merge(
-                GenerateConfig(**{"attempt_timeout": ATTEMPT_SECONDS, **self.generation})
+        for study, task in zip(self.studies, tasks, strict=True):
+            yield from self._sheets_of(study, task, run)
+
+    def _sheets_of(self, study: Planned, task: Task, run: str = "") -> Iterator[Sheet]:
+        asked, places = study.study.questions.questions, self._places(study)
+        shard = {SHARD: {"shard": str(self.shard), "places": places}} if self.shard else {}
+        given = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
+        config = task.config.merge(GenerateConfig.model_validate(given))
+        for model in self.models:
+            begun = new_header(
+                task,
+                model,
+                self.roles,
+                config,
+                [asked[place].id for place in places],
+                settings=study.arguments(),
+                given=study.args,
+                limit=self.limit,
+                epochs=self._epochs(study),
+                run=run,
+                metadata={**(task.metadata or {}), **shard},
             )
-            for model in self.models:
-                begun = new_header(
-                    task,
-                    study.arguments(),
-                    study.args,
-                    model,
-                    self.roles,
-                    config,
-                    [asked[place].id for place in places],
-                    limit=self.limit,
-                    epochs=epochs,
-                    run=run,
-                    metadata={**(task.metadata or {}), **({SHARD: shard} if shard else {})},
-                )
-                yield Sheet(task, model, config, places, epochs, begun)
+            yield Sheet(task, model, config, places, self._epochs(study), begun)
 
     def _there(self) -> list[EvalLog]:
         return logs_in(self.log_dir, kind=self.kind)
@@ -248,10 +252,9 @@ class Evaluation:
     def generations(self) -> int:
         """How many generations there will be, those that are kept too."""
         return len(self.models) * sum(
-            self._epochs(study)
-            * self._generations_for(study.study, study.study.questions.questions[place])
-            for study, places in self._places()
-            for place in places
+            self._epochs(one) * self._generations_for(one.study, one.study.questions.questions[n])
+            for one in self.studies
+            for n in self._places(one)
         )
 
     def _generations_for(self, study: Study, question: Question) -> int:
@@ -264,67 +267,41 @@ class Evaluation:
 
     def _check_settings(self, study: Planned, task: Task) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
-        # the one that logs hold: an address out of the environment is in none
-        asked = {str(model): model.explicit_base_url for model in self.models}
-        arguments = {str(model): _arguments(model) for model in self.models}
-        here = self._settings_of(study, task)
-        for header in self._there():
-            spec = header.eval
-            if (spec.task, spec.dataset.name) != (task.name, task.dataset.name):
+        for sheet, log in product(self._sheets_of(study, task), self._there()):
+            if _named(log) != _named(sheet.header):
                 continue
-            there = run_settings(header)
-            there["--model-base-url"] = spec.model_base_url
-            here["--model-base-url"] = asked.get(spec.model)
-            named = [name for name in there if name.startswith("-M ")]
-            here |= dict.fromkeys(named) | arguments.get(spec.model, {})
-            for name, value in here.items() if spec.model in asked else ():
-                if there.get(name) == value or _grows(name, there, here):
+            there, here = _settings(log), _settings(sheet.header)
+            arguments = (name for name in there if name.startswith("-M "))
+            for name in (*here, *_NEVER_LEFT_OUT, *arguments):
+                if there.get(name) == here.get(name) or _grows(name, there, here):
                     continue
                 raise InputError(
-                    f"holds a run of '{spec.model}' with another setting: {name} was "
-                    f"{_short(there.get(name))}, now it is {_short(value)}",
+                    f"holds a run of '{log.eval.model}' with another setting: {name} was "
+                    f"{_short(there.get(name))}, now it is {_short(here.get(name))}",
                     self.log_dir,
                     remedy="Use the same setting, or another --log-dir",
                 )
 
-    def _settings_of(self, study: Planned, task: Task) -> dict[str, Any]:
-        """What fixes prompts and replies here, by the names of ``run_settings``."""
-        here = study.settings() | task.config.model_dump(exclude_none=True)
-        # without one, what is there must be without it too
-        here = dict.fromkeys(GenerateConfig.model_fields.keys() - {*RUNTIME}) | here
-        here |= {k: v for k, v in self.generation.items() if k not in RUNTIME}
-        here |= {
-            f"content of {k}": v
-            for k, v in (task.metadata or {}).items()
-            if not k.endswith("_from")
-        }
-        # without a reader replies are read otherwise
-        here |= {f"--model-role {role}": None for role in (READER, READER_ALL)}
-        here |= {f"--model-role {role}": str(model) for role, model in self.roles.items()}
-        return here | {"version": task.version}
+
+def _named(log: EvalLog) -> tuple[str, str | None, str]:
+    return log.eval.task, log.eval.dataset.name, log.eval.model
 
 
-def _arguments(model: Model) -> dict[str, object]:
-    """A provider's arguments by the names of ``run_settings``, as far as a user can give them."""
-    given = model.model_args.items()
-    plain = (str, int, float, list, dict)
-    return {f"-M {name}": value for name, value in given if isinstance(value, plain)}
+def _settings(log: EvalLog) -> dict[str, Any]:
+    """What fixes prompts and replies, as it is read from a log; an address as it was given."""
+    known = run_settings(log) | {"--model-base-url": log.eval.model_base_url}
+    settings: dict[str, Any] = json.loads(json.dumps(known, default=str))
+    return settings
 
 
 def _is_whole(log: EvalLog, sheet: Sheet) -> bool:
     """Whether a log holds all that a sheet would ask, finished, and no more of each question."""
-    if log.status != "success" or not same_study(log, sheet.header):
-        return False
     there, asked = log.eval, sheet.header.eval
-    return {*(there.dataset.sample_ids or ())} >= {*(asked.dataset.sample_ids or ())} and (
-        there.config.epochs or 1
-    ) >= sheet.epochs
-
-
-def same_study(log: EvalLog, other: EvalLog) -> bool:
-    """Whether two logs ask the same of their questions, in the same words."""
-    return log.eval.model_base_url == other.eval.model_base_url and (
-        json.dumps(run_settings(log), default=str) == json.dumps(run_settings(other), default=str)
+    return (
+        log.status == "success"
+        and _settings(log) == _settings(sheet.header)
+        and {*(there.dataset.sample_ids or ())} >= {*(asked.dataset.sample_ids or ())}
+        and (there.config.epochs or 1) >= sheet.epochs
     )
 
 
@@ -375,6 +352,9 @@ _JUDGE, _CATALOGUE, _CONTEXTS = (
 
 _READERS = (f"--model-role {READER}", f"--model-role {READER_ALL}")
 
+_NEVER_LEFT_OUT = (*(GenerateConfig.model_fields.keys() - {*RUNTIME}), *_READERS)
+"""Settings that a log must be without where they are not given now."""
+
 
 def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -> bool:
     """Whether a setting may differ, because what is there keeps its prompts and replies."""
@@ -383,7 +363,7 @@ def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -
     if name in _READERS:  # the same; and who has read some can read all
         was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))
         return was == (None, None) or now == (None, was[0])
-    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here[name])
+    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here.get(name))
 
 
 def _agree(there: object, here: object) -> bool:

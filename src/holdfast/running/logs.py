@@ -194,13 +194,13 @@ def _now() -> str:
 
 def new_header(
     task: Task,
-    task_args: Mapping[str, Any],
-    passed: Mapping[str, Any],
     model: Model,
     roles: Mapping[str, Model],
     config: GenerateConfig,
     asked: Sequence[str],
     *,
+    settings: Mapping[str, Any],
+    given: Mapping[str, Any],
     limit: int | None,
     epochs: int,
     run: str,
@@ -210,12 +210,12 @@ def new_header(
 
     Args:
         task: what is asked.
-        task_args: every argument of the task's function.
-        passed: those that were given.
         model: who is asked.
         roles: helpers by role.
         config: settings of generation of the study.
         asked: ids of the questions.
+        settings: every argument of the task's function.
+        given: those that were given.
         limit: first questions only.
         epochs: times each question is asked.
         run: what the logs of this command have in common.
@@ -230,8 +230,8 @@ def new_header(
         task_version=task.version,
         task_display_name=known.rpartition("/")[2],
         task_registry_name=known,
-        task_args=dict(task_args),
-        task_args_passed=dict(passed),
+        task_args=dict(settings),
+        task_args_passed=dict(given),
         dataset=EvalDataset(
             name=task.dataset.name, samples=len(task.dataset), sample_ids=list(asked),
             shuffled=False,
