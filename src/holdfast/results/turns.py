@@ -164,6 +164,10 @@ _ORIGIN = "holdfast_origin"
 """In the metadata of a turns table: which logs it was derived from."""
 
 
+_TEXT = "holdfast_text"
+"""In the metadata of a turns table: whether it holds prompts and replies."""
+
+
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     """The turns of log dirs, logs and turns tables, concatenated.
 
@@ -219,7 +223,7 @@ def write_turns(
     headers = logs_in(log_dir, whole=True, known=written.finished if written else ())
     frame = _of_log_dir(headers, log_dir, text=text, written=written)
     lacking = json.dumps([asdict(one) for one in unfinished(headers, written)])
-    about = {_ORIGIN: origin, _UNFINISHED: lacking}
+    about = {_ORIGIN: origin, _UNFINISHED: lacking, _TEXT: json.dumps(text)}
     return write_parquet(frame, log_dir, FILE_NAME, about), frame.drop(TEXTS)
 
 
@@ -253,8 +257,8 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
         source
     ):  # Path's own raises where a name is too long
         raise InputError("no such log dir", source, remedy="Check the path")
-    if not text and _is_current(path):
-        return _table(path / FILE_NAME, text=False)
+    if _is_current(path, text=text):
+        return _table(path / FILE_NAME, text=text)
     headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
     if headers:
         return _of_log_dir(headers, source, text=text)
@@ -286,11 +290,12 @@ def _origin(log_dir: Path) -> str:
     return json.dumps([version("holdfast"), list(SCHEMA), stats])
 
 
-def _is_current(log_dir: Path) -> bool:
-    """Whether the table in a log dir is of the logs as they are."""
+def _is_current(log_dir: Path, *, text: bool = False) -> bool:
+    """Whether the table in a log dir is of the logs as they are, and has texts if it must."""
     try:
-        written = pl.read_parquet_metadata(log_dir / FILE_NAME).get(_ORIGIN)
-        return written == _origin(log_dir)
+        about = pl.read_parquet_metadata(log_dir / FILE_NAME)
+        whole = not text or about.get(_TEXT) == "true"
+        return whole and about.get(_ORIGIN) == _origin(log_dir)
     except (OSError, pl.exceptions.PolarsError):  # none there, or not to be read: the logs count
         return False
 
