@@ -104,6 +104,29 @@ def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
     assert_frame_equal(pl.read_parquet(outcome.turns).drop(differs), theirs.drop(differs))
 
 
+@pytest.mark.parametrize("model", ["lean/bench", "openai/bench"])
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_either_loop_goes_on_from_what_the_other_has_kept(
+    model: str, ours_first: bool, server: Server, tmp_path: Path
+) -> None:
+    url = f"{server.url}/v1"
+
+    def theirs() -> None:
+        task = PROTOCOLS["followup"].task(techniques="rethink", seed=42)
+        tested = models.models([model], base_url=url)[0]
+        (log,) = eval(task, model=tested, limit=2, display="none", log_dir=str(tmp_path / "i"))
+        assert log.status == "success", log.error
+
+    def ours() -> None:
+        asked = {"task_args": {"techniques": "rethink"}, "model_base_url": url, "limit": 2}
+        assert not run("followup", tmp_path / "r", model, **asked).unfinished
+
+    for put in (ours, theirs) if ours_first else (theirs, ours):
+        put()
+        assert server.stats()["calls"] == 2 * 6
+    assert server.stats()["repeated"] == 0
+
+
 def test_a_log_is_whole_for_inspects_readers(server: Server, tmp_path: Path) -> None:
     outcome = run("followup", tmp_path / "r", "lean/bench", model_base_url=f"{server.url}/v1")
     (path,) = (tmp_path / "r").glob("*.eval")

@@ -272,7 +272,7 @@ class Evaluation:
                 continue
             there, here = _settings(log), _settings(sheet.header)
             arguments = (name for name in there if name.startswith("-M "))
-            for name in (*here, *_NEVER_LEFT_OUT, *arguments):
+            for name in (*_NEVER_LEFT_OUT, *here, *arguments):
                 if there.get(name) == here.get(name) or _grows(name, there, here):
                     continue
                 raise InputError(

@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZipFile
 
 import fsspec
 from inspect_ai import Task
@@ -47,6 +48,11 @@ _OFTEN = 10.0
 
 _SHARE = 20
 """That takes one part in so many of the time at the most."""
+
+_PACKED: int = getattr(zipfile, "ZIP_ZSTANDARD", zipfile.ZIP_DEFLATED)
+"""As Inspect packs its logs, which gives the standard library this way where it has none."""
+
+_LEVEL = 1
 
 _AT_ONCE = 500
 """Summaries that are in memory together."""
@@ -149,7 +155,7 @@ class Log:
         return header
 
     def _opened(self, mode: Any) -> ZipFile:
-        return ZipFile(self._file, mode, ZIP_DEFLATED, compresslevel=1)
+        return ZipFile(self._file, mode, _PACKED, compresslevel=_LEVEL)
 
     def _write_summaries(self) -> None:
         if self._summaries:
