@@ -3,7 +3,7 @@
 import time
 import traceback
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -109,15 +109,14 @@ class Runner:
                 await group.start(self._sheet, sheet, free)
 
     async def _sheet(self, sheet: Sheet, free: anyio.Semaphore, *, task_status: Any) -> None:
-        log, whole = Log(sheet.header, self.log_dir), False
+        with self._writing():
+            log, whole = Log(sheet.header, self.log_dir), False
 
         async def one(sample: Sample, epoch: int) -> None:
             try:
                 sat = await self.sit(sheet, sample, epoch)
-                try:
+                with self._writing():
                     log.add(sat)
-                except OSError as error:
-                    raise IncompleteRunError(str(unwritable(self.log_dir, error))) from error
                 if self.turns:
                     self.turns.note(log.header, sat)
             finally:
@@ -131,7 +130,15 @@ class Runner:
                 task_status.started()
             whole = True
         finally:
-            self.ended.append(log.end(interrupted=not whole))
+            with self._writing():
+                self.ended.append(log.end(interrupted=not whole))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:  # what was said is kept
+            raise IncompleteRunError(str(unwritable(self.log_dir, error))) from error
 
     def _prices(self, tested: Model) -> dict[Model, ModelCost]:
         asked = [tested, *self.roles.values()]
