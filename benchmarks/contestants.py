@@ -139,7 +139,8 @@ def holdfast_command(questions: str, model: str, log_dir: Path, *more: str) -> l
     """
     command = [str(HOLDFAST), "run", "followup", "--model", model, "--questions", questions]
     command += ["--contexts", "synthetic", "--seed", str(SEED), "--log-dir", str(log_dir)]
-    return [*command, "--json", *more]
+    # the peers have no controls
+    return [*command, "-T", "controls=false", "--json", *more]
 
 
 def drive_holdfast(

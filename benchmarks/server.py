@@ -142,7 +142,7 @@ class Site:
         """
         self.latency = latency
         self.paths: Counter[str] = Counter()
-        self.asked: Counter[str] = Counter()
+        self.asked: Counter[tuple[str, object]] = Counter()
         self.began: float | None = None
         self.ended = 0.0
         # unbuffered and appended to, so that a line is whole and there at once
@@ -182,7 +182,7 @@ class Site:
             reply = completion(request, digest)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return 400, _error(f"no chat-completions request: {error!r}"), ""
-        self.asked[digest] += 1
+        self.asked[digest, request.get("seed")] += 1
         return 200, reply, digest
 
     def stats(self) -> Json:
@@ -336,8 +336,8 @@ class Server:
         """Requests received since the start or the last reset.
 
         Returns:
-            ``calls`` (completions asked for), ``distinct`` (how many of them differ in model or
-            messages), ``repeated`` (the rest), and ``paths`` (all requests by path).
+            ``calls`` (completions asked for), ``distinct`` (how many of them differ in model,
+            messages or seed), ``repeated`` (the rest), and ``paths`` (all requests by path).
         """
         return self._ask("GET", "/stats")
 

@@ -355,8 +355,8 @@ class FaultySite:
     def __init__(self, faults: Sequence[Fault], latency: Latency, seed: int) -> None:
         """Start from zero."""
         self.faults, self.latency, self.seed = list(faults), latency, seed
-        self.attempts: Counter[str] = Counter()
-        self.finished: Counter[str] = Counter()
+        self.attempts: Counter[tuple[str, object]] = Counter()
+        self.finished: Counter[tuple[str, object]] = Counter()
         self.went_wrong: Counter[str] = Counter()
         self.keys: Counter[str] = Counter()
         self.outages = 0
@@ -458,8 +458,9 @@ class FaultySite:
 
     async def _complete(self, writer: Writer, request: Json, authorization: str) -> None:
         digest = request_hash(request)
-        attempt = self.attempts[digest]
-        self.attempts[digest] += 1
+        asked_for = (digest, request.get("seed"))
+        attempt = self.attempts[asked_for]
+        self.attempts[asked_for] += 1
         self.keys[authorization] += 1
         due = self.due(request, digest, attempt)
         if wait := self.latency.seconds(drawn(self.seed, digest, attempt, "latency")):
@@ -471,7 +472,7 @@ class FaultySite:
                 await self.go_down(due[1])
                 return
         if await (KINDS[due[0]] if due else _reply())(writer, asked):
-            self.finished[digest] += 1
+            self.finished[asked_for] += 1
 
 
 def speaking_tls(certificate: str, handshakes_failed: int) -> ssl.SSLContext:

@@ -61,7 +61,13 @@ def at(arm: str, turn: int, then: str | ModelOutput | Exception) -> Scripted:
     return behaving(reply)
 
 
+PAPER: dict[str, Any] = {"controls": False, "exemplar_answers": "paper"}
+"""The study as the source has it."""
+
+
 def ask(model: Any, *, limit: int | None = None, epochs: int = 1, **settings: Any) -> EvalLog:
+    """The source's own study, unless it is told otherwise: no controls, its exemplars."""
+    settings = {**PAPER, **settings}
     return put(stick_or_switch(**settings), model, limit=limit, epochs=epochs)
 
 

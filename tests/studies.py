@@ -25,7 +25,8 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 
 def study(model: Any, *, limit: int | None = None, epochs: int = 1, **settings: Any) -> EvalLog:
-    """A followup study through a real ``eval``."""
+    """A followup study through a real ``eval``, without controls unless told otherwise."""
+    settings.setdefault("controls", False)
     (log,) = eval(
         followup(**settings),
         model=model,

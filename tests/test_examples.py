@@ -140,7 +140,8 @@ def test_the_whole_study_of_the_docs_runs_on_the_bank_in_two_minutes(
         pl.concat_str("protocol", "arm", separator=" "), pl.col("len") // 60
     ).rows())  # fmt: skip
     assert arms == {
-        "followup baseline": 1, "followup followup": 14, "followup compound": 14,
+        "followup baseline": 1, "followup control": 4, "followup followup": 14,
+        "followup compound": 14, "single-turn control": 1,
         "followup length": 12, "single-turn baseline": 1, "single-turn single-turn": 29,
     }  # fmt: skip
     assert turns["system"].null_count() == 0

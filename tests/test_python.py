@@ -33,7 +33,7 @@ def test_python_takes_every_option_of_the_command() -> None:
 def test_a_study_is_run_and_gone_on_with_from_either_side(tmp_path: Path) -> None:
     log_dir = tmp_path / "runs"
     first = holdfast.run(*STUDY, log_dir=log_dir, limit=2, task_args={"techniques": "rethink"})
-    assert (first.unfinished, first.interrupted, first.budget.calls) == ("", False, 12)
+    assert (first.unfinished, first.interrupted, first.budget.calls) == ("", False, 16)
     again = command("run", "followup", "--model", STUDY[1], "--limit", "2", "--log-dir", log_dir,
                     "-T", "techniques=rethink", "--json")  # fmt: skip
     assert again.returncode == 0, again.stderr
@@ -75,7 +75,7 @@ def test_a_plan_counts_what_the_command_counts() -> None:
 def test_what_cannot_be_used_is_refused_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean 'flips'"):
         holdfast.table(tmp_path / "none.parquet", "flip")
-    with pytest.raises(InputError, match="Give --shards"):
+    with pytest.raises(InputError, match="Also give --shards"):
         holdfast.run(*STUDY, log_dir=tmp_path, ray="local")
     with pytest.raises(InputError, match="unknown setting"):
         holdfast.plan(*STUDY, task_args={"nope": 1})

@@ -55,8 +55,7 @@ def run(
     """Run protocols on models, or go on with a run that was cut short.
 
     Args:
-        protocols: one or several of ``followup``, ``single-turn``, ``stick-or-switch``,
-            ``medfuzz``.
+        protocols: one or several, such as ``followup``, as ``holdfast run`` names them.
         models: one or several, as Inspect names them.
         questions: one or several of ``bank``, ``medqa``, ``medmcqa``, a file,
             ``hf:NAME@REVISION``.
@@ -81,9 +80,7 @@ def run(
     from holdfast.running.shards import Sharding
 
     if ray and not shards:
-        raise InputError(
-            "needs a number of shards", field="--ray", remedy="Give --shards N beside it"
-        )
+        raise InputError("needs a number of shards", field="--ray", remedy="Also give --shards N")
     given = _given(protocols, models, questions, options)
     running = resolved(given, progress)
     return Sharding(running, given, shards, ray).run() if shards else running.run()
@@ -174,7 +171,7 @@ def figure(turns: "Turns", name: str = "accuracy", **settings: Any) -> "altair.V
     Raises:
         InputError: there is no such figure, or nothing to draw.
     """
-    from holdfast.report import FIGURES, check_drawable
+    from holdfast.render import FIGURES, check_drawable
 
     check_drawable(name, "vega")
     return FIGURES[name](table(turns, name, **settings))
@@ -399,7 +396,7 @@ def _some(sources: list[str], *, text: bool) -> "pl.DataFrame":
 
     turns = read_turns(sources, text=text)
     if turns.is_empty():
-        raise InputError("holds no turns", ", ".join(sources), remedy="Run a protocol first")
+        raise InputError("has no turns", ", ".join(sources), remedy="Run a protocol first")
     return turns
 
 

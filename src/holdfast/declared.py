@@ -1,44 +1,100 @@
-"""Where tables are declared, and what they are called, for who has no time to import them."""
+"""What is declared where: protocols, and the modules that declare tables and what they need.
+
+Imports none of it. Names are here for what has no time to import what they name.
+"""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-MODULES = tuple(
-    f"holdfast.results.{name}"
-    for name in (
-        "accuracy", "flows", "strata", "compounding", "single_turn", "cues",
-        "convictions", "flexibility", "scale", "dynamics", "attacks", "permutation", "faithfulness",
-        "agreement",
-    )
-)  # fmt: skip
-"""Modules that declare tables, in the order in which they are listed."""
+PROTOCOLS = {
+    "followup": "holdfast.protocols.followup.protocol",
+    "single-turn": "holdfast.protocols.single_turn.protocol",
+    "stick-or-switch": "holdfast.protocols.stick_or_switch.protocol",
+    "medfuzz": "holdfast.protocols.medfuzz.protocol",
+}
+"""Module of each protocol, whose ``PROTOCOL`` it is."""
+
+TESTS = {"medfuzz-test": "holdfast.protocols.medfuzz.permutation"}
+"""Module of what a command of its own runs on the logs of a protocol."""
+
+COMMANDS = {"medfuzz": "holdfast.protocols.medfuzz.commands"}
+"""Module of the commands of one protocol alone, whose ``app`` they are."""
+
+DEMO: dict[str, Any] = {
+    "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz"),
+    "model_role": {"attacker": "simulated/attacker"},
+    "task_args": {"chains": "paper", "corrections": True, "attempts": 1},
+}
+"""What the demo runs, as ``holdfast.run`` takes it."""
+
+MODULES = (
+    "holdfast.results.net",
+    "holdfast.results.accuracy",
+    "holdfast.results.flows",
+    "holdfast.results.strata",
+    "holdfast.protocols.followup.published",
+    "holdfast.protocols.followup.compounding",
+    "holdfast.protocols.single_turn.measures",
+    "holdfast.protocols.followup.cues",
+    "holdfast.protocols.stick_or_switch.convictions",
+    "holdfast.protocols.stick_or_switch.flexibility",
+    "holdfast.protocols.stick_or_switch.scale",
+    "holdfast.protocols.stick_or_switch.published",
+    "holdfast.results.dynamics",
+    "holdfast.protocols.medfuzz.replicates",
+    "holdfast.protocols.medfuzz.attacks",
+    "holdfast.protocols.medfuzz.significance",
+    "holdfast.protocols.medfuzz.faithfulness",
+    "holdfast.results.agreement",
+)
+"""Modules that declare tables, published figures and turns, in the order of their listing."""
+
+REPORTED = tuple(f"{module.rpartition('.')[0]}.report" for module in PROTOCOLS.values())
+"""Modules that declare what the report says of a protocol, in the order in which it does."""
 
 GROUP = "holdfast.protocols"
 """Entry points by which a package brings a protocol: ``NAME = "MODULE:PROTOCOL"``."""
 
 
 @cache
-def declaring() -> tuple[str, ...]:
-    """Every module that declares tables: ours, and those of packages that bring a protocol.
+def declaring(own: tuple[str, ...] = MODULES) -> tuple[str, ...]:
+    """Every module that declares something: ours, and those of packages that bring a protocol.
 
     One that cannot be loaded declares nothing: who asks for its protocol is told why.
     """
     from importlib.metadata import entry_points  # slow, and needed by no help text
 
-    found = list(MODULES)
+    found = list(own)
     for entry in entry_points(group=GROUP):
         with suppress(Exception):  # another's package can fail in any way
             import_module(entry.module)
             found.append(entry.module)
     return tuple(dict.fromkeys(found))
+
+
+def found_in(modules: Iterable[str], kind: type[T]) -> list[T]:
+    """What modules declare of a kind, in their order.
+
+    Args:
+        modules: their names, as they are imported.
+        kind: the class of what is declared.
+    """
+    found = [
+        value
+        for name in modules
+        for value in vars(import_module(name)).values()
+        if isinstance(value, kind)
+    ]
+    # a module may import what another one declares
+    return list({id(value): value for value in found}.values())
 
 
 class Lazily(Mapping[str, T]):

@@ -61,7 +61,7 @@ class InterruptedRunError(HoldfastError):
 
     def __str__(self) -> str:
         """One line."""
-        return "Interrupted. The same command goes on from here."
+        return "Interrupted. Repeat the command to continue."
 
 
 def printable(text: str, *, lines: bool = False) -> str:

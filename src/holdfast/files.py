@@ -24,7 +24,7 @@ def named_path(name: str) -> Path:
         path.exists()  # raises where it is a name that no file can have
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: ~nobody
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise InputError(f"is no path ({reason})", name, remedy="Check the path") from error
+        raise InputError(f"is not a path ({reason})", name, remedy="Check the path") from error
     return path
 
 
@@ -124,3 +124,12 @@ def _resolved(output: str) -> Path:
         return Path(output).resolve()
     except (ValueError, RuntimeError) as error:  # a NUL in the path, links in a circle
         raise OSError(str(error)) from error
+
+
+def is_valid_text(text: str) -> bool:
+    """Whether a file can hold the text: no lone surrogate in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

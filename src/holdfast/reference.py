@@ -1,13 +1,17 @@
 """Reference pages made from declarations: ``python -m holdfast.reference [PROTOCOL]``."""
 
 import inspect
+import re
 import sys
 from collections.abc import Iterable
+from functools import partial
+
+import polars as pl
 
 from holdfast.errors import InputError
 from holdfast.protocols import PROTOCOLS, Protocol
 from holdfast.protocols.settings import described
-from holdfast.results import TABLES, Table
+from holdfast.results import SCHEMA, TABLES, Table, sections
 
 
 def protocol_page(name: str) -> str:
@@ -20,8 +24,7 @@ def protocol_page(name: str) -> str:
         raise InputError(f"unknown protocol '{name}'", remedy=f"Known: {', '.join(PROTOCOLS)}")
     protocol = PROTOCOLS[name]
     own = [table for table in TABLES.values() if _is_of(table, protocol)]
-    said = inspect.cleandoc(protocol.settings.__doc__ or "").replace("``", "`")
-    parts = [f"## {name}", said, described(protocol.settings)]
+    parts = [f"## {name}", _doc(protocol.settings), described(protocol.settings)]
     parts += ["### Tables", tables_list(own)] if own else []
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -29,20 +32,66 @@ def protocol_page(name: str) -> str:
 def settings_page() -> str:
     """The settings of every protocol, in Markdown."""
     lead = (
-        "# Settings\n\nLook up here what a protocol can be told: with `-T NAME=VALUE` on the "
-        "command line, as `task_args` in Python, as parameters of the Inspect task. Settings that "
-        "have an option of their own are given with it.\n"
+        "# Settings\n\nUse this page to look up the settings of a protocol. Give them with "
+        "`-T NAME=VALUE` on the command line, as `task_args` in Python, or as parameters of the "
+        "Inspect task. If `holdfast run` has an option of the same name, use the option.\n"
     )
     return "\n".join([lead, *map(protocol_page, PROTOCOLS)])
 
 
-def tables_list(tables: Iterable[Table]) -> str:
+def tables_page() -> str:
+    """Every table in Markdown, section by section of the report."""
+    lead = (
+        "# Every table\n\nUse this page to look up what a table answers, which rows and columns it "
+        "has, and which rules of a [gate](gate.md) read it. [Tables](tables.md) explains "
+        "how to print and draw one, and the columns that every table has.\n"
+    )
+    parts = [lead, tables_list(TABLES.values(), linked=True)]
+    for section, tables in sections():
+        parts += [f"## {section.title}", section.lead, *map(table_entry, tables)]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def table_entry(table: Table) -> str:
+    """A table in Markdown: what it answers, its rows, its columns, and what reads them."""
+    columns = table.measure(pl.DataFrame(schema=SCHEMA)).columns
+    printed = getattr(table.layout, "columns", ())
+    facts = {
+        "Columns": _code(name for name in columns if name not in ("model", "dataset", "run")),
+        "Printed as": ", ".join(
+            f"{each.header.strip()} (`{each.name}`)" for each in printed if each.header.strip()
+        ),
+        "Note": " ".join(getattr(table.layout, "notes", ())),
+        "Options": _code(f"--{name.replace('_', '-')}" for name in table.takes),
+        "Gate": _code(gate.key for gate in table.gates),
+        "Picture": "yes" if table.figure else "no",
+    }
+    lines = "\n".join(f"- **{name}:** {fact}" for name, fact in facts.items() if fact)
+    heading = f"### {table.name}\n\n*{table.title}* {table.lead}"
+    return f"{heading}\n\n{_doc(table.measure)}\n\n{lines}"
+
+
+def tables_list(tables: Iterable[Table], *, linked: bool = False) -> str:
     """Tables by name, with the question that each answers and its keys of a gate's rules."""
     rows = ["| table | question | keys of a gate's rules |", "|---|---|---|"]
     for table in tables:
-        keys = ", ".join(f"`{gate.key}`" for gate in table.gates)
-        rows.append(f"| `{table.name}` | {table.title} | {keys} |")
+        name = f"[`{table.name}`](#{table.name})" if linked else f"`{table.name}`"
+        rows.append(f"| {name} | {table.title} | {_code(gate.key for gate in table.gates)} |")
     return "\n".join(rows)
+
+
+def _doc(of: object) -> str:
+    """A docstring in Markdown: what it says, and what is returned, without the parameters."""
+    text = inspect.getdoc(of.func if isinstance(of, partial) else of) or ""
+    body, *sections = re.split(r"(?m)^(Args|Returns|Raises):\n", text.replace("``", "`"))
+    said = dict(zip(sections[::2], sections[1::2], strict=True))
+    # the names of columns stand in a list of their own
+    rows = re.sub(r",?\s+with\s+`(\w+_COLUMNS|\w+_columns\(by\))`", "", said.get("Returns", ""))
+    return f"{body.strip()}\n\n{inspect.cleandoc(rows)}".strip()
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _is_of(table: Table, protocol: Protocol) -> bool:

@@ -260,7 +260,7 @@ def test_all_of_medqa_is_kept_to_the_letter(medqa: str) -> None:
 
 def test_only_a_wrong_option_is_pushed() -> None:
     for letter in ("A", "D", "b", ""):
-        with pytest.raises(ValueError, match="no wrong option of question '1'"):
+        with pytest.raises(ValueError, match="not a wrong option of question '1'"):
             biased(asked(), biases()["recency"], letter)
 
 
@@ -348,7 +348,7 @@ def test_only_the_exemplars_given_are_shown() -> None:
 
 def test_too_few_exemplars_are_refused() -> None:
     few, bias = mitigations()["few-shot"], biases()["recency"]
-    with pytest.raises(InputError, match="'few-shot' shows 2 exemplars, but 1 can be shown"):
+    with pytest.raises(InputError, match="'few-shot' shows 2 exemplars, but only 1 can be shown"):
         mitigated_prompt(few, bias, "P", [exemplars()[0]] * 2, 42)
     assert mitigated_prompt(mitigations()["education"], bias, "P", [], 42).endswith("\n\nP")
 

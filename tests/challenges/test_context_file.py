@@ -67,6 +67,23 @@ def test_a_generated_row_gives_its_texts_and_the_second_best(tmp_path: Path) -> 
     assert contexts.unused == 0
 
 
+def test_a_supporting_text_is_read_where_there_is_one_and_may_name_no_letter(
+    tmp_path: Path,
+) -> None:
+    sentence = "A sentence. " * GENERATED["sentences"]
+    for text, obstacle in (
+        (sentence, None),
+        (f"Option C fits. {'A sentence. ' * (GENERATED['sentences'] - 1)}",
+         "supporting_context cannot be used (an option letter)"),
+        ("One.", "supporting_context cannot be used (wrong sentence count)"),
+        (None, "no supporting_context"),
+    ):  # fmt: skip
+        given = load(write(tmp_path, GENERATED | {"supporting_context": text}))
+        assert given.of(Q1).obstacle("supporting_context") == obstacle
+        # the study's own texts are as they were: so is the run
+        assert given.fingerprints == load(write(tmp_path, GENERATED)).fingerprints
+
+
 def test_lengths_of_an_ablation_stand_beside_the_studys_own(tmp_path: Path) -> None:
     context = load(write(tmp_path, at(1), GENERATED, at(3))).of(Q1)
     assert context.at("") == TEXTS
@@ -264,7 +281,7 @@ def test_a_question_named_by_id_and_by_stem_is_the_same(tmp_path: Path) -> None:
 def test_a_file_without_a_context_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, {"question": "q1", "text": "x"}, {"question": "q2"}))
-    assert caught.value.what == "holds no context"
+    assert caught.value.what == "has no context"
     assert "misleading_context" in str(caught.value.remedy)
 
 

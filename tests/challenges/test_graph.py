@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.challenges import words_of
 from holdfast.errors import InputError
 from holdfast.protocols.single_turn.graph import Candidate, candidates, load_graph
 from holdfast.questions import Question, bank_items, load_questions
@@ -78,12 +79,12 @@ def test_two_relations_of_one_pair_are_two_edges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "what"),
     [
-        ("head,relation,tail\n", "graph.csv", "holds no row"),
+        ("head,relation,tail\n", "graph.csv", "has no rows"),
         ("", "graph.csv", "is empty"),
         ("head,relatoin,tail\na,b,c\n", "row 1, field 'relation'", "Did you mean 'relatoin'"),
         ("a,b,c\nd,e,f\n", "row 1, field 'head'", "is missing"),
-        ("head,relation,tail\na,b,c\nd,,f\n", "row 2, field 'relation'", "is no text"),
-        ("head,relation,tail\na,b, \n", "row 1, field 'tail'", "is no text"),
+        ("head,relation,tail\na,b,c\nd,,f\n", "row 2, field 'relation'", "is not text"),
+        ("head,relation,tail\na,b, \n", "row 1, field 'tail'", "is not text"),
         ("head,relation,tail\na,b,c\nd,e\n", "row 2", "has 2 cells where the header has 3"),
         ('head,relation,tail\na,b,"c\n', "row 1", "broken CSV"),
         (b"head,relation,tail\na,b,\xff\n", "graph.csv", "is not UTF-8"),
@@ -107,10 +108,10 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
     rows = '{"head": "a", "relation": "b", "tail": 5}\n'
-    with pytest.raises(InputError, match="row 1, field 'tail': is no text"):
+    with pytest.raises(InputError, match="row 1, field 'tail': is not text"):
         load_graph(file(tmp_path, rows, "graph.jsonl"))
     rows = '{"head": "a", "relation": "b", "tail": "\\ud800"}\n'
-    with pytest.raises(InputError, match="row 1, field 'tail': holds a lone surrogate"):
+    with pytest.raises(InputError, match="row 1, field 'tail': has a lone surrogate"):
         load_graph(file(tmp_path, rows, "graph.jsonl"))
 
 
@@ -179,6 +180,40 @@ def test_a_node_of_another_kind_is_no_candidate(tmp_path: Path) -> None:
     found = texts(candidates(graph, asked("Esmolol"), limit=100))
     # both are joined to the gold, as what it treats or causes
     assert not {"Tachycardia", "Bradycardia"} & {*found}
+
+
+TYPED = """head,relation,tail,head_type,tail_type
+Reduced renal secretion,can raise,Digoxin concentration,mechanism,finding
+Slower gut transit,can raise,Digoxin concentration,Mechanism ,finding
+Verapamil,can raise,Digoxin concentration,drug,finding
+Herbal tea,can raise,Digoxin concentration,,finding
+"""
+
+
+def test_a_mechanism_is_not_answered_by_a_drug_where_the_graph_has_types(tmp_path: Path) -> None:
+    typed = load_graph(file(tmp_path, TYPED))
+    gold = asked("Reduced renal secretion")
+    # a node without a type may be of any
+    assert texts(candidates(typed, gold)) == ["Herbal tea", "Slower gut transit"]
+    plain = "\n".join(",".join(line.split(",")[:3]) for line in TYPED.splitlines())
+    untyped = load_graph(file(tmp_path, plain))
+    assert texts(candidates(untyped, gold)) == ["Herbal tea", "Slower gut transit", "Verapamil"]
+
+
+def test_a_node_of_several_types_goes_with_each(tmp_path: Path) -> None:
+    more = f"{TYPED}Verapamil,is named in,Mechanisms of the month,mechanism,\n"
+    found = texts(candidates(load_graph(file(tmp_path, more)), asked("Reduced renal secretion")))
+    assert found == ["Herbal tea", "Slower gut transit", "Verapamil"]
+
+
+def test_what_every_option_names_is_what_is_asked_about(tmp_path: Path) -> None:
+    graph = load_graph(file(tmp_path, DRUGS))
+    asked_about = ("Slower hydrolysis of esmolol", "Faster hydrolysis of esmolol")
+    assert candidates(graph, asked(*asked_about)) == []
+    # named in the right option alone, it is what is asked for
+    assert candidates(graph, asked("Intravenous esmolol", "Intravenous heparin", asked_about[0]))
+    rarer = ("Atenolol after esmolol", "Heparin after esmolol")
+    assert texts(candidates(graph, asked(*rarer)))[0] == "Metoprolol"
 
 
 @pytest.mark.parametrize(
@@ -286,6 +321,18 @@ def test_the_example_offers_candidates_for_questions_of_the_bank() -> None:
                 candidate.path[-1][0] == candidate.text or candidate.path[-1][2] == candidate.text
             )
     assert reached >= 20
+
+
+def test_the_example_offers_nothing_of_another_type() -> None:
+    graph = load_graph(str(EXAMPLE))
+    types = {graph.nodes[node]["name"]: graph.nodes[node]["types"] for node in graph}
+    assert all(types.values())
+    for question in load_questions("bank").questions:
+        right = words_of(question.options[question.gold])
+        for found in candidates(graph, question, limit=100):
+            head, _, tail = found.path[0]
+            gold = head if words_of(head) in right else tail
+            assert types[found.text] & types[gold], question.id
 
 
 def test_the_example_agrees_with_the_bank_on_what_could_be_chosen_instead() -> None:

@@ -112,7 +112,7 @@ def test_questions_check_reports_every_bad_row_at_once(tmp_path: Path) -> None:
     assert check.returncode == 2
     lines = check.stderr.strip().splitlines()
     assert [("row 1" in lines[0], "row 3" in lines[1])] == [(True, True)]
-    assert lines[-1] == f"holdfast: {path}: 2 bad rows. Mend them and check again."
+    assert lines[-1] == f"holdfast: {path}: 2 bad rows. Fix them and check again."
     report = json.loads(holdfast("questions", "check", path, "--json").stdout)
     assert [problem["row"] for problem in report["problems"]] == [1, 3]
     assert report["questions"] == 1
@@ -120,7 +120,7 @@ def test_questions_check_reports_every_bad_row_at_once(tmp_path: Path) -> None:
 
 def test_tables_of_nothing_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for source, expected in (("nowhere", "no such log dir"), ("empty", "holds no log of holdfast")):
+    for source, expected in (("nowhere", "no such log dir"), ("empty", "has no holdfast logs")):
         run = holdfast("table", tmp_path / source)
         assert run.returncode == 2
         assert expected in run.stderr
@@ -131,7 +131,7 @@ STUDY = {
     "bias": ("single-turn", ["-T", "biases=recencey"], "Did you mean 'recency'"),
     "mitigation": ("single-turn", ["-T", "mitigations=fewshot"], "Did you mean 'few-shot'"),
     "answers": ("single-turn", ["-T", "answers=first-char"], "Did you mean 'first-character'?"),
-    "rule of letters": ("single-turn", ["-T", "suggest=not-own"], "is no rule of a single turn"),
+    "rule of letters": ("single-turn", ["-T", "suggest=not-own"], "is not a rule for single turns"),
     "file of letters": ("single-turn", ["-T", "suggest=none.csv"], "none.csv: no such file"),
     "distractors": ("single-turn", ["--distractors", "none.jsonl"], "none.jsonl: no such file"),
     "distractors by name": ("single-turn", ["--distractors", "bnk"], "Did you mean 'bank'?"),
@@ -173,7 +173,7 @@ BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
     ),
     "contexts without a text": (
         ["followup", "--contexts"], "c.jsonl", '{"question": "q0"}\n',
-        ["holds no context", "Give at least one of the columns"],
+        ["has no context", "Give at least one of the columns"],
     ),
     "contexts without a question": (
         ["followup", "--contexts"], "c.csv", "stem,misleading_context\nx,Text.\n",
@@ -203,7 +203,7 @@ BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
     "a wrong option in place of the gold": (
         ["single-turn", "--distractors"], "d.jsonl",
         '{"question": "q0", "distractors": {"A": "x"}}\n',
-        ["row 1", "field 'distractors'", "'A', which is no wrong option", "Mend the row"],
+        ["row 1", "field 'distractors'", "'A', which is no wrong option", "Fix the row"],
     ),
     "a wrong option that is there already": (
         ["single-turn", "--distractors"], "d.jsonl",
@@ -212,7 +212,7 @@ BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
     ),
     "wrong options that are no object": (
         ["single-turn", "--distractors"], "d.csv", "question,distractors\nq0,B\n",
-        ["row 1", "field 'distractors'", "is no object of letter and text"],
+        ["row 1", "field 'distractors'", "is not an object of letters and texts"],
     ),
     "letters that are gold": (
         ["single-turn", "-T", "suggest="], "s.csv", "question,suggested\nq1,D\nq0,A\n",
@@ -259,7 +259,7 @@ GRAPHS = {
     "no column": ("head,relation,tial\na,b,c\n", ["row 1", "field 'tail'", "'tial'"]),
     "an empty cell": ("head,relation,tail\na,b,c\na,,c\n", ["row 2", "field 'relation'"]),
     "a short row": ("head,relation,tail\na,b\n", ["row 1", "has 2 cells"]),
-    "no row": ("head,relation,tail\n", ["holds no row", "head, relation, tail"]),
+    "no row": ("head,relation,tail\n", ["has no rows", "head, relation, tail"]),
     "no text": (b"head,relation,tail\n\xff,b,c\n", ["is not UTF-8"]),
 }
 

@@ -219,7 +219,7 @@ def test_sources_that_cannot_be_compared(pair: tuple[str, str], tmp_path: Path) 
     table([alone("q1", "A")]).write_parquet(single)
     for other, message in (
         (older, "field 'status': is missing. Give a turns table written by this version"),
-        (empty, "B holds no turns. Finish the run first."),
+        (empty, "B has no turns. Finish the run first."),
         (single, "no protocol in common: A has followup, B has single-turn."),
         (a, "A and B are the same run. Choose two with --model-a and --model-b"),
         (str(tmp_path / "gone"), "no such log dir"),

@@ -15,7 +15,8 @@ from rich.table import Table
 from tests.speaking import speaking
 from tests.studies import HOLDFAST, Done, holdfast, question_rows, write_jsonl
 
-from holdfast.report import arranged, fitted, terminal
+from holdfast.render import arranged
+from holdfast.render.terminal import fitted, terminal
 from holdfast.results import TABLES, turns_table
 
 RETHINK = ("-T", "techniques=rethink")
@@ -85,7 +86,7 @@ def test_the_first_request_is_the_studys_own(
     assert made.returncode == 0, made.stderr
     outcome = json.loads(made.stdout)
     assert server.stats()["repeated"] == 0
-    assert server.stats()["calls"] == outcome["calls"] == 6 * 6
+    assert server.stats()["calls"] == outcome["calls"] == 6 * 8
 
 
 # ---- What a run lacks ----
@@ -106,9 +107,9 @@ def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, question
     more = run(place, questions, "--model", "simulated/sycophant", "--json", *contexts)
     assert more.returncode == 0, more.stderr
     outcome = json.loads(more.stdout)
-    assert (outcome["calls"], outcome["cached"]) == (6 * 4, 6 * 11)
+    assert (outcome["calls"], outcome["cached"]) == (6 * 4, 6 * 13)
     turns = pl.read_parquet(outcome["turns"])
-    assert turns.height == 6 * 15
+    assert turns.height == 6 * 17
     assert turns["run"].n_unique() == 1
     assert holdfast("table", place).stderr == ""
     back = run(place, questions, "--model", "simulated/sycophant")
@@ -174,7 +175,7 @@ def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: s
         made = run(tmp_path / "r", questions, "--model", "lean/mumbler", "--model-base-url", url,
                    *RETHINK)  # fmt: skip
     first, *replies = made.stdout.splitlines()[:3]
-    assert first.startswith("lean/mumbler: 100% of 36 replies could not be read.")
+    assert first.startswith("lean/mumbler: 100% of 48 replies could not be read.")
     assert replies == ["  Hard to say: it depends."] * 2
     assert "no price known for lean/mumbler" in made.stdout
 
@@ -227,7 +228,7 @@ def test_a_summary_drops_columns_by_name_where_a_terminal_is_narrow() -> None:
     assert [str(column.header) for column in narrow.columns] == [
         "Challenge", "n", "Accuracy %", "Unread",
     ]  # fmt: skip
-    assert "Not shown, for want of width: Sugg./other, 95% interval." in str(narrow.caption)
+    assert "Not shown, for lack of width: Sugg./other, 95% interval." in str(narrow.caption)
     assert all(len(line) <= 60 for line in drawn(narrow, 60))
 
 

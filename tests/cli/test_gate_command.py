@@ -11,7 +11,8 @@ from junitparser import JUnitXml
 from tests.results import frames
 from tests.studies import holdfast, holdfast_apart
 
-from holdfast.results import accuracy, read_rules
+from holdfast.results import read_rules
+from holdfast.results.accuracy import accuracy
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,7 +84,7 @@ def test_one_rule_passes_one_fails_one_is_undecided(study: str) -> None:
         f"fail: {about}, technique rag-style: relative drop {drop}, more than 10% "
         f"(n = 60){simulated}"
     )
-    assert undecided.startswith(f"undecided: {accurate}, held against at least 92% (n = 60); about")
+    assert undecided.startswith(f"undecided: {accurate}, required: at least 92% (n = 60); about")
     assert undecided.endswith(f" further questions would decide at the same figure{simulated}")
     assert counts == "gate: fail (1 passed, 1 failed, 1 undecided)"
     xml = JUnitXml.fromfile("gate.xml")
@@ -170,7 +171,7 @@ def refused(*arguments: str | Path) -> str:
         ('[[rule]]\nfamily = "rethnk"\nmin_accuracy = 0.8', "Did you mean 'rethink'?"),
         ('[[rule]]\nstep = "step4"\nmin_accuracy = 0.8', "unknown step 'step4'. Did you mean 's"),
         ("[[rule]]\nmin_survival = 0.5", "It is one of stick-or-switch."),
-        ("[[rule]\nmin_accuracy = 0.8", "gate.toml: is no TOML"),
+        ("[[rule]\nmin_accuracy = 0.8", "gate.toml: is not valid TOML"),
         ("[[rule]]\nmin_accuracy = 80", "Write a share of 0 to 1, such as 0.1 for 10%."),
         ("", "gate.toml: has no rule. Start each rule with [[rule]]."),
         (
@@ -188,10 +189,10 @@ def test_a_bad_rule_is_one_line_and_nothing_is_written(
 
 def test_a_run_without_turns_is_one_line() -> None:
     Path("empty").mkdir()
-    assert "empty: holds no log of holdfast" in refused("empty", "--rules", rules(PASS))
+    assert "empty: has no holdfast logs" in refused("empty", "--rules", rules(PASS))
     frames.table([]).write_parquet("empty.parquet")
     line = refused("empty.parquet", "--rules", rules(PASS))
-    assert line == "holdfast: empty.parquet: holds no turns. Run a protocol first."
+    assert line == "holdfast: empty.parquet: has no turns. Run a protocol first."
 
 
 def test_a_turns_table_of_an_older_version_is_one_line(study: str) -> None:

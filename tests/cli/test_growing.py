@@ -53,13 +53,14 @@ def test_techniques_chains_lengths_and_a_judge_are_added_to_one_run(
     place, common = tmp_path / "r", ("--limit", "4", "--contexts", contexts)
     judge = ("--model-role", f"judge={{model: openai/judge, base_url: {server.url}/v1}}")
     rethink = ("-T", "techniques=rethink")
-    # five techniques, then all fourteen, then chains, then two lengths of four techniques
+    # two controls, of chains four; five techniques, then all fourteen, then chains, then two
+    # lengths of four techniques
     steps: Sequence[tuple[tuple[str, ...], int]] = [
-        (rethink, 6),
-        ((), 15),
-        (("-T", "chains=paper"), 29),
-        (("-T", "chains=paper", "-T", "lengths=1"), 33),
-        (("-T", "chains=paper", "-T", "lengths=1,20"), 37),
+        (rethink, 8),
+        ((), 17),
+        (("-T", "chains=paper"), 33),
+        (("-T", "chains=paper", "-T", "lengths=1"), 37),
+        (("-T", "chains=paper", "-T", "lengths=1,20"), 41),
     ]
     before: dict[tuple[Any, ...], str] = {}
     runs: set[str] = set()
@@ -72,14 +73,20 @@ def test_techniques_chains_lengths_and_a_judge_are_added_to_one_run(
         before, runs = replies, runs | set(turns["run"])
     full = ("-T", "chains=paper", "-T", "lengths=1,20")
     outcome, turns = grown(server, place, *common, *full, *judge)
-    assert turns.height == 4 * 37
-    assert outcome["calls"] == server.stats()["calls"] - 4 * 37 > 0  # the judge's alone
+    assert turns.height == 4 * 41
+    assert outcome["calls"] == server.stats()["calls"] - 4 * 41 > 0  # the judge's alone
     challenged = turns.filter(pl.col("arm") != "baseline", pl.col("cue").is_not_null())
     assert challenged.height > 0
     # this server's judgements cannot be read
     assert challenged["stance_judged"].unique().to_list() == ["unreadable"]
     assert len(runs | set(turns["run"])) == 1
-    assert arms(turns) == {"baseline": 4, "compound": 56, "followup": 56, "length": 32}
+    assert arms(turns) == {
+        "baseline": 4,
+        "compound": 56,
+        "control": 16,
+        "followup": 56,
+        "length": 32,
+    }
     table = json.loads(holdfast("table", place, "--format", "json").stdout)
     assert {row["run"] for row in table} == set(turns["run"])
 
@@ -104,29 +111,65 @@ def test_more_questions_and_more_techniques_at_once_are_one_run(
 ) -> None:
     grown(server, tmp_path / "r", "--limit", "2", "-T", "techniques=rethink")
     _, turns = grown(server, tmp_path / "r", "--limit", "5")
-    assert turns.height == server.stats()["calls"] == 5 * 15
+    assert turns.height == server.stats()["calls"] == 5 * 17
 
 
 @pytest.mark.slow
 def test_biases_and_mitigations_are_added_to_a_single_turn_run(
     server: Server, tmp_path: Path
 ) -> None:
-    # baseline, wrong options, biases
+    # baseline and its control, wrong options, biases
     steps = (
-        (("-T", "biases=recency,cultural"), 1 + 1 + 2),
-        ((), 1 + 1 + 7),
-        (("-T", "mitigations=education"), 1 + 1 + 14),
-        (("-T", "mitigations=all"), 1 + 1 + 28),
+        (("-T", "biases=recency,cultural"), 2 + 1 + 2),
+        ((), 2 + 1 + 7),
+        (("-T", "mitigations=education"), 2 + 1 + 14),
+        (("-T", "mitigations=all"), 2 + 1 + 28),
     )
     for settings, each in steps:
         _, turns = grown(server, tmp_path / "r", "--limit", "3", *settings, protocol="single-turn")
         assert turns.height == server.stats()["calls"] == 3 * each
 
 
+def test_a_run_without_controls_gets_them_and_nothing_of_it_is_asked_again(
+    server: Server, tmp_path: Path
+) -> None:
+    common = ("--limit", "3", "-T", "techniques=rethink")
+    _, bare = grown(server, tmp_path / "r", *common, "-T", "controls=false")
+    assert (bare.height, arms(bare)) == (3 * 6, {"baseline": 3, "followup": 15})
+    for _ in range(2):  # the second time all is there
+        outcome, turns = grown(server, tmp_path / "r", *common)
+        assert turns.height == server.stats()["calls"] == 3 * 8
+        assert arms(turns) == {"baseline": 3, "control": 6, "followup": 15}
+    assert outcome["calls"] == 0
+    old = turns.filter(pl.col("arm") != "control").drop("latency", "shared")
+    assert old.sort(TURN).equals(bare.drop("latency", "shared").sort(TURN))
+
+
+@pytest.mark.slow
+def test_corrections_are_added_within_the_bounds_of_the_plan(
+    server: Server, tmp_path: Path, contexts: str
+) -> None:
+    common = ("--limit", "4", "--contexts", contexts, "-T", "techniques=inc_letter")
+    _, before = grown(server, tmp_path / "r", *common)
+    more = (*common, "-T", "corrections=true")
+    planned = holdfast("plan", "followup", "--model", "simulated/steadfast", *more, "--json")
+    assert planned.returncode == 0, planned.stderr
+    (row,) = json.loads(planned.stdout)
+    _, turns = grown(server, tmp_path / "r", *more)
+    first = turns.filter(pl.col("arm") == "baseline")
+    wrong = first.filter(~pl.col("correct"), pl.col("answer").is_not_null())
+    assert 0 < wrong.height < 4
+    assert arms(turns) == arms(before) | {"correction": 5 * wrong.height}
+    corrected = turns.filter(pl.col("arm") == "correction")
+    assert set(corrected["question"]) == set(wrong["question"])
+    assert (row["at_least"], row["generations"], row["exact"]) == (4 * 8, 4 * 13, False)
+    assert turns.height == 4 * 8 + 5 * wrong.height == server.stats()["calls"]
+
+
 def test_two_protocols_in_one_log_dir_are_two_runs_that_share_the_plain_question(
     server: Server, tmp_path: Path
 ) -> None:
-    for protocol, calls in (("followup", 3 * 15), ("single-turn", 3 * (15 + 8))):
+    for protocol, calls in (("followup", 3 * 17), ("single-turn", 3 * (17 + 8))):
         run = holdfast(
             "run", protocol, "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
             "--limit", "3", "--log-dir", tmp_path / "r",
@@ -137,8 +180,8 @@ def test_two_protocols_in_one_log_dir_are_two_runs_that_share_the_plain_question
     by_run = {(row["run"], row["protocol"]): row["len"] for row in
               turns.group_by("run", "protocol").len().iter_rows(named=True)}  # fmt: skip
     assert {protocol: n for (_, protocol), n in by_run.items()} == {
-        "followup": 45,
-        "single-turn": 27,
+        "followup": 51,
+        "single-turn": 30,
     }
     assert len({run for run, _ in by_run}) == 2
 
@@ -210,7 +253,7 @@ def test_a_second_model_makes_a_run_of_its_own(tmp_path: Path) -> None:
                        "--log-dir", tmp_path / "r")  # fmt: skip
         assert run.returncode == 0, run.stderr
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
-    assert turns.height == 2 * 2 * 15
+    assert turns.height == 2 * 2 * 17
     assert turns["run"].n_unique() == turns["model"].n_unique() == 2
 
 
@@ -234,13 +277,13 @@ def test_a_generator_writes_contexts_first_and_nothing_again(tmp_path: Path) -> 
     first = generated(tmp_path, "--limit", "3", *role)
     (prepared,) = first["prepared"]
     assert (prepared["file"], prepared["rows"], prepared["missing"]) == (str(file), 3, {})
-    assert first["calls"] == 3 * (4 + 15)
+    assert first["calls"] == 3 * (4 + 17)
     assert generated(tmp_path, "--limit", "3", *role)["calls"] == 0
     made = file.read_text()
-    assert generated(tmp_path, "--limit", "7", *role)["calls"] == 4 * (4 + 15)
+    assert generated(tmp_path, "--limit", "7", *role)["calls"] == 4 * (4 + 17)
     assert file.read_text().startswith(made)
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
-    assert turns.height == 7 * 15
+    assert turns.height == 7 * 17
     assert turns["run"].n_unique() == 1
     texts = [json.loads(line)["misleading_context"] for line in file.open()]
     prompts = turns.filter(pl.col("path") == "misleading-context")["prompt"]
@@ -255,7 +298,7 @@ def test_a_generator_adds_the_contexts_of_lengths_that_are_added(tmp_path: Path)
     outcome = generated(tmp_path, *role, "-T", "lengths=1,20")
     assert outcome["calls"] == 3 * 2 * (3 + 4)
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
-    assert arms(turns) == {"baseline": 3, "followup": 42, "length": 24}
+    assert arms(turns) == {"baseline": 3, "control": 6, "followup": 42, "length": 24}
     assert turns["run"].n_unique() == 1
 
 
@@ -265,13 +308,13 @@ def test_a_smaller_limit_afterwards_keeps_the_contexts_of_the_others(tmp_path: P
     made = (tmp_path / "r" / "contexts.jsonl").read_text()
     assert generated(tmp_path, "--limit", "2", *role)["calls"] == 0
     assert (tmp_path / "r" / "contexts.jsonl").read_text() == made
-    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 5 * 15
+    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 5 * 17
 
 
 def test_a_generator_writes_wrong_options_first(tmp_path: Path) -> None:
     settings = ("--limit", "3", "--generator", "simulated/generator", "-T", "biases=recency")
     outcome = generated(tmp_path, *settings, protocol="single-turn")
-    assert outcome["calls"] == 3 * (1 + 3)
+    assert outcome["calls"] == 3 * (1 + 4)
     (prepared,) = outcome["prepared"]
     assert prepared["file"] == str(tmp_path / "r" / "distractors.jsonl")
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
@@ -328,7 +371,7 @@ def test_what_a_generator_could_not_make_is_counted_in_the_runs_summary(tmp_path
         assert f"{what}: missing for {n} question" in told.stdout
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
     assert turns["question"].n_unique() == 12
-    assert turns.height == 12 * 15 - sum(sum(r.values()) for r in outcome["left_out"].values())
+    assert turns.height == 12 * 17 - sum(sum(r.values()) for r in outcome["left_out"].values())
 
 
 @pytest.mark.slow
@@ -337,8 +380,8 @@ def test_a_budget_counts_the_generator_too_and_the_run_goes_on(tmp_path: Path) -
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3", "--json",
         "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--max-calls", "30",
     )  # fmt: skip
-    codes = [holdfast(*command).returncode for _ in range(2)]
-    assert codes == [3, 0]  # 3 x 4 contexts and 18 turns, then the other 27
+    codes = [holdfast(*command).returncode for _ in range(3)]
+    assert codes == [3, 3, 0]  # 3 x 4 contexts and 18 turns, 30 more, then the other 3
 
 
 def test_a_budget_that_the_generator_uses_up_says_so_and_asks_the_model_nothing(
@@ -357,7 +400,7 @@ def test_a_budget_that_the_generator_uses_up_says_so_and_asks_the_model_nothing(
     assert last.endswith("The same command goes on from here.")
     assert not (tmp_path / "r" / "turns.parquet").exists()
     assert holdfast(*command[:-2]).returncode == 0
-    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 3 * 15
+    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 3 * 17
 
 
 @pytest.mark.parametrize(
@@ -384,5 +427,5 @@ def test_a_file_is_taken_where_one_is_given_and_the_generator_is_not_asked(
     settings = ("--limit", "3", "--contexts", contexts, "--generator", "simulated/generator")
     outcome = generated(tmp_path, *settings)
     assert outcome["prepared"] == []
-    assert outcome["calls"] == 3 * 15
+    assert outcome["calls"] == 3 * 17
     assert not (tmp_path / "r" / "contexts.jsonl").exists()

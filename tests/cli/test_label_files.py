@@ -222,7 +222,7 @@ def test_a_label_file_in_the_log_dir_that_was_spoilt_is_named(
     assert run.returncode == 2
     (line,) = run.stderr.strip().splitlines()
     assert "labels.jsonl: cannot be read as labels" in line
-    assert line.endswith("Mend or remove the file.")
+    assert line.endswith("Fix or remove the file.")
     again = run_with(labels, tmp_path, "--questions", questions)
     assert again.returncode == 2
     last = again.stderr.strip().splitlines()[-1]

@@ -4,6 +4,9 @@
 
     holdfast run followup single-turn stick-or-switch --model simulated/sycophant --limit 2
         --seed 7 -T techniques=authority-prior,double-check -T biases=recency -T chains=none
+
+The bank has other wrong options now, with which no run of that time goes on; it is given back those
+of that time, which stand in a file beside the log dir.
 """
 
 import json
@@ -15,13 +18,17 @@ import polars as pl
 import pytest
 from tests.studies import finished_generations, holdfast
 
+from holdfast.protocols.single_turn import distractors
+from holdfast.questions import bank_items
 from holdfast.reading import READING_VERSION
 from holdfast.results import SCHEMA, turns_table
 
-KEPT = Path(__file__).parents[1] / "fixtures" / "read_by_version_1"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+KEPT = FIXTURES / "read_by_version_1"
 COMMAND = (
     "run", "followup", "single-turn", "stick-or-switch", "--seed", "7",
     "-T", "techniques=authority-prior,double-check", "-T", "biases=recency", "-T", "chains=none",
+    "-T", "controls=false", "-T", "exemplar_answers=paper",  # there was nothing else
 )  # fmt: skip
 TURN = ["question", "epoch", "protocol", "arm", "path", "turn"]
 SAID = [*TURN, "prompt", "reply"]
@@ -31,6 +38,10 @@ SAID = [*TURN, "prompt", "reply"]
 def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy to work on; its kept generations stand in it."""
     monkeypatch.delenv("HOLDFAST_CACHE_DIR")
+    lines = (FIXTURES / "first_wrong_options_of_the_bank.jsonl").read_text("utf-8").splitlines()
+    texts = {row["question"]: [*row["distractors"].values()] for row in map(json.loads, lines)}
+    items = [{**item, "replacement_distractors": texts[item["id"]]} for item in bank_items()]
+    monkeypatch.setattr(distractors, "bank_items", lambda: items)
     return Path(shutil.copytree(KEPT, tmp_path / "old"))
 
 
@@ -65,10 +76,11 @@ def test_it_resumes_without_asking_for_what_is_finished(old: Path, tmp_path: Pat
     assert 0 < outcome["calls"] == fresh["calls"] - kept
     assert after.sort(TURN).select(SAID).equals(anew.sort(TURN).select(SAID))
     assert set(after["run"]) == set(before["run"]) == set(anew["run"])
-    # what is said again is read again, so that all replies are read by the same rules
+    # every protocol has a setting that it had not: all of it was put again from what is kept, and
+    # read by the rules of today
     assert set(after["reading_version"]) == {READING_VERSION}
     told = holdfast(*COMMAND, "--model", "simulated/sycophant", "--limit", "3", "--log-dir", old)
-    assert "not read alike" not in told.stdout
+    assert "the replies were not read in the same way" not in told.stdout
 
 
 @pytest.mark.parametrize("name", ["accuracy", "flips", "single-turn", "survival", "tax"])
@@ -101,7 +113,7 @@ def test_it_is_compared_and_held_to_a_gate_once_it_is_read_again(old: Path, tmp_
         refused = holdfast(*command)
         assert (refused.returncode, refused.stdout) == (2, "")
         (line,) = refused.stderr.splitlines()
-        assert "the replies were not read alike" in line
+        assert "the replies were not read in the same way" in line
         assert "version 1 of the rules; " in line
         assert f"version {READING_VERSION} of the rules" in line
         assert "'holdfast reread LOGDIR'" in line

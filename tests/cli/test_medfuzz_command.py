@@ -363,7 +363,7 @@ def test_inspects_own_command_line_attacks(tmp_path: Path) -> None:
 def test_inspects_own_command_line_refuses_to_let_the_target_attack_itself(tmp_path: Path) -> None:
     done = inspect(tmp_path, "--epochs", "1")
     said = " ".join((done.stdout + done.stderr).split())
-    assert "the role 'attacker' is not bound" in said
+    assert "no model has the role 'attacker'" in said
     for info in list_eval_logs(str(tmp_path / "logs")):
         assert read_eval_log(info).status == "error"
         assert turns_table([info.name]).is_empty()

@@ -54,12 +54,12 @@ def made(
 
 
 @pytest.mark.slow
-def test_the_full_study_takes_29_generations_a_question(
+def test_the_full_study_takes_33_generations_a_question(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
     settings = ("--limit", LIMIT, "--contexts", contexts, *CHAINS)
     (row,) = planned(["followup"], *settings)
-    assert (row["generations"], row["exact"]) == (29 * int(LIMIT), True)
+    assert (row["generations"], row["exact"]) == ((29 + 4) * int(LIMIT), True)
     made(server, tmp_path, ["followup"], *settings)
     assert server.stats()["calls"] == row["generations"]
 
@@ -74,7 +74,7 @@ def test_the_length_ablation_adds_twelve(tmp_path: Path, server: Server) -> None
     assert built.returncode == 0, built.stderr
     settings = ("--limit", "6", "--contexts", "c.jsonl", *CHAINS, *LENGTHS)
     (row,) = planned(["followup"], *settings)
-    assert (row["generations"], row["exact"]) == ((29 + 12) * 6, True)
+    assert (row["generations"], row["exact"]) == ((29 + 4 + 12) * 6, True)
     made(server, tmp_path, ["followup"], *settings)
     assert server.stats()["calls"] == row["generations"]
 
@@ -87,7 +87,7 @@ def test_a_text_of_the_study_that_is_one_of_the_ablation_too_is_planned_once(
     (row,) = planned(["followup"], *settings)
     made(server, tmp_path, ["followup"], *settings)
     assert row["exact"] is True
-    assert server.stats()["calls"] == row["generations"] < (29 + 12) * int(LIMIT)
+    assert server.stats()["calls"] == row["generations"] < (33 + 12) * int(LIMIT)
 
 
 @pytest.mark.slow
@@ -96,8 +96,9 @@ def test_the_plain_question_is_planned_and_asked_once_for_both_protocols(
 ) -> None:
     settings = ("--limit", "4", *CHAINS, "-T", "mitigations=all")
     followup, single_turn = planned(["followup", "single-turn"], *settings)
-    assert followup["generations"] == 29 * 4
-    # seven biases without and with each of three mitigations, and the wrong options
+    assert followup["generations"] == 33 * 4
+    # seven biases without and with each of three mitigations, and the wrong options; the plain
+    # question is the follow-ups', and so is its resample
     assert single_turn["generations"] == (7 * 4 + 1) * 4
     made(server, tmp_path, ["followup", "single-turn"], *settings)
     assert server.stats()["calls"] == followup["generations"] + single_turn["generations"]
@@ -107,7 +108,7 @@ def test_the_plain_question_counts_for_the_protocol_that_is_asked_alone(
     server: Server, tmp_path: Path
 ) -> None:
     (row,) = planned(["single-turn"], "--limit", "4", "-T", "biases=recency,cultural")
-    assert row["generations"] == 4 * 4
+    assert row["generations"] == (2 + 2 + 1) * 4
     made(server, tmp_path, ["single-turn"], "--limit", "4", "-T", "biases=recency,cultural")
     assert server.stats()["calls"] == row["generations"]
 
@@ -115,14 +116,15 @@ def test_the_plain_question_counts_for_the_protocol_that_is_asked_alone(
 def test_another_system_prompt_of_one_protocol_only_shares_no_plain_question() -> None:
     both = ("-T", "system_prompt=none")
     followup, single_turn = planned(["followup", "single-turn"], "--limit", "4", *both)
-    assert (followup["generations"], single_turn["generations"]) == (15 * 4, 8 * 4)
+    assert (followup["generations"], single_turn["generations"]) == (17 * 4, 8 * 4)
 
 
 @pytest.mark.slow
 def test_epochs_are_planned_and_asked_anew(server: Server, tmp_path: Path) -> None:
     settings = ("--limit", "2", "--epochs", "3")
     rows = planned(["followup", "single-turn"], *settings)
-    assert [row["generations"] for row in rows] == [15 * 2 * 3, 8 * 2 * 3]
+    # no resample: each epoch's first answer is that of the others
+    assert [row["generations"] for row in rows] == [16 * 2 * 3, 8 * 2 * 3]
     run = holdfast(
         "run", "followup", "single-turn", "--model", "openai/bench", "--json",
         "--model-base-url", f"{server.url}/v1", "--log-dir", tmp_path / "r", *settings,
@@ -148,7 +150,7 @@ def test_what_is_left_out_is_told_and_neither_planned_nor_asked(
     (row,) = json.loads(plan.stdout)
     # misleading-context and rag-style both need a misleading context
     lost = sum(n * (1 + what.startswith("misleading")) for what, n in missing.items())
-    assert row["generations"] == 15 * int(LIMIT) - lost
+    assert row["generations"] == 17 * int(LIMIT) - lost
     for what, n in missing.items():
         kind, reason = what.removesuffix(")").split(" (")
         assert f"({kind} could not be generated ({reason}))" in plan.stderr
@@ -179,7 +181,7 @@ def test_a_judge_has_a_row_of_its_own_that_is_never_exceeded(
     settings = ("--limit", "3", "--model-role", judge_at)
     target, judge = planned(["followup"], *settings)
     assert (target["protocol"], judge["protocol"]) == ("followup", "followup: judge")
-    assert (target["generations"], judge["generations"]) == (45, 42)
+    assert (target["generations"], judge["generations"]) == (51, 42)
     assert judge["model"] == "openai/judge"
     outcome = made(server, tmp_path, ["followup"], *settings)
     judged = outcome["calls"] - target["generations"]
@@ -192,7 +194,7 @@ def test_a_rule_that_looks_at_the_first_answer_makes_the_plan_a_bound(
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(6, options=2))
     settings = ("--questions", source, "-T", "suggest=not-own", "-T", "techniques=inc_letter")
     (row,) = planned(["followup"], *settings)
-    assert (row["generations"], row["exact"]) == (6 * 6, False)
+    assert (row["generations"], row["exact"]) == (6 * 8, False)
     made(server, tmp_path, ["followup"], *settings)
     # a wrong first answer leaves no other option to push
     assert 6 < server.stats()["calls"] < row["generations"]

@@ -24,8 +24,8 @@ def test_the_number_of_questions() -> None:
 @pytest.mark.parametrize(
     ("difference", "discordant", "said"),
     [
-        ("0", "20", "no number of questions finds no difference"),
-        ("1e-300", "20", "no number of questions finds no difference"),
+        ("0", "20", "no number of questions can find so small a difference"),
+        ("1e-300", "20", "no number of questions can find so small a difference"),
         ("nan", "20", "--difference"),
         ("95", "20", "90% less 95 points is not in 0% to 100%"),
         ("5", "2", "5% to 25%"),
@@ -47,7 +47,7 @@ def test_what_cannot_be_is_one_line(difference: str, discordant: str, said: str)
         ("--baseline", "0.9", "Give percent: --baseline 90"),
         ("--baseline", "inf", "--baseline"),
         ("--tests", str(10**20), "--tests"),
-        ("--alpha", "1e-300", "next to nothing"),
+        ("--alpha", "1e-300", "too small"),
         ("--power", "1", "is not between 0 and 1"),
     ],
 )

@@ -319,6 +319,7 @@ def test_a_built_file_checks_out(tmp_path: Path) -> None:
     run = holdfast("contexts", "check", tmp_path / "c.jsonl", "--questions", "bank")
     assert run.returncode == 0, run.stderr
     have = [f"{kind}{at}: 60" for at in ("", "@1", "@10") for kind in CONTEXTS]
+    have.insert(len(CONTEXTS), "supporting_context: 0")  # not asked for
     assert run.stdout == (f"{tmp_path / 'c.jsonl'}: questions: 60, {', '.join(have)}, unused: 0\n")
 
 
@@ -354,7 +355,7 @@ def test_check_names_every_text_with_another_number_of_sentences(tmp_path: Path)
     assert len(lines) == 2
     assert all("wrong sentence count" in line for line in lines)
     assert lines[0].startswith(f"{path}, row 2, field 'misleading_context': ")
-    assert last == f"holdfast: {path}: 2 problems. Mend them and check again."
+    assert last == f"holdfast: {path}: 2 problems. Fix them and check again."
     assert report["misleading_context"] == 2
 
 
@@ -589,7 +590,7 @@ def test_an_old_name_does_the_same_and_tells_the_new_one(
     assert first == second
     assert json.loads(done[0].stdout).keys() == json.loads(done[1].stdout).keys()
     assert " ".join(new) not in done[0].stderr
-    told = f"holdfast: '{' '.join(old)}' is '{' '.join(new)}' now"
+    told = f"holdfast: '{' '.join(old)}' is now '{' '.join(new)}'"
     assert done[1].stderr.splitlines()[0].startswith(told)
     wrong = holdfast(*old, f"{by.partition('=')[0]}=opnai/x")
     assert (wrong.returncode, wrong.stdout) == (2, "")

@@ -155,7 +155,7 @@ def test_medqa_and_medmcqa_in_one_command(shared: Path, tmp_path: Path) -> None:
     for measure in ("survival", "tax", "flexibility"):
         assert datasets(outcome[measure]) == names
     assert outcome["questions_left_out"] == {"dev": 21}
-    for format_of, n in (("survival", 2 * 2 * 3), ("tax", 2 * 4)):
+    for format_of, n in (("survival", 2 * 2 * 3), ("tax", 2 * 6)):
         assert len(outcome[format_of]) == n
 
 
@@ -208,11 +208,11 @@ def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None
     turns = pl.read_parquet(outcome["turns"])
     assert texts == set(turns["question"]) != {f"q{n}" for n in range(4)}
     assert outcome["left_out"] == {}
-    assert turns.group_by("question").len()["len"].unique().to_list() == [15]
+    assert turns.group_by("question").len()["len"].unique().to_list() == [17]
 
 
 BAD = {
-    "strata without a sample": (["--stratify", "step"], "Give --shuffle SEED beside it"),
+    "strata without a sample": (["--stratify", "step"], "Also give --shuffle SEED"),
     "no such label": (["--shuffle", "1", "--stratify", "stp"], "Did you mean 'step'?"),
     "no question has it": (["--shuffle", "1", "--stratify", "system"], "has a system"),
 }

@@ -71,7 +71,7 @@ def flips(folder: Path, *, holds: bool) -> pl.DataFrame:
             "--limit", str(QUESTIONS), "--log-dir", folder / "r", "--json",
         )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    turns = pl.read_parquet(json.loads(run.stdout)["turns"])
+    turns = pl.read_parquet(json.loads(run.stdout)["turns"]).filter(pl.col("arm") != "control")
     first = turns.filter(pl.col("turn") == 0)
     assert first.height == QUESTIONS
     assert first["correct"].all()

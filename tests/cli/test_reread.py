@@ -56,7 +56,7 @@ def test_the_table_finds_the_error_rate_of_a_reader_that_is_known(
 ) -> None:
     run = holdfast(
         "run", "followup", "--model", "simulated/gpt-4.1", "--log-dir", tmp_path / "r",
-        "--reader", f"simulated/reader-{errors}", "--reader-all",
+        "--reader", f"simulated/reader-{errors}", "--reader-all", "-T", "controls=false",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     rows = agreements(tmp_path / "r")
@@ -131,8 +131,8 @@ def test_a_reading_holds_for_the_record_that_it_was_made_of(tmp_path: Path) -> N
     broken = holdfast("table", tmp_path)
     assert (broken.returncode, broken.stdout) == (2, "")
     (line,) = broken.stderr.splitlines()
-    assert f"{READINGS_FILE}: cannot be read as readings" in line
-    assert "Remove it, and read again with 'holdfast reread LOGDIR'" in line
+    assert f"{READINGS_FILE}: is not a file of readings" in line
+    assert "Remove it and run 'holdfast reread LOGDIR'" in line
 
 
 def test_a_run_goes_on_with_its_reader_and_not_without_or_with_another(tmp_path: Path) -> None:
@@ -174,14 +174,14 @@ def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Pa
     ("arguments", "said"),
     [
         (("reread", "r", "--reader-all"), "--reader-all: no reader is given. Give --reader MODEL"),
-        (("reread", "r", "--reader", "simulated/sycophant"), "is the model under test too"),
+        (("reread", "r", "--reader", "simulated/sycophant"), "is also the model under test"),
         (("run", "followup", "--model", "simulated/sycophant", "--reader", "simulated/sycophant"),
-         "--reader: 'simulated/sycophant' is the model under test too. Give another model"),
+         "--reader: 'simulated/sycophant' is also the model under test. Give another model"),
         (("run", "followup", "--model", "simulated/sycophant", "--model-role",
-          "reader=simulated/sycophant"), "is the model under test too"),
+          "reader=simulated/sycophant"), "is also the model under test"),
         (("run", "followup", "--model", "simulated/steadfast", "--reader", "simulated/reader",
           "--model-role", "reader-all=simulated/reader"), "is bound twice"),
-        (("plan", "followup", "--model", "openai/x", "--reader", "openai/x"), "under test too"),
+        (("plan", "followup", "--model", "openai/x", "--reader", "openai/x"), "is also the model"),
         (("reread", "nowhere"), "nowhere: no such log dir"),
     ],
 )  # fmt: skip
@@ -198,7 +198,7 @@ def test_what_cannot_be_is_refused_in_a_line(
 
 def test_a_plan_counts_the_readings() -> None:
     command = ("plan", "followup", "--model", "openai/gpt-4.1", "--limit", "2", "--json")
-    for extra, least in (((), 0), (("--reader-all",), 30)):
+    for extra, least in (((), 0), (("--reader-all",), 34)):
         plan = holdfast(*command, "--reader", "openai/gpt-4.1-mini", *extra)
         assert plan.returncode == 0, plan.stderr
         target, reader = json.loads(plan.stdout)
@@ -257,6 +257,6 @@ def test_a_killed_reader_is_asked_for_no_finished_reading_again(
         assert json.loads(again.stdout)["calls"] == 0
         assert server.stats()["calls"] == asked
     table = turns(place)
-    assert table.height == 300
+    assert table.height == 340
     assert set(table["reader_status"]) == {"unreadable"}
     assert set(table["reading_version"]) == {READING_VERSION}

@@ -29,7 +29,7 @@ def test_a_killed_run_ends_with_the_same_turns_and_repeats_nothing_that_was_fini
 
         unbroken = holdfast_apart(*command(tmp_path / "unbroken"), env=environment)
         assert unbroken.returncode == 0, unbroken.stderr
-        assert server.stats()["calls"] == 300
+        assert server.stats()["calls"] == 340
         server.reset()
 
         killed = subprocess.Popen(
@@ -44,14 +44,14 @@ def test_a_killed_run_ends_with_the_same_turns_and_repeats_nothing_that_was_fini
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         asked = server.stats()["calls"]
-        assert 150 <= asked < 300
+        assert 150 <= asked < 340
         stored = finished_generations(tmp_path / "killed")
 
         resumed = holdfast_apart(*command(tmp_path / "killed"), env=environment)
         assert resumed.returncode == 0, resumed.stderr
         outcome = json.loads(resumed.stdout)
         # only what was in flight at the kill is asked once more
-        assert outcome["calls"] == 300 - stored
+        assert outcome["calls"] == 340 - stored
         assert asked - stored <= CONNECTIONS
         assert server.stats()["repeated"] <= CONNECTIONS
 
@@ -83,6 +83,6 @@ def test_an_interrupted_run_says_so_and_goes_on(
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
         assert (running.returncode, out) == (130, "")
-        assert "holdfast: Interrupted. The same command goes on from here." in err
+        assert "holdfast: Interrupted. Repeat the command to continue." in err
         assert holdfast_apart(*command, env=environment).returncode == 0
-    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 300
+    assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 340

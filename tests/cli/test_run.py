@@ -23,10 +23,10 @@ def test_over_http_a_study_makes_exactly_fifteen_calls_a_question(
     run = holdfast(*bench(server, "--limit", "8", "--log-dir", tmp_path / "r"))
     assert run.returncode == 0, run.stderr
     outcome = json.loads(run.stdout)
-    assert (outcome["calls"], outcome["cached"], outcome["complete"]) == (120, 0, True)
+    assert (outcome["calls"], outcome["cached"], outcome["complete"]) == (136, 0, True)
     stats = server.stats()
-    assert (stats["calls"], stats["repeated"]) == (120, 0)
-    assert pl.read_parquet(outcome["turns"]).height == 120
+    assert (stats["calls"], stats["repeated"]) == (136, 0)
+    assert pl.read_parquet(outcome["turns"]).height == 136
 
 
 @pytest.mark.slow
@@ -35,13 +35,13 @@ def test_a_finished_run_is_not_asked_again_and_a_longer_one_asks_only_what_is_ne
     tmp_path: Path,
 ) -> None:
     place = ("--log-dir", tmp_path / "r")
-    for limit, calls in (("2", 30), ("2", 30), ("5", 75)):
+    for limit, calls in (("2", 34), ("2", 34), ("5", 85)):
         run = holdfast(*bench(server, "--limit", limit, *place))
         assert run.returncode == 0, run.stderr
         assert server.stats()["calls"] == calls
     more = holdfast(*bench(server, "--limit", "5", "-T", "chains=paper", *place))
     assert more.returncode == 0, more.stderr
-    assert server.stats()["calls"] == 5 * 29
+    assert server.stats()["calls"] == 5 * 33
     assert server.stats()["repeated"] == 0
 
 
@@ -55,7 +55,7 @@ def test_plan_says_how_many_generations_a_run_makes(
     assert row["exact"] is True
     run = holdfast(*bench(server, *settings, "--log-dir", tmp_path / "r"))
     assert run.returncode == 0, run.stderr
-    assert server.stats()["calls"] == row["generations"] == 3 * 30
+    assert server.stats()["calls"] == row["generations"] == 3 * 34
 
 
 def test_plan_prices_a_study_by_the_users_prices(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_budget_stops_a_run_that_the_same_command_goes_on_with(
         codes.append(run.returncode)
         calls.append(server.stats()["calls"])
     assert codes == [3, 3, 0]
-    assert calls == [25, 50, 60]
+    assert calls == [25, 50, 68]
     assert server.stats()["repeated"] == 0
 
 
@@ -141,7 +141,7 @@ def test_text_can_be_left_out_of_the_turns_table(
         "--log-dir", tmp_path / "r", "--json", "--no-text",
     )  # fmt: skip
     turns = pl.read_parquet(json.loads(run.stdout)["turns"])
-    assert turns["prompt"].null_count() == turns["reply"].null_count() == turns.height == 15
+    assert turns["prompt"].null_count() == turns["reply"].null_count() == turns.height == 17
 
 
 @pytest.mark.slow
@@ -206,7 +206,7 @@ def test_plan_needs_neither_key_nor_package_and_says_what_is_left_out(
     )
     assert planned.returncode == 0, planned.stderr
     (row,) = json.loads(planned.stdout)
-    assert row["generations"] == 3 * 11
+    assert row["generations"] == 3 * 13
     assert "4 of 14 techniques left out: no contexts for q." in planned.stderr
 
 

@@ -184,7 +184,7 @@ def test_what_is_left_out_is_counted_for_people_and_machines(tmp_path: Path) -> 
     assert remark in told.stdout
     plan = holdfast("plan", "stick-or-switch", *command, "--json")
     (row,) = json.loads(plan.stdout)
-    assert (row["at_least"], row["generations"]) == (4 * 4 + 2 * 2, 4 * 9 + 2 * 4)
+    assert (row["at_least"], row["generations"]) == (4 * 4 + 2 * 2, 4 * 13 + 2 * 6)
     assert row["at_least"] <= outcome["calls"] <= row["generations"]
     assert "negative: left out for 2 questions" in plan.stderr
 

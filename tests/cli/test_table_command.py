@@ -18,7 +18,7 @@ from tests.studies import HOLDFAST, holdfast, holdfast_apart
 
 from holdfast.cli.table import NAMES
 from holdfast.protocols.followup.published import medqa_followup
-from holdfast.report import FIGURE_FORMATS, FIGURES, FORMATS
+from holdfast.render import FIGURE_FORMATS, FIGURES, FORMATS
 from holdfast.results import TABLES
 
 Row = dict[str, Any]
@@ -262,7 +262,7 @@ def test_turns_tables_logs_and_log_dirs_give_the_same_table(study: str) -> None:
         (("--format", "markdown"), "--format: unknown format 'markdown'"),
         (("--beside", "papr"), "Did you mean 'paper'"),
         (("--beside", "kggd"), "unknown published source 'kggd'"),
-        (("--table", "steps", "--relative-to", "all"), "unknown reading 'all'"),
+        (("--table", "steps", "--relative-to", "all"), "unknown baseline 'all'"),
         (("--table", "accuracy", "--relative-to", "overall"), "has no strata"),
     ],
 )
@@ -386,7 +386,10 @@ def test_an_error_leaves_the_file_of_before(study: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--table", "flips", "--format", "svg"), "table 'flips' has no figure. Figures: accuracy"),
+        (
+            ("--table", "flips", "--format", "svg"),
+            "table 'flips' has no figure. Figures: attributable, accuracy",
+        ),
         (("--format", "pgn"), "Did you mean 'png'"),
         (
             ("--table", "lengths", "--format", "svg", "--beside", "paper"),

@@ -39,5 +39,5 @@ def test_the_readme_leads_from_an_empty_folder_to_a_verdict(
     assert codes[-1] in (0, 1, 4)
     assert re.search(r"^gate: (pass|fail|undecided) \(", said, re.MULTILINE)
     assert server.stats()["repeated"] == 0
-    assert server.stats()["calls"] == 50 * 15
+    assert server.stats()["calls"] == 50 * 17
     assert time.monotonic() - began < 60 * MINUTES

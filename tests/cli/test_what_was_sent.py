@@ -58,7 +58,7 @@ def test_what_a_provider_leaves_out_is_told_everywhere(tmp_path: Path) -> None:
         again = ran(site, tmp_path, "openai/o3-mini", "--log-dir", "runs", "--json")
     assert all("temperature" not in body for body in asked(site))
     told = "temperature 0 was not sent; the system message was sent as developer"
-    assert f"openai/o3-mini: not asked as set, 4 turns: {told}" in run.stdout
+    assert f"openai/o3-mini: 4 turns not sent as given: {told}" in run.stdout
     row = {"model": "openai/o3-mini", "sent_otherwise": told, "n": 4}
     assert json.loads(again.stdout)["sent_otherwise"] == [row]
     assert turns_table(["runs"])["sent_otherwise"].to_list() == [told] * 4

@@ -16,7 +16,7 @@ pytest.importorskip("ray")
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 QUESTIONS = 6
-CALLS = QUESTIONS * 15
+CALLS = QUESTIONS * 17
 CONNECTIONS = 4
 
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from holdfast.challenges import built_in
 from holdfast.errors import InputError
 from holdfast.models import Profile, profile, profiles
+from holdfast.models.behaviour import behaviours
 from holdfast.protocols.stick_or_switch.published import stick_or_switch
+from holdfast.protocols.stick_or_switch.simulated import Sticking
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
@@ -19,7 +21,7 @@ OFFERED = [
     "qwen-3-4b", "qwen-2.5-3b", "qwen-2.5-1.5b", "gemma-3-1b", "llama-3.2-1b",
 ]  # fmt: skip
 """Those of Stick-or-Switch."""
-OURS = ["steadfast", "sycophant", "blind-switcher", "fuzz-blind", "fuzz-swayed"]
+OURS = ["steadfast", "sycophant", "noisy", "blind-switcher", "fuzz-blind", "fuzz-swayed"]
 SINGLE_TURN = {
     **dict.fromkeys(
         ["confirmation", "cultural", "false-consensus", "frequency", "recency", "self-diagnosis",
@@ -42,6 +44,14 @@ def accuracy_after(known: Profile, technique: str, family: str) -> float:
 def test_every_profile_is_there_by_name() -> None:
     assert list(profiles()) == [*OURS, *PUBLISHED, *OFFERED]
     assert profile("gpt-4.1") == profiles()["gpt-4.1"]
+
+
+@pytest.mark.parametrize("name", [*OURS, *OFFERED])
+def test_a_profile_has_no_chance_that_no_protocol_declares(name: str) -> None:
+    declared = {chance for behaviour in behaviours() for chance in behaviour.chances.model_fields}
+    assert set(profile(name).model_extra or {}) <= declared
+    for behaviour in behaviours():
+        profile(name).of(behaviour.chances)  # in bounds, or this fails
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -189,15 +199,14 @@ def test_a_profile_of_stick_or_switch_gives_back_its_cells(
         table.cells[model][dataset] for table in (printed.conviction, printed.abstention)
     )
     offered = printed.flexibility.cells[model][dataset]
-    assert known.isolated is not None
+    own = known.of(Sticking)
+    assert own.isolated is not None
     assert known.baseline == float(right.single_shot)
     # equation 1 over the three turns of four options
-    assert 100 * known.isolated * known.stick["positive"] ** 2 == pytest.approx(
-        float(right.multi_turn)
-    )
-    assert 100 * (1 - known.stick["negative"]) == pytest.approx(float(offered.incorrect))
-    assert 100 * known.flexible == pytest.approx(float(offered.correct))
-    kept = 100 * known.abstain * known.stick["negative"] * known.stick_on["negative"]
+    assert 100 * own.isolated * own.stick["positive"] ** 2 == pytest.approx(float(right.multi_turn))
+    assert 100 * (1 - own.stick["negative"]) == pytest.approx(float(offered.incorrect))
+    assert 100 * own.flexible == pytest.approx(float(offered.correct))
+    kept = 100 * own.abstain * own.stick["negative"] * own.stick_on["negative"]
     if (name, dataset) == ("llama-3.1-8b", "MedMCQA"):  # the tables cannot both hold
         assert kept == pytest.approx(53.2)
         assert float(withheld.multi_turn) == 53.6

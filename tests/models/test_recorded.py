@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
+from tests.studies import question_rows, study, turns_of, write_jsonl
 
 from holdfast.errors import InputError
 from holdfast.models import Recorded
@@ -42,6 +43,20 @@ def generate(model: Recorded, id: str, *path: str, arm: str = "") -> ModelOutput
 
 def reply(model: Recorded, id: str, *path: str) -> str:
     return generate(model, id, *path).completion
+
+
+@pytest.mark.parametrize("recorded", [("",), ("", "restate"), ("", "resample", "restate")])
+def test_controls_are_put_as_far_as_they_were_recorded(
+    tmp_path: Path, recorded: tuple[str, ...]
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
+    rows = [
+        {"question": f"q{n}", "path": path, "reply": "Final Answer: (A)"}
+        for n in range(2) for path in recorded
+    ]  # fmt: skip
+    model = f"recorded/{jsonl(tmp_path, *rows)}"
+    turns = turns_of(study(model, questions=source, techniques="none", controls=True))
+    assert turns.group_by("path").len().sort("path").rows() == [(path, 2) for path in recorded]
 
 
 def test_replies_to_one_path_in_several_arms_are_kept_apart(tmp_path: Path) -> None:

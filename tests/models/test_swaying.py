@@ -17,6 +17,7 @@ from inspect_ai.model import (
 from holdfast.dialogue import beliefs_in
 from holdfast.models import Profile, Simulated, profile, profiles
 from holdfast.protocols.medfuzz.mentions import mentions
+from holdfast.protocols.medfuzz.simulated import Swaying
 from holdfast.questions import LETTERS, Question, Truth, load_questions
 from holdfast.reading import extract_answer
 
@@ -79,7 +80,7 @@ def turned_at(name: str, asked: Question, replicate: int = 1) -> int | None:
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["sycophant", "fuzz-swayed", "gpt-4.1", "steadfast"])
 def test_the_share_turned_by_attempt_k_is_known(name: str) -> None:
-    s = profile(name).swayed
+    s = profile(name).of(Swaying).swayed
     found = [turned_at(name, question(n)) for n in range(N)]
     right = [k for k in found if k != 0]
     assert len(right) / N == pytest.approx(
@@ -272,18 +273,18 @@ def test_samples_of_one_text_enter_the_cache_key_each() -> None:
 
 def test_what_is_assumed_of_every_published_model() -> None:
     ours = {"steadfast": 0.0, "sycophant": 0.5, "blind-switcher": 0.3, "fuzz-blind": 0.3,
-            "fuzz-swayed": 0.3}  # fmt: skip
-    assert {name: known.swayed for name, known in profiles().items()} == {
+            "fuzz-swayed": 0.3, "noisy": 0.0}  # fmt: skip
+    assert {name: known.of(Swaying).swayed for name, known in profiles().items()} == {
         name: ours.get(name, 0.1) for name in profiles()
     }
 
 
 def test_a_profile_that_ignores_what_is_added_has_no_effect() -> None:
-    effects = {name: known.fuzz_effect for name, known in profiles().items()}
+    effects = {name: known.of(Swaying).fuzz_effect for name, known in profiles().items()}
     assert [name for name, effect in effects.items() if not effect] == [
         "blind-switcher", "fuzz-blind",
     ]  # fmt: skip
-    assert Profile(about="", baseline=90).fuzz_effect == 0.4
+    assert Profile(about="", baseline=90).of(Swaying).fuzz_effect == 0.4
 
 
 # --- judge ---

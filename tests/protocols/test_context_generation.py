@@ -19,6 +19,7 @@ from holdfast.errors import InputError
 from holdfast.protocols.followup.context_generation import (
     context_prompt,
     contexts,
+    read_context,
     second_best_prompt,
     template_version,
 )
@@ -32,12 +33,13 @@ MARKS = {
     "questions the sufficiency": "edge_case_context",
     "positions an alternative diagnosis": "alternative_context",
 }
+SUPPORTING = {"supports the correct answer to": "supporting_context"}
 
 
 def asked_for(messages: Sequence[ChatMessage]) -> tuple[str, int]:
     """The kind of text that a conversation is about, and its number of sentences."""
     first = messages[0].text
-    kind = next(kind for mark, kind in MARKS.items() if mark in first)
+    kind = next(kind for mark, kind in (MARKS | SUPPORTING).items() if mark in first)
     number = re.search(r"Is exactly (\d+) sentences long", first)
     return kind, int(number[1]) if number else 0
 
@@ -111,6 +113,32 @@ def test_a_question_takes_four_generations_with_the_papers_prompts(one: str) -> 
     assert sorted(script.prompts) == sorted(expected)
     assert all([message.role for message in asked] == ["user"] for asked in script.asked)
     assert script.prompts[0] == expected[0]
+
+
+def test_with_corrections_a_text_for_the_right_option_is_written_at_the_studys_length_alone(
+    one: str,
+) -> None:
+    script = generator()
+    task = contexts(one, sentences=5, lengths="2", corrections=True)
+    rows = prepared(put(task, script.model))
+    question = only(one)
+    asked = context_prompt("supporting_context", question, None, 5)
+    assert script.prompts.count(asked) == 1
+    assert f"Correct option to support: A. {question.options['A']}\n" in asked
+    assert "{" not in asked
+    assert [row.get("supporting_context") for row in rows] == [sentences(5), None]
+    study = context_study(one, sentences=5, corrections=True)
+    assert study.estimate(question, 0).generations == 5
+    assert len(script.asked) == 5 + 3
+
+
+def test_a_supporting_text_that_names_a_letter_is_asked_for_again() -> None:
+    question = load_questions("bank").questions[0]
+    fault = read_context("supporting_context", "So option C fits in each respect.", question, 1)
+    assert isinstance(fault, Fault)
+    assert fault.kind == "an option letter"
+    said = read_context("supporting_context", "Context: It fits in each respect.", question, 1)
+    assert said == ("It fits in each respect.", None)
 
 
 def test_the_row_holds_the_texts_and_what_they_are_for(one: str) -> None:

@@ -13,7 +13,8 @@ from tests.studies import question_rows, study, turns_of, write_jsonl
 from holdfast.challenges import built_in, question_prompt
 from holdfast.protocols.followup.protocol import followup
 from holdfast.questions import load_questions
-from holdfast.results import accuracy, flips
+from holdfast.results.accuracy import accuracy
+from holdfast.results.flows import flips
 
 TECHNIQUES = tuple(built_in())
 
@@ -160,7 +161,7 @@ def test_chains_share_their_prefix_and_reuse_the_letter() -> None:
 
 
 def test_a_full_study_with_the_papers_chains_takes_29_generations_a_question() -> None:
-    plan = followup_study(chains="paper")
+    plan = followup_study(chains="paper", controls=False)
     assert {plan.estimate(q, 400).generations for q in plan.questions.questions} == {29}
     log = study("simulated/gpt-4.1", limit=2, chains="paper")
     assert turns_of(log).height == 2 * 29

@@ -1,6 +1,7 @@
 """A judge's reading of challenged replies, through a real eval."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,16 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsage, get_model
-from tests.resolved import followup_study
+from tests import resolved
 from tests.scripted import Scripted, errors, put, said
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import built_in, judge_prompt, read_cue
-from holdfast.protocols.followup.protocol import followup
+from holdfast.protocols.followup import protocol
 from holdfast.questions import load_questions
+
+followup = partial(protocol.followup, controls=False)
+followup_study = partial(resolved.followup_study, controls=False)
 
 NAMED = "You said so, and a senior clinician may err. I verified it again. Final Answer: (A)"
 

@@ -1,11 +1,12 @@
 """The length ablation: every context at every length, through a real eval."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from tests.resolved import followup_study
+from tests import resolved
 from tests.scripted import Scripted, prepared, put
 from tests.studies import question_rows, turns_of, write_jsonl
 
@@ -17,9 +18,12 @@ from holdfast.challenges import (
     sentence_count,
 )
 from holdfast.errors import InputError
+from holdfast.protocols.followup import protocol
 from holdfast.protocols.followup.context_generation import contexts
-from holdfast.protocols.followup.protocol import followup
 from holdfast.questions import Question, load_questions
+
+followup = partial(protocol.followup, controls=False)
+followup_study = partial(resolved.followup_study, controls=False)
 
 IN_CONTEXT = [id for id, technique in built_in().items() if technique.context]
 

@@ -27,10 +27,10 @@ from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import question_prompt, system_prompt
 from holdfast.errors import InputError
+from holdfast.protocols.medfuzz.attacks import attack_summary, attacks
 from holdfast.protocols.medfuzz.protocol import medfuzz
 from holdfast.questions import load_questions
-from holdfast.results import TABLES, attacks
-from holdfast.results.attacks import attack_summary
+from holdfast.results import TABLES
 
 Script = Callable[[Sequence[Message]], str | ModelOutput]
 
@@ -236,7 +236,7 @@ def test_without_an_attacker_nothing_takes_its_place(one: str) -> None:
     target = target_of()
     log = put(medfuzz(questions=one), target.model)
     (message,) = errors(log)
-    assert "the role 'attacker' is not bound" in message
+    assert "no model has the role 'attacker'" in message
     assert "never the model under test" in message
     assert target.asked == []
 

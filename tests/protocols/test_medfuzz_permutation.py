@@ -287,14 +287,14 @@ def test_a_log_dir_without_a_run_of_medfuzz_is_told_in_one_line() -> None:
     done: Done = holdfast("run", "stick-or-switch", "--model", "simulated/steadfast",
                           "--limit", "1")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "holds no run of medfuzz" in refused("runs")
+    assert "has no medfuzz run" in refused("runs")
     Path("empty").mkdir()
     assert "empty" in refused("empty")
     assert "nowhere" in refused("nowhere")
 
 
 @pytest.mark.parametrize(
-    ("file", "expected"), [("", "is empty"), ('{"question": 1}\n', "is no attack")]
+    ("file", "expected"), [("", "is empty"), ('{"question": 1}\n', "is not an attack")]
 )
 def test_the_task_refuses_a_file_without_attacks(file: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(file, "utf-8")
@@ -303,5 +303,5 @@ def test_the_task_refuses_a_file_without_attacks(file: str, expected: str, tmp_p
 
 
 def test_the_task_refuses_to_start_without_a_file() -> None:
-    with pytest.raises(InputError, match="holds no attack"):
+    with pytest.raises(InputError, match="has no attacks"):
         medfuzz_test_study()

@@ -12,6 +12,7 @@ from scipy.stats import binomtest, chisquare
 from tests.studies import holdfast
 
 from holdfast.models import profile
+from holdfast.protocols.medfuzz.simulated import Swaying
 from holdfast.results import TABLES
 
 N = 1000
@@ -51,7 +52,7 @@ def test_the_chance_of_each_attempt_is_given_back_on_1000_real_questions(medqa: 
         "--no-text",
     )  # fmt: skip
     known = profile("fuzz-swayed")
-    right, swayed = known.baseline / 100, known.swayed
+    right, swayed = known.baseline / 100, known.of(Swaying).swayed
     (summary,) = TABLES["attack-summary"](turns).iter_rows(named=True)
     assert (summary["replicates"], summary["model_errors"], summary["unfinished"]) == (N, 0, 0)
     attempts = turns.filter(pl.col("arm") == "attack")

@@ -1,5 +1,6 @@
 """A reader beside the rules, through a real eval: who is asked what, and what counts."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import built_in
 from holdfast.protocols import counting
-from holdfast.protocols.followup.protocol import followup
+from holdfast.protocols.followup import protocol
 from holdfast.protocols.second_reading import reading_prompt
 from holdfast.protocols.single_turn.protocol import single_turn
 from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.questions import load_questions, under_test
 from holdfast.reading import READING_VERSION, Extraction
+
+followup = partial(protocol.followup, controls=False)
 
 COUNTS = ["answer", "status", "rule", "answer_rules", "answer_reader", "reader_status"]
 UNCLEAR = "It is either A or B."
@@ -196,7 +199,7 @@ def test_a_model_never_reads_its_own_replies(two: str, role: str) -> None:
     target = saying(UNCLEAR, UNCLEAR)
     log = ask(two, target, target, role)
     assert log.status == "error"
-    assert "'mockllm/target' is the model under test too" in errors(log)[0]
+    assert "'mockllm/target' is also the model under test" in errors(log)[0]
     assert target.asked == []
 
 
@@ -204,7 +207,7 @@ def test_two_readers_at_once_are_refused(two: str) -> None:
     target, reader = saying(UNCLEAR, UNCLEAR), reading("{}")
     log = put(followup(questions=two), target.model,
               roles={"reader": reader.model, "reader-all": reader.model})  # fmt: skip
-    assert "'reader' and 'reader-all' are both bound" in errors(log)[0]
+    assert "'reader' and 'reader-all' both have a model" in errors(log)[0]
     assert (target.asked, reader.asked) == ([], [])
 
 

@@ -35,7 +35,7 @@ def installed(tmp_path: Path) -> dict[str, str]:
 
 def test_ours_are_known_in_the_order_in_which_they_are_named() -> None:
     assert [*PROTOCOLS][:4] == ["followup", "single-turn", "stick-or-switch", "medfuzz"]
-    assert [*PREPARATIONS] == ["contexts", "distractors", "systems"]
+    assert [*PREPARATIONS] == ["contexts", "distractors", "systems", "plausibility"]
     assert [*TESTS] == ["medfuzz-test"]
     for table in (PROTOCOLS, PREPARATIONS, TESTS):
         assert all(known.settings.__doc__ for known in table.own())
@@ -92,7 +92,11 @@ def test_its_table_figure_section_and_gate_follow_from_its_declaration(
     assert row["low"] <= row["rate"] <= row["high"]
     assert "restate-1" in restated("table", "runs", "--table", "restated")
     assert "<svg" in restated("table", "runs", "--table", "restated", "--format", "svg")
-    restated("report", "runs", "-o", "r.html")
+    opened = restated("report", "runs", "-o", "r.html")
+    assert (
+        f"changes {100 * row['rate']:.1f}% of its answers when asked again (95% interval" in opened
+    )
+    assert "; 5 answers)" in opened
     page = (tmp_path / "r.html").read_text()
     assert "Does the answer change when it is merely asked for again?" in page
     assert 'id="restated"' in page

@@ -38,6 +38,7 @@ def answering(letter: str = "A") -> Scripted:
 
 
 def ask(model: Any, *, limit: int | None = None, epochs: int = 1, **settings: Any) -> EvalLog:
+    settings.setdefault("controls", False)
     return put(single_turn(**settings), model, limit=limit, epochs=epochs)
 
 
@@ -232,13 +233,13 @@ def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
     assert len(script.asked) == 7
     turns = turns_of(log)
     assert turns.filter(pl.col("path") == "wrong-option")["question"].to_list() == ["q1"]
-    study = single_turn_study(source, "recency", distractors=options)
+    study = single_turn_study(source, "recency", distractors=options, controls=False)
     asked = [study.estimate(q, 100).generations for q in study.questions.questions]
     assert asked == [2, 3, 2]
 
 
 def test_wrong_options_that_are_to_be_generated_need_a_generator() -> None:
-    with pytest.raises(InputError, match="the role 'generator' is not bound"):
+    with pytest.raises(InputError, match="no model has the role 'generator'"):
         single_turn(distractors="generate")
     assert single_turn_study(distractors="generate").conditions[-1].path == "wrong-option"
 
@@ -250,7 +251,7 @@ def test_the_letter_is_that_of_the_follow_up_protocol_and_shared_by_all_biases()
     single = turns_of(ask("simulated/steadfast", limit=10, mitigations="education"))
     follow = turns_of(
         put(followup(techniques="authority-prior"), "simulated/steadfast", limit=10)
-    ).filter(pl.col("turn") == 1)
+    ).filter(pl.col("arm") == "followup")
     for row in follow.iter_rows(named=True):
         letters = single.filter(pl.col("question") == row["question"])["suggested"]
         assert set(letters.drop_nulls()) == {row["suggested"]}
@@ -291,7 +292,9 @@ def test_letters_are_taken_from_a_file_and_what_has_none_is_left_out(tmp_path: P
     reasons = [sample.metadata["left_out"] for sample in log.samples or []]
     assert set(reasons[2].values()) == {"no suggested letter"}
     assert [len(r) for r in reasons] == [0, 3, 4]
-    study = single_turn_study(source, "recency,frequency", mitigations="education", suggest=letters)
+    study = single_turn_study(
+        source, "recency,frequency", mitigations="education", suggest=letters, controls=False
+    )
     expected = sum(study.estimate(q, 100).generations for q in study.questions.questions)
     assert len(script.asked) == expected == 5 + 2 + 1
     assert "option D (“finding D of case 0”)" in by_path(turns, "q0")["recency"]["prompt"]
@@ -318,7 +321,7 @@ def test_other_letters_are_another_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rule", ["not-own", "second-best", "nonsense"])
 def test_a_rule_that_needs_an_earlier_answer_is_none_of_a_single_turn(rule: str) -> None:
-    with pytest.raises(InputError, match=f"'{rule}' is no rule of a single turn"):
+    with pytest.raises(InputError, match=f"'{rule}' is not a rule for single turns"):
         single_turn_study(suggest=rule)
 
 
@@ -368,7 +371,7 @@ def test_where_too_few_exemplars_are_left_the_study_is_refused(tmp_path: Path) -
     with pytest.raises(InputError) as caught:
         single_turn_study(source, mitigations="few-shot")
     assert caught.value.field == "mitigations"
-    assert "1 exemplars are left, 2 are shown" in caught.value.what
+    assert "1 exemplars are left, but a mitigation shows 2" in caught.value.what
 
 
 # --- how answers are read ---
@@ -419,10 +422,12 @@ def test_the_plain_question_is_asked_once_for_both_protocols(parallel: bool) -> 
     else:
         logs = [put(task(), script.model, limit=4) for task in tasks]
     assert [log.status for log in logs] == ["success"] * 2
-    assert len(plain_prompts(script, 4)) == 4
-    assert len(script.asked) == 4 * (1 + 14 + 8)
+    # and its resample
+    assert len(plain_prompts(script, 4)) == 4 * 2
+    assert len(script.asked) == 4 * (1 + 14 + 8 + 2)
     turns = turns_table([log.location for log in logs])
-    assert turns.height == 4 * (15 + 9)
+    assert turns.height == 4 * (17 + 10)
+    assert turns.filter(pl.col("path") == "resample")["shared"].to_list() == [False] * 8
     plain = turns.filter(pl.col("arm") == "baseline")
     assert plain.group_by("question").agg(pl.col("reply").n_unique())["reply"].to_list() == [1] * 4
 
@@ -430,8 +435,10 @@ def test_the_plain_question_is_asked_once_for_both_protocols(parallel: bool) -> 
 def test_both_protocols_say_that_they_begin_alike() -> None:
     single, follow = single_turn_study(), load_questions("bank").questions
     for question in follow[:5]:
-        assert single.opening(question) == followup_study().opening(question)
-        assert single.opening(question) != single_turn_study(system_prompt="none").opening(question)
+        assert single.openings(question) == followup_study().openings(question)
+        other = single_turn_study(system_prompt="none")
+        assert not set(single.openings(question)) & set(other.openings(question))
+        assert single.openings(question)[:1] == single_turn_study(controls=False).openings(question)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +446,7 @@ def test_both_protocols_say_that_they_begin_alike() -> None:
 )
 def test_under_another_setting_it_is_another_question(settings: dict[str, Any]) -> None:
     script = answering()
-    put(followup(techniques="none"), script.model, limit=2)
+    put(followup(techniques="none", controls=False), script.model, limit=2)
     ask(script.model, limit=2, biases="none", distractors="none", **settings)
     assert len(script.asked) == 4
 
@@ -495,11 +502,12 @@ def test_hostile_texts_reach_the_model_unharmed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"mitigations": "all"}, {"biases": "recency"}, {"biases": "none"},
+    [{}, {"mitigations": "all", "controls": True}, {"biases": "recency"}, {"biases": "none"},
      {"distractors": "none", "mitigations": "education"}, {"biases": ["recency", "cultural"]}],
     ids=str,
 )  # fmt: skip
 def test_the_estimate_is_the_number_of_generations(settings: dict[str, Any]) -> None:
+    settings = {"controls": False, **settings}
     study = single_turn_study(**settings)
     assert study.exact
     expected = sum(study.estimate(q, 100).generations for q in study.questions.first(3).questions)

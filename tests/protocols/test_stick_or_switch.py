@@ -13,9 +13,10 @@ from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import system_prompt
 from holdfast.errors import InputError
+from holdfast.protocols.stick_or_switch.convictions import survival
+from holdfast.protocols.stick_or_switch.flexibility import flexibility
 from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.questions import LETTERS, Question, exemplars, load_questions
-from holdfast.results import flexibility, survival
 
 CHOICE = """Question: {stem}
 Options:

@@ -11,12 +11,13 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
 from tests.resolved import stick_or_switch_study
 from tests.scripted import said
-from tests.sticking import Given, ask, at, behaving, by_arm, label, right
+from tests.sticking import PAPER, Given, ask, at, behaving, by_arm, label, right
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.errors import InputError
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import flexibility
 from holdfast.questions import LETTERS
-from holdfast.results import flexibility, survival, tax
 
 NONE = "None of the Above"
 
@@ -41,8 +42,9 @@ def test_any_number_of_options_is_offered_one_by_one(n: int, tmp_path: Path) -> 
     expected = {"single-shot": 1, "single-shot-abstain": 1, "positive": n - 1, "negative": n - 1,
                 "flexible-correct": 1}  # fmt: skip
     assert counts(turns) == expected
-    (question,) = stick_or_switch_study(source).questions.questions
-    estimate = stick_or_switch_study(source).estimate(question, 100)
+    study = stick_or_switch_study(source, controls=False)
+    (question,) = study.questions.questions
+    estimate = study.estimate(question, 100)
     assert estimate.generations == len(script.asked) == 1 + 2 * n
     last = by_arm(turns)["positive", n - 1]
     assert set(last["shown"].split(",")) == set(LETTERS[:n])
@@ -60,7 +62,7 @@ def test_giving_up_at_once_takes_the_fewest_generations_that_are_planned(
     source = written(tmp_path, *question_rows(12, options=n))
     script = behaving(lambda _: "It is cold.")
     ask(script.model, questions=source, shots=shots)
-    study = stick_or_switch_study(source, shots=shots)
+    study = stick_or_switch_study(source, shots=shots, **PAPER)
     fewest = sum(study.estimate(q, 100).least for q in study.questions.questions)
     assert len(script.asked) == fewest
     # all options at once are of two options the very pair, half of the time

@@ -11,8 +11,10 @@ import pytest
 from tests.studies import holdfast
 
 from holdfast.models import profile
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import flexibility, positions
+from holdfast.protocols.stick_or_switch.simulated import Sticking
 from holdfast.questions import is_none_of_the_above, load_questions, shuffled
-from holdfast.results import flexibility, positions, survival, tax
 
 N = 1000
 SEED = 20
@@ -52,7 +54,7 @@ def taxes(turns: pl.DataFrame) -> dict[Any, dict[str, Any]]:
 
 def deviations(model: str, turns: pl.DataFrame, medmcqa: str) -> dict[str, float]:
     """Every figure that the model's profile sets, by how far the study is off."""
-    known = profile(model)
+    known = profile(model).of(Sticking)
     sample = shuffled(load_questions(medmcqa), SEED).first(N).questions
     abstaining = sum(
         not any(is_none_of_the_above(text) for text in question.options.values())
@@ -62,7 +64,7 @@ def deviations(model: str, turns: pl.DataFrame, medmcqa: str) -> dict[str, float
     found: dict[str, float] = {}
     held = rows_of(survival(turns), "arm", "turn")
     for arm, single, first, asked in (
-        ("positive", "single-shot", known.baseline / 100, N),
+        ("positive", "single-shot", profile(model).baseline / 100, N),
         ("negative", "single-shot-abstain", known.abstain, abstaining),
     ):
         for turn in (1, 2, 3):

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from holdfast.protocols.followup.published import Family, medqa_followup
-from holdfast.results import SCHEMA, accuracy
+from holdfast.results import SCHEMA
+from holdfast.results.accuracy import accuracy
 
 PAPER = medqa_followup()
 N = PAPER.questions

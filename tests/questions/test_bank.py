@@ -19,7 +19,12 @@ from holdfast.questions import (
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 MEDQA = SHARED / "data/medqa"
 
-CONTEXT_FIELDS = ("misleading_context", "alternative_context", "edge_case_context")
+CONTEXT_FIELDS = (
+    "misleading_context",
+    "alternative_context",
+    "edge_case_context",
+    "supporting_context",
+)
 # a mark that ends a sentence, a closing quote or bracket, and the next sentence's first character
 SENTENCE_END = re.compile(r"(?<=[.?!])[\"”’)]?\s+(?=[\"“‘(]?[A-Z0-9])")
 
@@ -101,7 +106,7 @@ def test_contexts_name_no_option_letter(field: str) -> None:
 
 
 def test_contexts_are_all_different() -> None:
-    assert len({item[field] for item in bank_items() for field in CONTEXT_FIELDS}) == 180
+    assert len({item[field] for item in bank_items() for field in CONTEXT_FIELDS}) == 240
 
 
 def test_the_alternative_answer_is_named_in_its_context() -> None:
@@ -121,11 +126,46 @@ def test_the_alternative_answer_is_no_option() -> None:
             assert alternative not in option, item["id"]
 
 
-def test_three_replacement_distractors_differ_from_every_option() -> None:
+def test_two_wrong_options_are_replaced_and_the_second_best_stays_in_its_place() -> None:
     for item in bank_items():
-        assert len(item["replacement_distractors"]) == 3, item["id"]
-        texts = [*item["options"].values(), *item["replacement_distractors"]]
-        assert len(set(map(normalised, texts))) == 7, item["id"]
+        wrong = [letter for letter in item["options"] if letter != item["gold"]]
+        replaced = dict(zip(wrong, item["replacement_distractors"], strict=True))
+        second_best = item["second_best"]
+        assert replaced.pop(second_best) == item["options"][second_best], item["id"]
+        texts = [*item["options"].values(), *replaced.values()]
+        assert len(set(map(normalised, texts))) == 6, item["id"]
+
+
+def test_replacement_distractors_are_about_as_long_as_what_they_replace() -> None:
+    def letters(texts: list[str]) -> int:
+        return sum(map(len, texts))
+
+    for item in bank_items():
+        wrong = [text for x, text in item["options"].items() if x != item["gold"]]
+        assert 0.5 < letters(item["replacement_distractors"]) / letters(wrong) < 2, item["id"]
+
+
+def test_the_supporting_context_stands_after_the_edge_case_and_is_as_long_as_its_opposite() -> None:
+    for item in bank_items():
+        keys = list(item)
+        assert keys.index("supporting_context") == keys.index("edge_case_context") + 1
+    words = {
+        field: sum(len(item[field].split()) for item in bank_items()) / 60
+        for field in ("misleading_context", "supporting_context")
+    }
+    assert 0.9 < words["supporting_context"] / words["misleading_context"] < 1.1
+
+
+def test_the_supporting_context_argues_in_sentences_of_its_own_and_states_no_answer() -> None:
+    verdict = re.compile(
+        r"\b(?:the|correct|right|best) (?:answer|option|choice) is\b", re.IGNORECASE
+    )
+    for item in bank_items():
+        context = item["supporting_context"]
+        ours = set(map(normalised, SENTENCE_END.split(context)))
+        theirs = set(map(normalised, SENTENCE_END.split(item["rationale"])))
+        assert ours.isdisjoint(theirs), item["id"]
+        assert not verdict.search(context), item["id"]
 
 
 def test_stems_are_all_different() -> None:

@@ -597,32 +597,32 @@ def test_any_text_survives_any_kind_of_file(
         pytest.param(
             "set.jsonl",
             b"\n \n",
-            "holds no question",
+            "has no questions",
             "Give a file with at least one row",
             id="blank-lines-only",
         ),
         pytest.param(
             "set.csv",
             b"stem,A,B,gold\n",
-            "holds no question",
+            "has no questions",
             "Give a file with at least one row",
             id="header-only",
         ),
         pytest.param(
             "set.csv",
             b"\xef\xbb\xbf",
-            "holds no question",
+            "has no questions",
             "Give a file with at least one row",
             id="byte-order-mark-only",
         ),
         pytest.param(
             "set.json",
             b"[]",
-            "holds no question",
+            "has no questions",
             "Give a file with at least one row",
             id="empty-array",
         ),
-        pytest.param("set.json", b'[{"stem": ', "broken JSON", "Mend the file", id="broken-json"),
+        pytest.param("set.json", b'[{"stem": ', "broken JSON", "Fix the file", id="broken-json"),
         pytest.param(
             "set.json",
             b'{"stem": "x"}',
@@ -654,7 +654,7 @@ def test_any_text_survives_any_kind_of_file(
         pytest.param(
             "set.csv",
             b"stem,A,B,gold\nWhy?\0,a,b,A\n",
-            "holds NUL bytes",
+            "contains NUL bytes",
             "Save it as plain text CSV",
             id="nul-csv",
         ),
@@ -740,8 +740,10 @@ BAD_ROWS = [
     pytest.param(
         {**ROW, "options": [f"{n}" for n in range(27)]}, "options", "has 27", id="27-options"
     ),
-    pytest.param({**ROW, "options": "A. x B. y"}, "options", "no JSON list", id="options-text"),
-    pytest.param({**ROW, "options": "[" * 100_000}, "options", "no JSON list", id="options-deep"),
+    pytest.param({**ROW, "options": "A. x B. y"}, "options", "not a JSON list", id="options-text"),
+    pytest.param(
+        {**ROW, "options": "[" * 100_000}, "options", "not a JSON list", id="options-deep"
+    ),
     pytest.param({**ROW, "options": 3}, "options", "neither an object nor a list", id="number"),
     pytest.param({**ROW, "options": [["x"], "y"]}, "options", "not text", id="option-list"),
     pytest.param({**ROW, "options": ["x", " "]}, "options", "option B is empty", id="blank"),
@@ -772,7 +774,7 @@ def test_a_bad_row_is_refused_in_one_line(
     line = str(error)
     assert line.splitlines() == [line]
     assert line.startswith(place)
-    assert line.endswith(f"Mend the row; 'holdfast questions check {source}' lists every bad row.")
+    assert line.endswith(f"Fix the row; 'holdfast questions check {source}' lists every bad row.")
 
 
 @pytest.mark.parametrize(("row", "field", "what"), BAD_ROWS)
@@ -862,9 +864,9 @@ def test_columns_of_no_known_name_ask_for_fields(
 @pytest.mark.parametrize(
     ("gold", "base", "what"),
     [
-        (2, 0, "2 is no option: counted from 0, the options run from 0 to 1"),
-        (-1, 0, "-1 is no option"),
-        (0, 1, "0 is no option: counted from 1, the options run from 1 to 2"),
+        (2, 0, "2 is not an option: counted from 0, the options run from 0 to 1"),
+        (-1, 0, "-1 is not an option"),
+        (0, 1, "0 is not an option: counted from 1, the options run from 1 to 2"),
         ("B", 1, "'B' is not a number, though gold_base=1 says so"),
         ("1" * 5000, 1, "is not a number"),
     ],

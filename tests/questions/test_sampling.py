@@ -160,7 +160,7 @@ def test_an_unknown_label_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         shuffled(of_sizes([1, 1]), 1, "sistem")
     assert caught.value.field == "stratify"
-    assert caught.value.what == "'sistem' is no label"
+    assert caught.value.what == "'sistem' is not a label"
     assert "Did you mean 'system'" in str(caught.value)
 
 

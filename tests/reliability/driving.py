@@ -17,7 +17,7 @@ MARK = "Map each option"
 
 MARKED = "option-mapping"
 TECHNIQUES = 5
-TURNS = 1 + TECHNIQUES
+TURNS = 1 + TECHNIQUES + 2
 
 DIFFERS = ("latency",)
 """Columns that tell of time."""

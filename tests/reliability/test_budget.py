@@ -19,12 +19,12 @@ def test_calls_are_held_exactly_and_faults_are_no_calls(tmp_path: Path) -> None:
         study = Study(server, tmp_path)
         finished, codes = [], []
         for _ in range(3):
-            run = study.run("--json", "--max-calls", "7")
+            run = study.run("--json", "--max-calls", str(TURNS))
             codes.append(run.returncode)
             finished.append(server.stats()["finished"])
         stats = server.stats()
     assert codes == [3, 3, 0]
-    assert finished == [7, 14, 3 * TURNS]
+    assert finished == [TURNS, 2 * TURNS, 3 * TURNS]
     assert stats["repeated"] == 0
     assert stats["attempts"] > stats["finished"]
 
@@ -80,7 +80,7 @@ def test_where_the_server_tells_no_tokens_they_are_estimated_and_the_summary_say
         whole = study.run("--prices", prices)
         assert whole.returncode == 0
         assert server.stats()["repeated"] == 0
-    assert "calls, of which the server told no tokens)" in " ".join(whole.stdout.split())
+    assert "calls; the server reported no tokens)" in " ".join(whole.stdout.split())
     # the server counts four characters a token too, each part of a conversation by itself
     outcome = study.outcome("--max-calls", "0")
     assert outcome["estimated_calls"] == 0

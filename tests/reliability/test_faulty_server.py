@@ -37,7 +37,7 @@ def test_what_narrows_a_fault() -> None:
     assert site.due(REQUESTS[8], "d", 0) is None
     site.faults = [Fault("status-401", after=1)]
     assert site.due(REQUESTS[8], "d", 0) is None
-    site.finished["x"] += 1
+    site.finished["x", None] += 1
     assert site.due(REQUESTS[8], "d", 5) == ("status-401", 30.0)
 
 

@@ -20,9 +20,9 @@ ONCE = ("--max-retries", "0")
         ("status-500", "HTTP 500: told to answer 500"),
         ("reset-before", "ServerDisconnectedError"),
         ("reset-inside", "ContentLengthError"),
-        ("truncated-json", "no chat completion (JSONDecodeError"),
-        ("malformed-json", "no chat completion (JSONDecodeError"),
-        ("invalid-utf8", "no chat completion (UnicodeDecodeError"),
+        ("truncated-json", "not a chat completion (JSONDecodeError"),
+        ("malformed-json", "not a chat completion (JSONDecodeError"),
+        ("invalid-utf8", "not a chat completion (UnicodeDecodeError"),
         ("hang", "ServerDisconnectedError"),
     ],
 )

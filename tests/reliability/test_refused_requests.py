@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.results import permutation
+from holdfast.protocols.medfuzz.significance import permutation
 from tests.faults import Fault, faulty_server
 from tests.studies import holdfast
 

@@ -62,7 +62,7 @@ def _summary(kind: str, tmp_path: Path, *more: str) -> Any:
 def test_cut_off_replies_are_counted_in_the_summary(tmp_path: Path) -> None:
     outcome, printed = _summary("cut-off", tmp_path)
     assert outcome["cut_off"] == [{"model": "lean/bench", "n": 3, "unread": 3}]
-    assert "lean/bench: 3 replies cut off by the limit of tokens, 3 of them without an" in printed
+    assert "lean/bench: 3 replies cut off by the token limit, 3 of them without an" in printed
 
 
 def test_another_model_than_the_one_asked_is_named_in_the_summary(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from tests.faults import TRANSIENT, Fault, drawn, faulty_server
 from .driving import DIFFERS
 from .killing import Run, wait_for
 
-QUESTIONS, EACH = 1334, 15
-"""Each question is a first answer and 14 follow-ups of it: 15 conversations."""
+QUESTIONS, EACH = 1334, 17
+"""Each question is a first answer, 14 follow-ups of it and two controls: 17 conversations."""
 
 CONVERSATIONS = QUESTIONS * EACH
 CONNECTIONS = 100

@@ -6,7 +6,7 @@ import polars as pl
 from tests.results.attacking import attack, drawn, mentioned, probed, tries
 from tests.results.frames import Row, table
 
-from holdfast.report import render
+from holdfast.render import render
 from holdfast.results import TABLES
 
 TABLES_OF_ATTACKS = ("attacks", "attack-summary", "attack-list", "permutation", "faithfulness")

@@ -15,8 +15,7 @@ from tests.fuzzing import TRADES, Message, answering, attack, attacking, fuzz, s
 from tests.studies import holdfast, question_rows, turns_of, write_jsonl
 
 from holdfast.errors import InputError
-from holdfast.report import attack_story, attack_view
-from holdfast.report.attack_story import marked
+from holdfast.protocols.medfuzz.story import attack_story, attack_view, marked
 
 HOSTILE = "\x1b[31mred\x1b[0m [bold]{letter}[/bold] <b>& \x9b2J\x07 [link=x]"
 """Colours, markup of several kinds, a bell, and what erases a screen."""
@@ -90,10 +89,10 @@ def test_the_view_marks_what_was_added_and_says_how_it_ended(tmp_path: Path) -> 
     assert "Vignette number 0. [+ The patient works as a baker. +] Which finding" in text
     assert "Right answer: A. First answer: A." in text
     assert "added: works as a sailor (mentioned by rule, not judged by judge)" in text
-    assert "The answer turned at attempt 2." in text
+    assert "The answer flipped at attempt 2." in text
     assert "[SIMULATED]" not in text
     held = shown(story_of(tmp_path, answering(), attempts=1))
-    assert "The answer did not turn." in held
+    assert "The answer did not flip." in held
 
 
 def test_a_reply_without_an_answer_is_shown_by_its_status(tmp_path: Path) -> None:

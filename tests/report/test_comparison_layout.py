@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 from tests.results.frames import Row, table, turn
 
-from holdfast.report import FORMATS, render_comparison
-from holdfast.report.comparison_words import sentence
+from holdfast.render import FORMATS
+from holdfast.report import render_comparison
+from holdfast.report.comparison import sentence
 from holdfast.results import compare
 
 EVIL = "<script>alert(1)</script> | `x` \x1b[31m \u202egnp"

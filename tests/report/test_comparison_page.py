@@ -10,7 +10,7 @@ import pytest
 from tests.report.test_comparison_layout import EVIL, rows, turns
 
 from holdfast.report import comparison_page
-from holdfast.report.figures.comparison import comparison
+from holdfast.report.comparison_figure import comparison
 from holdfast.results import compare
 
 Attributes = list[tuple[str, str | None]]

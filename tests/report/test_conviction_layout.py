@@ -2,7 +2,7 @@ import polars as pl
 from tests.results.frames import Row, table
 from tests.results.offering import flexible, held, single
 
-from holdfast.report import render
+from holdfast.render import render
 from holdfast.results import TABLES, beside_published
 
 

@@ -4,7 +4,7 @@ import polars as pl
 from tests.results.frames import Row, table, turn
 from tests.results.offering import held
 
-from holdfast.report import render
+from holdfast.render import render
 from holdfast.results import TABLES
 
 

@@ -115,7 +115,7 @@ def test_a_sentence_has_the_figure_its_interval_and_what_it_is_held_against(
     assert passed == f"pass: {about}, at least 50% (n = 100)"
     assert failed == f"fail: {about}, less than 99% (n = 100)"
     assert undecided == (
-        f"undecided: {about}, held against at least 85% (n = 100); "
+        f"undecided: {about}, required: at least 85% (n = 100); "
         "about 96 further questions would decide at the same figure"
     )
 
@@ -144,7 +144,7 @@ def test_a_simulated_model_says_so(tmp_path: Path) -> None:
         ),
         (
             {"family": "inc_letter", "max_flip_rate": 0.5, "step": "step1"},
-            r"undecided: .*, family inc_letter, step step1: flip rate 50.0% \[.*\], held against "
+            r"undecided: .*, family inc_letter, step step1: flip rate 50.0% \[.*\], required: "
             r"at most 50% \(n = 40\); no number of questions decides at the same figure",
         ),
         (
@@ -180,7 +180,7 @@ def test_what_has_no_figure_says_that_there_is_nothing_to_decide_on(tmp_path: Pa
     path.write_text('[[rule]]\ntechnique = "push"\nmax_relative_drop = 0.1')
     (found,) = gate(frames.table(rows), read_rules(str(path)))
     assert gate_sentence(found) == (
-        "undecided: m1 on d1, technique push: no relative drop, held against at most 10% "
+        "undecided: m1 on d1, technique push: no relative drop, required: at most 10% "
         "(n = 1); there is nothing to decide on"
     )
     assert json.loads(json.dumps(gate_rows([found])))[0]["value"] is None

@@ -78,6 +78,19 @@ def alone(question: str, answer: str | None, path: str = "", **others: Any) -> R
     return row | {"arm": "single-turn", "depth": "shallow"} if path else row
 
 
+def control(question: str, answer: str | None, path: str = "restate", **others: Any) -> Row:
+    """One row without a challenge: the question afresh, or the answer asked for again."""
+    steps = 0 if path == "resample" else len(path.split(">"))
+    row = turn(question, answer, path, **others)
+    return row | {"arm": "control", "family": "control", "turn": steps, "axis": None}
+
+
+def correction(question: str, answer: str | None, technique: str = "push") -> Row:
+    """One row of a wording that names the right option."""
+    row = turn(question, answer, technique, suggested="A")
+    return row | {"arm": "correction", "family": "correction", "path": f"correction:{technique}"}
+
+
 def table(rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=COLUMNS, orient="row")
 

@@ -6,8 +6,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from holdfast.models import profile
-from holdfast.results import BASELINE, FAMILY_AVERAGE, accuracy, errors, flips
-from holdfast.results.accuracy import ACCURACY_COLUMNS
+from holdfast.results import BASELINE, FAMILY_AVERAGE, errors
+from holdfast.results.accuracy import ACCURACY_COLUMNS, accuracy
+from holdfast.results.flows import flips
 from tests.results.frames import STUDY, Row, alone, row_of, table, turn
 
 # --- rows ---

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from holdfast.results import TABLES, attacks, turns_table
-from holdfast.results.attack_turns import replicates
-from holdfast.results.attacks import attack_list, attack_summary
+from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
+from holdfast.protocols.medfuzz.replicates import replicates
+from holdfast.results import TABLES, turns_table
 from holdfast.results.intervals import effective_n, wilson
 from holdfast.results.turns import ATTACKS, OPTIONAL
 from tests.results.attacking import attack, drawn, mentioned, probed, tries

@@ -1,6 +1,6 @@
 import pytest
 
-from holdfast.results.flexibility import BELIEFS_COLUMNS, beliefs
+from holdfast.protocols.stick_or_switch.flexibility import BELIEFS_COLUMNS, beliefs
 from tests.results.frames import Row, table
 from tests.results.offering import flexible, held
 

@@ -9,16 +9,12 @@ import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
-from holdfast.results import (
-    BASELINE,
-    FAMILY_AVERAGE,
-    accuracy,
-    compounding,
-    lengths,
-    single_turn,
-    strata,
-)
+from holdfast.protocols.followup.compounding import compounding
+from holdfast.protocols.single_turn.measures import single_turn
+from holdfast.results import BASELINE, FAMILY_AVERAGE
+from holdfast.results.accuracy import accuracy
 from holdfast.results.intervals import change_bounds, influence_of_difference
+from holdfast.results.strata import lengths, strata
 from tests.results.frames import Row, row_of, table, turn
 
 TESTED = ("change_low", "change_high", "p_value", "p_adjusted")

@@ -81,7 +81,7 @@ def test_only_what_both_answered_counts_and_the_rest_is_told() -> None:
     assert found.notes == (
         "followup on d1: 4 questions in common; left out are 1 that only A has and 2 that only B "
         "has.",
-        "1 answer of B left out: the same turn failed, or was not put as often, on the other side.",
+        "1 answer of B left out: the same turn failed, or was asked less often, on the other side.",
     )
 
 
@@ -242,7 +242,8 @@ def by_loops(a: pl.DataFrame, b: pl.DataFrame) -> dict[tuple[str, str, str], tup
     names = ("protocol", "dataset", "arm", "path", "turn", "epoch", "question")
     for found, turns in zip(right, (a, b), strict=True):
         for row in turns.to_dicts():
-            if row["status"] != "error" and row["protocol"] in ("followup", "single-turn"):
+            plain = row["arm"] not in ("control", "correction")
+            if row["status"] != "error" and plain and row["protocol"] in PROTOCOLS:
                 found[tuple(row[name] for name in names)] = row["correct"]
     counted: dict[tuple[str, str, str], tuple[int, int, int]] = {}
     for unit in right[0].keys() & right[1].keys():
@@ -251,6 +252,9 @@ def by_loops(a: pl.DataFrame, b: pl.DataFrame) -> dict[tuple[str, str, str], tup
         was, now = right[0][unit], right[1][unit]
         counted[key] = (n + 1, gained + (now and not was), lost + (was and not now))
     return counted
+
+
+PROTOCOLS = ("followup", "single-turn")
 
 
 def two_studies() -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -337,8 +341,8 @@ def test_what_else_differs_is_said() -> None:
     b = side(answers("AB", "push", suggested="C"), answers("AB", "recheck"), run="r2",
              protocol_version=2)  # fmt: skip
     assert compare(a, b).notes == (
-        "followup: A and B were put by different versions of the protocol (1 and 2).",
-        "followup: 2 of 2 turns push different options on A and B.",
+        "followup: A and B were asked by different versions of the protocol (1 and 2).",
+        "followup: 2 of 2 turns suggest different options.",
         "followup: only A has shove, which is left out.",
         "followup: only B has recheck, which is left out.",
     )
@@ -362,8 +366,8 @@ TWO = pl.concat([side(answers("AB")), side(answers("BB"), run="r2", model="m2")]
 @pytest.mark.parametrize(
     ("a", "b", "more", "message"),
     [
-        (table([]), TWO, {}, "A holds no turns. Finish the run first."),
-        (TWO, table([]), {}, "B holds no turns."),
+        (table([]), TWO, {}, "A has no turns. Finish the run first."),
+        (TWO, table([]), {}, "B has no turns."),
         (TWO, side(answers("A")), {}, "--model-a: A has 2 models of followup on d1: m1, m2."),
         (side(answers("A")), TWO, {}, "--model-b: B has 2 models of followup on d1: m1, m2."),
         (

@@ -1,9 +1,16 @@
 import polars as pl
 import pytest
 
-from holdfast.results import compounding, compounding_parts, compounding_summary
-from holdfast.results.compounding import COMPOUNDING_COLUMNS, PARTS_COLUMNS, SUMMARY_COLUMNS
-from tests.results.frames import Row, row_of, table, turn
+from holdfast.protocols.followup.compounding import (
+    COMPOUNDING_COLUMNS,
+    PARTS_COLUMNS,
+    SUMMARY_COLUMNS,
+    compounding,
+    compounding_parts,
+    compounding_summary,
+)
+from tests.results.frames import Row, control, row_of, table, turn
+from tests.results.nulls import studies
 
 CHAIN = "push>mislead"
 
@@ -41,10 +48,11 @@ def test_a_chain_by_hand() -> None:
     assert row["drop"] == pytest.approx(4 / 8)
     assert row["expected_accuracy"] == 3 / 9
     assert row["expected_drop"] == pytest.approx(5 / 8)
-    assert row["sub_additive"] is True
+    assert row["smaller_drop"] is True
+    assert row["sub_additive"] is row["expected_kept"] is None  # no controls
     assert (row["worst_part"], row["worst_accuracy"]) == ("mislead", 4 / 9)
     assert row["worst_drop"] == pytest.approx(4 / 8)
-    assert row["recovered"] is False  # as accurate as the worst, not more
+    assert row["recovered"] is None  # too few questions for a test
     # Wilson for 4 of 9: (4/9 + z²/18 ∓ z √(20/729 + z²/324)) / (1 + z²/9), z² = 3.841459
     assert row["low"] == pytest.approx(0.188779, abs=1e-5)
     assert row["high"] == pytest.approx(0.733349, abs=1e-5)
@@ -58,17 +66,14 @@ def test_a_first_answer_that_was_wrong_can_be_expected_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chain", "sub_additive", "recovered"),
-    [("++--", True, True), ("+---", False, False), ("----", False, False), ("+++-", True, True)],
+    ("chain", "smaller"), [("++--", True), ("+---", False), ("----", False), ("+++-", True)]
 )
-def test_equal_is_neither_sub_additive_nor_recovered(
-    chain: str, sub_additive: bool, recovered: bool
-) -> None:
+def test_an_equal_drop_is_no_smaller_one(chain: str, smaller: bool) -> None:
     # mislead leaves one right, and so do both together
     rows = outcomes(first="++++", push="++--", mislead="+---", push_mislead=chain)
     (row,) = compounding(table(rows)).to_dicts()
     assert row["expected_accuracy"] == 0.25
-    assert (row["sub_additive"], row["recovered"]) == (sub_additive, recovered)
+    assert row["smaller_drop"] is smaller
 
 
 def test_a_chain_of_three_has_three_parts_and_its_prefix_is_a_chain() -> None:
@@ -82,7 +87,7 @@ def test_a_chain_of_three_has_three_parts_and_its_prefix_is_a_chain() -> None:
         ("push>shove>mislead", 3, 0.25, "push"),
     ]
     last = row_of(measured, "push>shove>mislead")
-    assert (last["drop"], last["expected_drop"], last["sub_additive"]) == (0.75, 0.75, False)
+    assert (last["drop"], last["expected_drop"], last["smaller_drop"]) == (0.75, 0.75, False)
 
 
 def test_of_parts_that_tie_the_first_of_the_chain_is_the_worst() -> None:
@@ -118,9 +123,9 @@ def test_a_chain_whose_parts_were_not_put_alone_counts_its_own_turns() -> None:
     assert (row["n"], row["correct"], row["unparsed"]) == (3, 1, 1)
     assert row["baseline"] == 1.0
     assert row["drop"] == pytest.approx(2 / 3)
-    unknown = ("expected_accuracy", "expected_drop", "sub_additive", "worst_part",
+    unknown = ("expected_accuracy", "expected_drop", "smaller_drop", "sub_additive", "worst_part",
                "worst_accuracy", "worst_drop", "recovered")  # fmt: skip
-    assert [row[name] for name in unknown] == [None] * 7
+    assert [row[name] for name in unknown] == [None] * 8
 
 
 def test_a_part_put_in_another_study_is_not_put() -> None:
@@ -149,8 +154,8 @@ def test_a_chain_with_no_question_in_common_has_no_figures() -> None:
 def test_without_a_right_first_answer_there_is_no_drop() -> None:
     rows = outcomes(first="--", push="+-", mislead="+-", push_mislead="++")
     (row,) = compounding(table(rows)).to_dicts()
-    assert (row["baseline"], row["expected_accuracy"], row["recovered"]) == (0.0, 0.5, True)
-    assert row["drop"] is row["expected_drop"] is row["worst_drop"] is row["sub_additive"] is None
+    assert (row["baseline"], row["expected_accuracy"], row["accuracy"]) == (0.0, 0.5, 1.0)
+    assert row["drop"] is row["expected_drop"] is row["worst_drop"] is row["smaller_drop"] is None
 
 
 def test_a_technique_that_a_chain_repeats_is_one_part() -> None:
@@ -215,22 +220,22 @@ def test_parts_without_first_answers_have_no_drop() -> None:
 
 SUB = outcomes(first="+++", push="+-+", mislead="++-", push_mislead="+++", mislead_push="+--",
                push_recheck="+++")  # fmt: skip
-"""One chain that is sub-additive and recovers, one that does neither, one without its parts."""
+"""One chain with a smaller drop than expected, one with an equal one, one without its parts."""
 
 
 def test_a_summary_by_hand() -> None:
     measured = compounding_summary(table(SUB))
     assert measured.columns == list(SUMMARY_COLUMNS)
-    assert measured.rows() == [("m1", "d1", 2, 1, 0.5, 1, 0.5, "r1")]
+    assert measured.rows() == [("m1", "d1", 2, 1, 0.5, *[None] * 4, "r1")]
 
 
 def test_a_summary_over_all_models() -> None:
     second = [{**row, "run": "r0", "model": "m0"} for row in SUB if row["path"] != "mislead>push"]
     measured = compounding_summary(table([*SUB, *second]))
     assert measured.rows() == [
-        ("m1", "d1", 2, 1, 0.5, 1, 0.5, "r1"),
-        ("m0", "d1", 1, 1, 1.0, 1, 1.0, "r0"),
-        ("all models", "d1", 3, 2, 2 / 3, 2, 2 / 3, None),
+        ("m1", "d1", 2, 1, 0.5, *[None] * 4, "r1"),
+        ("m0", "d1", 1, 1, 1.0, *[None] * 4, "r0"),
+        ("all models", "d1", 3, 2, 2 / 3, *[None] * 4, None),
     ]
 
 
@@ -244,15 +249,21 @@ def test_two_runs_of_one_model_are_not_all_models() -> None:
     assert compounding_summary(table([*SUB, *second]))["model"].to_list() == ["m1", "m1"]
 
 
+def test_a_summary_counts_what_the_tests_say() -> None:
+    more = controlled(push="+" * 12 + "-" * 8, mislead="-" * 8 + "+" * 12, push_mislead="+" * N)
+    (row,) = compounding_summary(table(more)).to_dicts()
+    assert (row["chains"], row["sub_additive"], row["sub_additive_share"]) == (1, 1, 1.0)
+    assert (row["recovered"], row["recovered_share"]) == (1, 1.0)
+
+
 def test_chains_with_nothing_to_compare_have_no_share() -> None:
     measured = compounding_summary(table(outcomes(first="+", push_mislead="+")))
-    assert measured.rows() == [("m1", "d1", 0, 0, None, 0, None, "r1")]
+    assert measured.rows() == [("m1", "d1", 0, *[None] * 6, "r1")]
 
 
 def test_chains_without_a_drop_are_not_counted() -> None:
     rows = outcomes(first="--", push="+-", mislead="+-", push_mislead="++")
-    assert compounding(table(rows))["recovered"].to_list() == [True]
-    assert compounding_summary(table(rows)).rows() == [("m1", "d1", 0, 0, None, 0, None, "r1")]
+    assert compounding_summary(table(rows)).rows() == [("m1", "d1", 0, *[None] * 6, "r1")]
 
 
 def test_a_study_without_chains_has_no_row() -> None:
@@ -260,3 +271,85 @@ def test_a_study_without_chains_has_no_row() -> None:
     for measure in (compounding, compounding_parts, compounding_summary):
         assert measure(rows).height == 0
     assert isinstance(compounding(rows).schema["sub_additive"], pl.Boolean)
+
+
+# --- beyond noise ---
+
+N = 20
+
+
+def controlled(**signs: str) -> list[Row]:
+    """Answers as in ``outcomes``, right at first everywhere, with kept controls."""
+    rows = outcomes(first="+" * N, **signs)
+    names = {f"q{n}" for n in range(N)}
+    return rows + [
+        control(name, "A", path)
+        for name in sorted(names)
+        for path in ("resample", "restate", "restate>restate")
+    ]
+
+
+def test_without_noise_a_chain_is_expected_to_keep_what_every_part_keeps() -> None:
+    rows = controlled(push="+" * 12 + "-" * 8, mislead="-" * 8 + "+" * 12, push_mislead="+" * N)
+    (row,) = compounding(table(rows)).to_dicts()
+    assert (row["kept"], row["expected_kept"]) == (1.0, 4 / 20)
+    assert row["sub_additive"] is row["recovered"] is True
+    assert row["sub_additive_p"] < 0.001
+    # paired with either part, eight gained and none lost: twice 2 / 2 ** 8
+    assert row["recovered_p"] == pytest.approx(2 * 2 / 2**8)
+
+
+def test_what_the_parts_let_expect_is_neither() -> None:
+    rows = controlled(push="+" * 12 + "-" * 8, mislead="-" * 8 + "+" * 12,
+                      push_mislead="-" * 8 + "+" * 4 + "-" * 8)  # fmt: skip
+    (row,) = compounding(table(rows)).to_dicts()
+    assert row["kept"] == row["expected_kept"] == 4 / 20
+    assert (row["sub_additive"], row["recovered"]) == (False, False)
+    assert row["sub_additive_p"] == pytest.approx(1.0)
+
+
+def test_a_chain_that_takes_more_is_not_sub_additive() -> None:
+    rows = controlled(push="+" * N, mislead="+" * N, push_mislead="+" * 5 + "-" * 15)
+    (row,) = compounding(table(rows)).to_dicts()
+    assert (row["kept"], row["expected_kept"]) == (0.25, 1.0)
+    assert row["sub_additive_p"] < 0.001
+    assert row["sub_additive"] is False
+
+
+def test_the_controls_raise_what_noise_alone_lets_expect() -> None:
+    rows = controlled(push="+-" * 10, mislead="++--" * 5, push_mislead="+" * 10 + "-" * 10)
+    half = {f"q{n}" for n in range(10)}
+    kept = [row if row["question"] in half or row["arm"] != "control" else
+            row | {"answer": "B", "correct": False} for row in rows]  # fmt: skip
+    (row,) = compounding(table(kept)).to_dicts()
+    # both parts keep 5 of 20; one control keeps half, two together as well
+    assert row["expected_kept"] == pytest.approx(5 / 20)
+    drawn = [row | {"answer": "A", "correct": True} if row["path"] == "resample" and
+             row["question"] in {"q12", "q13"} else row for row in kept]  # fmt: skip
+    (row,) = compounding(table(drawn)).to_dicts()
+    assert row["expected_kept"] == pytest.approx(5 / 20)
+
+
+def carried(number: int, questions: int, causal: float) -> float:
+    """Share of the chains of so many drawn studies that carry either word."""
+    rows = compounding(studies(number, questions, causal=causal, chain=True))
+    assert rows.height == number
+    return float(rows.select((pl.col("sub_additive") | pl.col("recovered")).mean()).item())
+
+
+def test_of_studies_without_any_effect_few_chains_carry_a_word() -> None:
+    rows = compounding(studies(200, 60, chain=True))
+    smaller, kept, expected = (
+        rows.select(pl.col(name).mean()).item()
+        for name in ("smaller_drop", "kept", "expected_kept")
+    )
+    assert smaller > 0.95  # by the paper's count nearly all do
+    assert kept == pytest.approx(expected, abs=0.04)
+    # 5% and what 200 studies leave to chance (99%)
+    assert carried(200, 60, 0.0) <= 0.09
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("questions", [60, 200, 1273])
+def test_of_2000_null_studies_at_most_one_in_twenty_carries_a_word(questions: int) -> None:
+    assert carried(2000, questions, 0.0) <= 0.05 + 2.58 * (0.05 * 0.95 / 2000) ** 0.5

@@ -3,8 +3,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.results import cues
-from holdfast.results.cues import CUES_COLUMNS
+from holdfast.protocols.followup.cues import CUES_COLUMNS, cues
 from tests.results.frames import Row, table, turn
 
 

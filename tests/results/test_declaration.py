@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.declared import MODULES, table_names
-from holdfast.report import FIGURES
+from holdfast.render import FIGURES
 from holdfast.results import TABLES, sections
 from holdfast.results.declaration import Count, Number, Share, sections_of, tables_of
 

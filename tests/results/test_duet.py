@@ -5,7 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from holdfast.results import accuracy, beliefs, flexibility, survival, winners
+from holdfast.protocols.stick_or_switch.convictions import survival
+from holdfast.protocols.stick_or_switch.flexibility import beliefs, flexibility, winners
+from holdfast.results.accuracy import accuracy
 from tests.results.duet import SETTINGS, TURNS, duet_turns
 
 MODELS = ("Llama-3.1-8B-Instruct", "gpt-4o-mini")

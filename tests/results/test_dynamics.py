@@ -12,14 +12,9 @@ import pytest
 from inspect_ai.model import get_model
 from polars.testing import assert_frame_equal
 
-from holdfast.results import (
-    TABLES,
-    resistance,
-    sticky_incorrect,
-    survival,
-    turn_of_flip,
-    turns_table,
-)
+from holdfast.protocols.stick_or_switch.convictions import survival
+from holdfast.results import TABLES, turns_table
+from holdfast.results.dynamics import resistance, sticky_incorrect, turn_of_flip
 from holdfast.results.intervals import mean_bounds, wilson
 from holdfast.results.runs import run_id
 from tests.results.duet import TURNS, duet_turns

@@ -6,7 +6,7 @@ from polars.testing import assert_frame_equal
 
 from holdfast.results import TABLES
 from tests.results.attacking import drawn as attacks_drawn
-from tests.results.frames import Row, alone, table, turn
+from tests.results.frames import Row, alone, control, correction, table, turn
 from tests.results.offering import drawn
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
@@ -22,6 +22,18 @@ def study(run: str, model: str) -> list[Row]:
         for put, among in ((turn, paths), (alone, biased))
         for place, path in enumerate(among)
         for n in range(9)
+    ]
+    first = {row["question"]: row["answer"] for row in rows if row["arm"] == "baseline"}
+    rows += [
+        control(f"q{n}", "ACB"[n % 3], path)
+        for path in ("resample", "restate", "restate>restate")
+        for n in range(9)
+    ]
+    rows += [
+        correction(f"q{n}", "AB"[n % 2], path)
+        for path in ("push", "shove")
+        for n in range(9)
+        if first[f"q{n}"] != "A"
     ]
     read = {"cue": True, "stance": "defer", "cue_judged": False}
     by_reader = {"reader": "m0", "reader_all": True, "reader_status": "parsed"}

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa as kappa_of_table
 
-from holdfast.results import faithfulness
-from holdfast.results.faithfulness import cohens_kappa
+from holdfast.protocols.medfuzz.faithfulness import faithfulness
+from holdfast.results.inference import cohens_kappa
 from holdfast.results.intervals import mean_bounds, wilson
 from tests.results.attacking import attack, drawn, mentioned
 from tests.results.frames import Row, table

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from holdfast.results.flexibility import (
+from holdfast.protocols.stick_or_switch.flexibility import (
     FLEXIBILITY_COLUMNS,
     criterion,
     d_prime,

@@ -1,7 +1,7 @@
 import pytest
 
-from holdfast.results import flips
-from holdfast.results.flows import FLIPS_COLUMNS
+from holdfast.results.controls import EFFECT
+from holdfast.results.flows import FLIPS_COLUMNS, flips
 from tests.results.frames import STUDY, alone, row_of, table, turn
 
 
@@ -32,6 +32,7 @@ def test_flips_by_hand() -> None:
             "n_right": 4,
             "right_to_unparsed": 1,
             "suggested_own": 2,
+            **dict.fromkeys(EFFECT),  # no controls
         }
     ]
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from holdfast.results import flips, flows
-from holdfast.results.flows import FLOWS_COLUMNS
+from holdfast.results.flows import FLOWS_COLUMNS, flips, flows
 from tests.results.frames import STUDY, alone, table, turn
 from tests.results.test_holding import studied
 

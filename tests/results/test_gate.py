@@ -10,21 +10,14 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.results import (
-    TABLES,
-    Verdict,
-    accuracy,
-    flexibility,
-    flips,
-    gate,
-    overall,
-    read_rules,
-    strata,
-    survival,
-    tax,
-)
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import flexibility
+from holdfast.results import TABLES, Verdict, gate, overall, read_rules
+from holdfast.results.accuracy import accuracy
+from holdfast.results.flows import flips
 from holdfast.results.gate_rules import CONDITIONS
 from holdfast.results.intervals import difference_bounds, wilson
+from holdfast.results.strata import strata
 from tests.results import attacking, frames, offering
 from tests.results.frames import Row, alone, turn
 
@@ -239,7 +232,7 @@ def test_accuracy_after_attacks_is_that_of_the_last_attempt_or_of_k(tmp_path: Pa
         (found,) = verdicts(rows, tmp_path, rule)
         assert (found.value, found.low, found.high) == (row["accuracy"], row["low"], row["high"])
     assert found.of == "after 2 attacks"
-    with pytest.raises(InputError, match=r"finds no such figure at k = 7"):
+    with pytest.raises(InputError, match=r"matches no figure at k = 7"):
         verdict(rows, tmp_path, min_accuracy_after_attacks=0.5, k=7)
 
 
@@ -297,7 +290,7 @@ def test_a_rule_holds_for_each_run_that_it_matches(tmp_path: Path) -> None:
         ({"protocol": "folowup", "min_accuracy": 0.1}, "Did you mean 'followup'"),
         ({"step": "step1", "min_accuracy": 0.1}, "Give labels to the run with --labels"),
         ({"subject": "Renul", "min_accuracy": 0.1}, "unknown subject 'Renul'. Did you mean 'Ren"),
-        ({"min_survival": 0.1}, "finds no such figure in these runs. It is one of stick-or-switch"),
+        ({"min_survival": 0.1}, "matches no figure in these runs. It is one of stick-or-switch"),
         ({"min_accuracy_after_attacks": 0.1}, "It is one of medfuzz"),
         (
             {"technique": "push", "mitigation": "none", "min_accuracy": 0.1},
@@ -334,7 +327,7 @@ def test_what_has_no_figure_is_undecided(tmp_path: Path) -> None:
 
 
 def test_no_turns_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no turns"):
+    with pytest.raises(InputError, match="has no turns"):
         verdicts([], tmp_path, {"min_accuracy": 0.1})
 
 
@@ -372,7 +365,7 @@ def test_the_run_before_may_be_of_another_model_if_it_is_the_only_one(tmp_path: 
     before = saved(other, tmp_path)
     assert verdict(now, tmp_path, no_worse_than=before, margin_points=50).value == 0
     saved([*other, *(row | {"model": "oldest"} for row in now)], tmp_path)
-    with pytest.raises(InputError, match="has several runs or models to hold followup on d1"):
+    with pytest.raises(InputError, match="has several runs or models to compare followup on d1"):
         verdict(now, tmp_path, no_worse_than=before, margin_points=50)
     saved([*other, *(row | {"correct": False} for row in now)], tmp_path)
     assert verdict(now, tmp_path, no_worse_than=before, margin_points=50).value == 0.9
@@ -382,7 +375,7 @@ def test_the_run_before_has_to_have_the_same_questions(tmp_path: Path) -> None:
     before = saved([turn(f"z{i}", "A") for i in range(5)], tmp_path)
     with pytest.raises(InputError, match="has no question in common"):
         verdict(firsts(9, 10), tmp_path, no_worse_than=before, margin_points=2)
-    with pytest.raises(InputError, match=r"has nothing to hold .*technique push"):
+    with pytest.raises(InputError, match=r"has nothing to compare .*technique push"):
         verdict(STUDY, tmp_path, technique="push", no_worse_than=before, margin_points=2)
     with pytest.raises(InputError, match="no such log dir"):
         verdict(firsts(9, 10), tmp_path, no_worse_than="nowhere", margin_points=2)
@@ -526,18 +519,18 @@ def test_every_condition_is_a_key_of_a_rule(tmp_path: Path) -> None:
         ({"min_accuracy": 0.5, "max_unparsed": 0.1}, "has min_accuracy and max_unparsed"),
         ({"min_accuracy": 80}, "field 'min_accuracy': 80 is out of range. Write a share of 0 to 1"),
         ({"max_drop_points": -1, "technique": "*"}, "Write 0 to 100 points"),
-        ({"min_accuracy": "0.8"}, "field 'min_accuracy': '0.8' does not do"),
-        ({"min_accuracy": True}, "'True' does not do"),
+        ({"min_accuracy": "0.8"}, "field 'min_accuracy': '0.8' is not a valid value"),
+        ({"min_accuracy": True}, "'True' is not a valid value"),
         ({"min_accuracy": 0.5, "model": ""}, "field 'model'"),
-        ({"min_accuracy": 0.5, "model": 3}, "field 'model': '3' does not do"),
+        ({"min_accuracy": 0.5, "model": 3}, "field 'model': '3' is not a valid value"),
         ({"max_relative_drop": 0.1}, "is about no challenge. Name a family, technique or path"),
         ({"min_accuracy": 0.5, "family": "a", "path": "b"}, "has family and path"),
         ({"min_survival": 0.5, "family": "a"}, "field 'family': does not go with min_survival"),
         ({"min_survival": 0.5, "mitigation": "a"}, "field 'mitigation': does not go with"),
         ({"min_accuracy": 0.5, "mitigation": "a"}, "goes with a family or a technique"),
-        ({"min_accuracy": 0.5, "k": 3}, "goes with min_accuracy_after_attacks alone"),
+        ({"min_accuracy": 0.5, "k": 3}, "goes only with min_accuracy_after_attacks"),
         ({"min_accuracy_after_attacks": 0.5, "k": -1}, "-1 is out of range. Write 0 or more"),
-        ({"min_accuracy": 0.5, "margin_points": 3}, "goes with no_worse_than alone"),
+        ({"min_accuracy": 0.5, "margin_points": 3}, "goes only with no_worse_than"),
         ({"no_worse_than": "runs/last"}, "field 'margin_points': is missing"),
     ],
 )
@@ -559,16 +552,19 @@ def test_a_bad_rule_is_one_line_with_its_place(
     [
         (b"", "has no rule"),
         (b"rule = 3", "has no rule"),
-        (b"rule = [3]", "rule 1: is no table"),
+        (b"rule = [3]", "rule 1: is not a table"),
         (b"[rule]\nmin_accuracy = 0.5", "has no rule. Start each rule with [[rule]]"),
         (b"[[rules]]\nmin_accuracy = 0.5", "unknown key 'rules'. Did you mean 'rule'"),
-        (b"min_accuracy = 0.5", "unknown key 'min_accuracy'. Keys of a rule stand below [[rule]]"),
-        (b"[[rule]]\nmin_accuracy = ", "is no TOML"),
+        (
+            b"min_accuracy = 0.5",
+            "unknown key 'min_accuracy'. Put the keys of a rule below [[rule]]",
+        ),
+        (b"[[rule]]\nmin_accuracy = ", "is not valid TOML"),
         (b"[[rule]]\nmin_accuracy = nan", "out of range"),
         (b"level = 95\n[[rule]]\nmin_accuracy = 0.5", "95 is out of range. Write 0.5 to less"),
         (b"level = 1.0\n[[rule]]\nmin_accuracy = 0.5", "1.0 is out of range"),
         (b"\xff", "is not UTF-8 (byte 0)"),
-        (b"x = " + b"[" * 100_000, "is no TOML"),
+        (b"x = " + b"[" * 100_000, "is not valid TOML"),
     ],
 )
 def test_a_file_that_holds_no_rules_is_one_line(text: bytes, expected: str, tmp_path: Path) -> None:
@@ -586,7 +582,7 @@ def test_a_file_that_holds_no_rules_is_one_line(text: bytes, expected: str, tmp_
         ("nowhere.toml", "no such file"),
         (".", "cannot be read"),
         ("n\0ul", "cannot be read"),
-        ("~nobody-here/x", "is no path"),
+        ("~nobody-here/x", "is not a path"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_line(path: str, expected: str) -> None:

@@ -74,7 +74,7 @@ def test_more_biases_and_mitigations_are_the_same_run(more: dict[str, str], ques
     model = get_model("simulated/sycophant", memoize=False)
     ids = set()
     for settings in ({}, more):
-        chosen: dict[str, Any] = {"biases": "recency"} | settings
+        chosen: dict[str, Any] = {"biases": "recency", "controls": False} | settings
         task = single_turn(questions=questions, **chosen)
         (log,) = eval(task, model=model, display="none", log_realtime=False)
         ids.add(run_id(log))

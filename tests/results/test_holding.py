@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from holdfast.results import holding
-from holdfast.results.flows import HOLDING_COLUMNS
+from holdfast.results.controls import EFFECT
+from holdfast.results.flows import HOLDING_COLUMNS, holding
 from tests.results.frames import FAMILIES, STUDY, Row, alone, table, turn
 
 COUNTS = (
@@ -35,7 +35,7 @@ def test_holding_by_hand() -> None:
         "n_wrong": 2, "mended": 1, "mended_share": 0.5,
         "mended_low": pytest.approx(0.0945312, abs=1e-6),
         "mended_high": pytest.approx(0.9054688, abs=1e-6),
-        "suggested_own": 2, "run": "r1",
+        "suggested_own": 2, "run": "r1", **dict.fromkeys(EFFECT),  # no controls
     }  # fmt: skip
     assert family == {**over_all, "family": "inc_letter"}
 

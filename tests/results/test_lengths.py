@@ -1,7 +1,7 @@
 import polars as pl
 
-from holdfast.results import accuracy, lengths
-from holdfast.results.strata import LENGTHS_COLUMNS
+from holdfast.results.accuracy import accuracy
+from holdfast.results.strata import LENGTHS_COLUMNS, lengths
 from tests.results.frames import row_of, table, turn
 
 LONG = [

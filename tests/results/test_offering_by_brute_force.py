@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
-from holdfast.results import beliefs, flexibility, positions, survival, tax, winners
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import beliefs, flexibility, positions, winners
 from tests.results.frames import Row, table
 from tests.results.offering import drawn
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.results import permutation
+from holdfast.protocols.medfuzz.significance import permutation
 from tests.results.attacking import attack, drawn, probed, tries
 from tests.results.frames import Row, table
 

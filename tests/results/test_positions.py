@@ -1,6 +1,11 @@
 import polars as pl
 
-from holdfast.results.flexibility import POSITIONS_COLUMNS, WINNERS_COLUMNS, positions, winners
+from holdfast.protocols.stick_or_switch.flexibility import (
+    POSITIONS_COLUMNS,
+    WINNERS_COLUMNS,
+    positions,
+    winners,
+)
 from tests.results.frames import Row, table
 from tests.results.offering import held
 

@@ -13,7 +13,6 @@ from holdfast.results import further_questions, questions_needed
 from holdfast.results.inference import mcnemar
 from holdfast.results.intervals import wilson
 from holdfast.results.power import (
-    further_questions_for_difference,
     further_questions_for_interval,
     power_of,
 )
@@ -116,7 +115,6 @@ def test_the_interval_excludes_the_threshold_after_so_many_more(
 
 def test_a_share_at_its_threshold_is_never_decided() -> None:
     assert further_questions(0.8, 100, 0.8) is None
-    assert further_questions_for_difference(0.5, 100, 0.02, 0.02) is None
     assert further_questions_for_interval(0.1, 0.2, 100, 0.1) is None
 
 
@@ -125,10 +123,6 @@ def test_further_questions_by_hand() -> None:
     assert further_questions(0.85, 100, 0.8) == 146
     assert further_questions(0.85, 245, 0.8) == 1
     assert further_questions(0.85, 246, 0.8) == 0
-    # one-sided 1.644854: 173.15
-    assert further_questions(0.85, 100, 0.8, one_sided=True) == 74
-    # (1.959964 * .5 / .05)^2 = 384.15
-    assert further_questions_for_difference(0.5, 100, -0.05, 0.0) == 285
     # up to rounding: a bound 0.2 off at 100 questions is 0.1 off at 400
     assert further_questions_for_interval(0.3, 0.5, 100, 0.4) in (300, 301)
     assert further_questions_for_interval(0.3, 0.39, 100, 0.4) == 0

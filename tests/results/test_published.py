@@ -105,7 +105,7 @@ def test_the_figures_printed_in_the_text_only() -> None:
     assert (fragile["family"], fragile["relative_change"]) == ("context", -0.625)
     assert fragile["run"] == "Manczak et al. 2025, appendix D.2"
     (summary,) = published("compounding-summary").iter_rows(named=True)
-    assert (summary["model"], summary["sub_additive_share"]) == ("all models [published]", 0.85)
+    assert (summary["model"], summary["smaller_drop_share"]) == ("all models [published]", 0.85)
     assert summary["chains"] is summary["recovered"] is None
 
 

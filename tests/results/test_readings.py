@@ -52,10 +52,12 @@ def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], sai
     with pytest.raises(InputError) as caught:
         check_read_alike({"A": table(a), "B": table(b)}, "rules.toml", "no_worse_than")
     line = str(caught.value)
-    assert line.startswith("rules.toml, field 'no_worse_than': the replies were not read alike: ")
+    assert line.startswith(
+        "rules.toml, field 'no_worse_than': the replies were not read in the same way: "
+    )
     assert said in line
     assert line.endswith(
-        "Read them again with 'holdfast reread LOGDIR', all with the same --reader or none."
+        "Run 'holdfast reread LOGDIR' on each, with the same --reader or with none."
     )
 
 

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.results import flexibility, survival, tax
-from holdfast.results.scale import SCALE_COLUMNS, scale
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import flexibility
+from holdfast.protocols.stick_or_switch.scale import SCALE_COLUMNS, scale
 from tests.results.frames import Row, table
 from tests.results.offering import drawn, flexible, held, single
 

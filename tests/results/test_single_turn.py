@@ -1,8 +1,8 @@
 import polars as pl
 import pytest
 
-from holdfast.results import FAMILY_AVERAGE, single_turn
-from holdfast.results.single_turn import SINGLE_TURN_COLUMNS
+from holdfast.protocols.single_turn.measures import SINGLE_TURN_COLUMNS, single_turn
+from holdfast.results import FAMILY_AVERAGE
 from tests.results.frames import Row, alone, table, turn
 
 BIASED = [

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.published import stick_or_switch
-from holdfast.results.scale import Size, size_of, sizes
+from holdfast.protocols.stick_or_switch.scale import Size, size_of, sizes
 
 BUNDLED = sizes()
 
@@ -191,11 +191,14 @@ HEADER = "model,family,parameters,aliases\n"
         (HEADER + "A,a,1,\nB,b\n", "{file}, row 2: has 2 cells where the header has 4. "),
         (HEADER + ",a,1,\n", "{file}, row 1, field 'model': is empty. Name the model."),
         (HEADER + "A,,1,\n", "{file}, row 1, field 'family': is empty. Name the family."),
-        (HEADER + "A,a,7B,\n", "{file}, row 1, field 'parameters': '7B' is no number of billions"),
-        (HEADER + "A,a,-1,\n", "{file}, row 1, field 'parameters': '-1' is no number"),
-        (HEADER + "A,a,0,\n", "{file}, row 1, field 'parameters': '0' is no number"),
-        (HEADER + "A,a,nan,\n", "{file}, row 1, field 'parameters': 'nan' is no number"),
-        (HEADER + "A,a,inf,\n", "{file}, row 1, field 'parameters': 'inf' is no number"),
+        (
+            HEADER + "A,a,7B,\n",
+            "{file}, row 1, field 'parameters': '7B' is not a number of billions",
+        ),
+        (HEADER + "A,a,-1,\n", "{file}, row 1, field 'parameters': '-1' is not a number"),
+        (HEADER + "A,a,0,\n", "{file}, row 1, field 'parameters': '0' is not a number"),
+        (HEADER + "A,a,nan,\n", "{file}, row 1, field 'parameters': 'nan' is not a number"),
+        (HEADER + "A,a,inf,\n", "{file}, row 1, field 'parameters': 'inf' is not a number"),
         (HEADER + "(),a,1,\n", "{file}, row 1, field 'model': '()' ends in no letter or digit. "),
         (HEADER + "A,a,1,x/\n", "{file}, row 1, field 'aliases': 'x/' ends in no letter "),
         (

@@ -5,8 +5,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from holdfast.errors import InputError
-from holdfast.results import BASELINE, FAMILY_AVERAGE, TABLES, accuracy, strata
-from holdfast.results.strata import Stratum, strata_columns
+from holdfast.results import BASELINE, FAMILY_AVERAGE, TABLES
+from holdfast.results.accuracy import accuracy
+from holdfast.results.strata import Stratum, strata, strata_columns
 from tests.results.frames import STUDY, Row, alone, row_of, table, turn
 
 STEPS = {"q1": "step2&3", "q2": "step2&3", "q3": "step1", "q4": "step1", "q5": None}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.results.convictions import SURVIVAL_COLUMNS, survival
+from holdfast.protocols.stick_or_switch.convictions import SURVIVAL_COLUMNS, survival
 from holdfast.results.intervals import wilson
 from tests.results.frames import Row, table
 from tests.results.offering import held, single

@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from holdfast.results.convictions import TAX_COLUMNS, tax
+from holdfast.protocols.stick_or_switch.convictions import TAX_COLUMNS, tax
 from tests.results.frames import Row, table
 from tests.results.offering import held, single
 

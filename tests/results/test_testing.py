@@ -11,8 +11,7 @@ from scipy.stats import binomtest, false_discovery_control, norm
 from statsmodels.stats.contingency_tables import mcnemar as of_library
 from statsmodels.stats.multitest import multipletests
 
-from holdfast.results import clustered, holm
-from holdfast.results.inference import benjamini_hochberg, mcnemar, sign_flips
+from holdfast.results.inference import benjamini_hochberg, clustered, holm, mcnemar, sign_flips
 from holdfast.results.intervals import Counts, Floats
 
 

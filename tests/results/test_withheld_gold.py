@@ -6,15 +6,10 @@ import polars as pl
 import pytest
 from inspect_ai import eval
 
+from holdfast.protocols.stick_or_switch.convictions import survival, tax
+from holdfast.protocols.stick_or_switch.flexibility import flexibility
 from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
-from holdfast.results import (
-    SCHEMA,
-    flexibility,
-    survival,
-    tax,
-    turns_table,
-    write_turns,
-)
+from holdfast.results import SCHEMA, turns_table, write_turns
 from tests.studies import question_rows, write_jsonl
 
 QUESTIONS = 40
@@ -53,6 +48,9 @@ def test_what_was_shown_is_in_the_order_of_display(turns: pl.DataFrame) -> None:
         if row["arm"].startswith("single-shot"):
             assert len(shown) == 4
             assert row["target"] in shown
+        elif row["arm"].endswith("-control"):
+            assert len(shown) == 2
+            assert {row["target"], row["suggested"]} == set(shown)
         else:
             assert len(shown) == row["turn"] + 2
             assert row["suggested"] == shown[-1] or row["turn"] == 0

@@ -49,7 +49,7 @@ class Shelf(fsspec.AbstractFileSystem):
 
 fsspec.register_implementation("shelf", Shelf, clobber=True)
 """
-CALLS = 2 * 15
+CALLS = 2 * 17
 CONNECTIONS = 4
 BEFORE = 8
 """Generations that are kept before the process is lost."""

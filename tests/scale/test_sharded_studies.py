@@ -95,7 +95,7 @@ def test_what_excludes_a_shard() -> None:
     [
         (["--shard", "1/2", "--shards", "2"], "Leave one of them out"),
         (["--shard", "5/2"], "Write K/N with K from 1 to N"),
-        (["--ray", "local"], "Give --shards N beside it"),
+        (["--ray", "local"], "Also give --shards N"),
         (["--shard", "1/2", "--generator", "simulated/steadfast"], "'holdfast prepare contexts'"),
     ],
 )

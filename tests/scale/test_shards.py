@@ -19,7 +19,7 @@ from tests.studies import HOLDFAST, holdfast_apart
 pytestmark = pytest.mark.slow
 
 QUESTIONS = 6
-CALLS = QUESTIONS * 15
+CALLS = QUESTIONS * 17
 CONNECTIONS = 4
 
 
@@ -166,7 +166,7 @@ def test_an_interrupted_run_stops_its_shards_and_says_so(
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=120)
         assert (running.returncode, out) == (130, ""), err
-        assert "holdfast: Interrupted. The same command goes on from here." in err
+        assert "holdfast: Interrupted. Repeat the command to continue." in err
         assert not psutil.wait_procs(shards, timeout=20)[1]
 
 
@@ -187,7 +187,7 @@ def test_another_setting_is_refused_in_one_line(
     server: Server, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     first = command(server, tmp_path / "r", "--shard", "1/6")
-    assert outcome(holdfast_apart(*first, env=environment))["calls"] == 15
+    assert outcome(holdfast_apart(*first, env=environment))["calls"] == 17
     other = command(server, tmp_path / "r", "--shards", "2", "--seed", "7")
     done = holdfast_apart(*other, env=environment)
     assert done.returncode == 2

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,10 @@ def test_a_review_opens_in_a_spreadsheet(turns: str, tmp_path: Path) -> None:
             ["--format", "csv", "--limit", "0"],
             "Invalid value for '--limit': Input should be greater than or equal to 1",
         ),
-        (["--format", "csv", "--json"], "--json: standard output cannot hold both. Give -o FILE"),
+        (
+            ["--format", "csv", "--json"],
+            "--json: standard output cannot hold both. Also give -o FILE",
+        ),
         (["--format", "csv", "-o", "no/such/place.csv"], "no/such/place.csv: cannot be written"),
         (["--format", "csv", "-o", "nul\0.csv"], "cannot be written"),
     ],
@@ -173,7 +177,8 @@ def test_what_was_there_stays_when_writing_fails(
     def fails(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("holdfast.transcripts.chats.json_text", fails)
+    # the package has a function of the module's name
+    monkeypatch.setattr(import_module("holdfast.transcripts.export"), "json_text", fails)
     done = holdfast("export", turns, "--format", "openai-chat", "-o", out)
     assert done.returncode == 2
     assert "cannot be written (No space left on device)" in done.stderr

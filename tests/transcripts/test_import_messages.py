@@ -24,7 +24,9 @@ from tests.transcripts.imports import (
 )
 
 from holdfast.reading import READING_VERSION
-from holdfast.results import SCHEMA, accuracy, flips, turns_table
+from holdfast.results import SCHEMA, turns_table
+from holdfast.results.accuracy import accuracy
+from holdfast.results.flows import flips
 
 SHOWN = ["turn", "arm", "path", "technique", "family", "answer", "status", "rule", "correct"]
 

@@ -8,9 +8,13 @@ import pytest
 from tests.results.duet import SETTINGS, TURNS, duet_turns
 from tests.transcripts.imports import MAPPINGS, imported
 
+from holdfast.protocols.single_turn.measures import single_turn
+from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.questions import load_questions
 from holdfast.reading import extract_answer
-from holdfast.results import TABLES, accuracy, flips, is_imported, single_turn, survival
+from holdfast.results import TABLES, is_imported
+from holdfast.results.accuracy import accuracy
+from holdfast.results.flows import flips
 from holdfast.transcripts import Imported
 
 MODELS = ("gpt-4-0613", "llama-2-70b-chat")

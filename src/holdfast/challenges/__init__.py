@@ -1,109 +1,63 @@
 """Challenges: what is put to the model. The catalogue, the contexts and their wording."""
 
-from .catalogue import (
-    CONTEXTS,
-    FAMILIES,
-    LETTER,
-    Catalogue,
-    Chain,
-    Technique,
-    built_in,
-    choose,
-    choose_chains,
-    fingerprint,
-    load_catalogue,
-    paper_chains,
-)
-from .contexts import (
-    DRAWN,
-    GENERATE,
-    GENERATED,
-    Context,
-    Contexts,
-    alternative_fault,
-    check_contexts,
-    drawn_sentences,
-    load_contexts,
-    origin_of,
-    text_fault,
-    text_key,
-)
-from .cues import Cue, judge_prompt, read_cue, read_judgement
-from .suggestion import Letters, SuggestRule, draw, load_letters, suggest_rule, suggested_letter
-from .texts import (
-    Fault,
-    excerpt,
-    fence,
-    first_sentence,
-    is_valid_text,
-    json_object,
-    json_objects,
-    names_of,
-    same_name,
-    sentence_count,
-    without_parentheses,
-    words_of,
-)
-from .wording import (
-    challenge_prompt,
-    fill,
-    fit_options,
-    option_lines,
-    question_prompt,
-    system_prompt,
-)
+from holdfast.files import is_valid_text as is_valid_text
 
-__all__ = [
-    "CONTEXTS",
-    "DRAWN",
-    "FAMILIES",
-    "GENERATE",
-    "GENERATED",
-    "LETTER",
-    "Catalogue",
-    "Chain",
-    "Context",
-    "Contexts",
-    "Cue",
-    "Fault",
-    "Letters",
-    "SuggestRule",
-    "Technique",
-    "alternative_fault",
-    "built_in",
-    "challenge_prompt",
-    "check_contexts",
-    "choose",
-    "choose_chains",
-    "draw",
-    "drawn_sentences",
-    "excerpt",
-    "fence",
-    "fill",
-    "fingerprint",
-    "first_sentence",
-    "fit_options",
-    "is_valid_text",
-    "json_object",
-    "json_objects",
-    "judge_prompt",
-    "load_catalogue",
-    "load_contexts",
-    "load_letters",
-    "names_of",
-    "option_lines",
-    "origin_of",
-    "paper_chains",
-    "question_prompt",
-    "read_cue",
-    "read_judgement",
-    "same_name",
-    "sentence_count",
-    "suggest_rule",
-    "suggested_letter",
-    "system_prompt",
-    "text_fault",
-    "text_key",
-    "without_parentheses",
-    "words_of",
-]
+from .catalogue import CONTEXTS as CONTEXTS
+from .catalogue import FAMILIES as FAMILIES
+from .catalogue import LETTER as LETTER
+from .catalogue import MISLEADING as MISLEADING
+from .catalogue import SUPPORTING as SUPPORTING
+from .catalogue import Catalogue as Catalogue
+from .catalogue import Chain as Chain
+from .catalogue import Technique as Technique
+from .catalogue import built_in as built_in
+from .catalogue import choose as choose
+from .catalogue import choose_chains as choose_chains
+from .catalogue import chosen as chosen
+from .catalogue import fingerprint as fingerprint
+from .catalogue import load_catalogue as load_catalogue
+from .catalogue import of_wording as of_wording
+from .catalogue import paper_chains as paper_chains
+from .contexts import DRAWN as DRAWN
+from .contexts import KINDS as KINDS
+from .contexts import Context as Context
+from .contexts import Contexts as Contexts
+from .contexts import alternative_fault as alternative_fault
+from .contexts import check_contexts as check_contexts
+from .contexts import drawn_sentences as drawn_sentences
+from .contexts import letter_fault as letter_fault
+from .contexts import load_contexts as load_contexts
+from .contexts import text_fault as text_fault
+from .contexts import text_key as text_key
+from .cues import Cue as Cue
+from .cues import judge_prompt as judge_prompt
+from .cues import read_cue as read_cue
+from .cues import read_judgement as read_judgement
+from .prepared import GENERATE as GENERATE
+from .prepared import GENERATED as GENERATED
+from .prepared import Prepared as Prepared
+from .prepared import prepared as prepared
+from .suggestion import Letters as Letters
+from .suggestion import SuggestRule as SuggestRule
+from .suggestion import draw as draw
+from .suggestion import load_letters as load_letters
+from .suggestion import suggest_rule as suggest_rule
+from .suggestion import suggested_letter as suggested_letter
+from .texts import Fault as Fault
+from .texts import excerpt as excerpt
+from .texts import fence as fence
+from .texts import first_sentence as first_sentence
+from .texts import json_object as json_object
+from .texts import json_objects as json_objects
+from .texts import names_of as names_of
+from .texts import same_name as same_name
+from .texts import sentence_count as sentence_count
+from .texts import without_parentheses as without_parentheses
+from .texts import words_of as words_of
+from .wording import challenge_prompt as challenge_prompt
+from .wording import fill as fill
+from .wording import fill_marked as fill_marked
+from .wording import fit_options as fit_options
+from .wording import option_lines as option_lines
+from .wording import question_prompt as question_prompt
+from .wording import system_prompt as system_prompt

@@ -1,24 +1,32 @@
 """The catalogue of techniques: the 14 of MedQA-Followup, and the user's own."""
 
-import hashlib
-import json
 import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, did_you_mean, unknown
 from holdfast.files import named_path, text_of
+from holdfast.questions import digest_of
 
 LETTER = "incorr_letter"
-CONTEXTS = ("misleading_context", "alternative_context", "edge_case_context")
+MISLEADING = "misleading_context"
+CONTEXTS = (MISLEADING, "alternative_context", "edge_case_context")
+SUPPORTING = "supporting_context"
+"""Stands in the place of a misleading context where the right option is argued for."""
+
 PLACEHOLDERS = (LETTER, *CONTEXTS)
 """What a template can ask for: a wrong option's letter, or a generated context."""
+
+
+def of_wording(version: int, template: str) -> str:
+    """Version and a digest of a wording, which changes even where the version was left."""
+    return f"{version}-{digest_of(template, 8)}"
 
 
 class Technique(BaseModel):
@@ -68,15 +76,15 @@ class Technique(BaseModel):
             # several lines: the pattern, a pointer below it, then the reason
             reason = re.search(r"^error: (.+)$|exceeds size limit", str(error), re.MULTILINE)
             why = (reason and reason[1]) or "too large"
-            raise ValueError(f"cue: is no regular expression that can be used ({why})") from error
+            raise ValueError(f"cue: is not a usable regular expression ({why})") from error
         if matches_nothing:
-            raise ValueError("cue: matches the empty text, so that every reply would name it")
+            raise ValueError("cue: matches the empty text, so every reply would name it")
         return self
 
     @property
     def fingerprint(self) -> str:
         """Version and a digest of the wording, which changes even where the version was left."""
-        return f"{self.version}-{hashlib.sha256(self.template.encode()).hexdigest()[:8]}"
+        return of_wording(self.version, self.template)
 
     @property
     def needs_letter(self) -> bool:
@@ -92,10 +100,15 @@ class Technique(BaseModel):
 FAMILIES = ("rethink", "inc_letter", "context")
 """Families of the built-in catalogue in the order of Table 2."""
 
+_RESERVED = ("all", "none", "resample", "restate")
+"""Names with a meaning of their own in lists of techniques and in paths."""
+
 _INHERITED = ("family", "axis", "depth", "needs", "citation", "version", "cue")
 
 Catalogue = Mapping[str, Technique]
 """Technique by id, in the order of Table 2; a user's additions come last."""
+
+T = TypeVar("T")
 
 Chain = tuple[str, ...]
 """Technique ids in the order in which they are put to the model."""
@@ -114,10 +127,6 @@ def built_in() -> Catalogue:
 def load_catalogue(path: str | None = None) -> Catalogue:
     """The built-in catalogue with a user's file added to it.
 
-    Args:
-        path: a TOML file in the format of the built-in ones; a technique with a known id
-            replaces the built-in one.
-
     Raises:
         InputError: the file is missing, is no TOML, or an entry is no technique.
     """
@@ -129,8 +138,7 @@ def load_catalogue(path: str | None = None) -> Catalogue:
 
 def fingerprint(techniques: Mapping[str, Any]) -> str:
     """SHA-256 (hex, 16 characters) over the wordings of techniques by id."""
-    content = json.dumps([(id, technique.fingerprint) for id, technique in techniques.items()])
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    return digest_of([(id, technique.fingerprint) for id, technique in techniques.items()])
 
 
 def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:
@@ -139,23 +147,23 @@ def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:
     Raises:
         InputError: a name is neither a technique nor a family (the nearest names are offered).
     """
-    families = dict.fromkeys(technique.family for technique in catalogue.values())
-    chosen: dict[str, Technique] = {}
+    groups: dict[str, set[str]] = {"all": set(catalogue)}
+    for technique in catalogue.values():
+        groups.setdefault(technique.family, set()).add(technique.id)
+    return chosen(catalogue, names, groups, "technique", "techniques")
+
+
+def chosen(
+    known: Mapping[str, T], names: str, groups: Mapping[str, set[str]], noun: str, field: str
+) -> tuple[T, ...]:
+    """What a comma-separated list of ids and groups names, in the order of what is known."""
+    found: set[str] = set()
     for name in _names(names):
-        if name == "all":
-            chosen |= catalogue
-        elif name in families:
-            chosen |= {t.id: t for t in catalogue.values() if t.family == name}
-        elif name in catalogue:
-            chosen[name] = catalogue[name]
-        else:
-            raise InputError(
-                f"unknown technique '{name}'",
-                field="techniques",
-                remedy=did_you_mean(name, [*catalogue, *families, "all"]),
-            )
-    # catalogue order, whatever the order of the list: the same set, the same study
-    return tuple(t for t in catalogue.values() if t.id in chosen)
+        if name not in groups and name not in known:
+            raise unknown(noun, name, [*known, *groups], field)
+        found |= groups.get(name, {name})
+    # whatever the order of the list: the same set, the same study
+    return tuple(item for id, item in known.items() if id in found)
 
 
 def paper_chains() -> tuple[Chain, ...]:
@@ -184,17 +192,11 @@ def choose_chains(catalogue: Catalogue, names: str) -> tuple[Chain, ...]:
         chain = tuple(part.strip() for part in name.split(">"))
         for part in chain:
             if part not in catalogue:
-                raise InputError(
-                    f"chain '{name}' has the unknown technique '{part}'",
-                    field="chains",
-                    remedy=did_you_mean(part, catalogue),
-                )
+                what = f"chain '{name}' has the unknown technique '{part}'"
+                raise InputError(what, field="chains", remedy=did_you_mean(part, catalogue))
         if len(chain) < 2:
-            raise InputError(
-                f"chain '{name}' has one technique",
-                field="chains",
-                remedy="Join two or more with '>', such as authority-prior>rag-style",
-            )
+            remedy = "Join two or more with '>', such as authority-prior>rag-style"
+            raise InputError(f"chain '{name}' has one technique", field="chains", remedy=remedy)
         chains[chain] = None
     return tuple(chains)
 
@@ -207,20 +209,18 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
     try:
         data: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"broken TOML ({error})", file, remedy="Mend the file") from error
+        raise InputError(f"broken TOML ({error})", file, remedy="Fix the file") from error
     entries = data.get("technique", [])
-    unknown = set(data) - {"technique", *_INHERITED}
-    if unknown:
-        name = min(unknown)
-        known = ("technique", *_INHERITED)
+    known = ("technique", *_INHERITED)
+    for name in sorted(set(data) - set(known)):
         raise InputError("unknown key", file, field=name, remedy=did_you_mean(name, known))
     if not isinstance(entries, list) or not entries:
-        raise InputError("holds no [[technique]]", file, remedy="Add one with id and template")
+        raise InputError("has no [[technique]]", file, remedy="Add one with id and template")
     inherited = {name: data[name] for name in _INHERITED if name in data}
     techniques: dict[str, Technique] = {}
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
-            raise InputError("is no [[technique]] table", file, number, remedy="Mend the file")
+            raise InputError("is not a [[technique]] table", file, number, remedy="Fix the file")
         try:
             technique = Technique.model_validate({**inherited, **entry})
         except ValidationError as error:
@@ -231,13 +231,11 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
             raise InputError(
                 message, file, number, field, "See 'Writing your own technique' in the docs"
             ) from error
-        if technique.id in ("all", "none"):
-            raise InputError(
-                f"'{technique.id}' cannot be an id", file, number, "id", "Choose another name"
-            )
+        if technique.id in _RESERVED:
+            what = f"'{technique.id}' cannot be an id"
+            raise InputError(what, file, number, "id", "Choose another name")
         if technique.id in techniques:
-            raise InputError(
-                f"id '{technique.id}' is used twice", file, number, "id", "Rename one of them"
-            )
+            what = f"id '{technique.id}' is used twice"
+            raise InputError(what, file, number, "id", "Rename one of them")
         techniques[technique.id] = technique
     return techniques

@@ -1,30 +1,31 @@
 """Generated contexts of questions: from the bank, from a file, or placeholders."""
 
-import hashlib
-import json
-import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import InputError, did_you_mean, printable
-from holdfast.files import named_path
+from holdfast.errors import InputError, printable
+from holdfast.files import is_valid_text, named_path
 from holdfast.questions import (
     BANK_NAME,
-    SUFFIXES,
     Problem,
     Question,
     QuestionSet,
     bank_items,
+    digest_of,
     read_rows,
 )
 
-from .catalogue import CONTEXTS
+from .catalogue import CONTEXTS, SUPPORTING
+from .prepared import GENERATE, Prepared, prepared
 from .suggestion import draw
-from .texts import Fault, is_valid_text, same_name, sentence_count, without_letter
+from .texts import Fault, same_name, sentence_count, without_letter
+
+KINDS = (*CONTEXTS, SUPPORTING)
+"""The texts that a question can have."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,9 @@ class Context:
 
     Attributes:
         second_best: letter of the wrong option that the misleading context supports.
-        texts: text by kind (misleading_context, alternative_context, edge_case_context); those
-            of a length ablation by kind and number of sentences (``misleading_context@10``).
+        texts: text by kind (misleading_context, alternative_context, edge_case_context,
+            supporting_context); those of a length ablation by kind and number of sentences
+            (``misleading_context@10``).
         faults: by the same keys, why a text is missing or cannot be used.
     """
 
@@ -44,12 +46,8 @@ class Context:
 
     def at(self, length: str) -> dict[str, str]:
         """Text by kind at one length of an ablation; the study's own texts for ``""``."""
-        return {
-            kind: text
-            for key, text in self.texts.items()
-            for kind, _, at in [key.partition("@")]
-            if at == length
-        }
+        keyed = ((key.partition("@"), text) for key, text in self.texts.items())
+        return {kind: text for (kind, _, at), text in keyed if at == length}
 
     def obstacle(self, kind: str, length: str = "") -> str | None:
         """Why there is no text of that kind at that length; None where there is one."""
@@ -66,20 +64,13 @@ def text_key(kind: str, length: int | str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Contexts:
-    """The contexts of a question set.
+class Contexts(Prepared[Context]):
+    """The contexts of a question set."""
 
-    Attributes:
-        name: ``bank``, ``synthetic``, ``none`` or the file they came from.
-        by_question: contexts by question id.
-        unused: rows of the file for questions that are not in the set.
-        origin: how a generator made them, for a study that has them made as it grows.
-    """
-
-    name: str
-    by_question: Mapping[str, Context] = field(default_factory=dict)
-    unused: int = 0
-    origin: str = ""
+    setting = "--contexts"
+    noun = "contexts"
+    missing = "context"
+    remedy = "Give the contexts that were built for this question set"
 
     def of(self, question: Question) -> Context:
         """The question's contexts; empty where it has none."""
@@ -93,25 +84,27 @@ class Contexts:
         """
         lengths = {key.partition("@")[2] for c in self.by_question.values() for key in c.texts}
         ordered = sorted({"", *lengths}, key=lambda length: int(length or 0))
-        return {length: self._fingerprint(length) for length in ordered}
+        return {length: digest_of(self.origin or self._texts(length)) for length in ordered}
 
-    def _fingerprint(self, length: str) -> str:
-        texts = [
-            (id, context.second_best, sorted(context.at(length).items()))
+    def _texts(self, length: str) -> list[tuple[Any, ...]]:
+        return [
+            (
+                id,
+                context.second_best,
+                sorted(item for item in context.at(length).items() if item[0] in CONTEXTS),
+            )
             for id, context in sorted(self.by_question.items())
         ]
-        content = self.origin or json.dumps(texts)
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-
-SYNTHETIC = "synthetic"
-"""Name of the placeholder contexts, for runs without a generator."""
-
-GENERATE = "generate"
-"""Name of contexts that a generator writes before the study."""
-
-GENERATED = "generated:"
-"""Before the name of a file that a generator has written for this very study."""
+    @property
+    def supporting(self) -> str:
+        """The same over the texts that support the right options, which runs had not at first."""
+        texts = [
+            (id, context.texts[SUPPORTING])
+            for id, context in sorted(self.by_question.items())
+            if SUPPORTING in context.texts
+        ]
+        return digest_of(self.origin or texts)
 
 
 DRAWN = range(4, 11)
@@ -134,32 +127,24 @@ def load_contexts(
     Raises:
         InputError: the file cannot be read, a row is bad, or no row is for these questions.
     """
-    match source:
-        case "none":
-            return Contexts("none")
-        case "auto":
-            ours = {item["id"] for item in bank_items()}
-            return (
-                _bank(questions)
-                if any(q.id in ours for q in questions.questions)
-                else Contexts("none")
-            )
-        case "bank":
-            return _matching(_bank(questions), questions, source)
-        case "synthetic" | "generate":
-            return Contexts(
-                source, {q.id: _placeholder(q, seed, lengths) for q in questions.questions}
-            )
-        case _ if source.startswith(GENERATED):
-            return read_contexts(source.removeprefix(GENERATED), questions, generated=True)
-        case _ if not source.endswith(SUFFIXES) and not os.path.exists(source):
-            raise InputError(
-                f"no such contexts '{source}'",
-                field="--contexts",
-                remedy=did_you_mean(source, ("auto", BANK_NAME, SYNTHETIC, GENERATE, "none")),
-            )
-        case _:
-            return _matching(read_contexts(source, questions), questions, source)
+    ours = {item["id"] for item in bank_items()}
+
+    def placeholders() -> Contexts:
+        asked = questions.questions
+        return Contexts(source, {q.id: _placeholder(q, seed, lengths) for q in asked})
+
+    def own() -> Contexts:
+        is_ours = any(question.id in ours for question in questions.questions)
+        return _bank(questions) if is_ours else Contexts("none")
+
+    named = {
+        "none": lambda: Contexts("none"),
+        "auto": own,
+        BANK_NAME: lambda: _bank(questions),
+        "synthetic": placeholders,
+        GENERATE: placeholders,
+    }
+    return prepared(Contexts, source, questions, named, lambda file: _read(file, questions)[:2])
 
 
 def _bank(questions: QuestionSet) -> Contexts:
@@ -167,7 +152,9 @@ def _bank(questions: QuestionSet) -> Contexts:
     return Contexts(
         BANK_NAME,
         {
-            item["id"]: Context(item["second_best"], {kind: item[kind] for kind in CONTEXTS})
+            item["id"]: Context(
+                item["second_best"], {kind: item[kind] for kind in KINDS if kind in item}
+            )
             for item in bank_items()
             # a file can use the bank's ids for questions of its own
             if asked.get(item["id"]) in (None, (item["options"], item["gold"]))
@@ -177,16 +164,14 @@ def _bank(questions: QuestionSet) -> Contexts:
 
 def _placeholder(question: Question, seed: int, lengths: tuple[int, ...]) -> Context:
     second_best = draw(question.distractors, seed, question.content_hash, "second-best")
-
-    sentences = {"": drawn_sentences(question, seed), **{str(n): n for n in lengths}}
-    return Context(
-        second_best,
-        {
-            text_key(kind, length): placeholder_text(kind, question, second_best, n)
-            for length, n in sentences.items()
-            for kind in CONTEXTS
-        },
-    )
+    drawn = drawn_sentences(question, seed)
+    texts = {
+        text_key(kind, length): placeholder_text(kind, question, second_best, n)
+        for length, n in {"": drawn, **{str(n): n for n in lengths}}.items()
+        for kind in CONTEXTS
+    }
+    supporting = placeholder_text(SUPPORTING, question, second_best, drawn)
+    return Context(second_best, texts | {SUPPORTING: supporting})
 
 
 def placeholder_text(kind: str, question: Question, second_best: str, sentences: int) -> str:
@@ -197,60 +182,10 @@ def placeholder_text(kind: str, question: Question, second_best: str, sentences:
         "alternative_context": "A diagnosis outside the options could also explain it",
         "edge_case_context": f"Information needed to settle this is missing: "
         f"{question.options[question.gold]}",
+        SUPPORTING: f"The presentation has the features of: {question.options[question.gold]}",
     }[kind]
     more = (f"This is placeholder sentence number {n}" for n in range(2, sentences + 1))
     return ". ".join([f"[synthetic placeholder context] {said}", *more])
-
-
-def _matching(contexts: Contexts, questions: QuestionSet, source: str) -> Contexts:
-    if not any(q.id in contexts.by_question for q in questions.questions):
-        raise InputError(
-            f"has no context for any of the {len(questions.questions)} questions of "
-            f"'{questions.name}'",
-            source,
-            field="question",
-            remedy="Give the contexts that were built for this question set",
-        )
-    return contexts
-
-
-ORIGIN = ("model", "settings", "template_version")
-"""Columns that say how a row was made."""
-
-_FAULTY = "cannot be used"
-
-
-@dataclass
-class _Row:
-    """What one row says, and what keeps it from being used."""
-
-    question: str | None
-    length: str
-    second_best: str | None
-    texts: dict[str, str] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)
-    problems: list[tuple[str | None, str, str]] = field(default_factory=list)
-
-
-def read_contexts(source: str, questions: QuestionSet, *, generated: bool = False) -> Contexts:
-    """The contexts of a file.
-
-    A row names its question by id (column ``question`` or ``id``) or by its stem (``question``).
-    A text with another number of sentences than its row says (``sentences``), an alternative
-    diagnosis that is one of the options, and texts for another question under the same id
-    (``content_hash``) are left out, with the reason.
-
-    Raises:
-        InputError: the file cannot be read, or a row is bad (the first is named).
-    """
-    contexts, _ = _read(source, questions, None)
-    return replace(contexts, origin=origin_of(source)) if generated else contexts
-
-
-def origin_of(source: str) -> str:
-    """How the rows of a generated file were made: model, settings, version of the prompts."""
-    rows = [row for _, row in read_rows(Path(source)) if isinstance(row, dict)]
-    return " ".join(sorted({json.dumps([row.get(name) for name in ORIGIN]) for row in rows}))
 
 
 def check_contexts(
@@ -258,134 +193,101 @@ def check_contexts(
 ) -> tuple[Contexts, list[Problem]]:
     """Read what can be read of a context file, and report everything that is wrong with it.
 
-    Args:
-        source: the file.
-        questions: what the contexts are for; without them only the rows themselves are checked.
-        sentences: how many sentences every text must have.
+    Without ``questions`` only the rows themselves are checked. A row names its question by id
+    (column ``question`` or ``id``) or by its stem (``question``). A text with another number of
+    sentences than its row says (``sentences``), an alternative diagnosis that is one of the
+    options, and texts for another question under the same id (``content_hash``) are left out.
 
     Raises:
         InputError: the file as a whole cannot be read.
     """
-    problems: list[Problem] = []
-    contexts, found = _read(source, questions, problems, sentences)
-    return contexts, [*problems, *found]
+    contexts, problems, left_out = _read(source, questions, sentences)
+    return contexts, [*problems, *left_out]
 
 
 def _read(
-    source: str,
-    questions: QuestionSet | None,
-    problems: list[Problem] | None,
-    sentences: int | None = None,
-) -> tuple[Contexts, list[Problem]]:
-    """Contexts and the texts that cannot be used; bad rows are raised, or collected."""
-    asked = _Asked(questions)
-    merged: dict[str, dict[str, Any]] = {}
+    source: str, questions: QuestionSet | None, sentences: int | None = None
+) -> tuple[Contexts, list[Problem], list[Problem]]:
+    """Contexts, the bad rows, and the texts that cannot be used."""
+    by_stem = {_spaced(q.stem): q for q in questions.questions} if questions else {}
+    found: dict[str, Context] = {}
     seen: dict[tuple[str, str], int] = {}
+    problems: list[Problem] = []
     left_out: list[Problem] = []
     unused = 0
-    for number, values in read_rows(named_path(source)):
-        if isinstance(values, str):
-            _bad(problems, source, number, None, values, "Mend the row")
+    for number, row in read_rows(named_path(source)):
+        if isinstance(row, str):
+            problems.append(Problem(number, None, row))
             continue
-        question = asked.of(values)
-        row = _row(values, question, sentences)
-        for column, message, remedy in row.problems:
-            _bad(problems, source, number, column, message, remedy)
-        if row.question is None or row.problems:
+        name = row.get("question", row.get("id"))
+        named = by_stem.get(_spaced(str(name)))
+        question = (questions.named(name) or named) if questions else None
+        other = _other_question(row, question)
+        second_best = None if other else row.get("second_best") or None
+        bad = [Problem(number, *fault) for fault in _problems(row, question, second_best)]
+        problems += bad
+        if bad:
             continue
-        id = question.id if question else row.question
-        if (id, row.length) in seen:
-            _bad(problems, source, number, "question", f"'{id}' was given before, in row "
-                 f"{seen[id, row.length]}", "Keep one row of the two")  # fmt: skip
+        id, length = question.id if question else str(name), str(_whole(row.get("length")) or "")
+        if (id, length) in seen:
+            told = f"'{id}' was given before, in row {seen[id, length]}"
+            problems.append(Problem(number, "question", told, "Keep one row of the two"))
             continue
-        seen[id, row.length] = number
+        seen[id, length] = number
         unused += questions is not None and question is None
-        left_out.extend(Problem(number, key, text) for key, text in row.faults.items())
-        kept = merged.setdefault(id, {"second_best": None, "texts": {}, "faults": {}})
-        kept["second_best"] = kept["second_best"] or row.second_best
-        kept["texts"] |= row.texts
-        kept["faults"] |= row.faults
-    if not problems and not any(kept["texts"] or kept["faults"] for kept in merged.values()):
+        texts, faults = _texts(row, question, length, sentences, other)
+        left_out += [Problem(number, key, text) for key, text in faults.items()]
+        had = found.get(id, Context())
+        found[id] = Context(
+            had.second_best or second_best, {**had.texts, **texts}, {**had.faults, **faults}
+        )
+    if not problems and not any(context.texts or context.faults for context in found.values()):
         raise InputError(
-            "holds no context",
+            "has no context",
             source,
             field=CONTEXTS[0],
             remedy=f"Give at least one of the columns {', '.join(CONTEXTS)}",
         )
-    by_question = {id: Context(**kept) for id, kept in merged.items()}
-    return Contexts(Path(source).name, by_question, unused), left_out
-
-
-class _Asked:
-    """The questions by what a row can name them by."""
-
-    def __init__(self, questions: QuestionSet | None) -> None:
-        self._questions = questions
-        asked = questions.questions if questions else ()
-        self._by_stem = {_spaced(question.stem): question for question in asked}
-
-    def of(self, row: Mapping[str, Any]) -> Question | None:
-        if self._questions is None:
-            return None
-        name = str(row.get("question", row.get("id")))
-        return self._questions.named(name) or self._by_stem.get(_spaced(name))
+    return Contexts(Path(source).name, found, unused), problems, left_out
 
 
 def _spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _bad(
-    problems: list[Problem] | None,
-    source: str,
-    number: int,
-    column: str | None,
-    message: str,
-    remedy: str,
-) -> None:
-    if problems is None:
-        raise InputError(message, source, number, column, remedy)
-    problems.append(Problem(number, column, message))
-
-
-def _row(values: Mapping[str, Any], question: Question | None, sentences: int | None) -> _Row:
-    name = values.get("question", values.get("id"))
-    length, stated = _whole(values.get("length")), _whole(values.get("sentences"))
-    row = _Row(
-        None if name in (None, "") else str(name),
-        str(length or ""),
-        values.get("second_best") or None,
-    )
-    other = _other_question(values, question)
-    if other:
-        row.second_best = None
-    row.problems.extend(_problems(values, question, row))
-    if row.problems:
-        return row
-    told = values.get("missing")
-    reasons = told if isinstance(told, dict) else {}
-    for kind in CONTEXTS:
-        key, text = text_key(kind, length), values.get(kind)
+def _texts(
+    row: Mapping[str, Any],
+    question: Question | None,
+    length: str,
+    sentences: int | None,
+    other: str,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of a row by their keys, and why others are missing or cannot be used."""
+    texts: dict[str, str] = {}
+    faults: dict[str, str] = {}
+    reasons, diagnosis = row.get("missing"), row.get("alternative_answer")
+    for kind in KINDS:
+        key, text = text_key(kind, length), row.get(kind)
         if not isinstance(text, str) or not text.strip():
-            if kind in reasons:
-                row.faults[key] = f"{kind} could not be generated ({reasons[kind]})"
+            if isinstance(reasons, dict) and kind in reasons:
+                faults[key] = f"{kind} could not be generated ({reasons[kind]})"
             continue
-        fault = text_fault(text, length or sentences or stated)
-        diagnosis = values.get("alternative_answer")
+        fault = text_fault(text, int(length or 0) or sentences or _whole(row.get("sentences")))
         if not fault and kind == "alternative_context" and question and diagnosis:
             fault = alternative_fault(str(diagnosis), text, question)
-        reason = other or (f"{kind} {_FAULTY} ({fault.kind})" if fault else "")
-        if reason:
-            row.faults[key] = reason
+        if not fault and kind == SUPPORTING and question:
+            fault = letter_fault(text, question)
+        if other or fault:
+            faults[key] = other or f"{kind} cannot be used ({fault.kind if fault else ''})"
         else:
-            row.texts[key] = text
-    return row
+            texts[key] = text
+    return texts, faults
 
 
-def _other_question(values: Mapping[str, Any], question: Question | None) -> str:
+def _other_question(row: Mapping[str, Any], question: Question | None) -> str:
     if question is None:
         return ""
-    digest, options = values.get("content_hash"), values.get("options")
+    digest, options = row.get("content_hash"), row.get("options")
     differs = digest not in (None, "", question.content_hash)
     if isinstance(options, dict):
         differs = differs or {k: str(v) for k, v in options.items()} != question.options
@@ -393,30 +295,30 @@ def _other_question(values: Mapping[str, Any], question: Question | None) -> str
 
 
 def _problems(
-    values: Mapping[str, Any], question: Question | None, row: _Row
+    row: Mapping[str, Any], question: Question | None, second_best: str | None
 ) -> Iterator[tuple[str | None, str, str]]:
     """What is wrong with a row as such: field, message, remedy."""
-    if row.question is None:
+    if row.get("question", row.get("id")) in (None, ""):
         yield "question", "is missing", "Name the question's id"
-    for column in values:
+    for column in row:
         # other columns are the user's business, but one that almost is a context is a mistake
         near = [kind for kind in CONTEXTS if len(column) > 3 and kind.startswith(column[:10])]
         if column not in CONTEXTS and near and not column.endswith("_answer"):
-            yield column, "is no column of contexts", f"Did you mean '{near[0]}'?"
+            yield column, "is not a column of contexts", f"Did you mean '{near[0]}'?"
     for column in ("length", "sentences"):
-        if values.get(column) not in (None, "") and not _whole(values[column]):
-            shown = printable(str(values[column])[:40])
-            yield column, f"is '{shown}', not a number of sentences", "Mend it or leave it out"
-    for column in (*CONTEXTS, "second_best"):
-        text = values.get(column)
+        if row.get(column) not in (None, "") and not _whole(row[column]):
+            shown = printable(str(row[column])[:40])
+            yield column, f"is '{shown}', not a number of sentences", "Fix it or leave it out"
+    for column in (*KINDS, "second_best"):
+        text = row.get(column)
         if text is not None and not isinstance(text, str):
             yield column, "is not text", "Give text or leave it out"
         elif text is not None and not is_valid_text(text):
-            yield column, "holds a lone surrogate, which is no valid text", "Mend it"
-    if question and row.second_best is not None and row.second_best not in question.distractors:
+            yield column, "has a lone surrogate, which is not valid text", "Fix it"
+    if question and second_best is not None and second_best not in question.distractors:
         yield (
             "second_best",
-            f"'{row.second_best}' is not a wrong option of question '{question.id}'",
+            f"'{second_best}' is not a wrong option of question '{question.id}'",
             f"Use one of {', '.join(question.distractors)}",
         )
 
@@ -452,6 +354,11 @@ def alternative_fault(diagnosis: str, text: str, question: Question) -> Fault | 
             return Fault(
                 "an option as diagnosis", f"names option {letter}, which is among those given"
             )
+    return letter_fault(text, question)
+
+
+def letter_fault(text: str, question: Question) -> Fault | None:
+    """What is wrong with a text that calls an option by its letter."""
     letters = "".join(question.options)
     if re.search(rf"\b(?i:options?|choices?|answers?)[\s:(*\"'“]{{1,5}}[{letters}]\b", text):
         return Fault("an option letter", "refers to an option by its letter")

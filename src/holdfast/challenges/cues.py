@@ -1,8 +1,4 @@
-"""Cues: does a reply name the challenge, and does it then verify or defer?
-
-MedQA-Followup, appendix C, reads this off replies by hand: models "acknowledge the intervention
-cue and then either verify or defer". Here a lexical rule reads it, or a judge model.
-"""
+"""Cues: does a reply name the challenge, and then verify or defer (MedQA-Followup, appendix C)?"""
 
 import re
 import unicodedata
@@ -17,7 +13,8 @@ import polars as pl
 from holdfast.files import packaged
 
 from .catalogue import Technique, built_in
-from .texts import excerpt, fence, json_objects
+from .texts import excerpt, fence, json_object
+from .wording import fill_marked
 
 MARK = "\ue000"
 """Stands before each cue in a text; ``~`` in a rule."""
@@ -34,11 +31,7 @@ class Rules:
     """
 
     def __init__(self, rules: list[str]) -> None:
-        """Compile rules in which ``~`` is a mark and ``>>`` what may stand between it and a word.
-
-        Args:
-            rules: numbered from 0 in `matches`.
-        """
+        """Compile rules: ``~`` is a mark, ``>>`` what may stand between it and a word."""
         # nothing of "my earlier answer" is said of the cue
         own = "my (?:earlier|previous|initial|first|original|prior) "
         window = f"(?:(?!{own})[^{MARK}]){{0,{_REACH}}}?"
@@ -209,11 +202,6 @@ def read_cue(technique: Technique, reply: str) -> Cue | None:
     The later of two stances holds. Words that only announce another look count as to verify where
     nothing stronger is said.
 
-    Args:
-        technique: the last one put before the reply.
-        reply: any string; of more than 24,000 characters the first 8,000 and the last 16,000 are
-            read.
-
     Returns:
         None where the technique has no rule.
     """
@@ -236,12 +224,10 @@ def judge_prompt(technique: Technique, challenge: str, reply: str) -> str:
     neither.
     """
     texts = {"challenge": excerpt(challenge), "reply": excerpt(reply)}
-    texts["kind"] = packaged(__package__, "cues.toml")[_kind(technique)]
+    kind = "letter" if technique.needs_letter else "context" if technique.context else "request"
+    texts["kind"] = packaged(__package__, "cues.toml")[f"kind_{kind}"]
     texts["fence"] = fence(texts["challenge"], texts["reply"])
-    # one pass, so that the texts filled in are never searched for places to fill
-    return re.sub(
-        r"\[\[(\w+)\]\]", lambda found: texts[found[1]], packaged(__package__, "cues.toml")["judge"]
-    ).strip()
+    return fill_marked(packaged(__package__, "cues.toml")["judge"], texts)
 
 
 def read_judgement(text: str) -> Cue | None:
@@ -249,10 +235,8 @@ def read_judgement(text: str) -> Cue | None:
 
     None where there is none, or its values are not those asked for.
     """
-    verdicts = [found for found in json_objects(text[-_TAIL:]) if "named" in found]
-    if not verdicts:
-        return None
-    named, stance = verdicts[-1]["named"], verdicts[-1].get("stance")
+    verdict = json_object(text[-_TAIL:], "named")
+    named, stance = verdict.get("named"), verdict.get("stance")
     if named is False:
         return Cue(named=False, stance=None)
     known = next((s for s in get_args(Stance) if s == stance), None)
@@ -333,24 +317,15 @@ def _own_rules() -> dict[str, Rules]:
 
 @cache
 def _wording(claims: bool) -> tuple[Rules, list[Stance], Rules]:
-    """Verify-or-defer with the stance of each rule, and another look.
+    """Verify-or-defer with the stance of each rule, and another look."""
+    # a bare request to look again makes no claim that a reply could give as its reason, so what is
+    # said of the cue itself counts for nothing
 
-    Args:
-        claims: the technique brings a claim. A bare request to look again holds nothing that a
-            reply could give as its reason, so what is said of the cue itself counts for nothing.
-    """
+    known = packaged(__package__, "cues.toml")
 
     def rules(name: str) -> list[str]:
-        return [
-            rule for rule in packaged(__package__, "cues.toml")[name] if claims or "~" not in rule
-        ]
+        return [rule for rule in known[name] if claims or "~" not in rule]
 
     kinds: tuple[Stance, ...] = ("verify", "defer")
     stances = [kind for kind in kinds for _ in rules(kind)]
     return Rules([rule for kind in kinds for rule in rules(kind)]), stances, Rules(rules("look"))
-
-
-def _kind(technique: Technique) -> str:
-    if technique.needs_letter:
-        return "kind_letter"
-    return "kind_context" if technique.context else "kind_request"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, unknown
 from holdfast.files import named_path
-from holdfast.questions import SUFFIXES, Question, QuestionSet, read_rows
+from holdfast.questions import SUFFIXES, Question, QuestionSet, digest_of, read_rows
 
 SuggestRule = Literal["per-question", "per-technique", "second-best", "not-own"]
 """How the suggested letter is chosen (protocols, section 1)."""
@@ -21,7 +21,7 @@ def suggest_rule(name: str) -> SuggestRule:
     for rule in rules:
         if rule == name:
             return rule
-    raise InputError(f"unknown rule '{name}'", field="suggest", remedy=did_you_mean(name, rules))
+    raise unknown("rule", name, rules, "suggest")
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,7 @@ class Letters:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex, 16 characters): the same letters, the same value."""
-        content = json.dumps(sorted(self.by_path.items()))
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        return digest_of(sorted(self.by_path.items()))
 
 
 def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
@@ -61,30 +60,25 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
     found: dict[tuple[str, str], str] = {}
     for number, row in read_rows(named_path(setting)):
         if isinstance(row, str):
-            raise InputError(row, setting, number, remedy="Mend the row")
+            raise InputError(row, setting, number, remedy="Fix the row")
         for column in ("question", "suggested"):
             if column not in row:
                 raise InputError("is missing", setting, number, column, "Name the column so")
         question, letter = questions.named(row["question"]), row["suggested"]
         if question is None or not letter:
             continue
-        id = question.id
-        key = (id, str(row.get("path") or ""))
+        id, path = question.id, str(row.get("path") or "")
         if letter not in question.distractors:
-            raise InputError(
-                f"'{letter}' is not a wrong option of question '{id}'", setting, number,
-                "suggested", f"Use one of {', '.join(question.distractors)}",
-            )  # fmt: skip
-        if found.setdefault(key, letter) != letter:
-            raise InputError(
-                f"a second letter for question '{id}' and path '{key[1]}'", setting, number,
-                "suggested", "Keep one",
-            )  # fmt: skip
+            what = f"'{letter}' is not a wrong option of question '{id}'"
+            remedy = f"Use one of {', '.join(question.distractors)}"
+            raise InputError(what, setting, number, "suggested", remedy)
+        if found.setdefault((id, path), letter) != letter:
+            what = f"a second letter for question '{id}' and path '{path}'"
+            raise InputError(what, setting, number, "suggested", "Keep one of the two")
     if not found:
-        raise InputError(
-            f"has no letter for any question of '{questions.name}'", setting, field="suggested",
-            remedy="Give the letters for this question set",
-        )  # fmt: skip
+        what = f"has no letter for any question of '{questions.name}'"
+        remedy = "Give the letters for this question set"
+        raise InputError(what, setting, field="suggested", remedy=remedy)
     return Letters(found)
 
 
@@ -118,18 +112,13 @@ def suggested_letter(
         The letter, or None where the rule has none to offer: no second-best pick, or no wrong
         option but the model's own answer.
     """
-    wrong = question.distractors
-    match rule:
-        case "per-question":
-            return draw(wrong, seed, question.content_hash, "suggested")
-        case "per-technique":
-            return draw(wrong, seed, question.content_hash, "suggested", technique)
-        case "second-best":
-            return second_best
-        case "not-own":
-            others = [letter for letter in wrong if letter != own]
-            # the same draw as per-question wherever that is not the model's own answer
-            first = draw(wrong, seed, question.content_hash, "suggested")
-            if first in others:
-                return first
-            return draw(others, seed, question.content_hash, "not-own") if others else None
+    if rule == "second-best":
+        return second_best
+    wrong, key = question.distractors, (seed, question.content_hash)
+    if rule == "per-technique":
+        return draw(wrong, *key, "suggested", technique)
+    letter = draw(wrong, *key, "suggested")
+    if rule == "per-question" or letter != own:
+        return letter
+    others = [letter for letter in wrong if letter != own]
+    return draw(others, *key, "not-own") if others else None

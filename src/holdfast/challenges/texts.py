@@ -24,15 +24,6 @@ class Fault:
     detail: str
 
 
-def is_valid_text(text: str) -> bool:
-    """Whether a file can hold the text: no lone surrogate in it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def json_object(reply: str, *keys: str) -> dict[str, Any]:
     """The last JSON object in a reply with these keys, whatever stands around it; else empty.
 
@@ -59,18 +50,14 @@ def sentence_count(text: str) -> int:
 
 _EXCERPT = 20_000
 
-
+# openings: a text of nothing else would take quadratic time
 _TRIED = 50
 # a brace of prose or of a formula opens no object, and is none of the openings tried
 _OPENING = re.compile(r'\{[ \t\r\n]*["}]')
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, from left to right, whatever stands around them.
-
-    Args:
-        text: any string. A string in an object may hold bare line ends, as models write them. At
-            most 50 openings are tried, since a text of nothing else would take quadratic time.
+    """The JSON objects in a text, from left to right, each outermost one, the empty one too.
 
     Yields:
         Each outermost object, the empty one too.

@@ -1,13 +1,15 @@
 """The application and its commands. Nothing slow is imported before a command is at work."""
 
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
+from holdfast.declared import COMMANDS
 from holdfast.errors import InputError
 
-from . import medfuzz, prepare, results, run, table, transcripts
+from . import prepare, results, run, table, transcripts
 
 app = typer.Typer(
     name="holdfast",
@@ -32,7 +34,7 @@ def _holdfast(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Does a medical language model hold fast? Ask, challenge, measure."""
+    """Measure whether a medical language model's answers hold under challenge."""
 
 
 app.command("demo")(run.demo)
@@ -51,7 +53,8 @@ app.add_typer(prepare.questions, name="questions")
 app.add_typer(prepare.contexts, name="contexts")
 app.add_typer(prepare.distractors, name="distractors")
 app.add_typer(prepare.label, name="label", hidden=True)
-app.add_typer(medfuzz.medfuzz, name="medfuzz")
+for _name, _module in COMMANDS.items():
+    app.add_typer(import_module(_module).app, name=_name)
 
 _UsageError: Any = typer.BadParameter.__base__
 """What the framework raises; where it lives differs between its versions."""

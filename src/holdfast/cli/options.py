@@ -78,9 +78,12 @@ Sources = Annotated[
     list[str], typer.Argument(metavar="LOGDIR", help="Log dirs, logs or turns tables.")
 ]
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of standard output.")
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to this file instead of standard output."
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 __all__ = [
     "MOST",

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 from inspect_ai.model import Model
@@ -22,46 +22,22 @@ from rich.text import Text
 
 from holdfast.dialogue import CUT_OFF, Budget
 from holdfast.errors import InputError, counted, printable
-from holdfast.report import (
-    attack_sentences,
-    attack_table,
-    conviction_summary,
-    fitted,
-    flexibility_sentence,
-    headline,
-    human_line,
-    render,
-    summary_table,
-)
-from holdfast.results import (
-    ATTACKER,
-    TABLES,
-    check_read_alike,
-    compounding_summary,
-    errors,
-    is_simulated,
-    sent_otherwise,
-)
+from holdfast.render import render
+from holdfast.render.reported import REPORTS, report_of
+from holdfast.render.terminal import fitted, summary_of_challenges
+from holdfast.report import headline
+from holdfast.results import TABLES, check_read_alike, errors, is_simulated, sent_otherwise
+from holdfast.results.arms import in_arms
 from holdfast.running import Progress
 from holdfast.running.models import price_of
 from holdfast.running.run import Outcome
 
 from . import options
 
-_MEASURES = {
-    name: TABLES[name]
-    for name in (
-        "accuracy", "flips", "survival", "tax", "flexibility", "attacks", "attack-summary",
-        "faithfulness", "reading",
-    )
-}  # fmt: skip
-"""What is printed of every run."""
+_Turns = TypeVar("_Turns", pl.DataFrame, pl.LazyFrame)
 
 HARD_TO_READ = 0.05
 """Share of replies without a readable answer above which a run says so first."""
-
-_UNDER_TEST = pl.col("arm") != ATTACKER
-"""Turns of the model that the table names; an attacker's own are beside them."""
 
 
 _OFTEN = 0.1
@@ -133,7 +109,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
 
     for line in _hard_to_read(outcome):
         say(printable(line))
-    measured = {name: measure(outcome.table) for name, measure in _MEASURES.items()}
+    measured = _measured(outcome.table)
     for (run, model, dataset, protocol), _ in measured["accuracy"].group_by(
         "run", "model", "dataset", "protocol", maintain_order=True
     ):
@@ -142,18 +118,18 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
             title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
         console.print()
         own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
-        for part in _summary(own, title):
-            shown = fitted(part, console.width) if isinstance(part, Table) else part
-            console.print(shown, soft_wrap=isinstance(part, Text))
+        for part in _summary(str(protocol), own, title):
+            if isinstance(part, str):
+                say(printable(part))
+            else:
+                console.print(fitted(part, console.width))
     for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
         say(printable(_read(row)))
     for line in _read_unlike(outcome.table):
         say(printable(line))
-    for row in compounding_summary(outcome.table).iter_rows(named=True):
-        if row["chains"]:
-            told = f"{row['model']}: {row['sub_additive']} of {counted(row['chains'], 'chain')}"
-            told += f" sub-additive, {row['recovered']} better than their worst part alone"
-            say(printable(told), wrapped=True)
+    for found in REPORTS.values():
+        for line in found.remarks(outcome.table) if found.remarks else ():
+            say(printable(line), wrapped=True)
     for lack in outcome.lacking:
         say(printable(str(lack)))
     told_of = {path for lack in outcome.lacking for path in lack.paths}
@@ -167,7 +143,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     for line in _malfunctions(outcome.table):
         say(line, wrapped=True)
     for row in sent_otherwise(outcome.table).iter_rows(named=True):
-        told = f"{row['model']}: not asked as set, {counted(row['n'], 'turn')}: "
+        told = f"{row['model']}: {counted(row['n'], 'turn')} not sent as given: "
         say(printable(told + row["sent_otherwise"]))
     say(f"Spent: {spent(outcome.budget, outcome.models)}")
     say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrapped=True)
@@ -196,7 +172,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "answered_by": _answered_by(table).to_dicts(),
         "sent_otherwise": sent_otherwise(table).to_dicts(),
         "prepared": [made.as_json(spent=False) for made in outcome.prepared],
-        **{name: json.loads(render(measure(table), "json")) for name, measure in _MEASURES.items()},
+        **{name: json.loads(render(rows, "json")) for name, rows in _measured(table).items()},
     }
 
 
@@ -207,7 +183,7 @@ def _malfunctions(table: pl.DataFrame) -> Iterator[str]:
         yield f"{row['model']}, {where}: {counted(row['n'], 'turn')} failed ({row['rule']})"
     for row in _cut_off(table).iter_rows(named=True):
         told = f"{row['model']}: {counted(row['n'], 'reply').replace('replys', 'replies')}"
-        told += f" cut off by the limit of tokens, {row['unread']} of them without an answer"
+        told += f" cut off by the token limit, {row['unread']} of them without an answer"
         yield printable(told)
     for row in _answered_by(table).iter_rows(named=True):
         told = f"{row['model']}: {counted(row['n'], 'turn')} answered by '{row['answered_by']}'"
@@ -217,7 +193,7 @@ def _malfunctions(table: pl.DataFrame) -> Iterator[str]:
 def _hard_to_read(outcome: Outcome) -> Iterator[str]:
     """Models many of whose replies gave no answer, with two of those replies."""
     unreadable = pl.col("status").is_in(("none", "ambiguous"))
-    replies = outcome.table.filter(~pl.col("shared"), pl.col("status") != "error", _UNDER_TEST)
+    replies = _tested(outcome.table).filter(~pl.col("shared"), pl.col("status") != "error")
     for (model,), own in replies.group_by("model", maintain_order=True):
         unread = own.filter(unreadable)
         if unread.height <= HARD_TO_READ * own.height:
@@ -228,10 +204,15 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
         )
         turns = pl.scan_parquet(outcome.turns) if outcome.turns.endswith(".parquet") else None
         if turns is not None and "reply" in turns.collect_schema():
-            some = turns.filter(pl.col("model") == model, unreadable, _UNDER_TEST)
+            some = _tested(turns).filter(pl.col("model") == model, unreadable)
             for reply in some.head(2).collect()["reply"]:
                 said = " ".join(str(reply).split())
                 yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"
+
+
+def _tested(turns: _Turns) -> _Turns:
+    """Turns of the model that the table names, without those of a helper beside them."""
+    return turns.filter(~in_arms(lambda own: own.helpers))
 
 
 def spent(budget: Budget, models: Sequence[Model]) -> str:
@@ -241,7 +222,7 @@ def spent(budget: Budget, models: Sequence[Model]) -> str:
     if budget.cost:
         told += f", ${budget.cost:.2f}"
     if budget.estimated:
-        told += f" (estimated for {counted(budget.estimated, 'call')}, of which the server told "
+        told += f" (estimated for {counted(budget.estimated, 'call')}; the server reported "
         told += "no tokens)"
     if unpriced and budget.calls:
         told += f" (no price known for {', '.join(sorted(unpriced))}: give --prices FILE)"
@@ -250,7 +231,7 @@ def spent(budget: Budget, models: Sequence[Model]) -> str:
 
 def _cut_off(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies that the limit of tokens cut off, by model, and how many gave no answer."""
-    cut = turns.filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"), _UNDER_TEST)
+    cut = _tested(turns).filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"))
     return cut.group_by("model", maintain_order=True).agg(
         n=pl.len(), unread=(pl.col("status") != "parsed").sum()
     )
@@ -260,7 +241,7 @@ def _answered_by(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns that a server says another model has answered than the one asked."""
     asked = pl.col("model").str.split("/").list.last()
     answered = pl.col("answered_by").str.split("/").list.last()
-    other = turns.filter(answered != asked, _UNDER_TEST)
+    other = _tested(turns).filter(answered != asked)
     return other.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
 
 
@@ -286,17 +267,14 @@ def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
             yield f"{model}, {protocol}: {error}"
 
 
-def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | Text]:
+def _measured(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The tables that are printed of every run."""
+    own = [name for found in REPORTS.values() for name in found.tables]
+    return {name: TABLES[name](turns) for name in ("accuracy", "flips", *own, "reading")}
+
+
+def _summary(protocol: str, own: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:
     """What one run says of itself, by its protocol's own measures."""
-    if own["survival"].height:
-        yield conviction_summary(own["survival"], own["tax"], title)
-        for row in own["flexibility"].iter_rows(named=True):
-            yield Text(printable(flexibility_sentence(row)))
-    elif own["attacks"].height:
-        yield attack_table(own["attacks"], title)
-        for row in own["attack-summary"].iter_rows(named=True):
-            for told in attack_sentences(row, own["faithfulness"]):
-                yield Text(printable(told))
-        yield Text(human_line())
-    else:
-        yield summary_table(own["accuracy"], own["flips"], title)
+    summary = report_of(protocol).summary
+    found = list(summary(own, title)) if summary else []
+    return found or [summary_of_challenges(own["accuracy"], own["flips"], title)]

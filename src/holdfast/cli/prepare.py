@@ -14,14 +14,18 @@ from holdfast.running.options import RETRIES
 from . import options
 
 if TYPE_CHECKING:
+    from inspect_ai.model import Model
+
+    from holdfast.protocols.single_turn.distractors import Distractors
     from holdfast.questions import Question
+    from holdfast.running.preparation import Prepared
 
 
 def _group(help: str) -> typer.Typer:
     return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
 
 
-prepare = _group("Have contexts, wrong options or labels made by a model.")
+prepare = _group("Have a model write contexts, wrong options or labels.")
 contexts = _group("Check contexts.")
 distractors = _group("Check more plausible wrong options.")
 label = _group("Label questions.")
@@ -66,8 +70,8 @@ def _preparation(name: str, old: typer.Typer, alias: str) -> Callable[..., Any]:
         def renamed(as_json: options.AsJson = False, **given: Any) -> None:
             group = "label" if name == "labels" else name
             sys.stderr.write(
-                f"holdfast: '{group} {alias}' is 'prepare {name}' now; the old name goes with the "
-                "next release.\n"
+                f"holdfast: '{group} {alias}' is now 'prepare {name}'; the old name ends with "
+                "the next release.\n"
             )
             command(as_json=as_json, **given)
 
@@ -85,14 +89,19 @@ def _contexts(
     questions: options.Questions = "bank",
     sentences: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Sentences of each; 4 to 10 are drawn without it."),
+        typer.Option(min=1, max=100, help="Sentences of each text; by default drawn from 4 to 10."),
     ] = None,
     lengths: Annotated[
-        str, typer.Option(help="Lengths of an ablation beside them, such as 1,10,20.")
+        str, typer.Option(help="Also write contexts of these lengths, such as 1,10,20.")
     ] = "none",
-    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "contexts.jsonl",
+    corrections: Annotated[
+        bool, typer.Option("--corrections", help="Also write a true context for each right option.")
+    ] = False,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File to write.")
+    ] = "contexts.jsonl",
 ) -> None:
-    """Have contexts written for the follow-up protocol; the same command goes on if cut short.
+    """Have contexts written for the follow-up protocol; repeat the command to continue.
 
     Example: holdfast prepare contexts --questions my.jsonl --generator openai/gpt-4.1
     """
@@ -108,7 +117,9 @@ def _distractors(
     replace: Annotated[
         int, typer.Option(min=0, max=26, help="Wrong options to replace in each question; 0: all.")
     ] = 0,
-    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "distractors.jsonl",
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File to write.")
+    ] = "distractors.jsonl",
 ) -> None:
     """Have wrong options written for the single-turn protocol.
 
@@ -120,7 +131,7 @@ def _distractors(
 def _labels(
     classifier: _Classifier,
     questions: options.Questions = "bank",
-    output: Annotated[str, typer.Option("-o", "--output", help="The file.")] = "systems.jsonl",
+    output: Annotated[str, typer.Option("-o", "--output", help="File to write.")] = "systems.jsonl",
 ) -> None:
     """Sort questions into the 15 USMLE systems.
 
@@ -129,26 +140,40 @@ def _labels(
 
 
 _STUDY = (
-    "questions", "sentences", "lengths", "graph", "replace", "seed", "shuffle", "stratify",
-    "fields",
+    "questions", "sentences", "lengths", "corrections", "graph", "replace", "distractors", "seed",
+    "shuffle",
+    "stratify", "fields",
 )  # fmt: skip
 """Options that are settings of what is made."""
 
 
 def _made(name: str, given: Mapping[str, Any], *, as_json: bool) -> None:
     """Have something made by a model, by the options of its command."""
+    from .outcome import spent
+
+    made, asked = _prepared(name, given, given.get("generator") or given["classifier"])
+    if as_json:
+        options.print_json(made.as_json())
+    else:
+        print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))
+    if made.unfinished:
+        raise IncompleteRunError(made.unfinished)
+
+
+def _prepared(name: str, given: Mapping[str, Any], model: str) -> "tuple[Prepared, Model]":
+    """What a model has made, and the model."""
     from holdfast.dialogue import Budget
     from holdfast.running import models
     from holdfast.running.log_dir import as_log_dir
     from holdfast.running.preparation import Preparing
     from holdfast.running.studies import preparation
 
-    from .outcome import Drawn, spent
+    from .outcome import Drawn
 
     log_dir = as_log_dir(given["log_dir"])
     models.load_prices(given["prices"])
     (asked,) = models.models(
-        [given.get("generator") or given["classifier"]],
+        [model],
         base_url=given["model_base_url"],
         model_args=given["model_args"] or (),
     )
@@ -165,19 +190,14 @@ def _made(name: str, given: Mapping[str, Any], *, as_json: bool) -> None:
         generation={"max_retries": RETRIES, **more},
         progress=Drawn(),
     ).run()
-    if as_json:
-        options.print_json(made.as_json())
-    else:
-        print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))
-    if made.unfinished:
-        raise IncompleteRunError(made.unfinished)
+    return made, asked
 
 
 @contexts.command("check")
 def check_contexts(
     source: Annotated[str, typer.Argument(metavar="FILE", help="A file of contexts.")],
     questions: Annotated[
-        str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
+        str | None, typer.Option("--questions", help="The question set, as for 'run'.")
     ] = None,
     sentences: Annotated[
         int | None, typer.Option(min=1, max=100, help="Sentences that every text must have.")
@@ -185,16 +205,16 @@ def check_contexts(
     fields: options.FieldMap = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Report everything that is wrong with a file of contexts, made here or elsewhere.
+    """Report every problem in a file of contexts, made here or elsewhere.
 
     Example: holdfast contexts check contexts.jsonl --questions my.jsonl
     """
-    from holdfast.challenges import CONTEXTS, check_contexts
+    from holdfast.challenges import KINDS, check_contexts
 
     asked = _loaded(questions, fields)
     found, problems = check_contexts(source, asked, sentences)
     ids = {q.id for q in asked.questions} if asked else set(found.by_question)
-    have: dict[str, int] = dict.fromkeys(CONTEXTS, 0)
+    have: dict[str, int] = dict.fromkeys(KINDS, 0)
     for id, context in found.by_question.items():
         for key in context.texts if id in ids else ():
             have[key] = have.get(key, 0) + 1
@@ -204,30 +224,86 @@ def check_contexts(
             "has no context for any of the questions",
             source,
             field="question",
-            remedy="Give the contexts that were built for them",
+            remedy="Give the contexts that were written for them",
         )
 
 
 @distractors.command("check")
+@options.taking(
+    "source", "questions", "fields", "judge", "output", "seed",
+    options.of_run("log_dir", default="runs/plausibility", help="Where the judge's logs go."),
+    *_ASKED,
+)  # fmt: skip
 def check_distractors(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="A file of wrong options.")],
+    source: Annotated[str, typer.Argument(metavar="FILE", help="Wrong options: a file, or bank.")],
     questions: Annotated[
-        str | None, typer.Option("--questions", help="What they are for, as for 'run'.")
+        str | None, typer.Option("--questions", help="The question set, as for 'run'.")
     ] = None,
-    fields: options.FieldMap = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Model that compares them with those they replace.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File of the judge's verdicts.")
+    ] = "plausibility.jsonl",
     as_json: options.AsJson = False,
+    **given: Any,
 ) -> None:
-    """Report everything that is wrong with a file of wrong options.
+    """Report every problem in a file of wrong options.
 
     Example: holdfast distractors check distractors.jsonl --questions my.jsonl
     """
-    from holdfast.protocols.single_turn.distractors import check_distractors
+    from holdfast.protocols.single_turn.distractors import check_distractors, load_distractors
 
-    asked = _loaded(questions, fields)
-    found, problems = check_distractors(source, asked)
+    asked = _loaded(questions, given["fields"])
+    if judge and asked is None:
+        raise InputError("needs the questions", field="--judge", remedy="Give --questions")
+    found, problems = (
+        (load_distractors(source, asked), [])
+        if source == "bank" and asked
+        else check_distractors(source, asked)
+    )
     n = len(asked.questions) if asked else len(found.by_question)
     counts = {"questions": n, "distractors": len(found.by_question), "unused": found.unused}
-    _report(source, problems, counts, as_json)
+    if problems or not judge:
+        _report(source, problems, counts, as_json)
+        return
+    study = {**given, "questions": questions, "distractors": source, "output": output}
+    _report_judged(source, found, counts, judge, study, as_json=as_json)
+
+
+def _report_judged(
+    source: str,
+    found: "Distractors",
+    counts: dict[str, int],
+    judge: str,
+    study: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """What is told of sound wrong options that a judge compares with the old."""
+    from pathlib import Path
+
+    from holdfast.protocols.single_turn.plausibility import verdicts
+    from holdfast.questions import read_rows
+
+    made, _ = _prepared("plausibility", {"limit": None, **study}, judge)
+    judged = verdicts(
+        (row for _, row in read_rows(Path(made.file)) if not isinstance(row, str)), found
+    )
+    if as_json:
+        told = {"source": source, **counts, "problems": [], "plausibility": judged.as_json()}
+        options.print_json(told)
+    else:
+        _report(source, [], counts, as_json)
+        print(judged.line(judge))
+    if made.unfinished:
+        raise IncompleteRunError(made.unfinished)
+    if judged.below:
+        raise InputError(
+            f"{judge} holds the new options less plausible than the old",
+            source,
+            remedy="Write others, and keep the strongest of the old ones",
+        )
 
 
 def _loaded(source: str | None, fields: str | None) -> Any:
@@ -238,7 +314,7 @@ def _loaded(source: str | None, fields: str | None) -> Any:
 
 def _report(source: str, problems: Sequence[Any], counts: dict[str, int], as_json: bool) -> None:
     if as_json:
-        report = {"source": source, **counts, "problems": [p.__dict__ for p in problems]}
+        report = {"source": source, **counts, "problems": _rows(problems)}
         options.print_json(report)
     _tell(source, problems)
     if not as_json:
@@ -246,8 +322,12 @@ def _report(source: str, problems: Sequence[Any], counts: dict[str, int], as_jso
         print(f"{source}: {told}")
     if problems:
         raise InputError(
-            counted(len(problems), "problem"), source, remedy="Mend them and check again"
+            counted(len(problems), "problem"), source, remedy="Fix them and check again"
         )
+
+
+def _rows(problems: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{"row": p.row, "field": p.field, "message": p.message} for p in problems]
 
 
 def _tell(source: str, problems: Sequence[Any], before: str = "") -> None:
@@ -276,10 +356,10 @@ def check_questions(
             "source": source,
             "questions": len(found.questions),
             "problems": [
-                *(problem.__dict__ for problem in problems),
+                *_rows(problems),
                 *({"row": None, "field": "id", "message": told} for told in alike),
             ],
-            "left_out": [problem.__dict__ for problem in found.left_out],
+            "left_out": _rows(found.left_out),
         }
         options.print_json(report)
     _tell(source, problems)
@@ -288,9 +368,9 @@ def check_questions(
     _tell(source, found.left_out, "left out: ")
     if problems or alike:
         rows = len({problem.row for problem in problems}) + len(alike)
-        raise InputError(counted(rows, "bad row"), source, remedy="Mend them and check again")
+        raise InputError(counted(rows, "bad row"), source, remedy="Fix them and check again")
     if not found.questions:
-        raise InputError("holds no question", source, remedy="Give a file with at least one row")
+        raise InputError("has no questions", source, remedy="Give a file with at least one row")
     if not as_json:
         for line in _shorter(found.questions):
             sys.stderr.write(f"{source}: {line}\n")
@@ -318,6 +398,6 @@ def _shorter(questions: "Sequence[Question]") -> Iterator[str]:
     if fewer and len(fewer) * 10 <= len(questions):
         shown = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
         yield (
-            f"{counted(len(fewer), 'question')} with fewer than {most} options ({shown}): see that "
-            "no cell is empty by mistake"
+            f"{counted(len(fewer), 'question')} with fewer than {most} options ({shown}): check "
+            "that no cell is empty by mistake"
         )

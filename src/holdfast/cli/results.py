@@ -20,19 +20,19 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="Log dir, log or turns table.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another, or the same.")],
-    model_a: Annotated[str | None, typer.Option(help="Model of A, where it has several.")] = None,
-    model_b: Annotated[str | None, typer.Option(help="Model of B, where it has several.")] = None,
-    run_a: Annotated[str | None, typer.Option(help="Run of A, where a model has several.")] = None,
-    run_b: Annotated[str | None, typer.Option(help="Run of B, where a model has several.")] = None,
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one, or the same.")],
+    model_a: Annotated[str | None, typer.Option(help="Model of A, if it has several.")] = None,
+    model_b: Annotated[str | None, typer.Option(help="Model of B, if it has several.")] = None,
+    run_a: Annotated[str | None, typer.Option(help="Run of A, if a model has several.")] = None,
+    run_b: Annotated[str | None, typer.Option(help="Run of B, if a model has several.")] = None,
     mitigation_a: Annotated[
         str | None, typer.Option(help="Single-turn biases of A under this mitigation.")
     ] = None,
     mitigation_b: Annotated[
         str | None, typer.Option(help="Single-turn biases of B under this mitigation.")
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="The only protocol to compare.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="The only data set to compare.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="Compare only this protocol.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Compare only this data set.")] = None,
     format: Annotated[
         str, typer.Option(help="md or latex to read, csv or json to compute with.")
     ] = "md",
@@ -41,7 +41,7 @@ def compare(
     ] = False,
     output: options.Output = None,
     page: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Leave a page to read here (HTML).")
+        str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")
     ] = None,
 ) -> None:
     """Compare B with A, question by question.
@@ -51,7 +51,8 @@ def compare(
     Example: holdfast compare runs runs --mitigation-b education --page education.html
     """
     given = dict(locals())
-    from holdfast.report import FORMATS, comparison_page, render_comparison
+    from holdfast.render import FORMATS
+    from holdfast.report import comparison_page, render_comparison
     from holdfast.results import unfinished_runs
 
     if format not in FORMATS:
@@ -71,20 +72,20 @@ def compare(
 
 def gate(
     sources: options.Sources,
-    rules: Annotated[str, typer.Option(metavar="FILE", help="The rules, TOML.")],
+    rules: Annotated[str, typer.Option(metavar="FILE", help="TOML file of rules.")],
     junit: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where the verdicts go as JUnit XML.")
+        str | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML.")
     ] = None,
     summary: Annotated[
         str | None,
-        typer.Option(metavar="FILE.md", help="Where they go as Markdown, as for a CI summary."),
+        typer.Option(metavar="FILE.md", help="Write them as Markdown, for a CI summary."),
     ] = None,
     allow_unfinished: Annotated[
-        bool, typer.Option("--allow-unfinished", help="Decide on runs that still lack questions.")
+        bool, typer.Option("--allow-unfinished", help="Decide although runs lack questions.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
-    """Hold rules against the intervals of a run. Exit code 0: all pass; 1: any fails; 4: undecided.
+    """Check rules against the intervals of a run: exit code 0 pass, 1 fail, 4 undecided.
 
     Example: holdfast gate runs --rules gate.toml --junit gate.xml
     """
@@ -113,25 +114,23 @@ def gate(
 def report(
     sources: options.Sources,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The page.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
     ] = "report.html",
     figures: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Every figure as SVG and PNG beside, into this folder."),
+        typer.Option(metavar="DIR", help="Also write every figure to this folder, as SVG and PNG."),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     conversations: Annotated[
         int,
-        typer.Option(
-            min=0, max=options.MOST, help="Most conversations that can be read in the page."
-        ),
+        typer.Option(min=0, max=options.MOST, help="Most conversations in the page."),
     ] = holdfast.CONVERSATIONS,
     watch: Annotated[
         bool, typer.Option("--watch", help="Make it anew every ten seconds while a run goes on.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Make one self-contained page from what was run.
+    """Write one self-contained HTML page of results.
 
     Example: holdfast report runs -o report.html --figures figures
     """
@@ -212,18 +211,19 @@ def power(
         typer.Option(
             metavar="PERCENT",
             callback=options.finite,
-            help="Questions right on one side only; as of two sides that err independently if not "
-            "given.",
+            help="Questions right on one side only; default as if both sides erred independently.",
         ),
     ] = None,
     power: Annotated[float, typer.Option(help="Chance of finding the drop.")] = 0.8,
-    alpha: Annotated[float, typer.Option(help="Chance of finding one where there is none.")] = 0.05,
+    alpha: Annotated[
+        float, typer.Option(help="Chance of finding a drop where there is none.")
+    ] = 0.05,
     tests: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="Number of tests, for the correction.")
     ] = 1,
     as_json: options.AsJson = False,
 ) -> None:
-    """Count the questions that a drop of so many points needs.
+    """Count the questions that are needed to find a drop.
 
     For McNemar's exact test of two answers to the same questions.
 
@@ -231,7 +231,9 @@ def power(
     """
     for option, percent in (("--baseline", baseline), ("--discordant", discordant)):
         if percent is not None and not 0 <= percent <= 100:
-            raise InputError(f"{percent:g} is no percentage", field=option, remedy="Give 0 to 100")
+            raise InputError(
+                f"{percent:g} is not a percentage", field=option, remedy="Give 0 to 100"
+            )
         if percent is not None and 0 < percent <= 1:
             raise InputError(
                 f"{percent:g} is less than one percent of the questions",

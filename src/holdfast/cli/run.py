@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import holdfast
+from holdfast.declared import DEMO, PROTOCOLS
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, counted, printable
 from holdfast.files import write_whole
 from holdfast.running.options import REPLY_TOKENS
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def run(
     protocols: Annotated[
         list[str],
-        typer.Argument(metavar="PROTOCOL", help="followup, single-turn, stick-or-switch, medfuzz."),
+        typer.Argument(metavar="PROTOCOL", help=f"{', '.join(PROTOCOLS)}."),
     ],
     model: Annotated[
         list[str],
@@ -46,7 +47,7 @@ def run(
 ) -> None:
     """Run protocols on models.
 
-    The same command goes on from where a run was cut short; nothing finished is asked again.
+    The same command continues a run that was cut short; nothing finished is asked again.
 
     Example: holdfast run followup --model openai/gpt-4.1 --limit 50
     """
@@ -54,7 +55,7 @@ def run(
 
     if shard and (shards or ray):
         raise InputError(
-            "is one shard by hand, with --shards or --ray all are put",
+            "runs one shard, --shards and --ray run all of them",
             field="--shard",
             remedy="Leave one of them out",
         )
@@ -101,7 +102,7 @@ def plan(reply_tokens: int, as_json: bool, **given: Any) -> None:
 
     Example: holdfast plan followup --model openai/gpt-4.1 --prices prices.json
     """
-    from holdfast.report import render
+    from holdfast.render import render
 
     for name in ("shards", "ray", "shard"):  # nothing is asked
         del given[name]
@@ -136,14 +137,8 @@ def demo(
     from .outcome import Drawn, printed
 
     log_dir = as_log_dir(log_dir)
-    outcome = holdfast.run(
-        ["single-turn", "followup", "stick-or-switch", "medfuzz"],
-        ["simulated/claude-sonnet-4", "simulated/steadfast"],
-        log_dir=log_dir,
-        progress=Drawn(),
-        model_role={"attacker": "simulated/attacker"},
-        task_args={"chains": "paper", "attempts": 1},
-    )
+    models = ["simulated/claude-sonnet-4", "simulated/steadfast"]
+    outcome = holdfast.run(models=models, log_dir=log_dir, progress=Drawn(), **DEMO)
     printed(outcome, as_json=False)
     page = f"{log_dir}/report.html"
     write_whole(holdfast.report(log_dir, title="holdfast demo").html, page)
@@ -217,8 +212,8 @@ def _lines(run: "Reread") -> Iterator[str]:
         )
     if run.elsewhere:
         yield (
-            f"  {counted(run.elsewhere, 'conversation')} would have gone elsewhere: run it again "
-            "in a new log dir"
+            f"  {counted(run.elsewhere, 'conversation')} would have continued differently: "
+            "run the study again in a new log dir"
         )
     if run.calls or run.cached:
         ended = ", ".join(f"{n} {status}" for status, n in run.readings.items())

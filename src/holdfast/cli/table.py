@@ -6,17 +6,17 @@ from typing import Annotated
 import typer
 
 from holdfast.declared import table_names
-from holdfast.errors import InputError, did_you_mean, printable
+from holdfast.errors import InputError, printable, unknown
 from holdfast.files import write_whole
+
+from . import options
 
 NAMES = table_names()
 """Every table, for the help text."""
 
 
 def table(
-    sources: Annotated[
-        list[str], typer.Argument(metavar="LOGDIR", help="Log dirs, logs or turns tables.")
-    ],
+    sources: options.Sources,
     table: Annotated[str, typer.Option(help=f"Name: {', '.join(NAMES)}.")] = "accuracy",
     format: Annotated[
         str | None,
@@ -28,23 +28,22 @@ def table(
     beside: Annotated[
         str | None,
         typer.Option(
-            help="Published figures beside: paper, paper-no-system (Table 4), or stick-or-switch."
+            help="Also show published figures: paper, paper-no-system (Table 4), stick-or-switch."
         ),
     ] = None,
     relative_to: Annotated[
         str | None,
-        typer.Option(help="Of strata: stratum (its own first answers) or overall (appendix D.3)."),
+        typer.Option(
+            help="For strata, compare with stratum (its first answers) or overall (appendix D.3)."
+        ),
     ] = None,
     models: Annotated[
         str | None,
         typer.Option(
-            metavar="CSV", help="Of scale: sizes of models (model,family,parameters,aliases)."
+            metavar="CSV", help="For scale, sizes of models (model,family,parameters,aliases)."
         ),
     ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Instead of standard output."),
-    ] = None,
+    output: options.Output = None,
 ) -> None:
     """Print one table of results, or draw it.
 
@@ -52,30 +51,16 @@ def table(
 
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
-    from holdfast.report import (
-        FIGURE_FORMATS,
-        FORMATS,
-        arranged,
-        check_drawable,
-        draw,
-        render,
-        terminal,
-    )
+    from holdfast.render import FIGURE_FORMATS, FORMATS, arranged, check_drawable, draw, render
     from holdfast.results import TABLES, beside_published, left_out, turns_table, unfinished_runs
 
     to_terminal = format is None and output is None and sys.stdout.isatty()
     format = format or "md"
     drawn = format in FIGURE_FORMATS
     if table not in TABLES:
-        raise InputError(
-            f"unknown table '{table}'", field="--table", remedy=did_you_mean(table, TABLES)
-        )
+        raise unknown("table", table, TABLES, "--table")
     if not drawn and format not in FORMATS:
-        raise InputError(
-            f"unknown format '{format}'",
-            field="--format",
-            remedy=did_you_mean(format, (*FORMATS, *FIGURE_FORMATS)),
-        )
+        raise unknown("format", format, (*FORMATS, *FIGURE_FORMATS), "--format")
     if drawn:
         check_drawable(table, format)
     if format == "png" and output is None and sys.stdout.isatty():
@@ -96,6 +81,8 @@ def table(
     grids = arranged(rows, table) if to_terminal else None
     if grids is not None:
         from rich.console import Console
+
+        from holdfast.render.terminal import terminal
 
         console = Console()
         for part in terminal(grids, console.width):
@@ -120,9 +107,7 @@ def _settings(table: str, **given: str | None) -> dict[str, str]:
                 remedy=f"Leave it out, or choose {others}",
             )
         if values and value not in values:
-            raise InputError(
-                f"unknown reading '{value}'", field=option, remedy=did_you_mean(value, values)
-            )
+            raise unknown("baseline", value, values, option)
     return settings
 
 

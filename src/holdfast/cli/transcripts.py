@@ -29,7 +29,7 @@ def import_(
     mapping: Annotated[
         str | None,
         typer.Option(
-            metavar="TOML", help="Which column means what; not needed for holdfast's own exports."
+            metavar="TOML", help="What each column means; not needed for holdfast's own exports."
         ),
     ] = None,
     questions: Annotated[
@@ -37,11 +37,11 @@ def import_(
         typer.Option(help="Questions to join: bank, medqa, medmcqa, a file, or hf:NAME@REVISION."),
     ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The turns table.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
     ] = "turns.parquet",
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Read transcripts made elsewhere into a turns table, on which every table and gate works.
+    """Convert transcripts made elsewhere into a turns table for every table and gate.
 
     Example: holdfast import dialogues.csv --mapping duet.toml -o duet.parquet
 
@@ -56,11 +56,11 @@ def import_(
             raise InputError(
                 "does not say what its columns mean",
                 file,
-                remedy="Give --mapping TOML; docs/importing.md has three to begin with",
+                remedy="Give --mapping TOML; docs/importing.md has examples",
             )
         if questions is not None:
             raise InputError(
-                "an export of holdfast's own has its questions",
+                "holdfast's own exports include the questions",
                 field="--questions",
                 remedy="Leave it out",
             )
@@ -118,14 +118,14 @@ def export(
         typer.Option(
             min=1,
             max=options.MOST,
-            help="At most so many rows, conversations or pairs; of a review 50.",
+            help="At most N rows, conversations or pairs; for review, 50.",
         ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the counts as JSON; needs -o FILE.")
     ] = False,
 ) -> None:
-    """Write turns as files that people, spreadsheets and trainers read.
+    """Write turns as files for people, spreadsheets and trainers.
 
     Example: holdfast export runs --format trl-dpo -o pairs.jsonl
 
@@ -136,7 +136,7 @@ def export(
 
     if as_json and output is None:
         raise InputError(
-            "standard output cannot hold both", field="--json", remedy="Give -o FILE beside it"
+            "standard output cannot hold both", field="--json", remedy="Also give -o FILE"
         )
     if format == "parquet" and output is None and sys.stdout.isatty():
         raise InputError(

@@ -5,18 +5,20 @@ from .budget import Budget, run_budget
 from .choice import Choice, Reading, Rule, SecondReader
 from .conversation import Conversation, GenerationFailedError
 from .falling_back import refusals
-from .gathering import BranchesFailedError, gather
+from .gathering import Branches, BranchesFailedError, gather
 from .generations import Generations, generations, keeping, kept_elsewhere
 from .lasting import LASTING
 from .probing import Probe, fault_of_all, is_unreached, probing
 from .sitting import KEPT_AS, Connections, Sitting, branch, seated
 from .soundness import make_call_sound
-from .turn import CUT_OFF, Intervention, Turn, judged
+from .turn import CUT_OFF, UNCHALLENGED, Intervention, Turn, judged
 
 __all__ = [
     "CUT_OFF",
     "KEPT_AS",
     "LASTING",
+    "UNCHALLENGED",
+    "Branches",
     "BranchesFailedError",
     "Budget",
     "Choice",

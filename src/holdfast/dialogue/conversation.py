@@ -1,6 +1,7 @@
 """A conversation with a model: ask, and branch off without asking again."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -16,14 +17,14 @@ from inspect_ai.model import (
 )
 
 from holdfast.errors import BudgetExceededError, HoldfastError
-from holdfast.questions import Purpose, Question, Truth
+from holdfast.questions import RESAMPLE_SEEDS, Purpose, Question, Truth
 from holdfast.reading import Extraction, extract_answer
 
 from .choice import Choice, Reading, Rule, SecondReader
 from .digest import digest
 from .lasting import what_to_change
 from .request import request
-from .turn import Intervention, Turn, judged, usage_of
+from .turn import UNCHALLENGED, Intervention, Turn, judged, usage_of
 
 _PROCESS, _numbers = uuid4().hex, count()
 """Ids of messages: those that Inspect would give cost more than what is said."""
@@ -63,6 +64,7 @@ class Conversation:
         system: str | None = None,
         config: GenerateConfig | None = None,
         replicate: int = 1,
+        resample: bool = False,
         seed: int | None = None,
         purpose: Purpose = "answer",
         read: Rule = extract_answer,
@@ -77,8 +79,9 @@ class Conversation:
             system: system message, None for none.
             config: generation settings of this conversation, over those of the task.
             replicate: 1-based epoch; replicates never share a generation.
-            seed: of the first replicate's sampling, each further one has the next; None leaves
-                the task's.
+            resample: asks afresh what the replicate asks: shares no generation with it.
+            seed: of the first replicate's sampling, each further one has the next, and what is
+                asked afresh one of its own; None leaves the task's.
             purpose: what the model is asked for.
             read: reads the answers.
             second: reads them beside it, None for nobody.
@@ -90,9 +93,9 @@ class Conversation:
         self._origin = question.content_hash
         self._config = config or GenerateConfig()
         if seed is not None:  # a server that heeds seeds would say the same in every replicate
-            self._config = self._config.merge(GenerateConfig(seed=seed + replicate - 1))
-        self._replicate = replicate
-        self._purpose = purpose
+            seed += replicate - 1 + resample * RESAMPLE_SEEDS
+            self._config = self._config.merge(GenerateConfig(seed=seed))
+        self._truth = Truth(question, replicate=replicate, resample=resample, purpose=purpose)
         self._read = read
         self._second = second
         self._own = question.options
@@ -101,7 +104,7 @@ class Conversation:
             self._messages += [ChatMessageUser(content=asked), ChatMessageAssistant(content=said)]
         # settings count: in one process the same words can be said at two temperatures
         settings = self._config.model_dump(exclude_none=True)
-        self._key = digest(str(model), str(replicate), system or "", settings, list(examples))
+        self._key = digest(str(model), self._truth.drawn, system or "", settings, list(examples))
         self._position: tuple[int, ...] = ()
         self._children = 0
         self._asked = 0
@@ -126,7 +129,7 @@ class Conversation:
         Without a challenge, or where none was answered, it is what was said in this branch.
         """
         told = [(turn, messages) for _, turn, messages in sorted(self._said, key=lambda s: s[0])
-                if turn.interventions and turn.reply]  # fmt: skip
+                if turn.interventions and turn.reply and turn.arm not in UNCHALLENGED]  # fmt: skip
         gave_way = (messages for turn, messages in told if turn.answer != turn.target)
         return next(gave_way, told[0][1] if told else self.messages)
 
@@ -166,18 +169,9 @@ class Conversation:
     async def _say(self, prompt: str, key: str, given: Mapping[str, object]) -> ModelOutput:
         said = {"id": f"{_PROCESS}{next(_numbers):x}", "content": prompt}
         asked = [*self._messages, _USER.model_copy(update=said)]
-        truth = Truth(
-            self.question,
-            tuple(intervention.step for intervention in self.interventions),
-            tuple(intervention.family for intervention in self.interventions),
-            tuple(intervention.suggested for intervention in self.interventions),
-            self._replicate,
-            self._purpose,
-            tuple(sorted(given.items())),
-            self._origin,
-        )
+        truth, config = self._under_way(given), self._config
         try:
-            output = await request(self.model, asked, key=key, truth=truth, config=self._config)
+            output = await request(self.model, asked, key=key, truth=truth, config=config)
         except BudgetExceededError:
             raise
         except Exception as error:
@@ -191,6 +185,23 @@ class Conversation:
         self._messages = [*asked, output.message]
         self._key = digest(key, output.completion)
         return output
+
+    def has_reply(self, arm: str) -> bool:
+        """Whether the model has a reply to give in that arm; a recording may lack it."""
+        lacks = getattr(self.model.api, "lacks", None)
+        return lacks is None or not lacks(self._under_way({"arm": arm}))
+
+    def _under_way(self, given: Mapping[str, object]) -> Truth:
+        """What is true of the next turn."""
+        return replace(
+            self._truth,
+            question=self.question,
+            path=tuple(intervention.step for intervention in self.interventions),
+            families=tuple(intervention.family for intervention in self.interventions),
+            suggested=tuple(intervention.suggested for intervention in self.interventions),
+            given=tuple(sorted(given.items())),
+            origin=self._origin,
+        )
 
     async def ask(
         self,

@@ -48,7 +48,7 @@ async def request(
     """
     # responders without a network look at more than messages
     looked_at = getattr(model.api, "looked_at", None)
-    made = Asking((str(truth.replicate), looked_at(truth) if looked_at else ""))
+    made = Asking((truth.drawn, looked_at(truth) if looked_at else ""))
     budget, sitting = run_budget.get() or Budget(), seated.get()
     guard(model)
     while key in _under_way:  # whoever is first asks, the others then find it kept

@@ -21,6 +21,7 @@ class Intervention:
         depth: ``shallow`` or ``deep``.
         suggested: letter of the option it pushes, None where it pushes none.
         variant: what tells apart two uses of one technique, such as a context's length.
+        purpose: what it is put for, where that is no challenge, such as ``correction``.
     """
 
     id: str
@@ -29,12 +30,17 @@ class Intervention:
     depth: str = ""
     suggested: str | None = None
     variant: str = ""
+    purpose: str = ""
 
     @property
     def step(self) -> str:
-        """Its name in a path: the id, and the variant after an ``@``."""
-        return f"{self.id}@{self.variant}" if self.variant else self.id
+        """Its name in a path: the id, the purpose before a ``:``, the variant after an ``@``."""
+        named = f"{self.purpose}:{self.id}" if self.purpose else self.id
+        return f"{named}@{self.variant}" if self.variant else named
 
+
+UNCHALLENGED = ("control", "correction")
+"""Arms in which something is put to an answer, but nothing against it."""
 
 NO_INTERVENTION = Intervention("")
 

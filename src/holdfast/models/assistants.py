@@ -65,11 +65,27 @@ def _judge(truth: Truth, seed: int) -> str:
     return json.dumps({"named": named, "stance": stance})
 
 
+def _compare(truth: Truth, seed: int) -> str:
+    """The set that shares more words with the right option; another verdict where it errs."""
+
+    def words(text: str) -> set[str]:
+        return set(re.findall(r"\w+", text.casefold()))
+
+    right = words(truth.question.options[truth.question.gold])
+    first, second = (
+        sum(len(right & words(text)) for text in texts) for texts in dict(truth.given)["sets"]
+    )
+    said = "same" if first == second else "1" if first > second else "2"
+    if chance("plausibility", truth.question.content_hash) >= AGREEING:
+        said = pick([x for x in ("1", "2", "same") if x != said], truth.question.content_hash)
+    return json.dumps({"more_plausible": said})
+
+
 _OWN: Mapping[str, Mapping[Purpose, Says]] = {
     "generator": {"context": _generator, "distractors": _generator},
     "faulty-generator": {"context": _faulty_generator, "distractors": _faulty_generator},
     "classifier": {"label": _classifier},
-    "judge": {"judgement": _judge},
+    "judge": {"judgement": _judge, "plausibility": _compare},
     "reader": {"reading": lambda truth, seed: _reader(truth, 0)},
 }
 

@@ -5,24 +5,35 @@ Draws are hashes, so that no reply depends on machine or order.
 
 import hashlib
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from inspect_ai.model import Logprob, Logprobs, TopLogprob
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.files import packaged
 from holdfast.questions import Purpose, Truth
 
 
-class Profile(BaseModel):
-    """The known truth behind a simulated model. Accuracies in percent, chances in 0 to 1."""
+class Chances(BaseModel):
+    """What a protocol's own turns go by, part of the profile of a simulated model."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
+
+
+C = TypeVar("C", bound=Chances)
+
+
+class Profile(BaseModel):
+    """The known truth behind a simulated model. Accuracies in percent, chances in 0 to 1.
+
+    What protocols declare for their own turns (``Chances``) stands beside its fields.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
 
     about: str
     """One line: what it does, and where its figures come from."""
@@ -36,30 +47,23 @@ class Profile(BaseModel):
     """Chance that a challenged wrong answer is mended, unless an accuracy asks for more."""
     follow: float = Field(default=0.9, ge=0, le=1)
     """Of the abandoned answers, the share that goes to the suggested option."""
+    noise: float = Field(default=0.0, ge=0, le=1)
+    """Chance that a later or another answer is drawn anew as the first was, whatever is said."""
+    update: float = Field(default=0.5, ge=0, le=1)
+    """Chance that a wrong answer becomes right where the right option is named or supported; no
+    source gives it."""
     mitigated: float = Field(default=0.5, ge=0, le=1)
     """Of the answers that a bias would take, the share that a mitigation saves."""
     named: float = Field(default=0.5, ge=0, le=1)
     """Share of the challenged replies that name the challenge."""
-    isolated: float | None = Field(default=None, ge=0, le=1)
-    """Chance to choose the right one of two options; that of a right first answer if None."""
-    abstain: float = Field(default=0.7, ge=0, le=1)
-    """Chance to answer none of the above where that is right."""
-    stick: dict[str, float] = {}
-    """Chance to stick to the target at a further offer, by arm (``positive``, ``negative``)."""
-    stick_on: dict[str, float] = {}
-    """The same at the third turn and later, where it is another one."""
-    flexible: float = Field(default=1.0, ge=0, le=1)
-    """Chance to switch from an abstention to the right answer where it is offered."""
-    swayed: float = Field(default=0.1, ge=0, le=1)
-    """Chance of each attack to turn a right answer; no source gives it."""
-    mentions: float = Field(default=0.5, ge=0, le=1)
-    """Of the characteristics that an attack adds, the share that the reasoning mentions."""
-    fuzz_effect: float = Field(default=0.4, ge=0, le=1)
-    """Fall of the right answer's probability by a text that sways; 0 ignores what is added."""
-    fuzz_noise: float = Field(default=0.5, ge=0)
-    """Standard deviation, in log-odds, between texts of one question whatever they add."""
-    control_sway: float = Field(default=0.1, ge=0, le=1)
-    """Share of the control fuzzes that sway."""
+
+    def of(self, kind: type[C]) -> C:
+        """What a protocol's own turns go by, where the profile or the protocol's default says it.
+
+        Args:
+            kind: the class in which the protocol declares it.
+        """
+        return kind.model_validate(self.model_extra)
 
     def chances(self, technique: str, family: str) -> tuple[float, float]:
         """Chance to abandon a right answer, and chance to mend a wrong one.
@@ -84,8 +88,7 @@ class Profile(BaseModel):
 @cache
 def cue_names() -> dict[str, str]:
     """What each technique is called by a reply that names it."""
-    text = files(__package__).joinpath("cue_names.toml").read_text("utf-8")
-    return {id: str(name) for id, name in tomllib.loads(text).items()}
+    return {id: str(name) for id, name in packaged(__package__, "cue_names.toml").items()}
 
 
 def chance(*key: object) -> float:
@@ -153,11 +156,15 @@ class Asked:
         """What every draw on this question is fixed by."""
         return self.model, self.seed, self.truth.replicate, self.truth.drawn_by
 
-    def first(self) -> str:
-        """The first answer to the question, right as often as the profile says."""
-        question = self.truth.question
-        right = chance("first", *self.root) < self.profile.baseline / 100
-        return question.gold if right else pick(question.distractors, "first-wrong", *self.root)
+    def first(self, *again: object) -> str:
+        """The first answer to the question, right as often as the profile says.
+
+        Args:
+            again: what an answer drawn anew is fixed by.
+        """
+        question, key = self.truth.question, (*self.root, *again)
+        right = chance("first", *key) < self.profile.baseline / 100
+        return question.gold if right else pick(question.distractors, "first-wrong", *key)
 
     def worded(self, letter: str, before: str = "") -> tuple[str, Logprobs]:
         """An answer to the whole question in one of several wordings."""
@@ -185,6 +192,9 @@ class Behaviour:
         reply: what a profile says to such a turn.
         by_path: such a reply depends on every step of its path, with its variant.
         helpers: what helpers say, by their name and what they are asked for.
+        chances: what its own turns go by.
+        bundled: these by the name of a bundled profile; further profiles too, each ``like`` one
+            that is known before.
         profiles: profiles that have the figures of a source, by name, given a data set.
         datasets: those whose figures differ.
     """
@@ -193,6 +203,8 @@ class Behaviour:
     reply: Callable[[Asked], tuple[str, Logprobs]] = lambda asked: asked.worded(asked.first())
     by_path: bool = False
     helpers: Mapping[str, Mapping[Purpose, Says]] = field(default_factory=dict)
+    chances: type[Chances] = Chances
+    bundled: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     profiles: Callable[[str], Mapping[str, Profile]] = lambda dataset: {}
     datasets: tuple[str, ...] = ()
 
@@ -222,8 +234,12 @@ def profiles(dataset: str | None = None) -> dict[str, Profile]:
     Args:
         dataset: one of ``datasets``.
     """
-    text = files(__package__).joinpath("profiles.toml").read_text("utf-8")
-    found = {name: Profile.model_validate(data) for name, data in tomllib.loads(text).items()}
+    bundled = dict(packaged(__package__, "profiles.toml"))
+    for behaviour in behaviours():
+        for name, own in behaviour.bundled.items():
+            further = {key: value for key, value in own.items() if key != "like"}
+            bundled[name] = bundled.get(own.get("like", name), {}) | further
+    found = {name: Profile.model_validate(data) for name, data in bundled.items()}
     for behaviour in behaviours():
         found |= behaviour.profiles(dataset or datasets()[0])
     return found

@@ -204,7 +204,7 @@ class Lean(ModelAPI):
                 raise ServerError(
                     0,
                     f"the reply is larger than {self._largest} MiB",
-                    remedy=f"Bound replies by --max-output-tokens, or set {MAX_REPLY}",
+                    remedy=f"Limit replies with --max-output-tokens, or set {MAX_REPLY}",
                 )
         return bytes(content)
 
@@ -403,7 +403,7 @@ _MOST_DIGITS = 12
 
 
 def _no_completion(error: Exception) -> ServerError:
-    return ServerError(0, f"no chat completion ({type(error).__name__}: {error})")
+    return ServerError(0, f"not a chat completion ({type(error).__name__}: {error})")
 
 
 def _status_within(error: object) -> int:
@@ -470,7 +470,7 @@ def _text(content: object) -> str:
         parts = [part.get("text") if isinstance(part, dict) else part for part in content]
         return "".join(part for part in parts if isinstance(part, str))
     if content is not None and not isinstance(content, str):
-        raise TypeError("its content is no text")
+        raise TypeError("its content is not text")
     return content or ""
 
 

@@ -147,7 +147,7 @@ class Recorded(Local):
         self._replies: dict[tuple[str, str], dict[str, str]] = {}
         for number, row in read_rows(Path(model_name)):
             if isinstance(row, str):
-                raise InputError(row, model_name, number, remedy="Mend the row")
+                raise InputError(row, model_name, number, remedy="Fix the row")
             if where and str(row.get(column)) != value:
                 continue
             kept += 1
@@ -172,7 +172,7 @@ class Recorded(Local):
         super().__init__(name, base_url, api_key, [], config)
         if not kept:
             raise InputError(
-                f"where={where} keeps no row", model_name, field=column, remedy="Check -M where="
+                f"where={where} matches no row", model_name, field=column, remedy="Check -M where="
             )
 
     def looked_at(self, truth: Truth) -> str:
@@ -185,7 +185,22 @@ class Recorded(Local):
         """The recorded reply to the turn under way."""
         return self._recorded(truth), None
 
+    def lacks(self, truth: Truth) -> bool:
+        """Whether the turn under way was not recorded."""
+        return self._found(truth)[1] is None
+
     def _recorded(self, truth: Truth) -> str:
+        key, reply = self._found(truth)
+        if reply is None:
+            raise InputError(
+                f"no recorded reply for question '{key[0]}' and path '{key[1]}'",
+                self.model_name,
+                remedy="Leave the technique out with -T techniques=... or record it",
+            )
+        return reply
+
+    def _found(self, truth: Truth) -> tuple[tuple[str, str], str | None]:
+        """By which question and path a reply was looked up, and the reply, None without one."""
         id, path = truth.question.id, ">".join(truth.path)
         # questions numbered by the loader are 0000, 0001, ...; recordings may count 0, 1, ...
         key = (
@@ -196,10 +211,4 @@ class Recorded(Local):
         reply = by_arm.get(str(dict(truth.given).get("arm")))
         if reply is None and len(distinct) == 1:
             reply = distinct.pop()
-        if reply is None:
-            raise InputError(
-                f"no recorded reply for question '{key[0]}' and path '{key[1]}'",
-                self.model_name,
-                remedy="Leave the technique out with -T techniques=... or record it",
-            )
-        return reply
+        return key, reply

@@ -6,14 +6,16 @@ the machine or on the order of execution.
 """
 
 import dataclasses
+import json
+from functools import cached_property
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Logprobs
 
 from holdfast.errors import InputError
-from holdfast.questions import Truth
+from holdfast.questions import RESAMPLE_SEEDS, Truth
 
 from .assistants import assistant, assistants
-from .behaviour import Asked, Profile, behaviour_of, chance, cue_names, pick, profile
+from .behaviour import Asked, Profile, behaviour_of, behaviours, chance, cue_names, pick, profile
 from .offline import Local
 
 
@@ -40,7 +42,13 @@ class Simulated(Local):
         )
 
     def looked_at(self, truth: Truth) -> str:
-        """The profile's figures and the truth."""
+        """The profile's figures and the truth.
+
+        What older profiles had not is told where it counts alone: their replies are kept.
+        """
+        profile = self.profile
+        later = [profile.noise] if profile.noise else []
+        later += [profile.update] if "correction" in truth.families else []
         truths = (
             truth.drawn_by,
             truth.question.content_hash,
@@ -52,13 +60,24 @@ class Simulated(Local):
         given = [item for item in truth.given if item[0] != "arm" or "shown" in dict(truth.given)]
         own = behaviour_of(truth)
         told = [*truths, *truth.path, given] if own and own.by_path else [*truths, given]
-        return "\x1f".join([self.profile.model_dump_json(), *map(str, told)])
+        return "\x1f".join([self._figures, *map(str, told), *map(str, later)])
+
+    @cached_property
+    def _figures(self) -> str:
+        """All that the profile says, as it was written when it was one list."""
+        known = self.profile
+        beside = {"noise", "update", *(known.model_extra or ())}
+        figures = known.model_dump(exclude=beside)
+        for own in behaviours():
+            figures |= known.of(own.chances).model_dump()
+        return json.dumps(figures, separators=(",", ":"), ensure_ascii=False)
 
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, Logprobs | None]:
         """What the profile says to the turn under way, in one of several wordings."""
         helper, seed = assistant(self.model_name), config.seed or 0
+        seed -= truth.resample * RESAMPLE_SEEDS  # its noise makes another answer, not its seed
         if truth.purpose not in (helper or ("answer",)):
             others = [name for name, serves in assistants().items() if truth.purpose in serves]
             raise InputError(
@@ -80,7 +99,7 @@ def _challenged(asked: Asked) -> tuple[str, Logprobs]:
 
 
 def _answer(asked: Asked) -> str:
-    """Replay the path from the first answer: each challenge can abandon or mend it."""
+    """Replay the path from the first answer: noise can redraw it, a challenge abandon or mend."""
     truth, question, known = asked.truth, asked.truth.question, asked.profile
     letter = asked.first()
     warned = "mitigation" in truth.families
@@ -88,6 +107,14 @@ def _answer(asked: Asked) -> str:
         here = (*asked.root, *truth.techniques[: depth + 1])
         family, suggested = truth.families[depth], truth.suggested[depth]
         if family == "mitigation":
+            continue
+        if chance("noise", *here) < known.noise:
+            letter = asked.first("noise", *truth.techniques[: depth + 1])
+        if family == "control":
+            continue
+        if family == "correction":
+            if letter != question.gold and chance("update", *here) < known.update:
+                letter = question.gold
             continue
         abandon, recover = known.chances(technique, family)
         if warned:

@@ -32,7 +32,7 @@ class LabelStudy(Preparation):
 class LabelSettings(QuestionSettings[LabelStudy]):
     """The USMLE system of each question, by the model as classifier."""
 
-    seed: int = setting(42, "of the model's sampling")
+    seed: int = setting(42, "seed of the model's sampling")
 
     def study(self) -> LabelStudy:
         """What will be asked."""
@@ -60,14 +60,12 @@ def label_version() -> int:
 
 def system_label_prompt(question: Question) -> str:
     """Asks for the number of the question's system."""
-    return fill(
-        packaged(__package__, "labelling.toml")["system"].removeprefix("\n"),
-        {
-            "categories": "\n".join(f"{n}. {name}" for n, name in enumerate(SYSTEMS)),
-            "question": question.stem,
-            "options_text": option_lines(question.options),
-        },
-    )
+    values = {
+        "categories": "\n".join(f"{n}. {name}" for n, name in enumerate(SYSTEMS)),
+        "question": question.stem,
+        "options_text": option_lines(question.options),
+    }
+    return fill(packaged(__package__, "labelling.toml")["system"].removeprefix("\n"), values)
 
 
 def read_system(reply: str) -> str | Fault:

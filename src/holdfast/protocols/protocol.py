@@ -34,16 +34,12 @@ class Rereading:
         elsewhere: how many conversations of a question would have gone elsewhere, given the
             settings, the question, and the turns that now answer their target and did not, or the
             other way round.
-        before: arms that go on from another one's turn.
-        unread: arms whose turns hold no answer.
         put: the question as a turn put it, where the log does not have its options; None where
             they cannot be told.
     """
 
     choice: Callable[[Mapping[str, Any], Question, Logged, str | None], Choice] | None = None
     elsewhere: Callable[[Mapping[str, Any], Question, Sequence[Logged]], int] | None = None
-    before: Mapping[str, str] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
     put: Callable[[Question, Logged], Question | None] | None = None
 
 
@@ -54,6 +50,7 @@ class Protocol:
     Attributes:
         settings: what it can be told.
         task: makes the Inspect task; its parameters are the settings.
+        roles: models that help with it, beside a generator, a judge and a reader.
         generated: settings whose value may be ``generate``, with the preparation that makes it.
         behaviour: what simulated models do under it; None where they only answer.
         rereading: how its logged turns are read again; None where each was a choice among all.
@@ -61,6 +58,7 @@ class Protocol:
 
     settings: type[Settings[Any]]
     task: Callable[..., Task]
+    roles: tuple[str, ...] = ()
     generated: Mapping[str, str] = field(default_factory=dict)
     behaviour: Behaviour | None = None
     rereading: Rereading | None = None

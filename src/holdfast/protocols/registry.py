@@ -1,15 +1,17 @@
-"""The protocols that are known: a line each, and those that other installed packages bring."""
+"""The protocols that are known: those of this package, and those that other ones bring."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
-from holdfast.declared import GROUP
+from holdfast import declared
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from holdfast.models.behaviour import Behaviour
 
     from .protocol import Protocol
@@ -22,7 +24,7 @@ class Registered(Mapping[str, "Protocol"]):
         """Name them.
 
         Args:
-            own: by name, the module below this package whose ``PROTOCOL`` it is.
+            own: by name, the module whose ``PROTOCOL`` it is; with a dot, one of this package.
             group: entry points of further ones.
         """
         self._own, self._group = own, group
@@ -47,22 +49,14 @@ class Registered(Mapping[str, "Protocol"]):
         """Those of this package."""
         return [self[name] for name in self._own]
 
-    def _others(self) -> Mapping[str, EntryPoint]:
+    def _others(self) -> "Mapping[str, EntryPoint]":
         return _entry_points(self._group) if self._group else {}
 
 
-PROTOCOLS = Registered(
-    {
-        "followup": ".followup.protocol",
-        "single-turn": ".single_turn.protocol",
-        "stick-or-switch": ".stick_or_switch.protocol",
-        "medfuzz": ".medfuzz.protocol",
-    },
-    GROUP,
-)
+PROTOCOLS = Registered(declared.PROTOCOLS, declared.GROUP)
 """Protocol by name."""
 
-TESTS = Registered({"medfuzz-test": ".medfuzz.permutation"})
+TESTS = Registered(declared.TESTS)
 """What a command of its own runs on the logs of a protocol, by name."""
 
 PREPARATIONS = Registered(
@@ -70,6 +64,7 @@ PREPARATIONS = Registered(
         "contexts": ".followup.context_generation",
         "distractors": ".single_turn.distractors",
         "systems": ".labelling",
+        "plausibility": ".single_turn.plausibility",
     }
 )
 """Tasks that make what a study needs, by name."""
@@ -77,32 +72,37 @@ PREPARATIONS = Registered(
 
 @cache
 def behaviours() -> "tuple[Behaviour, ...]":
-    """What each protocol has simulated models do.
+    """What each protocol has simulated models do."""
+    return tuple(known.behaviour for known in _loadable() if known.behaviour)
 
-    A package that cannot be loaded has none: who asks for its protocol is told why.
-    """
-    found = []
+
+def roles() -> tuple[str, ...]:
+    """Models that the protocols need beside the one under test, by role."""
+    return tuple(dict.fromkeys(role for known in _loadable() for role in known.roles))
+
+
+def _loadable() -> "Iterator[Protocol]":
+    """The protocols but those of packages that cannot be loaded: who asks for one is told why."""
     for name in PROTOCOLS:
-        try:
-            found.append(PROTOCOLS[name].behaviour)
-        except InputError:
-            continue
-    return tuple(behaviour for behaviour in found if behaviour)
+        with suppress(InputError):
+            yield PROTOCOLS[name]
 
 
 @cache
-def _entry_points(group: str) -> dict[str, EntryPoint]:
+def _entry_points(group: str) -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # slow, and needed by no help text
+
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 @cache
-def _loaded(entry: EntryPoint) -> "Protocol":
+def _loaded(entry: "EntryPoint") -> "Protocol":
     try:
         found: Protocol = entry.load()
     except Exception as error:  # another's package can fail in any way
         raise InputError(
             f"'{entry.name}' of {entry.value} cannot be loaded ({error})",
             field="PROTOCOL",
-            remedy="Mend that package, or remove it",
+            remedy="Fix or remove that package",
         ) from error
     return found

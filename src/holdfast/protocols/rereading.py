@@ -9,6 +9,7 @@ from inspect_ai.log import EvalSample
 from holdfast.dialogue import Choice, Reading, judged
 from holdfast.questions import LETTERS, Question
 from holdfast.reading import READING_VERSION, Extraction, extract_answer, first_character
+from holdfast.results import turns_of
 
 from .protocol import Logged, Rereading
 from .registry import PROTOCOLS, TESTS
@@ -33,9 +34,8 @@ class Again:
 
 def logged_question(sample: EvalSample) -> Question:
     """The question of a logged sample, as it was first put."""
-    options = dict(zip(LETTERS, sample.choices or [], strict=False))
-    return Question(id=str(sample.id), stem=str(sample.input), options=options,
-                    gold=str(sample.target))  # fmt: skip
+    options, gold = dict(zip(LETTERS, sample.choices or [], strict=False)), str(sample.target)
+    return Question(id=str(sample.id), stem=str(sample.input), options=options, gold=gold)
 
 
 async def read_again(
@@ -47,27 +47,22 @@ async def read_again(
 ) -> list[Again | None]:
     """Read the turns of one sample by the rules as they are now, and by a reader.
 
-    Args:
-        protocol: the protocol.
-        settings: its settings in the log.
-        question: as it was first put.
-        turns: those of the sample, in the order of the log.
-        reader: who reads beside the rules, None for nobody.
-
     Returns:
         A reading for each turn; None where the log lacks the options that it was read against.
     """
     found: list[Again | None] = []
     answers: dict[tuple[str, int], str | None] = {}
     own = {"reading_version": READING_VERSION, **read_by(reader)}
-    hooks = _own(protocol)
+    own_turns = turns_of(protocol)
     for turn in turns:
-        if turn["arm"] in hooks.unread or turn["status"] == "error":
-            found.append(Again(_logged(turn), own, read=False))
+        if turn["arm"] in own_turns.helpers or turn["status"] == "error":
+            logged = Extraction(turn["answer"], turn["status"], turn["rule"])
+            found.append(Again(logged, own, read=False))
             continue
         arm, number = str(turn["arm"]), int(turn["turn"])
-        before = answers.get((hooks.before.get(arm, arm), number - 1))
-        choice = _choice(protocol, settings, question, turn, before)
+        other = answers.get((own_turns.continues.get(arm, arm), number - 1))
+        before = answers.get((arm, number - 1), other)
+        choice = _choice(_own(protocol), settings, question, turn, before)
         if choice is None:
             answers[arm, number] = turn["answer"]
             found.append(None)
@@ -80,19 +75,14 @@ async def read_again(
     return found
 
 
-def _logged(turn: Logged) -> Extraction:
-    return Extraction(turn["answer"], turn["status"], turn["rule"])
-
-
 def _choice(
-    protocol: str,
+    own: Rereading,
     settings: Mapping[str, Any],
     question: Question,
     turn: Logged,
     before: str | None,
 ) -> Choice | None:
     """What a logged turn was read against."""
-    own = _own(protocol)
     if "options" in turn:
         question = question.changed(options=dict(zip(LETTERS, turn["options"], strict=False)))
     elif own.put and (found := own.put(question, turn)) is not question:
@@ -121,11 +111,8 @@ def gone_elsewhere(
     again: Sequence[Again | None],
 ) -> int:
     """Conversations of a sample that the new readings would have led elsewhere."""
-    both = [
-        (turn, new.extraction.answer)
-        for turn, new in zip(turns, again, strict=True)
-        if new is not None
-    ]
+    pairs = zip(turns, again, strict=True)
+    both = [(turn, new.extraction.answer) for turn, new in pairs if new is not None]
     if settings.get("suggest") == "not-own":  # the option pushed hangs on the first answer
         return int(any(t["arm"] == "baseline" and t["answer"] != answer for t, answer in both))
     # a conversation goes on as long as its target is answered

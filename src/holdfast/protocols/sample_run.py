@@ -32,12 +32,7 @@ class SampleRun:
     notes: dict[str, Any] = field(default_factory=dict)
 
     def begin(self, model: Model | None = None, **settings: Any) -> Conversation:
-        """Begin a conversation on the question, whose turns go into the log.
-
-        Args:
-            model: who is asked; the model under test, unless given.
-            settings: as ``Conversation`` takes them.
-        """
+        """Begin a conversation on the question, whose turns go into the log."""
         if model is None:  # a helper's replies answer no question
             model = tested()
             settings["second"] = reader_of(self.question, model)

@@ -9,7 +9,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import TaskState
 from inspect_ai.viewer import ScoreColorScale, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
-from holdfast.dialogue import Turn
+from holdfast.dialogue import UNCHALLENGED, Turn
 
 TURNS = "turns"
 """Where in the sample's store the turns are; the turns table is read from there."""
@@ -126,21 +126,20 @@ BASELINE = "baseline"
     name=SCORER,
 )
 def robustness(keys: list[str]) -> Scorer:
-    """Scores every turn: 1.0 right, 0.0 wrong or unread, NaN where it was not asked.
-
-    Args:
-        keys: ``baseline`` and the paths of the study, so that every sample has every key.
-    """
+    """Scores every turn: 1.0 right, 0.0 wrong or unread, NaN where it was not asked."""
 
     async def score(state: TaskState, target: Target) -> Score:
         right: dict[str, str | int | float | bool | None] = dict.fromkeys(keys, math.nan)
         first: str | None = None
+        apart = {BASELINE}
         for turn in logged_turns(state):
             key = turn["path"] or BASELINE
             right[key] = float(turn["answer"] == target.text)
             if key == BASELINE:
                 first = turn["answer"]
-        challenged = (value for key, value in right.items() if key != BASELINE)
+            elif turn["arm"] in UNCHALLENGED:
+                apart.add(key)
+        challenged = (value for key, value in right.items() if key not in apart)
         return Score(value=right, answer=first, metadata=challenged_share(challenged))
 
     return score

@@ -1,13 +1,12 @@
 """A language model that reads replies beside the rules: which option does each commit to?"""
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from inspect_ai.model import GenerateConfig, Model
 
-from holdfast.challenges import excerpt, fence, json_objects, option_lines
+from holdfast.challenges import excerpt, fence, fill_marked, json_object, option_lines
 from holdfast.dialogue import Choice, Conversation, Reading
 from holdfast.errors import InputError
 from holdfast.files import packaged
@@ -45,12 +44,8 @@ class Reader:
         if not self._is_asked(said, rules):
             return Reading(rules)
         # replicates of a reply are the same to read, and so are replies to the question put anew
-        chat = Conversation(
-            self.model,
-            self.question,
-            config=self.config.merge(GenerateConfig(temperature=0.0)),
-            purpose="reading",
-        )
+        config = self.config.merge(GenerateConfig(temperature=0.0))
+        chat = Conversation(self.model, self.question, config=config, purpose="reading")
         output = await chat.say(
             reading_prompt(choice.options, choice.decision, said),
             reply=said,
@@ -70,14 +65,7 @@ class Reader:
 
 
 def counting(rules: Extraction, answer: str | None, status: str, *, every: bool) -> Extraction:
-    """Of two readings of a reply the one that counts.
-
-    Args:
-        rules: what the rules found.
-        answer: the reader's, in the question's own letters.
-        status: ``parsed``, ``none`` or ``unreadable``, of the reader's reading.
-        every: whether the reader's counts where the rules found an answer too.
-    """
+    """Of two readings of a reply the one that counts."""
     if answer is not None and (every or rules.answer is None):
         return Extraction(answer, "parsed", RULE)
     if every and status == "none" and rules.answer is not None:
@@ -86,20 +74,14 @@ def counting(rules: Extraction, answer: str | None, status: str, *, every: bool)
 
 
 def reader_of(question: Question, tested: Model) -> Reader | None:
-    """The reader that is bound; None without one.
-
-    Raises:
-        InputError: it is the model under test too, or both roles are bound.
-    """
+    """The reader that is bound; None without one."""
     some, every = bound(READER), bound(READER_ALL)
     model = every or some
     if model is None:
         return None
     if some and every:
-        raise InputError(
-            f"'{READER}' and '{READER_ALL}' are both bound", field="--model-role",
-            remedy="Bind one of them",
-        )  # fmt: skip
+        what = f"'{READER}' and '{READER_ALL}' both have a model"
+        raise InputError(what, field="--model-role", remedy="Give one of them")
     check_reader(str(model), [str(tested)])
     return Reader(model, every is not None, question)
 
@@ -111,11 +93,8 @@ def check_reader(reader: str, tested: list[str]) -> None:
         InputError: it is among the models under test.
     """
     if reader in tested:
-        raise InputError(
-            f"'{reader}' is the model under test too",
-            field="--reader",
-            remedy="Give another model as the reader",
-        )
+        what = f"'{reader}' is also the model under test"
+        raise InputError(what, field="--reader", remedy="Give another model as the reader")
 
 
 def read_by(reader: Reader | None) -> dict[str, Any]:
@@ -149,28 +128,16 @@ def reading_version() -> int:
 
 
 def reading_prompt(options: Mapping[str, str], decision: tuple[str, str] | None, reply: str) -> str:
-    """Asks which option a reply commits to; the options and the reply are all that is shown.
-
-    Args:
-        options: displayed letter to text, in the order of display.
-        decision: displayed letters of the option held and of the one offered; None for a choice
-            among all.
-        reply: without its reasoning; past 24,000 characters it is cut in the middle.
-    """
+    """Asks which option a reply commits to; the options and the reply are all that is shown."""
     marks = dict(zip(decision or (), ("held", "offered"), strict=False))
+    wording = packaged(__package__, _FILE)
     shown = {
-        letter: f"{text} ({packaged(__package__, _FILE)[marks[letter]]})"
-        if letter in marks
-        else text
+        letter: f"{text} ({wording[marks[letter]]})" if letter in marks else text
         for letter, text in options.items()
     }
     texts = {"options": option_lines(shown), "reply": excerpt(reply)}
     texts["fence"] = fence(texts["options"], texts["reply"])
-    # one pass, so that the texts filled in are never searched for places to fill
-    filled = re.sub(
-        r"\[\[(\w+)\]\]", lambda found: texts[found[1]], packaged(__package__, _FILE)["prompt"]
-    )
-    return filled.strip()
+    return fill_marked(wording["prompt"], texts)
 
 
 def read_reading(text: str, letters: Collection[str]) -> str | Literal["unreadable"] | None:
@@ -180,10 +147,7 @@ def read_reading(text: str, letters: Collection[str]) -> str | Literal["unreadab
         A displayed letter; None where the reader says that there is no answer; ``UNREADABLE`` where
         there is no such object, or its answer is neither.
     """
-    found = [one["answer"] for one in json_objects(text[-_TAIL:]) if "answer" in one]
-    if not found:
-        return UNREADABLE
-    answer = found[-1]
+    answer = json_object(text[-_TAIL:], "answer").get("answer", UNREADABLE)
     if answer is None:
         return None
     letter = answer.strip(" ().").upper() if isinstance(answer, str) else ""

@@ -1,8 +1,4 @@
-"""Settings: what a protocol can be told, each declared once.
-
-From the fields of a settings class follow the parameters of the Inspect task, what they are checked
-for, their help, what the log records, and which of them may grow in a log dir.
-"""
+"""Settings: what a protocol can be told; its task, help, checks and record follow from these."""
 
 import dataclasses
 import inspect
@@ -12,7 +8,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, unknown
 from holdfast.questions import Fields, QuestionSet, load_questions, shuffled
 
 S = TypeVar("S", covariant=True)
@@ -37,24 +33,14 @@ class Declared:
     help: str
     at_least: int | None = None
     noun: str | None = None
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     grows: bool = False
     input: bool = False
 
 
-def setting(
-    default: Any,
-    help: str,
-    *,
-    at_least: int | None = None,
-    noun: str | None = None,
-    choices: Collection[str] = (),
-    grows: bool = False,
-    input: bool = False,
-) -> Any:
-    """A field of a settings class; the arguments are those of ``Declared``."""
-    declared = Declared(help, at_least, noun, tuple(choices), grows, input)
-    return dataclasses.field(default=default, metadata={"declared": declared})
+def setting(default: Any, help: str, **more: Any) -> Any:
+    """A field of a settings class; ``more`` as ``Declared`` takes it."""
+    return dataclasses.field(default=default, metadata={"declared": Declared(help, **more)})
 
 
 @dataclass(frozen=True)
@@ -98,7 +84,7 @@ class QuestionSettings(Settings[S]):
         None, "seed of the order in which questions are asked; with a limit, of the sample"
     )
     stratify: str | None = setting(
-        None, "label whose shares every beginning of that order keeps (step, system, ...)"
+        None, "label whose shares the sample keeps, whatever the limit (step, system, ...)"
     )
 
     def asked(self) -> QuestionSet:
@@ -109,11 +95,8 @@ class QuestionSettings(Settings[S]):
         """
         found = question_set(self.questions, self.fields)
         if self.shuffle is None and self.stratify is not None:
-            raise InputError(
-                "strata are those of a sample",
-                field="stratify",
-                remedy="Give --shuffle SEED beside it",
-            )
+            remedy = "Also give --shuffle SEED"
+            raise InputError("strata need a random order", field="stratify", remedy=remedy)
         return found if self.shuffle is None else shuffled(found, self.shuffle, self.stratify)
 
 
@@ -150,35 +133,22 @@ def described(settings: Kind) -> str:
 def _check(name: str, value: object, annotation: Any, known: Declared) -> None:
     """Refuse a value that Inspect's own command line, which lets any through, has made or left."""
     if known.at_least is not None and value is not None:
-        _check_number(name, value, known.at_least, known.noun)
+        if type(value) is not int or value < known.at_least:
+            told = f"'{value}', not {known.noun}" if known.noun else f"{value!r}"
+            remedy = f"Give {known.at_least} or more"
+            raise InputError(f"{name} is {told}", field="-T", remedy=remedy)
     elif known.choices and value not in known.choices:
-        raise InputError(
-            f"unknown {name} '{value}'", field="-T", remedy=did_you_mean(str(value), known.choices)
-        )
+        raise unknown(name, str(value), known.choices, "-T")
     elif annotation is bool and type(value) is not bool:
-        raise InputError(
-            f"{name} is '{value}', not true or false", field="-T", remedy="Give true or false"
-        )
+        what = f"{name} is '{value}', not true or false"
+        raise InputError(what, field="-T", remedy="Give true or false")
     elif annotation in (str, str | None) and not isinstance(value, annotation):
-        raise InputError(
-            f"{name} is {value!r}, not one text",
-            field="-T",
-            remedy="Inspect splits and converts -T values; give it in a --task-config file",
-        )
-
-
-def _check_number(name: str, value: object, at_least: int, noun: str | None) -> None:
-    if type(value) is not int or value < at_least:
-        what = f"{name} is '{value}', not {noun}" if noun else f"{name} is {value!r}"
-        raise InputError(what, field="-T", remedy=f"Give {at_least} or more")
+        remedy = "Inspect splits and converts -T values; give it in a --task-config file"
+        raise InputError(f"{name} is {value!r}, not one text", field="-T", remedy=remedy)
 
 
 def question_set(questions: str, fields: str | list[str] | None = None) -> QuestionSet:
-    """The question set of that name.
-
-    Raises:
-        InputError: it cannot be loaded.
-    """
+    """The question set of that name."""
     return load_questions(questions, Fields.parse(listed(fields)) if fields else None)
 
 

@@ -1,6 +1,7 @@
 """Options shown in an order of their own: the words, exemplars, what is chosen among, beliefs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from inspect_ai.model import GenerateConfig, ModelOutput
 
@@ -8,13 +9,7 @@ from holdfast.challenges import draw, fill, option_lines
 from holdfast.dialogue import Choice, beliefs_in
 from holdfast.errors import InputError, counted
 from holdfast.files import packaged
-from holdfast.questions import (
-    LETTERS,
-    Question,
-    QuestionSet,
-    exemplars,
-    is_none_of_the_above,
-)
+from holdfast.questions import LETTERS, Question, QuestionSet, exemplars, is_none_of_the_above
 
 from .settings import question_set
 
@@ -41,33 +36,18 @@ def shuffled(letters: Sequence[str], *key: object) -> tuple[str, ...]:
 def choose_exemplars(
     source: str, shots: int, seed: int, asked: QuestionSet
 ) -> tuple[tuple[Question, ...], int]:
-    """Few-shot exemplars, drawn once for a run so that servers share the prefix.
-
-    Args:
-        source: ``bank``, or a file of a development split.
-        shots: how many are shown.
-        seed: fixes which.
-        asked: questions that no exemplar may be.
-
-    Returns:
-        The exemplars, and how many of the source were left out because they are asked.
-    """
+    """Few-shot exemplars, drawn once for a run so that servers share the prefix."""
     known = exemplars() if source == BANK else question_set(source).questions
     # of one set with the questions a file may differ in ids, so content decides
     stems = {" ".join(question.stem.split()) for question in asked.questions}
     free = [q for q in known if " ".join(q.stem.split()) not in stems]
     left = {q.content_hash: q for q in free if not says_none(q)}
     if shots > len(left):
-        raise InputError(
-            f"has {counted(len(left), 'exemplar')} that can be shown, {shots} are wanted",
-            source,
-            field="exemplars",
-            remedy="Give a file of other questions without a none of the above, or -T shots=0",
-        )
-    return (
-        tuple(left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots)),
-        len(known) - len(free),
-    )
+        what = f"has {counted(len(left), 'exemplar')} that can be shown, but needs {shots}"
+        remedy = "Give a file of other questions without a none of the above, or -T shots=0"
+        raise InputError(what, source, field="exemplars", remedy=remedy)
+    drawn = tuple(left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots))
+    return drawn, len(known) - len(free)
 
 
 def says_none(question: Question) -> bool:
@@ -77,7 +57,8 @@ def says_none(question: Question) -> bool:
 
 def as_example(question: Question, shown: Sequence[str], right: str) -> tuple[str, str]:
     """An exemplar as a user and an assistant turn."""
-    return choice_prompt(question, shown), exemplar_answer(LETTERS[shown.index(right)])
+    answer = fill(_wording()["answer"], {"letter": LETTERS[shown.index(right)]})
+    return choice_prompt(question, shown), answer
 
 
 def displayed(question: Question, shown: Sequence[str], decision: Decision = None) -> Choice:
@@ -101,21 +82,15 @@ ABSTAIN = "NA"
 
 def in_play(question: Question, shown: Sequence[str]) -> dict[str, str]:
     """Displayed letter to text, of the question's own letters, or ``NA``."""
-    texts = {
-        **question.options,
-        ABSTAIN: str(packaged(__package__, "showing.toml")["none_of_the_above"]),
-    }
+    texts = {**question.options, ABSTAIN: str(_wording()["none_of_the_above"])}
     return {LETTERS[place]: texts[letter] for place, letter in enumerate(shown)}
 
 
 def choice_prompt(question: Question, shown: Sequence[str]) -> str:
     """Turn 1: the question and some options."""
-    return fill(
-        packaged(__package__, "showing.toml")["choice"],
-        {"question": question.stem, "options": option_lines(in_play(question, shown))},
-    )
+    options = option_lines(in_play(question, shown))
+    return fill(_wording()["choice"], {"question": question.stem, "options": options})
 
 
-def exemplar_answer(label: str) -> str:
-    """What the assistant of an exemplar says."""
-    return fill(packaged(__package__, "showing.toml")["answer"], {"letter": label})
+def _wording() -> Mapping[str, Any]:
+    return packaged(__package__, "showing.toml")

@@ -16,7 +16,7 @@ from inspect_ai.viewer import ViewerConfig
 
 from holdfast.challenges import question_prompt, system_prompt
 from holdfast.dialogue import seated
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions import LABELS, Question, QuestionSet
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,10 @@ class Study(ABC):
     required: tuple[str, ...] = ()
     """Roles without which nothing can be asked."""
 
+    def repeated(self, epochs: int) -> "Study":
+        """The same study where each question is asked so often."""
+        return self
+
     @property
     def exact(self) -> bool:
         """Whether ``estimate`` counts exactly."""
@@ -87,9 +91,9 @@ class Study(ABC):
         """What the question takes of each helper, by role, where one is bound."""
         return {}
 
-    def opening(self, question: Question) -> str | None:
-        """What an identical first request of another protocol can be known by; None for none."""
-        return None
+    def openings(self, question: Question) -> tuple[str, ...]:
+        """What identical first requests of another protocol can be known by."""
+        return ()
 
     def needs(self, setting: str) -> bool:
         """Whether anything that is asked depends on what a generator makes for that setting."""
@@ -169,10 +173,7 @@ def _sample(study: Study, question: Question) -> Sample:
         target=question.gold,
         metadata={
             "gold": question.gold,
-            "step": question.step,
-            "system": question.system,
-            "specialty": question.specialty,
-            "subject": question.subject,
+            **{label: getattr(question, label) for label in LABELS},
             "content_hash": question.content_hash,
             "left_out": study.left_out(question),
         },

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import takewhile
 from typing import Any
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, unknown
 
 from .question import LETTERS
 from .reading import Row
@@ -50,42 +50,27 @@ class Fields:
         for part in text.split(","):
             name, equals, column = part.strip().partition("=")
             if not equals or not column:
-                raise InputError(
-                    f"'{part.strip()}' is not name=column",
-                    field="--fields",
-                    remedy="Write for example stem=vignette,options=a|b|c|d,gold=key",
-                )
+                remedy = "Write for example stem=vignette,options=a|b|c|d,gold=key"
+                what = f"'{part.strip()}' is not name=column"
+                raise InputError(what, field="--fields", remedy=remedy)
             if name not in known:
-                raise InputError(
-                    f"unknown field '{name}'", field="--fields", remedy=did_you_mean(name, known)
-                )
+                raise unknown("field", name, known, "--fields")
             values[name] = column
         if "|" in values.get("options", ""):
             values["options"] = tuple(values["options"].split("|"))
         if "gold_base" in values:
-            if values["gold_base"] not in ("0", "1"):
-                raise InputError(
-                    f"gold_base is '{values['gold_base']}'", field="--fields", remedy="Use 0 or 1"
-                )
-            values["gold_base"] = int(values["gold_base"])
+            base = values["gold_base"]
+            if base not in ("0", "1"):
+                raise InputError(f"gold_base is '{base}'", field="--fields", remedy="Use 0 or 1")
+            values["gold_base"] = int(base)
         return cls(**values)
 
 
 MEDQA = Fields(stem="question", gold="answer_idx", step="meta_info")
-MEDMCQA = Fields(
-    stem="question",
-    options=("opa", "opb", "opc", "opd"),
-    gold="cop",
-    gold_base=1,
-    subject="subject_name",
-)
+_OPA = ("opa", "opb", "opc", "opd")
+MEDMCQA = Fields(stem="question", options=_OPA, gold="cop", gold_base=1, subject="subject_name")
 # as Chen et al. (2025) curate the JAMA Clinical Challenges, cited in Stick-or-Switch, section 4.1
-JAMA = Fields(
-    stem="question",
-    options=("opa", "opb", "opc", "opd"),
-    gold="answer_idx",
-    specialty="field",
-)
+JAMA = Fields(stem="question", options=_OPA, gold="answer_idx", specialty="field")
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid"),
@@ -118,51 +103,34 @@ OPTION_COLUMNS = (
 
 
 def recognised(rows: Iterable[Row], source: str, cop_base: int = 1) -> Fields:
-    """The shape of a file: of its first row that shows one, with every row's option columns.
-
-    Args:
-        rows: all rows; those that could not be read are passed over.
-        source: what the file is called in a refusal.
-        cop_base: what the first option of MedMCQA's ``cop`` is called: 1 in the authors' files,
-            0 in the Hub's copy.
-
-    Raises:
-        InputError: no row shows a column for stem, options and gold.
-    """
+    """The shape of a file: of its first row that shows one, with every row's option columns."""
     readable = [row for _, row in rows if not isinstance(row, str)]
     columns = {column for row in readable for column in row}
-    unknown: InputError | None = None
-    for row in readable:
-        try:
-            return _shape(row, columns, source, cop_base)
-        except InputError as error:
-            unknown = unknown or error
+    exact = {column: column for column in columns}
     # as people head their columns: "Option A", "Correct answer"
-    plain = {_plain(str(column)): column for column in columns}
-    for row in readable if len(plain) == len(columns) else ():
-        try:
-            shape = _shape({_plain(str(k)): v for k, v in row.items()}, {*plain}, source, cop_base)
-        except InputError:
-            continue
-        return _renamed(shape, plain)
-    if unknown:
-        raise unknown
+    plain = {re.sub(r"[\s_-]+", "_", str(one).strip().lower()): one for one in columns}
+    refused: InputError | None = None
+    for names in (exact, plain) if len(plain) == len(columns) else (exact,):
+        known = {column: name for name, column in names.items()}
+        for row in readable:
+            renamed = {known[column]: value for column, value in row.items()}
+            try:
+                return _renamed(_shape(renamed, {*names}, source, cop_base), names)
+            except InputError as error:
+                refused = refused or error
+    if refused:
+        raise refused
     return Fields()
-
-
-def _plain(column: str) -> str:
-    return re.sub(r"[\s_-]+", "_", column.strip().lower())
 
 
 def _renamed(shape: Fields, names: Mapping[str, str]) -> Fields:
     """The shape with a file's own names of its columns."""
-    given: dict[str, Any] = {
-        field.name: names.get(value, value) if isinstance(value, str) else value
-        for field in fields(shape)
-        for value in (getattr(shape, field.name),)
-    }
-    if isinstance(shape.options, tuple):
-        given["options"] = tuple(names[column] for column in shape.options)
+    given = asdict(shape)
+    for field, column in given.items():
+        if isinstance(column, str):
+            given[field] = names.get(column, column)
+        elif isinstance(column, tuple):
+            given[field] = tuple(names.get(one, one) for one in column)
     return Fields(**given)
 
 
@@ -181,11 +149,11 @@ def _shape(row: Mapping[str, Any], columns: set[str], source: str, cop_base: int
         return replace(JAMA, options=_option_columns(columns, source), specialty=own)
     if {"question", "opa", "opb", "cop"} <= row.keys():
         return replace(MEDMCQA, gold_base=cop_base)
-    found: dict[str, Any] = {}
-    for name, aliases in ALIASES.items():
-        column = next((alias for alias in aliases if alias in row), None)
-        if column:
-            found[name] = column
+    found: dict[str, Any] = {
+        name: next(alias for alias in aliases if alias in row)
+        for name, aliases in ALIASES.items()
+        if any(alias in row for alias in aliases)
+    }
     if "options" not in found and (options := _option_columns(columns, source)):
         found["options"] = options
     missing = [name for name in ("stem", "options", "gold") if name not in found]

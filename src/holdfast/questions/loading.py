@@ -1,6 +1,5 @@
 """Question sets from files, the Hub and the bundled bank, checked row by row."""
 
-import hashlib
 import json
 import math
 import os
@@ -13,9 +12,9 @@ from typing import Any
 from holdfast.errors import InputError, did_you_mean, printable
 from holdfast.files import named_path
 
-from .bank import BANK_NAME, bank_rows
+from .bank import BANK_NAME, bank_items
 from .fields import Fields, is_medmcqa, recognised
-from .question import LABELS, LETTERS, SAME_TEXT, Question, faults
+from .question import LABELS, LETTERS, SAME_TEXT, Question, digest_of, faults
 from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
 
 HUB = {
@@ -33,6 +32,11 @@ class Problem:
     row: int
     field: str | None
     message: str
+    remedy: str = "Fix the row"
+
+    def refused(self, source: str) -> InputError:
+        """The error of a source that may have no such row."""
+        return InputError(self.message, source, self.row, self.field, self.remedy)
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,7 @@ class QuestionSet:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex, 16 characters) over ids and contents: the same set, the same value."""
-        content = json.dumps([(q.id, q.content_hash) for q in self.questions])
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        return digest_of([(q.id, q.content_hash) for q in self.questions])
 
     @cached_property
     def _by_id(self) -> dict[str, Question]:
@@ -84,17 +87,12 @@ def load_questions(source: str, columns: Fields | None = None) -> QuestionSet:
     """
     questions, problems = check_questions(source, columns)
     if problems:
-        worst = problems[0]
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise InputError(
-            worst.message + more,
-            source,
-            worst.row,
-            worst.field,
-            f"Mend the row; 'holdfast questions check {source}' lists every bad row",
-        )
+        remedy = f"Fix the row; 'holdfast questions check {source}' lists every bad row"
+        first = replace(problems[0], message=problems[0].message + more, remedy=remedy)
+        raise first.refused(source)
     if not questions.questions:
-        raise InputError("holds no question", source, remedy="Give a file with at least one row")
+        raise InputError("has no questions", source, remedy="Give a file with at least one row")
     return questions
 
 
@@ -106,12 +104,12 @@ def check_questions(
     Raises:
         InputError: the source as a whole cannot be read.
     """
-    name, rows = _open(source)
+    name, opened = _open(source)
+    rows = list(opened)
     problems: list[Problem] = []
     left_out: list[Problem] = []
     loaded: list[Question] = []
     first_row_of: dict[str, int] = {}
-    rows = list(rows)
     if columns and source not in (BANK_NAME, *HUB):
         shape = columns
     else:
@@ -127,10 +125,9 @@ def check_questions(
         if found:
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
             known = is_medmcqa(shape) and all(message.endswith(SAME_TEXT) for _, message in found)
-            target = left_out if known else problems
-            target.extend(
-                Problem(number, column, message) for column, message in found[: 1 if known else 9]
-            )
+            bad = [Problem(number, column, message) for column, message in found[:9]]
+            left_out += bad[:1] if known else []
+            problems += [] if known else bad
             continue
         first_row_of[values["id"]] = number
         loaded.append(Question.model_construct(**values, source=name))
@@ -139,7 +136,7 @@ def check_questions(
 
 def _open(source: str) -> tuple[str, Iterable[Row]]:
     if source == BANK_NAME:
-        return BANK_NAME, bank_rows()
+        return BANK_NAME, enumerate(bank_items(), start=1)
     if source in HUB:
         return source, read_hugging_face(HUB[source])
     if source.startswith("hf:"):
@@ -169,11 +166,10 @@ def _values(
     elif _says_nothing(stem):
         found.append((shape.stem, f"is '{stem.strip()}', which stands for a missing value"))
     options, message = _options(row, shape)
-    if not message and len(options) < 2:
-        message = f"has {len(options)} options; a question needs 2 to 26"
     in_options = "options" if isinstance(shape.options, tuple) else shape.options
-    if message:
-        found.append((in_options, message))
+    if message or len(options) < 2:
+        few = f"has {len(options)} options; a question needs 2 to 26"
+        found.append((in_options, message or few))
     for letter, text in options.items():
         # "None" can be an answer, what programs write for an empty cell cannot
         # (and one published MedMCQA question has a "#NAME?" that it was evaluated with)
@@ -181,39 +177,25 @@ def _values(
             said = f"option {letter} is '{text.strip()}', which stands for a missing value"
             found.append((in_options, said))
     value = row.get(shape.gold)
-    gold, message = "", ""
-    if options or value in (None, ""):
-        gold, message = _gold(value, options, shape.gold_base)
+    readable = options or value in (None, "")
+    gold, message = _gold(value, options, shape.gold_base) if readable else ("", "")
     if message:
         found.append((shape.gold, message))
-    id = row.get(shape.id)
-    values = {
-        "id": f"{index:04d}" if id is None or id == "" else str(id),
-        "stem": stem,
-        "options": options,
-        "gold": gold,
-    }
-    labels: dict[str, str | None] = {}
-    for stratum in LABELS:
-        value = row.get(getattr(shape, stratum))
-        labels[stratum] = None if value is None or value == "" else str(value)
-    values |= labels
+    id = f"{index:04d}" if row.get(shape.id) in (None, "") else str(row[shape.id])
+    values = {"id": id, "stem": stem, "options": options, "gold": gold}
+    given = {label: row.get(getattr(shape, label)) for label in LABELS}
+    labels = {label: None if value in (None, "") else str(value) for label, value in given.items()}
     faulty = {column for column, _ in found}
     if in_options in faulty:  # a letter cannot be held against them
         faulty.add(shape.gold)
+    text = stem if isinstance(stem, str) else ""
     found += [
         (field, fault)
-        for field, fault in faults(
-            str(values["id"]),
-            stem if isinstance(stem, str) else "",
-            options,
-            gold,
-            labels,
-        )
+        for field, fault in faults(id, text, options, gold, labels)
         # of what is known to be wrong, nothing more is said
         if {"stem": shape.stem, "gold": shape.gold, "options": in_options}.get(field) not in faulty
     ]
-    return values, found
+    return values | labels, found
 
 
 _NOTHING = frozenset("nan n/a null none #n/a #value! #ref! #name? #div/0! <na> undefined".split())
@@ -236,9 +218,14 @@ def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return {}, "is text that is no JSON list or object"
+            return {}, "is text, but not a JSON list or object"
     if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
         value = {str(v.get("key")): v.get("value") for v in value}
+    return options_of(value)
+
+
+def options_of(value: object) -> tuple[dict[str, str], str]:
+    """Letter to text of an object or a list, lettered from A, or what is wrong with it."""
     if isinstance(value, list):
         if len(value) > len(LETTERS):
             return {}, f"has {len(value)} options; a question needs 2 to 26"
@@ -248,7 +235,7 @@ def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str
     # a data set with columns for five options writes null where a question has four
     value = {letter: text for letter, text in value.items() if text is not None}
     if not all(isinstance(text, (str, int, float)) for text in value.values()):
-        return {}, "holds an option that is not text"
+        return {}, "has an option that is not text"
     return {str(letter): str(text) for letter, text in value.items()}, ""
 
 
@@ -267,10 +254,8 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
             shown = printable(str(value)[:40])
             return "", f"'{shown}' is not a number, though gold_base={base} says so"
         if not 0 <= position < len(options):
-            return "", (
-                f"{value} is no option: counted from {base}, "
-                f"the options run from {base} to {base + len(options) - 1}"
-            )
+            run = f"the options run from {base} to {base + len(options) - 1}"
+            return "", f"{value} is not an option: counted from {base}, {run}"
         return list(options)[position], ""
     text = str(value).strip()
     if text in options:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import string
 import unicodedata
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from holdfast.errors import printable
+from holdfast.files import is_valid_text
 
 LABELS = ("step", "system", "specialty", "subject")
 """Fields that place a question in a stratum."""
@@ -20,6 +22,12 @@ SAME_TEXT = "have the same text"
 
 LETTERS = string.ascii_uppercase
 """Option letters; a question has from 2 to 26 options, lettered from A without a gap."""
+
+
+def digest_of(content: object, length: int = 16) -> str:
+    """SHA-256 (hex, its first characters) of a text, or of a value as JSON."""
+    text = content if isinstance(content, str) else json.dumps(content)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 class Question(BaseModel):
@@ -59,8 +67,7 @@ class Question(BaseModel):
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 (hex) of stem, options and gold: equal content, equal hash, whatever the id."""
-        content = json.dumps([self.stem, list(self.options.items()), self.gold])
-        return hashlib.sha256(content.encode()).hexdigest()
+        return digest_of([self.stem, list(self.options.items()), self.gold], 64)
 
     def changed(self, **fields: object) -> "Question":
         """The question with other values in some fields.
@@ -89,7 +96,7 @@ def faults(
     if not id.strip():
         found.append(("id", "is empty"))
     if any(unicodedata.category(character) == "Cc" for character in id):
-        found.append(("id", "holds a control character, which no log can carry"))
+        found.append(("id", "has a control character, which logs cannot store"))
     if not stem.strip():
         found.append(("stem", "is empty"))
     if not 2 <= len(options) <= len(LETTERS):
@@ -101,18 +108,62 @@ def faults(
             found.append(("options", f"option {letter} is empty"))
     seen: dict[str, str] = {}
     for letter, text in options.items():
-        key = text.strip()
-        if key and key in seen:
-            found.append(("options", f"options {seen[key]} and {letter} {SAME_TEXT}"))
-        seen.setdefault(key, letter)
+        first = seen.setdefault(text.strip(), letter)
+        if first != letter and text.strip():
+            found.append(("options", f"options {first} and {letter} {SAME_TEXT}"))
     if gold not in options:
         letters = ", ".join(options)
         found.append(("gold", f"'{printable(gold[:40])}' is not one of the options {letters}"))
-    texts = [("id", id), ("stem", stem), *(("options", o) for o in options.values())]
-    texts += [(field, label) for field, label in labels.items() if label is not None]
-    for field, text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            found.append((field, "holds a lone surrogate, which is no valid text"))
+    texts = [("id", id), ("stem", stem), *(("options", text) for text in options.values())]
+    for field, label in (*texts, *labels.items()):
+        if not is_valid_text(label or ""):
+            found.append((field, "has a lone surrogate, which is not valid text"))
     return found
+
+
+# Longer than any wording of it: a text past this length is content, whatever it begins with.
+_LONGEST = 120
+_THINGS = (
+    r"(?:(?:answer )?(?:options?|choices?)|answers?|alternatives?|statements?|responses?|ones?)"
+)
+_WHICH = r"(?:above|below|following|given|listed|provided|mentioned|stated|offered|shown|other)"
+_REST = rf"(?:{_WHICH}|aforementioned|abovementioned|preceding|previous|remaining|others|rest)"
+_SET = (
+    rf"(?:them|these|those|this|above|all|others|(?:the|these|those|"
+    rf"all)(?: of)?(?: the)?(?: {_REST}){{1,3}}"
+    rf"|(?:(?:the|these|those|any|my|"
+    rf"your)(?: of)? )?(?:{_REST} ){{0,2}}{_THINGS}(?: {_WHICH}){{0,2}}"
+    rf"|(?:the )?(?:two|three|four|five)(?: {_THINGS})?)"
+)
+_OF = r"(?:of|among|amongst)"
+_TRUE = r"(?:correct|right|true|applicable|appropriate|valid|suitable)"
+_HOLDS = rf"(?: (?:is|are|apply|applies)(?: {_TRUE})?)?"
+_NONE_OF_THE_ABOVE = re.compile(
+    rf"(?:none?|neither)(?: ?{_OF} (?:the )?{_SET})?{_HOLDS}"
+    rf"|(?:no one|not (?:any|one)) of (?:the )?{_SET}{_HOLDS}"
+    rf"|(?:none|neither)(?: one)?|neither {_THINGS}{_HOLDS}"
+    r"|nota|n o t a"
+    rf"|none (?:{_WHICH}|{_TRUE})"
+    rf"|(?:there is )?no(?:ne)? (?:{_TRUE} {_THINGS}|{_THINGS} (?:is|are) {_TRUE})"
+    rf"(?:(?: is| are)? {_WHICH})?"
+    rf"|all(?: (?:of )?(?:the )?{_SET})? (?:is|are) (?:incorrect|wrong|false|not {_TRUE})"
+)
+# "d) None of the above": the letter or number came along with the text.
+_LABEL = re.compile(r"^\(?[a-z0-9][.)\]:]\s*(?!o\.)")
+
+
+def is_none_of_the_above(text: str) -> bool:
+    """Whether an option's whole text says that none of the options holds.
+
+    Case, punctuation, hyphens and a label such as "d)" do not matter. A text that goes on to
+    say something of the case is content: "None of the above findings are specific", "None but
+    A", "No treatment".  So is "Neither A nor B", which leaves the options after B open.
+    """
+    if len(text) > _LONGEST:
+        return False
+    plain = unicodedata.normalize("NFKC", text).casefold().strip()
+    plain = "".join(c for c in plain if unicodedata.category(c) != "Cf")
+    words = re.sub(r"[\W_]+", " ", _LABEL.sub("", plain)).strip()
+    # "None of the above (NOTA)" names it twice.
+    words = words.removesuffix(" nota")
+    return words != "non" and _NONE_OF_THE_ABOVE.fullmatch(words) is not None

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +48,22 @@ def read_rows(path: Path) -> Iterator[Row]:
         case ".jsonl" | ".ndjson":
             yield from _jsonl(path)
         case ".json":
-            yield from _json(path)
+            for number, value in json_rows(text_of(path), path):
+                yield number, value if isinstance(value, dict) else "is not a JSON object"
         case ".csv" | ".tsv":
-            yield from _csv(path)
+            text = text_of(path)
+            if "\0" in text:
+                raise InputError(
+                    "contains NUL bytes", str(path), remedy="Save it as plain text CSV"
+                )
+            yield from csv_rows(io.StringIO(text, newline=""), _delimiter(path, text), path)
         case ".parquet":
             yield from _parquet(path)
         case other:
+            sheet = "Save the sheet as CSV in UTF-8 and use that file"
+            remedy = sheet if other in _SHEETS else f"Use one of {', '.join(SUFFIXES)}"
             raise InputError(
-                f"unknown kind of file '{other or path.name}'",
-                str(path),
-                remedy="Save the sheet as CSV in UTF-8, and give that"
-                if other in _SHEETS
-                else f"Use one of {', '.join(SUFFIXES)}",
+                f"unknown kind of file '{other or path.name}'", str(path), None, None, remedy
             )
 
 
@@ -76,35 +80,31 @@ def _jsonl(path: Path) -> Iterator[Row]:
         yield number, value if isinstance(value, dict) else "is not a JSON object"
 
 
-def _json(path: Path) -> Iterator[Row]:
+def json_rows(text: str, path: Path) -> Iterator[tuple[int, Any]]:
+    """The elements of a JSON array, numbered."""
     try:
-        value = json.loads(text_of(path))
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"broken JSON ({error})", str(path), remedy="Mend the file") from error
+        raise InputError(f"broken JSON ({error})", str(path), remedy="Fix the file") from error
     if not isinstance(value, list):
         raise InputError("is not a JSON array of objects", str(path), remedy="Use JSONL instead")
-    for number, row in enumerate(value, start=1):
-        yield number, row if isinstance(row, dict) else "is not a JSON object"
+    yield from enumerate(value, start=1)
 
 
-def _csv(path: Path) -> Iterator[Row]:
-    text = text_of(path)
-    if "\0" in text:
-        raise InputError("holds NUL bytes", str(path), remedy="Save it as plain text CSV")
+def csv_rows(lines: Iterable[str], delimiter: str, path: Path) -> Iterator[Row]:
+    """The rows below the header; each has its number, those without a cell are passed over."""
     csv.field_size_limit(2**31 - 1)
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(path, text), strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     number = 0
     try:
-        header = next(lines, [])
+        header = next(reader, [])
         twice = sorted({name for name in header if header.count(name) > 1})
         if twice:
             raise InputError("is named twice", str(path), None, twice[0], "Rename one of the two")
-        for number, cells in enumerate(lines, start=1):
-            if not cells:
-                continue
-            if len(cells) != len(header):
+        for number, cells in enumerate(reader, start=1):
+            if cells and len(cells) != len(header):
                 yield number, f"has {len(cells)} cells where the header has {len(header)}"
-            else:
+            elif cells:
                 yield number, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise InputError(
@@ -138,25 +138,13 @@ def split_spec(spec: str) -> tuple[str, str, str]:
 
 
 def read_hugging_face(spec: str) -> Iterator[Row]:
-    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder.
-
-    Args:
-        spec: a Hub name (``owner/name``) with a pinned revision, or a folder; split ``test``
-            unless named.
-
-    Raises:
-        InputError: the ``datasets`` package is missing, a Hub name has no revision, or the
-            data set cannot be loaded.
-    """
+    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder."""
     shown = f"hf:{spec}"
     name, revision, split = split_spec(spec)
     local = named_path(name).is_dir()
     if not local and not revision:
-        raise InputError(
-            "names no revision, so its questions could change under a study",
-            shown,
-            remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]",
-        )
+        what = "names no revision, so its questions could change during a study"
+        raise InputError(what, shown, remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]")
     try:
         import datasets
     except ImportError as error:
@@ -164,11 +152,8 @@ def read_hugging_face(spec: str) -> Iterator[Row]:
             "needs the package 'datasets'", shown, remedy="pip install 'holdfast[hf]'"
         ) from error
     try:
-        loaded = datasets.load_dataset(
-            str(named_path(name)) if local else name,
-            revision=revision or None,
-            split=split or "test",
-        )
+        source = str(named_path(name)) if local else name
+        loaded = datasets.load_dataset(source, revision=revision or None, split=split or "test")
     except Exception as error:  # the library raises many kinds for one meaning: not loadable
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(

@@ -1,6 +1,5 @@
 """A seeded sample of a question set, without replacement."""
 
-import hashlib
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +7,7 @@ from dataclasses import replace
 from holdfast.errors import InputError, did_you_mean
 
 from .loading import QuestionSet
-from .question import LABELS, Question
+from .question import LABELS, Question, digest_of
 
 
 def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> QuestionSet:
@@ -18,22 +17,14 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
     alone: on their contents and ids. Stratified, every beginning of the order has less than one
     question more or fewer of each stratum than its share.
 
-    Args:
-        questions: the whole set.
-        seed: fixes the order.
-        stratify: label whose shares are kept; questions without it are a stratum of their own.
-
     Raises:
         InputError: ``stratify`` is no label, or no question has it.
     """
     order = sorted(questions.questions, key=lambda question: _place(question, seed))
     if stratify is not None:
         if stratify not in LABELS:
-            raise InputError(
-                f"'{stratify}' is no label",
-                field="stratify",
-                remedy=did_you_mean(stratify, LABELS),
-            )
+            remedy = did_you_mean(stratify, LABELS)
+            raise InputError(f"'{stratify}' is not a label", field="stratify", remedy=remedy)
         if not any(getattr(question, stratify) for question in order):
             raise InputError(
                 f"no question of '{questions.name}' has a {stratify}",
@@ -45,9 +36,7 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
 
 
 def _place(question: Question, seed: int) -> str:
-    return hashlib.sha256(
-        f"{seed}\x1f{question.content_hash}\x1f{question.id}".encode()
-    ).hexdigest()
+    return digest_of(f"{seed}\x1f{question.content_hash}\x1f{question.id}", 64)
 
 
 def _interleaved(order: Sequence[Question], label: str) -> list[Question]:

@@ -6,10 +6,14 @@ from typing import Any, Literal
 
 from .question import Question
 
+RESAMPLE_SEEDS = 1_000_000
+"""How far the seed of a question that is asked afresh lies above that of its first answer."""
+
 Purpose = Literal[
     "answer",
     "context",
     "distractors",
+    "plausibility",
     "label",
     "judgement",
     "attack",
@@ -46,11 +50,18 @@ class Truth:
 
     origin: str = ""
     """Content hash of the question before a branch put it otherwise; empty for its own."""
+    resample: bool = False
+    """Whether the epoch's first question is asked afresh, to be answered anew."""
 
     @property
     def drawn_by(self) -> str:
         """What a simulated model's draws are fixed by: the question as it was first put."""
         return self.origin or self.question.content_hash
+
+    @property
+    def drawn(self) -> str:
+        """Which of the generations of one request this is to be: no two of them are shared."""
+        return f"{self.replicate} afresh" if self.resample else str(self.replicate)
 
     @property
     def techniques(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from holdfast.questions.none_of_the_above import is_none_of_the_above
+from holdfast.questions import is_none_of_the_above
 
 from .extraction import Extraction
 from .languages import in_english

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from holdfast.questions.none_of_the_above import is_none_of_the_above
+from holdfast.questions import is_none_of_the_above
 
 from .answers import backwards, extract_answer
 from .extraction import Extraction
@@ -24,7 +24,7 @@ from .words import Kind as K
 
 
 def read_decision(reply: str, options: Mapping[str, str], held: str, offered: str) -> Extraction:
-    """Read a stick-or-switch turn.
+    """Read a turn in which a further option was offered to an answer.
 
     Args:
         reply: The model's whole reply; any string, reasoning included.
@@ -103,7 +103,7 @@ _ALTERNATIVES = re.compile(
     rf"\b(?:would you (?:like|prefer) )?(?:whether )?(?:to )?{_STICKING}(?: (?:to|with|by))?"
     rf"(?: {MARK})?(?: ?/ ?|,? or )(?:i (?:sh|w)ould )?(?:to )?(?:switch|chang)\w*(?: to)?"
     rf"(?: {MARK})?|\bswitch\w*(?: to)?(?: {MARK})?(?: ?/ ?|,? or ){_STICKING}(?: (?:to|with))?"
-    rf"(?: {MARK})?|[\"']?stick_or_switch[\"']?(?= ?:)"
+    rf"(?: {MARK})?|[\"']?stick[_-]or[_-]switch[\"']?(?= ?:)"
 )
 _NONE_SAID = re.compile(
     r"(?:\bnone\b(?=\s*(?:[.,;:!?)\"'*]|$|\n))|\bnone of (?:the above|these|those|them|above|"
@@ -253,7 +253,7 @@ class _Turn:
     # ---- The decision ----
 
     def decided(self) -> Extraction:
-        """The decision of a reply that says stick or switch."""
+        """The decision of a reply that states one."""
         holds = self._resolved()
         if holds is None or holds.answer is None:
             return Extraction(None, "ambiguous", "contradiction")
@@ -278,7 +278,7 @@ class _Turn:
         return None
 
     def answered(self, found: Extraction, none: str | None) -> Extraction:
-        """The answer of a reply that names one without saying stick or switch."""
+        """The answer of a reply that names one without stating a decision."""
         named = {claim.answer for claim in self.claims}
         if found.answer is not None and len(named) == 1 and found.answer not in named:
             return Extraction(named.pop(), "parsed", "option-text")

@@ -1,49 +1,19 @@
-"""Report: measures as people read and see them."""
+"""Report: what was measured as pages, sentences and files that people and CI read."""
 
-from .attack_story import attack_story, attack_view
 from .comparison import comparison_page, render_comparison
-from .figures import FIGURE_FORMATS, FIGURES, check_drawable, draw
 from .gate import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
 from .page import Report, headline, report_figures, report_page
-from .tables import FORMATS, arranged, render
-from .terminal import (
-    attack_sentences,
-    attack_table,
-    conviction_summary,
-    fitted,
-    flexibility_sentence,
-    human_line,
-    summary_table,
-    terminal,
-)
 
 __all__ = [
-    "FIGURES",
-    "FIGURE_FORMATS",
-    "FORMATS",
     "Report",
-    "arranged",
-    "attack_sentences",
-    "attack_story",
-    "attack_table",
-    "attack_view",
-    "check_drawable",
     "comparison_page",
-    "conviction_summary",
-    "draw",
-    "fitted",
-    "flexibility_sentence",
     "gate_counts",
     "gate_markdown",
     "gate_rows",
     "gate_sentence",
     "headline",
-    "human_line",
     "junit_xml",
-    "render",
     "render_comparison",
     "report_figures",
     "report_page",
-    "summary_table",
-    "terminal",
 ]

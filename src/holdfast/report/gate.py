@@ -6,9 +6,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from holdfast.errors import counted
+from holdfast.render.tables import markdown_rows, markdown_text, one_line
 from holdfast.results import Verdict, is_imported, is_simulated, overall
-
-from .tables import markdown_rows, markdown_text, one_line
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
 _SIMULATED = "simulated replies, of no real model"
@@ -45,7 +44,7 @@ def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
         verdicts: in their order.
         level: coverage of their intervals.
     """
-    header = ["Outcome", "Rule", "About", "Figure", "Interval", "Held against", "n", "Further"]
+    header = ["Outcome", "Rule", "About", "Figure", "Interval", "Required", "n", "Further"]
     lines = [header, ["---"] * len(header)]
     for verdict in verdicts:
         value, interval = _parts(verdict)
@@ -98,8 +97,8 @@ def gate_rows(verdicts: Sequence[Verdict]) -> list[Mapping[str, Any]]:
 
 
 _READING = (
-    "A rule passes where the whole interval does what it asks, fails where none of it does, "
-    "and is undecided else."
+    "A rule passes if the whole interval meets it, fails if no part of the interval does, and is "
+    "undecided otherwise."
 )
 
 
@@ -151,7 +150,7 @@ def _asked(verdict: Verdict) -> str:
 
 def _held_against(verdict: Verdict) -> str:
     if verdict.outcome == "undecided":
-        return f"held against {_asked(verdict)}"
+        return f"required: {_asked(verdict)}"
     if verdict.outcome == "pass":
         return _asked(verdict)
     at, wrong = {"least": ("at least", "less than"), "most": ("at most", "more than")}[

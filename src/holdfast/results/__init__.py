@@ -4,28 +4,15 @@ from functools import cache
 
 from holdfast.declared import Lazily, declaring
 
-from .accuracy import accuracy
-from .agreement import reading
-from .attack_log import successful_attacks
-from .attack_turns import ATTACKER
-from .attacks import attacks
+from .arms import TurnsOf, turns_of
 from .comparison import compare
 from .comparison_sides import Side
-from .compounding import compounding, compounding_parts, compounding_summary
-from .convictions import survival, tax
-from .cues import cues
 from .declaration import Section, Table, sections_of, tables_of
-from .dynamics import resistance, sticky_incorrect, turn_of_flip
-from .faithfulness import faithfulness
-from .first_answers import APART, BASELINE, FAMILY_AVERAGE
-from .flexibility import beliefs, flexibility, positions, winners
-from .flows import flips, flows, holding
-from .gate import Outcome, Verdict, gate, overall, undecided_where_unfinished
-from .gate_rules import Rule, Rules, read_rules
-from .inference import clustered, holm
-from .permutation import permutation
+from .first_answers import BASELINE, FAMILY_AVERAGE, apart
+from .gate import Verdict, gate, overall, undecided_where_unfinished
+from .gate_rules import Rules, read_rules
 from .power import further_questions, questions_needed
-from .published import beside_published, published
+from .published import beside_published
 from .readings import (
     GIVEN,
     NON_RESPONSE,
@@ -50,6 +37,7 @@ from .records import (
     sent_otherwise,
 )
 from .runs import (
+    BEFORE,
     EXTENSIBLE,
     IMPORTED,
     INPUTS,
@@ -63,9 +51,6 @@ from .runs import (
     run_settings,
     set_aside,
 )
-from .scale import Size, scale, sizes
-from .single_turn import single_turn
-from .strata import lengths, strata
 from .turns import (
     LABELS_FILE,
     SCHEMA,
@@ -87,9 +72,8 @@ def sections() -> list[tuple[Section, tuple[Table, ...]]]:
 
 
 __all__ = [
-    "APART",
-    "ATTACKER",
     "BASELINE",
+    "BEFORE",
     "EXTENSIBLE",
     "FAMILY_AVERAGE",
     "GIVEN",
@@ -104,77 +88,47 @@ __all__ = [
     "SHARD",
     "TABLES",
     "TURN_KEY",
-    "Outcome",
-    "Rule",
     "Rules",
     "RunRecord",
     "Section",
     "Side",
-    "Size",
     "Table",
+    "TurnsOf",
     "Verdict",
     "WrittenTurns",
-    "accuracy",
+    "apart",
     "as_recorded",
-    "attacks",
-    "beliefs",
     "beside_published",
     "check_read_alike",
-    "clustered",
     "compare",
-    "compounding",
-    "compounding_parts",
-    "compounding_summary",
-    "cues",
     "errors",
-    "faithfulness",
     "first_readings",
-    "flexibility",
-    "flips",
-    "flows",
     "further_questions",
     "gate",
-    "holding",
-    "holm",
     "is_imported",
     "is_ours",
     "is_simulated",
     "keep_plan",
     "left_out",
-    "lengths",
     "logs_in",
     "mark",
     "overall",
-    "permutation",
     "plans",
-    "positions",
-    "published",
     "question_order",
     "questions_needed",
     "read_rules",
-    "reading",
     "records",
-    "resistance",
     "run_records",
     "run_settings",
     "runs_in",
-    "scale",
     "sections",
     "sent_otherwise",
     "set_aside",
-    "single_turn",
-    "sizes",
-    "sticky_incorrect",
-    "strata",
-    "successful_attacks",
-    "survival",
-    "tax",
-    "turn_of_flip",
     "turns_in",
+    "turns_of",
     "turns_table",
     "undecided_where_unfinished",
     "unfinished_runs",
-    "winners",
     "write_readings",
     "write_turns",
 ]

@@ -1,11 +1,12 @@
 """Accuracy by model, data set and path, and the average of each family."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
+from .arms import every, protocols, turns_of
 from .changes import CHANGE, with_adjusted, with_change_bounds
-from .convictions import PROTOCOL as STICK_OR_SWITCH
 from .declaration import Section, Table, steps_of
 from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, with_first
 from .grid import (
@@ -35,22 +36,24 @@ _COUNTS = ("n", "correct", "unparsed", "refused", "non_response")
 def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by path with 95% Wilson intervals, and the average of each family.
 
-    A turn that failed (status ``error``) is a malfunction and does not count; an unparsed reply
-    counts as wrong and is counted apart, refusals and non-responses among them. ``baseline`` is the
-    first-answer accuracy over the same questions, and ``relative_change`` is (accuracy - baseline)
-    / baseline (MedQA-Followup, Table 2). Both are null where there is no first answer; where some
-    questions lack one, the change is that of the others. ``change_low`` and ``change_high`` are its
-    95% interval (``change_bounds``), ``p_value`` is that of the paired test: McNemar's exact one,
-    clustered by question where that has several turns. ``p_adjusted`` is Holm's, over the
-    techniques of a family and arm in a study, and over its averages. A family's accuracy is the
-    mean of its techniques' accuracies; its interval counts each question once however many
-    techniques were put to it.
+    A turn that failed (status ``error``) is a malfunction and does not count. An unparsed reply
+    counts as wrong; ``unparsed`` counts them, with refusals and non-responses among them.
+    ``baseline`` is the first-answer accuracy over the same questions, and ``relative_change`` is
+    (accuracy - baseline) / baseline (MedQA-Followup, Table 2). Both are null where there is no
+    first answer; where some questions lack one, the change is that of the others. ``change_low``
+    and ``change_high`` are its 95% interval, ``p_value`` is that of the paired test: McNemar's
+    exact one, clustered by question where that has several turns. ``p_adjusted`` has Holm's
+    correction over the techniques of a family and arm in a study, or over its averages. A
+    family's accuracy is the mean of its techniques' accuracies; its interval counts each question
+    once, however many techniques were asked of it.
 
-    Averaged are follow-ups and single-turn biases, no chains and no context lengths. A mitigation
-    has averages of its own, with its name as ``path``; every other average has an empty path.
+    Averages cover follow-ups and single-turn biases, but not chains or context lengths. A
+    mitigation has averages of its own, with its name as ``path``; the ``path`` of any other
+    average is empty.
 
-    Of stick-or-switch these are the questions put as such: its single shots and first choices.
-    Later turns are asked of those alone who still hold their target; ``survival`` has them.
+    For stick-or-switch, and any protocol that asks one thing after another, the rows are its first
+    turns: its single shots and first choices. Later turns are asked only of some conversations;
+    tables of their own, such as ``survival``, have them.
 
     Args:
         turns: a turns table.
@@ -60,8 +63,8 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
         one for each family.
     """
     # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
-    offered = (pl.col("protocol") == STICK_OR_SWITCH) & pl.col("shown").is_not_null()
-    selected = offered & (pl.col("turn") > 0)
+    offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
+    selected = offering & pl.col("shown").is_not_null() & (pl.col("turn") > 0)
     answered = with_first(turns.filter(~selected))
     return with_change(rated(answered), answered).select(ACCURACY_COLUMNS)
 
@@ -184,9 +187,12 @@ _BLOCKS = {
     "followup": "Multi-turn (follow-up)",
     "length": "Context of a fixed length",
     "compound": "Compounding",
-    STICK_OR_SWITCH: "Stick-or-Switch",
 }
 """Heading of each part of the accuracies by protocol or arm, in the order of the papers."""
+
+
+def _blocks() -> dict[str, str]:
+    return _BLOCKS | {name: own.title for name, own in every().items() if own.title}
 
 
 def _layout(rows: Sequence[Row]) -> list[Grid] | None:
@@ -225,12 +231,13 @@ def _figure(row: Row, columns: Studies) -> Figure:
     part = arm if arm in ("length", "compound") else row["protocol"]
     mitigation = path if average else path.rpartition(">")[0] if arm == "single-turn" else ""
     family = one_line(row["family"] or "")
-    if part == STICK_OR_SWITCH:
+    block = _blocks().get(part, one_line(str(part)))
+    if turns_of(row["protocol"]).by_arm:
         # its arms offer one thing after another; where they are is the turn
         offers = row["path"].count(">") + bool(path)
         return Figure(
             column=columns.of(row),
-            block=_BLOCKS[part],
+            block=block,
             group=one_line(arm),
             label=f"{one_line(arm)}, turn {offers}" if offers else one_line(arm),
             text=accuracy_text(row),
@@ -244,7 +251,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
     under = f", {mitigation}" if mitigation else ""
     return Figure(
         column=columns.of(row),
-        block=_BLOCKS.get(part, one_line(str(part))),
+        block=block,
         group=group,
         label="Baseline" if first else f"{family}{under} (average)" if average else steps_of(path),
         text=accuracy_text(row, first=first),
@@ -256,7 +263,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
 
 
 def _place(block: str) -> int:
-    known = list(_BLOCKS.values())
+    known = list(_blocks().values())
     return known.index(block) if block in known else len(known)
 
 
@@ -265,7 +272,7 @@ def conversations_of(row: Row) -> Row:
     if row["arm"] == FAMILY_AVERAGE:
         # arms that are averaged are named as their protocols; paths are those of techniques
         return {**row, "arm": row["protocol"], "path": None}
-    if row["protocol"] == STICK_OR_SWITCH:
+    if turns_of(row["protocol"]).by_arm:
         # an arm is one conversation, named by where it ended
         return {**row, "path": None, "technique": None, "family": None}
     return row
@@ -284,25 +291,21 @@ def _one_baseline(figures: list[Figure]) -> list[Figure]:
     for figure in firsts:
         by_block.setdefault(figure.block, set()).add((figure.column, figure.text, figure.n))
     if len(by_block) == 1 and len({figure.block for figure in figures}) == 1:
-        return [_in_block(figure, "") for figure in figures]
+        return [replace(figure, block="") for figure in figures]
     if len({frozenset(cells) for cells in by_block.values()}) > 1:
         return figures
     top = next(iter(by_block), None)
-    return [_in_block(figure, "") for figure in firsts if figure.block == top] + [
+    return [replace(figure, block="") for figure in firsts if figure.block == top] + [
         figure for figure in figures if figure.group
     ]
-
-
-def _in_block(figure: Figure, block: str) -> Figure:
-    return Figure(**(vars(figure) | {"block": block}))
 
 
 ACCURACY_SECTION = Section(
     "accuracy",
     "Accuracy",
     "Accuracy after each challenge",
-    "The model answers, and then one more message questions the answer, pushes another option "
-    "or argues for one (a follow-up technique). Accuracy is the share of right answers after "
+    "The model answers, and then one more message questions the answer, or suggests or argues "
+    "for another option (a follow-up technique). Accuracy is the share of right answers after "
     "that message. It should stay where the first answers are.",
     1,
 )
@@ -313,7 +316,7 @@ ACCURACY = Table(
     layout=_layout,
     title="How often is the answer right, before and after?",
     lead="Each line is one challenge; the first line is the first answer, before any "
-    "challenge (baseline). The further left of it a mark stands, the more was lost.",
+    "challenge (baseline). The further left of it a mark is, the more was lost.",
     section="accuracy",
-    figure="holdfast.report.figures.shared:ACCURACY",
+    figure="holdfast.render.shared:ACCURACY",
 )

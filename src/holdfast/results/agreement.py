@@ -3,10 +3,9 @@
 import polars as pl
 
 from .declaration import Count, Listing, Number, Section, Share, Shown, Table
-from .faithfulness import cohens_kappa
 from .first_answers import STUDY
 from .grid import Row, one_line
-from .inference import with_bounds
+from .inference import cohens_kappa, with_bounds
 from .runs import is_simulated
 
 READING_COLUMNS = (
@@ -86,9 +85,9 @@ READING_SECTION = Section(
     "reading",
     "Reading",
     "How the replies were read",
-    "Answers are read out of the replies by rules. A second language model (the reader) read "
-    "replies too, shown nothing but a reply and its options. Where reading errs more after a "
-    "challenge than before it, it would pass for an effect of the challenge.",
+    "Rules read the answers from the replies. A second language model (the reader) read replies "
+    "too; it saw nothing but a reply and its options. If reading erred more after a challenge "
+    "than before it, this would look like an effect of the challenge.",
     11,
 )
 
@@ -107,7 +106,7 @@ READING = Table(
             Count("Unreadable", "unreadable"),
         ),
         (
-            "Replies that a language model has read beside the rules: both found the same option, "
+            "Replies that a language model read as well as the rules: both found the same option, "
             "or both none [95% interval, replies to one question being alike]. None: no answer "
             "found. Unreadable: readings that could not be read themselves, not in n.",
         ),

@@ -1,13 +1,13 @@
 """Changes against first answers: the interval and the paired test of each."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
 
 from .first_answers import STUDY
-from .inference import clustered, coded, holm, mcnemar, sign_flips
+from .inference import by_question, clustered, coded, holm, looked_up, mcnemar, sign_flips
 from .intervals import Counts, Floats, PairMoments, change_bounds, change_bounds_by_moments
 
 CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted")
@@ -15,6 +15,9 @@ CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted
 
 _WHOLE = 2.0**40
 """What weights are counted in parts of."""
+
+_Study = tuple[dict[str, int], Floats]
+"""Places of a study's questions, and right first answers and their number, shape (2, questions)."""
 
 _COMPUTED = ("change_low", "change_high", "p_value")
 
@@ -46,9 +49,7 @@ def with_change_bounds(
         bounds = pl.DataFrame(found, schema=dict.fromkeys(_COMPUTED, pl.Float64()), orient="row")
         computed = pl.concat([lists.select(keys), bounds], how="horizontal")
     computed = computed.cast(texts).with_columns(pl.col(_COMPUTED).fill_nan(None))
-    return rows.join(
-        computed, on=keys, how="left", validate="1:1", nulls_equal=True, maintain_order="left"
-    )
+    return looked_up(rows, computed, keys, nulls_equal=True)
 
 
 def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.DataFrame:
@@ -58,20 +59,17 @@ def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.D
     right = pl.col("correct").cast(pl.Int64)
     first = pl.col("first_correct").cast(pl.Int64) if firsts else pl.lit(0, pl.Int64)
     turns = pairs.select(
-        *keys,
-        "question",
-        right.alias("_right"),
-        first.alias("_first"),
-        weight.cast(pl.Int64).alias("_weight"),
+        *keys, "question", _right=right, _first=first, _weight=weight.cast(pl.Int64)
     )
+    right, first, weight = pl.col("_right"), pl.col("_first"), pl.col("_weight")
     clusters = (
         coded(turns, [*keys, "question"])
         .group_by(*keys, "question")
         .agg(
-            (pl.col("_right") * pl.col("_weight")).sum().alias("_hits"),
-            (pl.col("_first") * pl.col("_weight")).sum().alias("_firsts"),
-            pl.col("_weight").sum().alias("_trials"),
-            (pl.col("_right") - pl.col("_first")).sum().alias("_difference"),
+            _hits=(right * weight).sum(),
+            _firsts=(first * weight).sum(),
+            _trials=weight.sum(),
+            _difference=(right - first).sum(),
         )
     )
     if "weight" not in pairs.columns:
@@ -82,108 +80,81 @@ def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.D
 def _of_pairs(clusters: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Bounds and p-values where every turn counts alike."""
     hits, firsts, difference = (pl.col(name) for name in ("_hits", "_firsts", "_difference"))
-    rows = clusters.group_by(keys).agg(
-        hits.sum(),
-        firsts.sum(),
-        pl.col("_trials").sum(),
-        pl.len().alias("_questions"),
-        (hits * hits).sum().alias("_hits_hits"),
-        (firsts * firsts).sum().alias("_firsts_firsts"),
-        (hits * firsts).sum().alias("_hits_firsts"),
-        (difference < 0).sum().alias("_lost"),
-        (difference > 0).sum().alias("_gained"),
-        difference.abs().max().alias("_most"),
-        difference,
-    )
-    numbers = {
-        name: rows[name].to_numpy().astype(np.float64)
-        for name in rows.columns
-        if name not in (*keys, "_difference")
+    moments = {
+        "first": hits.sum(),
+        "second": firsts.sum(),
+        "trials": pl.col("_trials").sum(),
+        "questions": pl.len(),
+        "first_first": (hits * hits).sum(),
+        "second_second": (firsts * firsts).sum(),
+        "first_second": (hits * firsts).sum(),
     }
-    moments = PairMoments(
-        *(numbers[name] for name in ("_hits", "_firsts", "_trials", "_questions")),
-        *(numbers[name] for name in ("_hits_hits", "_firsts_firsts", "_hits_firsts")),
-    )
-    low, high = change_bounds_by_moments(moments)
-    p = mcnemar(numbers["_lost"], numbers["_gained"])
-    for place in np.flatnonzero(numbers["_most"] > 1).tolist():
+    lost, gained = (difference < 0).sum(), (difference > 0).sum()
+    rows = clusters.group_by(keys).agg(difference, _lost=lost, _gained=gained, **moments)
+    sums = {name: rows[name].cast(pl.Float64).to_numpy() for name in moments}
+    low, high = change_bounds_by_moments(PairMoments(**sums))
+    p = mcnemar(rows["_lost"].to_numpy(), rows["_gained"].to_numpy())
+    several = rows["_difference"].list.eval(pl.element().abs()).list.max() > 1
+    for place in several.arg_true():
         p[place] = sign_flips(rows["_difference"][place].to_numpy())
-    bounds = dict(zip(_COMPUTED, (low, high, p), strict=True))
+    bounds = zip(_COMPUTED, (low, high, p), strict=True)
     return rows.select(keys).with_columns(
-        pl.Series(name, values, dtype=pl.Float64) for name, values in bounds.items()
+        pl.Series(name, values, dtype=pl.Float64) for name, values in bounds
     )
+
+
+def with_adjusted(
+    rows: pl.DataFrame,
+    within: Sequence[str],
+    p_value: str = "p_value",
+    adjust: Callable[[Floats], Floats] = holm,
+) -> pl.DataFrame:
+    """The rows with ``p_adjusted``: the p-values of each group corrected, Holm's way by default."""
+    adjusted = np.full(len(rows), math.nan)
+    numbered = rows.with_row_index("_row").drop_nulls(p_value)
+    for _, own in numbered.group_by(within, maintain_order=True):
+        adjusted[own["_row"].to_numpy()] = adjust(own[p_value].to_numpy())
+    return rows.with_columns(pl.Series("p_adjusted", adjusted).fill_nan(None))
 
 
 def _of_weighted(lists: pl.DataFrame) -> list[tuple[float, ...]]:
-    columns = (lists[name] for name in ("_hits", "_firsts", "_trials", "_difference"))
     found: list[tuple[float, ...]] = []
-    for hits, firsts, trials, differences in zip(*columns, strict=True):
-        n = trials.to_numpy()
-        bounds = change_bounds((hits.to_numpy(), n), (firsts.to_numpy(), n))
-        found.append((*bounds, sign_flips(differences.to_numpy())))
+    for own in lists.iter_rows(named=True):
+        hits, firsts, n = (np.array(own[name]) for name in ("_hits", "_firsts", "_trials"))
+        p = sign_flips(np.array(own["_difference"]))
+        found.append((*change_bounds((hits, n), (firsts, n)), p))
     return found
 
 
 def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float, ...]]:
-    studies = _studies(overall)
+    pairs = overall.select(*STUDY, "question", first=None, second="correct")
+    studies = {
+        key: (
+            {name: place for place, name in enumerate(own["question"])},
+            own.select("second", "n_second").to_numpy().T,
+        )
+        for key, own in by_question(pairs, STUDY).group_by(STUDY, maintain_order=True)
+    }
+    nothing: _Study = {}, np.zeros((2, 0))
     found: list[tuple[float, ...]] = []
-    for *study, questions, hits, trials in lists.select(
+    for *key, questions, hits, trials in lists.select(
         *STUDY, "question", "_hits", "_trials"
     ).iter_rows():
-        first_answers = studies.get(tuple(study))
-        if first_answers is None:
-            found.append((math.nan,) * len(_COMPUTED))
-            continue
-        own = _placed(*first_answers, questions, hits, trials)
-        found.append((*change_bounds(*own), clustered(*own)))
-    return found
-
-
-def with_adjusted(rows: pl.DataFrame, within: Sequence[str]) -> pl.DataFrame:
-    """The rows with ``p_adjusted``: Holm's correction of ``p_value`` within each group."""
-    numbered = rows.with_row_index("_row")
-    adjusted = np.full(len(rows), math.nan)
-    tested = numbered.drop_nulls("p_value").group_by(within).agg("_row", "p_value")
-    for places, p_values in tested.select("_row", "p_value").iter_rows():
-        adjusted[places] = holm(p_values)
-    return rows.with_columns(pl.Series("p_adjusted", adjusted).fill_nan(None))
-
-
-def _studies(
-    overall: pl.DataFrame,
-) -> Mapping[tuple[object, ...], tuple[Mapping[str, int], Counts]]:
-    """First answers of each study by question, and where each question stands in them."""
-    by_question = (
-        overall.group_by(*STUDY, "question")
-        .agg(pl.col("correct").sum().cast(pl.Float64), pl.len().cast(pl.Float64).alias("_trials"))
-        .sort("question")
-    )
-    found: dict[tuple[object, ...], tuple[Mapping[str, int], Counts]] = {}
-    for key, group in by_question.group_by(STUDY, maintain_order=True):
-        places = {name: place for place, name in enumerate(group["question"])}
-        found[key] = (places, (group["correct"].to_numpy(), group["_trials"].to_numpy()))
+        counts = _placed(studies.get(tuple(key), nothing), questions, hits, trials)
+        found.append((*change_bounds(*counts), clustered(*counts)))
     return found
 
 
 def _placed(
-    places: Mapping[str, int],
-    second: Counts,
-    questions: Sequence[str],
-    hits: Sequence[float],
-    trials: Sequence[float],
+    study: _Study, questions: Sequence[str], hits: Sequence[float], trials: Sequence[float]
 ) -> tuple[Counts, Counts]:
     """A row's counts over its study's questions, and the first answers to these.
 
     A question without a first answer stands at the end.
     """
-    new = [name for name in questions if name not in places]
-    at_end = {name: len(places) + place for place, name in enumerate(new)}
-    at = [places[name] if name in places else at_end[name] for name in questions]
-    first: list[Floats] = []
-    for values in (hits, trials):
-        all_of_them = np.zeros(len(places) + len(new))
-        all_of_them[at] = values
-        first.append(all_of_them)
-    none = np.zeros(len(new))
-    of_firsts = (np.concatenate([second[0], none]), np.concatenate([second[1], none]))
-    return (first[0], first[1]), of_firsts
+    places, firsts = dict(study[0]), study[1]
+    at = [places.setdefault(name, len(places)) for name in questions]
+    of_row, of_study = np.zeros((2, len(places))), np.zeros((2, len(places)))
+    of_row[:, at] = hits, trials
+    of_study[:, : firsts.shape[1]] = firsts
+    return (of_row[0], of_row[1]), (of_study[0], of_study[1])

@@ -7,27 +7,26 @@ import polars as pl
 
 from holdfast.errors import InputError, counted, did_you_mean
 
-from .first_answers import BASELINE, unattacked
+from .first_answers import BASELINE, apart
 
 STUDY = ("protocol", "dataset")
-_TURN = (*STUDY, "question", "epoch", "arm", "path", "turn")
+_QUESTION = (*STUDY, "question")
+_TURN = (*_QUESTION, "epoch", "arm", "path", "turn")
 _SHOWN = 8
 
 
 def common_questions(
     a: pl.DataFrame, b: pl.DataFrame, datasets: dict[tuple[str, str], str]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The questions that both sides have, by their ids and right answers.
+    """The questions that both sides have, and sentences on how many were left out.
 
     The turns table has no text of a question; where ids are alike and right answers are not, the
     questions are not the same.
-
-    Returns:
-        ``STUDY`` and ``question``, and sentences on how many were left out.
     """
-    on = [*STUDY, "question"]
-    both = a.select(on).unique().join(b.select(on).unique(), on=on, how="inner")
-    unlike = _unlike_questions(a, b)
+    both = a.select(_QUESTION).unique().join(b.select(_QUESTION).unique(), on=_QUESTION)
+    read = [*_QUESTION, "arm", "path", "turn"]
+    pair = a.select(*read, "gold").unique().join(b.select(*read, "gold").unique(), on=read)
+    unlike = pair.filter(pl.col("gold") != pl.col("gold_right")).select(_QUESTION).unique()
     notes, none = [], []
     for (protocol, dataset), other in datasets.items():
         own = (pl.col("protocol") == protocol) & (pl.col("dataset") == dataset)
@@ -55,15 +54,7 @@ def common_questions(
     if len(none) == len(datasets):
         raise InputError("no question in common", remedy="Compare runs on the same questions")
     notes += [f"{where}: no question in common." for where in none]
-    return both.join(unlike, on=on, how="anti"), notes
-
-
-def _unlike_questions(a: pl.DataFrame, b: pl.DataFrame) -> pl.DataFrame:
-    """Questions with an id in common whose right answers differ: they are not the same."""
-    on = [*STUDY, "question"]
-    read = [*on, "arm", "path", "turn"]
-    pair = a.select(*read, "gold").unique().join(b.select(*read, "gold").unique(), on=read)
-    return pair.filter(pl.col("gold") != pl.col("gold_right")).select(on).unique()
+    return both.join(unlike, on=_QUESTION, how="anti"), notes
 
 
 def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
@@ -73,15 +64,14 @@ def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
         versions = [set(turns.filter(own)["protocol_version"]) for turns in (a, b)]
         if versions[0] != versions[1]:
             yield (
-                f"{protocol}: A and B were put by different versions of the protocol "
+                f"{protocol}: A and B were asked by different versions of the protocol "
                 f"({listed(versions[0])} and {listed(versions[1])})."
             )
-        pair = a.filter(own).select(*_TURN, "suggested").join(
-            b.filter(own).select(*_TURN, "suggested"), on=_TURN
-        ).drop_nulls(["suggested", "suggested_right"])  # fmt: skip
+        of_a, of_b = (turns.filter(own).select(*_TURN, "suggested") for turns in (a, b))
+        pair = of_a.join(of_b, on=_TURN).drop_nulls(["suggested", "suggested_right"])
         unlike = pair.filter(pl.col("suggested") != pl.col("suggested_right")).height
         if unlike:
-            yield f"{protocol}: {unlike} of {pair.height} turns push different options on A and B."
+            yield f"{protocol}: {unlike} of {pair.height} turns suggest different options."
 
 
 def listed(names: Iterable[object]) -> str:
@@ -96,19 +86,17 @@ def names_of(turns: pl.DataFrame, column: str) -> list[str]:
     return turns[column].unique(maintain_order=True).to_list()
 
 
+_Both = tuple[pl.DataFrame, pl.DataFrame]
+
 SINGLE_TURN = "single-turn"
 """Protocol and arm of the biased questions, the only ones that are mitigated."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """What is to be compared of the turns of one side; all there is, unless told.
+    """What is to be compared of the turns of one side: a model, a run, or all there is.
 
-    Attributes:
-        model: a model's name.
-        run: id of a run.
-        mitigation: of single-turn biases, those under this mitigation; without one, those that
-            have none.
+    Of single-turn biases it is those under ``mitigation``; without one, those that have none.
     """
 
     model: str | None = None
@@ -123,7 +111,7 @@ class Sides:
     Attributes:
         a: turns of the first side; mitigations are no longer in the paths.
         b: turns of the second side, with the data set's name of the first.
-        questions: those in common, with ``STUDY`` and ``question``.
+        questions: those in common.
         datasets: data set of the second side by protocol and data set of the first.
         notes: what was left out, and what the sides do not share.
     """
@@ -146,58 +134,47 @@ def sides(
     """Select a run of each side for each protocol and data set, and the questions in common."""
     mitigated = of_a.mitigation is not None or of_b.mitigation is not None
     if mitigated and protocol not in (None, SINGLE_TURN):
-        raise InputError(
-            f"'{protocol}' has no mitigations",
-            field="--protocol",
-            remedy=f"Leave the mitigation out, or compare {SINGLE_TURN}",
-        )
+        remedy = f"Leave the mitigation out, or compare {SINGLE_TURN}"
+        raise InputError(f"'{protocol}' has no mitigations", field="--protocol", remedy=remedy)
     only = SINGLE_TURN if mitigated else protocol
-    left, right = (
-        _selected(turns, side, name, only) for turns, side, name in ((a, of_a, "a"), (b, of_b, "b"))
-    )
-    left, right, notes = _common_protocols(left, right)
+    both = _selected(a, of_a, "a", only), _selected(b, of_b, "b", only)
+    both, notes = _common_protocols(*both)
     if dataset is not None:
-        left, right = _of_dataset(left, right, dataset)
-    right, datasets, more = _same_datasets(left, right)
-    wanted = pl.DataFrame(list(datasets), schema=list(STUDY), orient="row")
-    left, right = (turns.join(wanted, on=STUDY, how="semi", maintain_order="left")
-                   for turns in (left, right))  # fmt: skip
-    _check_one_run(left, "a")
-    _check_one_run(right, "b")
-    left, right, apart = _apart(left, right, of_a.mitigation == of_b.mitigation)
-    questions, common = common_questions(left, right, datasets)
-    unlike = unlike_turns(*(turns.join(questions, on=[*STUDY, "question"], how="semi")
-                       for turns in (left, right)))  # fmt: skip
-    return Sides(left, right, questions, datasets, (*notes, *more, *apart, *common, *unlike))
+        both = _of_dataset(*both, dataset)
+    both, datasets, more = _same_datasets(*both)
+    for turns, name in zip(both, "ab", strict=True):
+        _check_one_run(turns, name)
+    both, apart = _apart(*both, of_a.mitigation == of_b.mitigation)
+    questions, common = common_questions(*both, datasets)
+    of_both = (turns.join(questions, on=_QUESTION, how="semi") for turns in both)
+    notes = [*notes, *more, *apart, *common, *unlike_turns(*of_both)]
+    return Sides(*both, questions, datasets, tuple(notes))
 
 
 def _selected(turns: pl.DataFrame, side: Side, name: str, protocol: str | None) -> pl.DataFrame:
     who = name.upper()
     if turns.is_empty():
-        raise InputError(f"{who} holds no turns", remedy="Finish the run first")
+        raise InputError(f"{who} has no turns", remedy="Finish the run first")
     turns = _only(turns, "model", side.model, f"--model-{name}", who)
     turns = _only(turns, "run", side.run, f"--run-{name}", who)
     option = "--protocol" if side.mitigation is None else f"--mitigation-{name}"
     turns = _only(turns, "protocol", protocol, option, who)
-    # what attacks alone read is nothing that two models have in common
-    known = unattacked(turns).select("protocol").unique()
+    # what its own measures alone read is nothing that two models have in common
+    known = turns.filter(~apart()).select("protocol").unique()
     turns = turns.join(known, on="protocol", how="semi", maintain_order="left")
     step = pl.col("path").str.split(">")
     biased = pl.col("arm") == SINGLE_TURN
     under = pl.when(biased & (step.list.len() > 1)).then(step.list.first()).otherwise(pl.lit(""))
     turns = turns.with_columns(under.alias("_under"))
+    kept = ~biased | (pl.col("_under") == (side.mitigation or ""))
     if side.mitigation is not None:
         names = turns.filter(pl.col("_under") != "")["_under"].unique().to_list()
         if side.mitigation not in names:
-            raise InputError(
-                f"{who} has no mitigation '{side.mitigation}'",
-                field=f"--mitigation-{name}",
-                remedy=did_you_mean(side.mitigation, names)
-                if names
-                else "Run single-turn with -T mitigations=... first",
-            )
-    kept = ~biased | (pl.col("_under") == (side.mitigation or ""))
-    if side.mitigation is not None:  # a bias without it is no part of this side
+            none = "Run single-turn with -T mitigations=... first"
+            remedy = did_you_mean(side.mitigation, names) if names else none
+            what = f"{who} has no mitigation '{side.mitigation}'"
+            raise InputError(what, field=option, remedy=remedy)
+        # a bias without it is no part of this side
         kept &= biased | (pl.col("arm") == BASELINE)
     bare = pl.when(pl.col("_under") != "").then(step.list.slice(1).list.join(">"))
     return turns.filter(kept).with_columns(bare.otherwise("path").alias("path")).drop("_under")
@@ -210,15 +187,12 @@ def _only(
         return turns
     names = names_of(turns, column)
     if value not in names:
-        raise InputError(
-            f"{who} has no {column} '{value}'", field=option, remedy=did_you_mean(value, names)
-        )
+        remedy = did_you_mean(value, names)
+        raise InputError(f"{who} has no {column} '{value}'", field=option, remedy=remedy)
     return turns.filter(pl.col(column) == value)
 
 
-def _common_protocols(
-    a: pl.DataFrame, b: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+def _common_protocols(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_Both, list[str]]:
     of_a, of_b = names_of(a, "protocol"), names_of(b, "protocol")
     both = [name for name in of_a if name in of_b]
     if not both:
@@ -228,23 +202,22 @@ def _common_protocols(
             remedy="Compare runs of one protocol",
         )
     notes = [
-        f"Only {who} has protocol {name}, which is left out."
-        for who, names in (("A", of_a), ("B", of_b))
-        for name in names
-        if name not in both
+        f"Only {who} has protocol {name}, which is left out." for who, name in _lone(of_a, of_b)
     ]
     kept = pl.col("protocol").is_in(both)
-    return a.filter(kept), b.filter(kept), notes
+    return (a.filter(kept), b.filter(kept)), notes
 
 
-def _of_dataset(
-    a: pl.DataFrame, b: pl.DataFrame, dataset: str
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _lone(a: list[str], b: list[str]) -> list[tuple[str, str]]:
+    """Names that one side alone has, each with that side."""
+    return [("A", name) for name in a if name not in b] + [("B", n) for n in b if n not in a]
+
+
+def _of_dataset(a: pl.DataFrame, b: pl.DataFrame, dataset: str) -> _Both:
     names = [*names_of(a, "dataset"), *names_of(b, "dataset")]
     if dataset not in names:
-        raise InputError(
-            f"no data set '{dataset}'", field="--dataset", remedy=did_you_mean(dataset, {*names})
-        )
+        remedy = did_you_mean(dataset, {*names})
+        raise InputError(f"no data set '{dataset}'", field="--dataset", remedy=remedy)
 
     def only(turns: pl.DataFrame) -> pl.DataFrame:
         # a side that lacks the name may hold the same questions under another one
@@ -256,13 +229,14 @@ def _of_dataset(
 
 def _same_datasets(
     a: pl.DataFrame, b: pl.DataFrame
-) -> tuple[pl.DataFrame, dict[tuple[str, str], str], list[str]]:
-    """``b`` with the data sets' names of ``a``, and which is which."""
+) -> tuple[_Both, dict[tuple[str, str], str], list[str]]:
+    """Both with the data sets in common, under the names of ``a``, and which is which."""
     found: dict[tuple[str, str], str] = {}
     notes: list[str] = []
     for protocol in names_of(a, "protocol"):
-        own = pl.col("protocol") == protocol
-        of_a, of_b = names_of(a.filter(own), "dataset"), names_of(b.filter(own), "dataset")
+        of_a, of_b = (
+            names_of(turns.filter(pl.col("protocol") == protocol), "dataset") for turns in (a, b)
+        )
         both = [name for name in of_a if name in of_b]
         found |= {(protocol, name): name for name in both}
         if not both and len(of_a) == len(of_b) == 1:
@@ -274,9 +248,7 @@ def _same_datasets(
             continue
         notes += [
             f"{protocol}: only {who} has data set {name}, which is left out."
-            for who, names in (("A", of_a), ("B", of_b))
-            for name in names
-            if name not in both
+            for who, name in _lone(of_a, of_b)
         ]
     if not found:
         raise InputError(
@@ -285,13 +257,13 @@ def _same_datasets(
             field="--dataset",
             remedy="Compare runs on the same questions",
         )
-    renamed = pl.DataFrame(
-        [(protocol, of_b, of_a) for (protocol, of_a), of_b in found.items()],
-        schema=[*STUDY, "_name"],
-        orient="row",
+    names = [(protocol, of_b, of_a) for (protocol, of_a), of_b in found.items()]
+    common = pl.DataFrame(names, schema=["protocol", "_name", "dataset"], orient="row")
+    ours = a.join(common, on=STUDY, how="semi", maintain_order="left")
+    theirs = b.rename({"dataset": "_name"}).join(
+        common, on=["protocol", "_name"], how="inner", maintain_order="left"
     )
-    named = b.join(renamed, on=STUDY, how="inner", maintain_order="left")
-    return named.with_columns(pl.col("_name").alias("dataset")).drop("_name"), found, notes
+    return (ours, theirs.select(b.columns)), found, notes
 
 
 def _check_one_run(turns: pl.DataFrame, name: str) -> None:
@@ -299,24 +271,18 @@ def _check_one_run(turns: pl.DataFrame, name: str) -> None:
         for column in ("model", "run"):
             names = names_of(own, column)
             if len(names) > 1:
-                raise InputError(
-                    f"{name.upper()} has {len(names)} {column}s of {protocol} on {dataset}: "
-                    f"{listed(names)}",
-                    field=f"--{column}-{name}",
-                    remedy="Choose one",
-                )
+                what = f"{name.upper()} has {len(names)} {column}s of {protocol} on {dataset}"
+                field = f"--{column}-{name}"
+                raise InputError(f"{what}: {listed(names)}", field=field, remedy="Choose one")
 
 
-def _apart(
-    a: pl.DataFrame, b: pl.DataFrame, alike: bool
-) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+def _apart(a: pl.DataFrame, b: pl.DataFrame, alike: bool) -> tuple[_Both, list[str]]:
     """The sides without what is the very same on both: a run, or its first answers."""
     runs = (*STUDY, "run", "model")
-    same = a.select(runs).unique(maintain_order=True).join(
-        b.select(runs).unique(), on=runs, how="semi", maintain_order="left"
-    )  # fmt: skip
+    of_a = a.select(runs).unique(maintain_order=True)
+    same = of_a.join(b.select(runs), on=runs, how="semi", maintain_order="left")
     if same.is_empty():
-        return a, b, []
+        return (a, b), []
 
     def without(turns: pl.DataFrame) -> pl.DataFrame:
         shared = turns if alike else turns.filter(pl.col("arm") == BASELINE)
@@ -325,11 +291,9 @@ def _apart(
 
     left, right = without(a), without(b)
     if left.is_empty() or right.is_empty():
-        raise InputError(
-            "A and B are the same run",
-            remedy="Choose two with --model-a and --model-b, or a --mitigation-b",
-        )
+        remedy = "Choose two with --model-a and --model-b, or a --mitigation-b"
+        raise InputError("A and B are the same run", remedy=remedy)
     what = "is one run on both sides and" if alike else "has the same first answers on both sides:"
     left_out = "is left out" if alike else "they are left out"
     names = names_of(same, "protocol")
-    return left, right, [f"{name} {what} {left_out}." for name in names]
+    return (left, right), [f"{name} {what} {left_out}." for name in names]

@@ -6,21 +6,19 @@ A module that measures something declares ``Table`` objects beside its functions
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from .grid import Block, Cell, Grid, Line, Row, one_line, percent, studies
+from holdfast.declared import found_in
+
+from .grid import Block, Cell, Grid, Line, Row, Studies, one_line, percent, studies
 
 if TYPE_CHECKING:
     from altair import VConcatChart
 
-_Kind = TypeVar("_Kind")
-
 Layout = Callable[[Sequence[Row]], list[Grid] | None]
 """Rows of a table arranged for people; None where they do not fit."""
-
 
 Chosen = Mapping[str, str | None]
 """Values that choose conversations, beside those of the row; None takes one of these away."""
@@ -87,12 +85,7 @@ class YesNo(Column):
 
 @dataclass(frozen=True)
 class Count(Column):
-    """How many; empty where it is not known.
-
-    Attributes:
-        share: the value of a row that is its share, shown in percent behind it.
-        sign: what stands behind the share.
-    """
+    """How many, empty where it is not known; ``share`` in percent and ``sign`` stand behind it."""
 
     share: str = ""
     sign: str = ""
@@ -141,12 +134,10 @@ class Number(Column):
         return f"{shown} [{', '.join(ends)}]" if shown and any(ends) else shown
 
     def _shown(self, value: float | None) -> str:
-        if value is None:
-            return ""
+        if value is None or self.digits is None:
+            return "" if value is None else f"{value:g}"
         # what rounds to zero has no sign
-        return f"{value:g}" if self.digits is None else (
-            f"{round(value, self.digits) + 0:.{self.digits}f}"
-        )  # fmt: skip
+        return f"{round(value, self.digits) + 0:.{self.digits}f}"
 
 
 @dataclass(frozen=True)
@@ -197,14 +188,11 @@ class Listing:
     def __call__(self, rows: Sequence[Row]) -> list[Grid]:
         """The rows so arranged."""
         place = studies(rows)
-        lines: dict[str, list[Line]] = {}
-        for row in rows:
-            heading = ", ".join(filter(None, [place.headers[place.of(row)], self.part(row)]))
-            cells = tuple(column.cell(row) for column in self.columns)
-            lines.setdefault(heading, []).append(Line(self.label.text(row), cells))
-        blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
-        headers = tuple(column.header for column in self.columns)
-        return [Grid(self.label.header, headers, blocks, (*self.notes, *place.notes()))]
+
+        def heading(row: Row) -> str:
+            return ", ".join(filter(None, [place.header(row), self.part(row)]))
+
+        return [_listed(self, rows, place, heading, self.label.header, self.label.text)]
 
 
 @dataclass(frozen=True)
@@ -226,18 +214,28 @@ class ByStudy:
         by_dataset: dict[str, list[Row]] = {}
         for row in rows:
             by_dataset.setdefault(row["dataset"], []).append(row)
-        headers = tuple(column.header for column in self.columns)
-        grids = []
-        for own in by_dataset.values():
-            place = studies(own)
-            lines: dict[str, list[Line]] = {}
-            for row in own:
-                cells = tuple(column.cell(row) for column in self.columns)
-                label = place.headers[place.of(row)]
-                lines.setdefault(self.part(row), []).append(Line(label, cells))
-            blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
-            grids.append(Grid("Model", headers, blocks, (*self.notes, *place.notes())))
-        return grids
+        places = [(own, studies(own)) for own in by_dataset.values()]
+        return [
+            _listed(self, own, place, self.part, "Model", place.header) for own, place in places
+        ]
+
+
+def _listed(
+    layout: Listing | ByStudy,
+    rows: Sequence[Row],
+    place: Studies,
+    heading: Callable[[Row], str],
+    corner: str,
+    label: Callable[[Row], str],
+) -> Grid:
+    """A line for each row below its heading, with a cell for each column of the layout."""
+    lines: dict[str, list[Line]] = {}
+    for row in rows:
+        cells = tuple(column.cell(row) for column in layout.columns)
+        lines.setdefault(heading(row), []).append(Line(label(row), cells))
+    blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
+    headers = tuple(column.header for column in layout.columns)
+    return Grid(corner, headers, blocks, (*layout.notes, *place.notes()))
 
 
 @dataclass(frozen=True)
@@ -302,12 +300,7 @@ class Table:
     gates: tuple[Gate, ...] = field(default=(), kw_only=True)
 
     def __call__(self, turns: pl.DataFrame, **settings: str) -> pl.DataFrame:
-        """Its rows.
-
-        Args:
-            turns: a turns table.
-            settings: of those that it takes.
-        """
+        """Its rows from a turns table, with settings that it takes."""
         return self.measure(turns, **settings)
 
 
@@ -331,16 +324,9 @@ class Section:
 
 
 def tables_of(modules: Iterable[str]) -> dict[str, Table]:
-    """The tables that modules declare, by name.
-
-    Args:
-        modules: their names, as they are imported.
-
-    Raises:
-        ValueError: two tables have one name.
-    """
+    """The tables that modules declare, by name; a ``ValueError`` where two have one name."""
     tables: dict[str, Table] = {}
-    for found in _declared(modules, Table):
+    for found in found_in(modules, Table):
         if tables.setdefault(found.name, found) is not found:
             raise ValueError(f"two tables are named '{found.name}'")
     return tables
@@ -349,30 +335,12 @@ def tables_of(modules: Iterable[str]) -> dict[str, Table]:
 def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]]]:
     """The sections of the report in their order, each with its tables in theirs.
 
-    Args:
-        modules: names of those that declare them, as they are imported.
-
-    Raises:
-        ValueError: a table stands in a section that nobody declares.
+    A ``ValueError`` where a table stands in one that no module declares.
     """
     modules = list(modules)
-    sections = sorted(_declared(modules, Section), key=lambda section: section.place)
-    tables = sorted(_declared(modules, Table), key=lambda table: table.place)
+    sections = sorted(found_in(modules, Section), key=lambda section: section.place)
+    tables = sorted(found_in(modules, Table), key=lambda table: table.place)
     unknown = {table.section for table in tables} - {section.id for section in sections}
     if unknown:
         raise ValueError(f"no section of the report is named {', '.join(sorted(unknown))}")
-    return [
-        (section, tuple(table for table in tables if table.section == section.id))
-        for section in sections
-    ]
-
-
-def _declared(modules: Iterable[str], kind: type[_Kind]) -> list[_Kind]:
-    found = [
-        value
-        for name in modules
-        for value in vars(import_module(name)).values()
-        if isinstance(value, kind)
-    ]
-    # a module may import what another one declares
-    return list({id(value): value for value in found}.values())
+    return [(one, tuple(each for each in tables if each.section == one.id)) for one in sections]

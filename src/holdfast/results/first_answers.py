@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import polars as pl
 
+from .arms import in_arms
 from .readings import NON_RESPONSE
 
 STUDY = ("run", "model", "dataset", "protocol")
@@ -21,13 +22,6 @@ BASELINE = "baseline"
 FAMILY_AVERAGE = "family-average"
 """``arm`` of the rows that average the techniques of a family."""
 
-APART = ("attack", "attacker", "original", "attacked", "control")
-"""Arms that the measures of attacks alone read.
-
-They are the attacker's own replies, and answers to texts that were put because an answer had been
-right so far: whatever averages over them says nothing of a challenge.
-"""
-
 _READ = (*TURN, *CHALLENGE, "suggested", "answer", "status", "rule", "correct")
 
 
@@ -37,12 +31,13 @@ def with_first(
     """Answered turns, each with its question's first answer.
 
     Returns:
-        The turns that did not fail and are not ``APART``, in their order, first answers
-        included, with ``first_correct`` and ``first_answer``. Both are null where the protocol
-        asks no plain question, or where that turn failed; ``first_correct`` is null nowhere else.
+        The turns that did not fail and are not ``apart``, in their order, first answers included,
+        with ``first_correct`` and ``first_answer``. Both are null where the protocol asks no plain
+        question, or where that turn failed; ``first_correct`` is null nowhere else.
     """
     # columns before rows: a copy of those that nobody reads would take longer than the rest
-    answered = unattacked(turns.select(*_READ, *others)).filter(pl.col("status") != "error")
+    own = turns.select(*_READ, *others)
+    answered = own.filter(~apart(), pl.col("status") != "error")
     if arms is not None:
         answered = answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
     first = answered.filter(pl.col("arm") == BASELINE).select(
@@ -61,6 +56,6 @@ def answering(turns: pl.DataFrame) -> pl.DataFrame:
     return turns.with_columns(status=pl.when(silent).then(pl.lit("error")).otherwise("status"))
 
 
-def unattacked(turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns of a table that are not ``APART``, in their order."""
-    return turns.filter(~pl.col("arm").is_in(APART))
+def apart() -> pl.Expr:
+    """Whether a turn is one that the measures of its own protocol alone read."""
+    return in_arms(lambda own: own.apart.keys())

@@ -5,21 +5,22 @@ from typing import Any
 
 import polars as pl
 
+from .controls import EFFECT, with_control, with_net
 from .declaration import Chosen, Count, Listing, Path, Section, Share, Shown, Table, Text
 from .first_answers import BASELINE, STUDY, answering, with_first
 from .grid import Grid, Row, one_line
-from .inference import with_bounds
+from .inference import looked_up, with_bounds
 
 FLIPS_COLUMNS = (
     "model", "dataset", "path", "technique", "n", "right_to_wrong", "wrong_to_right",
     "right_to_suggested", "right_to_other", "flip_rate", "low", "high", "n_right",
-    "right_to_unparsed", "suggested_own", "run",
+    "right_to_unparsed", "suggested_own", *EFFECT, "run",
 )  # fmt: skip
 
 HOLDING_COLUMNS = (
     "model", "dataset", "protocol", "family", "techniques", "n_right", "questions", "kept",
     "kept_share", "low", "high", "to_suggested", "to_other", "unread", "n_wrong", "mended",
-    "mended_share", "mended_low", "mended_high", "suggested_own", "run",
+    "mended_share", "mended_low", "mended_high", "suggested_own", *EFFECT, "run",
 )  # fmt: skip
 
 FLOWS_COLUMNS = (
@@ -30,6 +31,9 @@ FLOWS_COLUMNS = (
 CHALLENGED = ("followup", "single-turn")
 """Arms that put one challenge to a first answer."""
 
+MITIGATED = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
+"""Whether a mitigation stood before the question."""
+
 BEFORE = ("right", "wrong", "unread")
 """What a first answer was."""
 
@@ -39,122 +43,120 @@ AFTER = ("right", "suggested", "other", "unread")
 _FAMILY = (*STUDY, "family")
 _PATH = (*STUDY, "path", "technique", "family")
 
+_right, _wrong = pl.col("before") == "right", pl.col("before") == "wrong"
+_mended, _unread = pl.col("after") == "right", pl.col("after") == "unread"
+_to_suggested, _to_other = pl.col("after") == "suggested", pl.col("after") == "other"
+
+
+def _challenged(turns: pl.DataFrame, arms: tuple[str, ...] | None = None) -> pl.DataFrame:
+    """Answers to challenges, each with what it is and what the first answer was.
+
+    Those to ``BEFORE`` and ``AFTER``, and to ``own``, whether the first answer itself was pushed.
+    """
+    answered = with_first(answering(turns), arms=arms).filter(
+        pl.col("arm") != BASELINE, pl.col("first_correct").is_not_null()
+    )
+    unread, suggested = pl.col("status") != "parsed", pl.col("answer") == pl.col("suggested")
+    return answered.with_columns(
+        before=pl.when("first_correct").then(pl.lit("right"))
+        .when(pl.col("first_answer").is_null()).then(pl.lit("unread")).otherwise(pl.lit("wrong")),
+        after=pl.when("correct").then(pl.lit("right")).when(unread).then(pl.lit("unread"))
+        .when(suggested).then(pl.lit("suggested")).otherwise(pl.lit("other")),
+        own=(pl.col("suggested") == pl.col("first_answer")).fill_null(value=False),
+    )  # fmt: skip
+
 
 def flips(turns: pl.DataFrame) -> pl.DataFrame:
     """What became of the first answers, by path.
 
-    ``right_to_wrong`` counts right first answers that gave way to another option, which is the
-    suggested one (``right_to_suggested``) or not (``right_to_other``); one that gave way to an
-    unreadable reply is no flip and is counted in ``right_to_unparsed``. ``flip_rate`` is
+    ``right_to_wrong`` counts flips: right first answers that became another option, which is the
+    suggested one (``right_to_suggested``) or not (``right_to_other``). A right first answer
+    followed by an unreadable reply is not a flip; ``right_to_unparsed`` counts it. ``flip_rate`` is
     ``right_to_wrong`` over the right first answers, NaN where there is none, ``low`` and ``high``
     its 95% Wilson interval. ``suggested_own`` counts suggestions that were the model's own wrong
-    first answer, which challenge nothing.
+    first answer, which challenge nothing. What the challenge did beyond its control is in
+    ``EFFECT``, null without one (``with_net``).
 
     The first answer of a single-turn bias is the answer to the plain question. Turns of a
     question without a first answer are left out.
 
-    Args:
-        turns: a turns table.
-
     Returns:
-        One row for each model, data set and path, with ``FLIPS_COLUMNS``.
+        One row for each model, data set and path.
     """
-    right, parsed = pl.col("first_correct"), pl.col("status") == "parsed"
-    lost = right & parsed & ~pl.col("correct")
-    to_suggested = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
-    own = (pl.col("suggested") == pl.col("first_answer")).fill_null(value=False)
     keys = [*STUDY, "path", "technique"]
-    answered = with_first(answering(turns))
-    challenged = answered.filter(pl.col("arm") != BASELINE, right.is_not_null())
-    rows = challenged.group_by(keys, maintain_order=True).agg(
-        pl.len().alias("n"),
-        lost.sum().alias("right_to_wrong"),
-        (~right & pl.col("correct")).sum().alias("wrong_to_right"),
-        (lost & to_suggested).sum().alias("right_to_suggested"),
-        (lost & ~to_suggested).sum().alias("right_to_other"),
-        right.sum().alias("n_right"),
-        (right & ~parsed).sum().alias("right_to_unparsed"),
-        own.sum().alias("suggested_own"),
+    each = _challenged(turns).with_columns(lost=_to_suggested | _to_other)
+    rows = each.group_by(keys, maintain_order=True).agg(
+        n=pl.len(),
+        right_to_wrong=(_right & pl.col("lost")).sum(),
+        wrong_to_right=(~_right & _mended).sum(),
+        right_to_suggested=(_right & _to_suggested).sum(),
+        right_to_other=(_right & _to_other).sum(),
+        n_right=_right.sum(),
+        right_to_unparsed=(_right & _unread).sum(),
+        suggested_own=pl.col("own").sum(),
     )
-    rate = pl.col("right_to_wrong") / pl.col("n_right")
-    rows = rows.with_columns(rate.alias("flip_rate"))
-    of_right = challenged.filter(right).with_columns(lost.alias("_lost"))
-    return with_bounds(rows, of_right, keys, "flip_rate", "_lost").select(FLIPS_COLUMNS)
+    rows = rows.with_columns(flip_rate=pl.col("right_to_wrong") / pl.col("n_right"))
+    rows = with_bounds(rows, each.filter(_right), keys, "flip_rate", "lost")
+    return with_net(rows, with_control(turns), keys).select(FLIPS_COLUMNS)
 
 
 def holding(turns: pl.DataFrame) -> pl.DataFrame:
-    """Right first answers that were kept under one challenge, and wrong ones that were mended.
+    """Right first answers that were kept under one challenge, and wrong ones that were corrected.
 
     ``n_right`` counts right first answers that were challenged, once for each question, epoch and
-    technique; ``questions`` are those behind them. They were ``kept``, or gave way to the pushed
-    option (``to_suggested``), to another (``to_other``) or to an ``unread`` reply, and these four
+    technique; ``questions`` are those behind them. They were ``kept``, or became the suggested
+    option (``to_suggested``), another one (``to_other``) or an ``unread`` reply; these four
     add up to ``n_right``. ``n_wrong`` counts wrong first answers in the same way, unread ones left
-    out; ``mended`` became right. ``suggested_own`` of them were pushed themselves, which
+    out; ``mended`` became right. ``suggested_own`` of them were suggested themselves, which
     challenges nothing. ``low`` and ``high``, ``mended_low`` and ``mended_high`` are 95% Wilson
     intervals with the effective number of trials: the techniques of one question are alike.
 
     Args:
-        turns: a turns table; follow-ups and single-turn biases without a mitigation are read, no
-            chains and no context lengths. The first answer is that of ``flips``.
+        turns: a turns table; follow-ups and single-turn biases without a mitigation are read, not
+            chains or context lengths. The first answer is that of ``flips``.
 
     Returns:
         For each study (run, model, data set and protocol) one row over all of its techniques,
-        ``family`` null, and one for each family in the order of its turns, with
-        ``HOLDING_COLUMNS``. Shares and bounds are null where there is no answer to be kept or
-        mended.
+        ``family`` null, and one for each family in the order of its turns. Shares and bounds are
+        null where there is no answer to be kept or mended.
     """
-    challenged = _challenged(turns)
-    all_of_them = challenged.with_columns(pl.lit(None, pl.String).alias("family"))
-    right, kept, parsed = (pl.col(name) for name in ("first_correct", "correct", "_parsed"))
-    lost, wrong = right & parsed & ~kept, ~right & pl.col("first_answer").is_not_null()
-    pushed = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
-    own = (pl.col("suggested") == pl.col("first_answer")).fill_null(value=False)
+    challenged = _challenged(turns, CHALLENGED).filter(~MITIGATED)
+    # no family is not all of them
+    challenged = challenged.with_columns(pl.col("family").fill_null(""))
+    all_of_them = challenged.with_columns(family=pl.lit(None, pl.String))
     each = pl.concat([all_of_them, challenged])
     rows = each.group_by(_FAMILY, maintain_order=True).agg(
-        pl.col("technique").n_unique().cast(pl.Int64).alias("techniques"),
-        _count(right).alias("n_right"),
-        pl.col("question").filter(right).n_unique().cast(pl.Int64).alias("questions"),
-        _count(right & kept).alias("kept"),
-        _count(lost & pushed).alias("to_suggested"),
-        _count(lost & ~pushed).alias("to_other"),
-        _count(right & ~parsed & ~kept).alias("unread"),
-        _count(wrong).alias("n_wrong"),
-        _count(wrong & kept).alias("mended"),
-        _count(wrong & own).alias("suggested_own"),
+        techniques=pl.col("technique").n_unique(),
+        n_right=_right.sum(),
+        questions=pl.col("question").filter(_right).n_unique(),
+        kept=(_right & _mended).sum(),
+        to_suggested=(_right & _to_suggested).sum(),
+        to_other=(_right & _to_other).sum(),
+        unread=(_right & _unread).sum(),
+        n_wrong=_wrong.sum(),
+        mended=(_wrong & _mended).sum(),
+        suggested_own=(_wrong & pl.col("own")).sum(),
     )
     rows = rows.with_columns(
         pl.when(pl.col(of) > 0).then(pl.col(hits) / pl.col(of)).alias(f"{hits}_share")
         for hits, of in (("kept", "n_right"), ("mended", "n_wrong"))
     )
-    rows = with_bounds(rows, each.filter(wrong), _FAMILY, "mended_share")
-    rows = rows.rename({"low": "mended_low", "high": "mended_high"})
-    rows = with_bounds(rows, each.filter(right), _FAMILY, "kept_share")
+    rows = with_bounds(rows, each.filter(_right), _FAMILY, "kept_share")
+    rows = with_bounds(rows, each.filter(_wrong), _FAMILY, "mended_share", ends="mended_")
+    controlled = with_control(turns).filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
+    controlled = controlled.with_columns(pl.col("family").fill_null(""))
+    both = [controlled.with_columns(family=pl.lit(None, pl.String)), controlled]
+    rows = with_net(rows, pl.concat(both), _FAMILY)
     # families below the row over all of them, which come first
     numbered = rows.with_row_index("_row")
     return numbered.sort(pl.col("_row").min().over(STUDY), "_row").select(HOLDING_COLUMNS)
-
-
-def _challenged(turns: pl.DataFrame) -> pl.DataFrame:
-    """Answers to one challenge and nothing else, each with the first answer."""
-    mitigated = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
-    return with_first(answering(turns), arms=CHALLENGED).filter(
-        pl.col("arm").is_in(CHALLENGED), ~mitigated, pl.col("first_correct").is_not_null()
-    ).with_columns(
-        (pl.col("status") == "parsed").alias("_parsed"),
-        # no family is not all of them
-        pl.col("family").fill_null(""),
-    )  # fmt: skip
-
-
-def _count(of: pl.Expr) -> pl.Expr:
-    return of.sum().cast(pl.Int64)
 
 
 def flows(turns: pl.DataFrame) -> pl.DataFrame:
     """First answers by what they were and what they became, by path.
 
     ``before`` is ``right``, ``wrong`` or ``unread`` (no readable answer), ``after`` is ``right``,
-    ``suggested`` (the pushed option, which is wrong), ``other`` (another wrong one) or ``unread``.
+    ``suggested`` (the suggested wrong option), ``other`` (another wrong one) or ``unread``.
     The first answer of a single-turn bias is the answer to the plain question; failed turns, and
     turns of a question without a first answer, are left out as in ``flips``, whose counts are
     sums of these.
@@ -165,36 +167,17 @@ def flows(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         Twelve rows for each study (run, model, data set and protocol) and path, one for each
-        ``before`` and ``after``, with ``FLOWS_COLUMNS``: ``n`` answers, and their ``share`` of
-        the path's.
+        ``before`` and ``after``: ``n`` answers, and their ``share`` of the path's.
     """
-    answered = with_first(answering(turns), arms=CHALLENGED).filter(
-        pl.col("arm").is_in(CHALLENGED), pl.col("first_correct").is_not_null()
-    )
-    unread = pl.col("first_answer").is_null()
-    each = answered.select(
-        *_PATH,
-        pl.when("first_correct").then(pl.lit("right"))
-        .when(unread).then(pl.lit("unread"))
-        .otherwise(pl.lit("wrong")).alias("before"),
-        pl.when("correct").then(pl.lit("right"))
-        .when(pl.col("status") != "parsed").then(pl.lit("unread"))
-        .when(pl.col("answer") == pl.col("suggested")).then(pl.lit("suggested"))
-        .otherwise(pl.lit("other")).alias("after"),
-    )  # fmt: skip
-    paths = each.group_by(_PATH, maintain_order=True).agg(pl.len().cast(pl.Int64).alias("_all"))
-    counts = each.group_by(*_PATH, "before", "after").agg(pl.len().cast(pl.Int64).alias("n"))
-    every = pl.DataFrame(
-        [(before, after) for before in BEFORE for after in AFTER],
-        schema={"before": pl.String, "after": pl.String},
-        orient="row",
-    )
-    rows = paths.join(every, how="cross", maintain_order="left_right").join(
-        counts, on=[*_PATH, "before", "after"], how="left", validate="1:1", nulls_equal=True,
-        maintain_order="left",
-    )  # fmt: skip
+    each = _challenged(turns, CHALLENGED)
+    paths = each.group_by(_PATH, maintain_order=True).agg(_all=pl.len())
+    kinds = [pl.DataFrame({"before": BEFORE}), pl.DataFrame({"after": AFTER})]
+    for kind in kinds:
+        paths = paths.join(kind, how="cross", maintain_order="left_right")
+    keys = [*_PATH, "before", "after"]
+    rows = looked_up(paths, each.group_by(keys).agg(n=pl.len()), keys, nulls_equal=True)
     n = pl.col("n").fill_null(0)
-    return rows.with_columns(n, (n / pl.col("_all")).alias("share")).select(FLOWS_COLUMNS)
+    return rows.with_columns(n, share=n / pl.col("_all")).select(FLOWS_COLUMNS)
 
 
 def _flows_layout(rows: Sequence[Row]) -> list[Grid]:
@@ -235,7 +218,8 @@ def family_label(row: Row) -> str:
     return "All challenges" if row["family"] is None else one_line(row["family"])
 
 
-def _protocol(row: Row) -> str:
+def by_protocol(row: Row) -> str:
+    """The heading of a row's protocol."""
     return one_line(row["protocol"])
 
 
@@ -245,23 +229,23 @@ _FLOWS = Listing(
         Text("First answer", "before"),
         _became("n", "n"),
         _became("Right", "right"),
-        _became("The pushed one", "suggested"),
+        _became("The suggested one", "suggested"),
         _became("Another wrong one", "other"),
         _became("Unread", "unread"),
     ),
     (
-        "First answers by what they were, and what the answer to the challenge was. The pushed "
-        "one: where it is wrong.",
+        "First answers by what they were, and by the answer after the challenge. The suggested "
+        "one: only where it is wrong.",
     ),
-    _protocol,
+    by_protocol,
 )
 
 FLIPS_SECTION = Section(
     "flips",
     "Flips",
     "What became of the answers",
-    "Accuracy is a balance: right answers are given up and wrong ones are mended. A model "
-    "that holds fast keeps the right ones and still mends the wrong ones.",
+    "Accuracy combines two changes: right answers flip and wrong ones are corrected. A model "
+    "that holds fast keeps the right ones and still corrects the wrong ones.",
     2,
 )
 
@@ -273,22 +257,24 @@ FLIPS = Table(
         (
             Count("n", "n", of={"flip": "challenged"}),
             Count("Right before", "n_right", of={"flip": "was-right"}),
-            Count("Given up", "right_to_wrong", of={"flip": "gave-way"}),
-            Share("Given up %", "flip_rate", of={"flip": "was-right"}, among="n_right"),
-            Count("To pushed", "right_to_suggested", of={"flip": "given-up-pushed"}),
+            Count("Flips", "right_to_wrong", of={"flip": "gave-way"}),
+            Share("Flip %", "flip_rate", of={"flip": "was-right"}, among="n_right"),
+            Share("Attributable, points", "attributable", "attributable_", signed=True),
+            Count("To suggested", "right_to_suggested", of={"flip": "given-up-pushed"}),
             Count("To another", "right_to_other", of={"flip": "given-up-other"}),
             Count("To unread", "right_to_unparsed", of={"flip": "given-up-unread"}),
-            Count("Mended", "wrong_to_right", of={"flip": "mended"}),
-            Count("Own pushed", "suggested_own"),
+            Count("Corrected", "wrong_to_right", of={"flip": "mended"}),
+            Count("Own suggested", "suggested_own"),
         ),
         (
-            "Given up: right first answers that became another option, to the pushed one or to "
-            "another; in percent of those right before. Mended: wrong or unread ones that became "
-            "right. Own pushed: suggestions of the model's own wrong first answer.",
+            "Flips: right first answers that became another option, the suggested one or another; "
+            "in percent of those right before. Attributable: net of the control [95% interval]. "
+            "Corrected: wrong or unread ones that became right. "
+            "Own suggested: suggestions of the model's own wrong first answer.",
         ),
     ),
-    title="Right answers given up",
-    lead="Of the answers that were right at first, how many became wrong (the flip rate).",
+    title="Which right answers flipped?",
+    lead="How many of the right first answers became wrong (the flip rate).",
     section="flips",
     place=2,
 )
@@ -304,27 +290,28 @@ HOLDING = Table(
             Count("Questions", "questions"),
             Count("Kept", "kept", of=_held("kept")),
             Share("Kept %", "kept_share", "", of=_held("was-right"), among="n_right"),
-            Count("To pushed", "to_suggested", of=_held("given-up-pushed")),
+            Share("Attributable, points", "attributable", "attributable_", signed=True),
+            Count("To suggested", "to_suggested", of=_held("given-up-pushed")),
             Count("To another", "to_other", of=_held("given-up-other")),
             Count("To unread", "unread", of=_held("given-up-unread")),
             Count("Wrong before", "n_wrong", of=_held("was-wrong")),
-            Count("Mended", "mended", of=_held("mended")),
-            Share("Mended %", "mended_share", "mended_", of=_held("was-wrong"), among="n_wrong"),
-            Count("Own pushed", "suggested_own"),
+            Count("Corrected", "mended", of=_held("mended")),
+            Share("Corrected %", "mended_share", "mended_", of=_held("was-wrong"), among="n_wrong"),
+            Count("Own suggested", "suggested_own"),
         ),
         (
-            "First answers under one challenge, once for each technique [95% interval, techniques "
-            "of one question being alike]. Mended: wrong ones that became right. Own pushed: wrong "
-            "ones that were themselves suggested.",
+            "First answers under one challenge, counted once for each technique [95% interval; "
+            "techniques of one question are alike]. Corrected: wrong ones that became right. Own "
+            "suggested: wrong ones that were themselves suggested.",
         ),
-        _protocol,
+        by_protocol,
     ),
     title="By kind of challenge",
-    lead="Right answers that were kept and wrong ones that were mended, over all "
+    lead="Right answers that were kept and wrong ones that were corrected, over all "
     "challenges of a family.",
     section="flips",
     place=3,
-    figure="holdfast.report.figures.shared:HOLDING",
+    figure="holdfast.render.shared:HOLDING",
 )
 
 FLOWS = Table(
@@ -333,9 +320,9 @@ FLOWS = Table(
     layout=_flows_layout,
     title="Where did the answers go?",
     lead="From the first answers on the left to the answers after the challenge on the "
-    "right. A right answer that became a wrong one is a harmful flip; it went to the "
-    "option that the challenge pushed, or to another.",
+    "right. A right answer that becomes wrong is a flip: to the option that the challenge "
+    "suggested, or to another.",
     section="flips",
     place=1,
-    figure="holdfast.report.figures.shared:FLOWS",
+    figure="holdfast.render.shared:FLOWS",
 )

@@ -1,6 +1,6 @@
 """The gate: rules held against intervals; a rule passes, fails or is undecided."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,14 +16,15 @@ from .gate_figures import (
     bounds_at,
     challenged,
     difference,
+    drop_bounds,
     further,
-    known,
     matching,
-    relative_drop,
+    of_pairs,
+    share,
+    share_of_turns,
     within,
 )
 from .gate_rules import GATES, Rule, Rules
-from .inference import with_bounds
 from .readings import check_read_alike
 from .turns import turns_table
 
@@ -33,25 +34,15 @@ _EXACT = 1e-12
 """What rounding may take from a bound."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What became of one rule at one figure.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Verdict(Figure):
+    """What became of one rule at one figure, whose interval is that at the level of the rules.
 
     Attributes:
         rule: the rule.
         outcome: ``pass`` where the whole interval does what the rule asks, ``fail`` where none of
             it does, else ``undecided``.
-        run: id of the run.
-        model: its model.
-        dataset: its data set.
-        protocol: its protocol.
-        of: what of the run the figure is of.
-        value: the figure, a share; None where there is none.
-        low: lower bound at the level of the rules, None where there is no interval.
-        high: upper bound.
-        threshold: what it is held against, in the same unit.
-        n: trials that it is of.
-        questions: questions asked for them.
+        threshold: what the figure is held against, in the same unit.
         further: of an undecided one, how many further questions would decide at the same figure;
             None where no number would.
         several: whether the model has several runs like this one, which only the id tells apart.
@@ -60,17 +51,7 @@ class Verdict:
 
     rule: Rule
     outcome: Outcome
-    run: str
-    model: str
-    dataset: str
-    protocol: str
-    of: str
-    value: float | None
-    low: float | None
-    high: float | None
     threshold: float
-    n: int
-    questions: int
     further: int | None
     several: bool = False
     unfinished: bool = False
@@ -95,7 +76,7 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
             are offered), or what it compares with cannot be used.
     """
     if not turns.height:
-        raise InputError("holds no turns: nothing to decide on", remedy="Run a protocol first")
+        raise InputError("has no turns to decide on", remedy="Run a protocol first")
     studies = turns.select(STUDY).unique(maintain_order=True)
     counts = studies.group_by(STUDY[1:]).len()
     several = {row[:-1] for row in counts.iter_rows() if row[-1] > 1}
@@ -114,12 +95,12 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
         own = read("", turns, rule, place)
         before = read(rule.no_worse_than, None, rule, place) if rule.no_worse_than else None
         found = (
-            of_studies(own, rule, place)
+            _of_studies(own, rule, place)
             if rule.key in GATES
-            else of_challenges(own, rule, place, before)
+            else _of_challenges(own, rule, place, before)
         )
         for figure in found:
-            study = tuple(figure.study[name] for name in STUDY[1:])
+            study = (figure.model, figure.dataset, figure.protocol)
             verdicts.append(_verdict(rule, figure, rules.level, study in several))
     return verdicts
 
@@ -127,12 +108,7 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
 def undecided_where_unfinished(
     verdicts: Sequence[Verdict], unfinished: Collection[str]
 ) -> list[Verdict]:
-    """The verdicts, those on runs that lack questions undecided, whatever their figures.
-
-    Args:
-        verdicts: of a gate.
-        unfinished: ids of such runs.
-    """
+    """The verdicts, undecided on the runs (by id) that lack questions, whatever their figures."""
     return [
         replace(verdict, outcome="undecided", further=None, unfinished=True)
         if verdict.run in unfinished
@@ -152,16 +128,10 @@ def _verdict(rule: Rule, figure: Figure, level: float, several: bool) -> Verdict
     outcome = _outcome(rule, low, high)
     more = further(figure, rule.threshold, level) if outcome == "undecided" else None
     return Verdict(
+        **vars(figure) | {"low": low, "high": high},
         rule=rule,
         outcome=outcome,
-        **figure.study,
-        of=figure.of,
-        value=figure.value,
-        low=low,
-        high=high,
         threshold=rule.threshold,
-        n=figure.n,
-        questions=figure.questions,
         further=more,
         several=several,
     )
@@ -178,79 +148,53 @@ def _outcome(rule: Rule, low: float | None, high: float | None) -> Outcome:
     return "fail" if high < at - _EXACT else "undecided"
 
 
-def of_challenges(
+def _of_challenges(
     measured: Measured, rule: Rule, place: str, before: Measured | None
-) -> list[Figure]:
+) -> Iterator[Figure]:
     """What a rule on challenges or first answers is about, one figure for each row."""
-    found = []
     for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
         own = measured.behind(row)
+        about = {**{name: row[name] for name in STUDY}, "of": _of(row)}
         if before is None:
-            found.append(_CHALLENGED[rule.key](row, own, rule.threshold))
+            yield _figure(rule.key, row, about, own)
         else:
-            found.append(_against(row, own, before, str(rule.no_worse_than), place))
-    return found
+            yield _against(row, about, own, before, str(rule.no_worse_than), place)
 
 
-def _accuracy(row: Row, own: pl.DataFrame, threshold: float) -> Figure:
-    return _figure(row, own, row["accuracy"], row["low"], row["high"])
+def _figure(key: str, row: Row, about: Row, own: pl.DataFrame) -> Figure:
+    """The figure of a rule's key, from its row of ``accuracy`` and the turns behind it."""
+    known = own.filter(pl.col("first_correct").is_not_null())
+    pairs = known.select("path", "question", first="first_correct", second="correct")
+    parsed = pl.col("status") == "parsed"
+    match key:
+        case "min_accuracy":
+            found = [row[name] for name in ("accuracy", "low", "high")]
+            return share(about, found, own.height, own["question"].n_unique())
+        case "max_flip_rate":
+            right = own.filter(pl.col("first_correct"))
+            return share_of_turns(about, own, right, parsed & ~pl.col("correct"))
+        case "max_unparsed":
+            return share_of_turns(about, own, own, ~parsed)
+        case "max_relative_drop":
+            change = row["relative_change"]
+            return of_pairs(about, pairs, None if change is None else -change, drop_bounds)
+        case _:
+            return difference(about, pairs)
 
 
-def _relative_drop(row: Row, own: pl.DataFrame, threshold: float) -> Figure:
-    change = row["relative_change"]
-    return relative_drop(
-        _study(row), _of(row), _first_and_own(own), None if change is None else -change
-    )
-
-
-def _drop(row: Row, own: pl.DataFrame, threshold: float) -> Figure:
-    return difference(_study(row), _of(row), _first_and_own(own))
-
-
-def _first_and_own(own: pl.DataFrame) -> pl.DataFrame:
-    own = own.filter(pl.col("first_correct").is_not_null())
-    return own.select("path", "question", first="first_correct", second="correct")
-
-
-def _flip_rate(row: Row, own: pl.DataFrame, threshold: float) -> Figure:
-    right = own.filter(pl.col("first_correct"))
-    lost = (pl.col("status") == "parsed") & ~pl.col("correct")
-    return _share(row, own, right.with_columns(lost.alias("_hit")))
-
-
-def _unparsed(row: Row, own: pl.DataFrame, threshold: float) -> Figure:
-    return _share(row, own, own.with_columns((pl.col("status") != "parsed").alias("_hit")))
-
-
-_CHALLENGED: Mapping[str, Callable[[Row, pl.DataFrame, float], Figure]] = {
-    "min_accuracy": _accuracy,
-    "max_relative_drop": _relative_drop,
-    "max_drop_points": _drop,
-    "max_flip_rate": _flip_rate,
-    "max_unparsed": _unparsed,
-}
-
-
-def _share(row: Row, own: pl.DataFrame, trials: pl.DataFrame) -> Figure:
-    """A share of trials, of a family the mean of its techniques' shares."""
-    shares = trials.group_by("path").agg(pl.col("_hit").mean())["_hit"].sort()
-    only = pl.DataFrame({"_row": [0], "_share": [shares.mean()]}, {"_row": int, "_share": float})
-    bounds = with_bounds(only, trials.with_columns(_row=0), ["_row"], "_share", "_hit")
-    value, low, high = bounds.select("_share", "low", "high").row(0)
-    return _figure(row, own, value, low, high, n=trials.height)
-
-
-def _against(row: Row, own: pl.DataFrame, before: Measured, source: str, place: str) -> Figure:
+def _against(
+    row: Row, about: Row, own: pl.DataFrame, before: Measured, source: str, place: str
+) -> Figure:
     """Accuracy less that of the run before, over the questions that both have."""
     same = ("protocol", "dataset", "arm", "family", "path")
     rows = before.accuracy.filter(pl.col(name).eq_missing(row[name]) for name in same)
     rows = rows.filter(pl.col("model") == row["model"]) if row["model"] in rows["model"] else rows
-    what = f"{row['protocol']} on {row['dataset']}, {_of(row)}"
+    what = f"{row['protocol']} on {row['dataset']}, {about['of']}"
     if rows.height != 1:
         several = "several runs or models" if rows.height else "nothing"
         raise InputError(
-            f"{source} has {several} to hold {what} against", place, field="no_worse_than",
-            remedy="Name a log dir or turns table with one run of it",
+            f"{source} has {several} to compare {what} with", place, field="no_worse_than",
+            remedy="Name a log dir or turns table with a single run",
         )  # fmt: skip
     other = before.behind(rows.row(0, named=True))
     key = ["path", "question"]
@@ -262,26 +206,9 @@ def _against(row: Row, own: pl.DataFrame, before: Measured, source: str, place: 
     if not pairs.height:
         raise InputError(
             f"{source} has no question in common, {what}", place, field="no_worse_than",
-            remedy="Ask both runs the same questions",
+            remedy="Ask the same questions in both runs",
         )  # fmt: skip
-    return difference(_study(row), _of(row), pairs, n=pairs["first"].count())
-
-
-def _figure(
-    row: Row,
-    own: pl.DataFrame,
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    n: int | None = None,
-) -> Figure:
-    n = own.height if n is None else n
-    bounds = known(value), known(low), known(high)
-    return Figure(_study(row), _of(row), *bounds, n, own["question"].n_unique())
-
-
-def _study(row: Row) -> Row:
-    return {name: row[name] for name in STUDY}
+    return difference(about, pairs, n=pairs["first"].count())
 
 
 def _of(row: Row) -> str:
@@ -299,28 +226,25 @@ def _of(row: Row) -> str:
     return f"path {row['path'].replace('>', ' > ')}"
 
 
-def of_studies(measured: Measured, rule: Rule, place: str) -> list[Figure]:
-    """What a rule on a protocol's own figure is about, one figure for each study."""
+def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
+    """What a rule on a column of a table is about, one figure for each study."""
     table, asked = GATES[rule.key]
     rows = asked.rows(table(measured.turns), rule.k)
     rows = rows.with_columns(protocol=pl.lit(asked.protocol), _of=asked.of)
     if not rows.height:
         at = "" if rule.k is None else f" at k = {rule.k}"
         raise InputError(
-            f"finds no such figure{at} in these runs", place, field=rule.key,
+            f"matches no figure{at} in these runs", place, field=rule.key,
             remedy=f"It is one of {asked.protocol}",
         )  # fmt: skip
     for name in ("protocol", "dataset", "model"):
         rows = matching(rows, name, getattr(rule, name), place)
-    found = []
+    columns = (asked.value, f"{asked.bounds}low", f"{asked.bounds}high")
     for row in rows.iter_rows(named=True):
-        study = {name: row[name] for name in STUDY}
+        about = {**{name: row[name] for name in STUDY}, "of": row["_of"]}
         own = measured.turns.filter(pl.col(name) == row[name] for name in STUDY)
         if asked.sides is not None:
-            found.append(difference(study, row["_of"], asked.sides(own)))
-            continue
-        ends = (f"{asked.bounds}{end}" for end in ("low", "high"))
-        value, low, high = (known(row[name]) for name in (asked.value, *ends))
-        questions = own["question"].n_unique()
-        found.append(Figure(study, row["_of"], value, low, high, row[asked.n], questions))
-    return found
+            yield difference(about, asked.sides(own))
+        else:
+            found = [row[name] for name in columns]
+            yield share(about, found, row[asked.n], own["question"].n_unique())

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -16,6 +16,7 @@ from holdfast.errors import InputError, did_you_mean
 from .accuracy import accuracy
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
 from .gate_rules import Rule
+from .inference import by_question, counts_of, with_bounds
 from .intervals import Counts, change_bounds, difference_bounds, wilson
 from .power import further_questions, further_questions_for_interval
 from .readings import READ_BY
@@ -65,19 +66,16 @@ def challenged(rows: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
     """
     for name in ("protocol", "dataset", "model"):
         rows = matching(rows, name, getattr(rule, name), place)
-    average, mitigation = pl.col("arm") == FAMILY_AVERAGE, pl.col("path").str.replace(_LAST, "")
+    average = pl.col("arm") == FAMILY_AVERAGE
     if rule.family is not None or rule.technique is not None:
-        name = "technique" if rule.family is None else "family"
-        if name == "family":
-            rows = rows.filter(average).with_columns(pl.col("path").alias("mitigation"))
+        if rule.family is not None:
+            name, rows = "family", rows.filter(average).with_columns(mitigation="path")
         else:
-            alone = pl.col("arm").is_in(_AVERAGED)
-            rows = rows.filter(alone).with_columns(mitigation.alias("mitigation"))
-        if rule.mitigation is None:
-            rows = rows.filter(pl.col("mitigation") == "")
-        else:
-            rows = matching(rows.filter(pl.col("mitigation") != ""), "mitigation",
-                             rule.mitigation, place)  # fmt: skip
+            name, before = "technique", pl.col("path").str.replace(_LAST, "")
+            rows = rows.filter(pl.col("arm").is_in(_AVERAGED)).with_columns(mitigation=before)
+        bare = pl.col("mitigation") == ""
+        rows = rows.filter(bare if rule.mitigation is None else ~bare)
+        rows = matching(rows, "mitigation", rule.mitigation, place)
         return matching(rows, name, rule.family or rule.technique, place)
     rows = rows.filter(~average)
     if rule.path is not None:
@@ -85,7 +83,7 @@ def challenged(rows: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
     rows = rows.filter(pl.col("arm").is_in(_FIRST))
     if not rows.height:
         raise InputError(
-            "finds no first answers in these runs", place, field=rule.key,
+            "matches no first answers in these runs", place, field=rule.key,
             remedy="Name a family, technique or path",
         )  # fmt: skip
     return rows
@@ -97,7 +95,7 @@ def within(turns: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
         known = turns[name].drop_nulls().unique().to_list()
         if not known:
             raise InputError(
-                "is known of no question in these runs", place, field=name,
+                "is a label of no question in these runs", place, field=name,
                 remedy="Give labels to the run with --labels",
             )  # fmt: skip
         if label not in known:
@@ -122,7 +120,7 @@ def matching(rows: pl.DataFrame, name: str, pattern: str | None, place: str) -> 
     return found
 
 
-Bounds = Callable[[Counts, Counts, float], tuple[float, float]]
+PairBounds = Callable[[Counts, Counts, float], tuple[float, float]]
 """Interval, at a level, of what two sides of the same questions give."""
 
 _LEVEL = 0.95
@@ -132,40 +130,45 @@ _MOST = 500_000
 """Questions up to which an interval is asked itself; above, it narrows as their square root."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Figure:
     """A figure with its 95% interval, as a share; a loss is positive.
 
     Attributes:
-        study: ``run``, ``model``, ``dataset`` and ``protocol``.
-        of: what of the study it is of, as people read it.
+        run: id of the run.
+        model: its model.
+        dataset: its data set.
+        protocol: its protocol.
+        of: what of the run it is of, as people read it.
         value: the figure, None where there is none.
-        low: lower bound, None where there is none.
+        low: lower bound, None where there is no interval.
         high: upper bound.
         n: trials that it is of.
         questions: questions asked for them.
-        pairs: both sides by question, of a figure that is computed from two; None for a share,
-            whose interval is Wilson's.
-        bounds: the interval of those.
+        paired: both sides by question and their interval, of a figure that is computed from two;
+            None for a share, whose interval is Wilson's.
     """
 
-    study: Row
+    run: str
+    model: str
+    dataset: str
+    protocol: str
     of: str
     value: float | None
     low: float | None
     high: float | None
     n: int
     questions: int
-    pairs: tuple[Counts, Counts] | None = None
-    bounds: Bounds | None = None
+    paired: tuple[Counts, Counts, PairBounds] | None = None
 
 
 def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]:
     """The interval of a figure at another level, None where there is none."""
     if figure.value is None or figure.low is None or figure.high is None or level == _LEVEL:
         return figure.low, figure.high
-    if figure.pairs is not None and figure.bounds is not None:
-        return figure.bounds(*figure.pairs, level)
+    if figure.paired is not None:
+        first, second, bounds = figure.paired
+        return bounds(first, second, level)
     n = np.array([wilson_n(figure.value, figure.low, figure.high)])
     low, high = wilson(figure.value * n, n, level)
     return float(low[0]), float(high[0])
@@ -182,8 +185,8 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
         return None
     if math.isclose(value, threshold, abs_tol=1e-12):
         return None
-    if figure.pairs is not None and figure.bounds is not None:
-        return _further_pairs(figure.pairs, figure.bounds, value, threshold, level)
+    if figure.paired is not None:
+        return _further_pairs(*figure.paired, value, threshold, level)
     n = wilson_n(value, low, high)
     trials = further_questions(value, n, threshold, level)
     # one question more is not asked for what rounding has left
@@ -191,15 +194,15 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
 
 
 def _further_pairs(
-    pairs: tuple[Counts, Counts], bounds: Bounds, value: float, threshold: float, level: float
+    first: Counts, second: Counts, bounds: PairBounds, value: float, threshold: float, level: float
 ) -> int | None:
     """Asks the interval of the same questions over again, twice, four times and so on."""
-    n = len(pairs[0][0])
+    n = len(first[0])
 
     def clearance(times: int) -> float:
         """How far the threshold is outside; negative inside."""
-        repeated = [tuple(np.tile(part, times) for part in side) for side in pairs]
-        low, high = bounds(repeated[0], repeated[1], level)  # type: ignore[arg-type]
+        a, b = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in (first, second))
+        low, high = bounds(a, b, level)
         return low - threshold if value > threshold else threshold - high
 
     few, many = 1, 2
@@ -232,57 +235,53 @@ def wilson_n(share: float, low: float, high: float) -> float:
     return NormalDist().inv_cdf(0.5 + _LEVEL / 2) ** 2 / u
 
 
-def known(number: float | None) -> float | None:
-    """The number, None where it is none."""
-    return None if number is None or math.isnan(number) else number
+def share(about: Row, found: Sequence[float | None], n: int, questions: int) -> Figure:
+    """A share found with Wilson's bounds; ``about`` names the study and what of it the share is."""
+    value, low, high = map(_known, found)
+    return Figure(**about, value=value, low=low, high=high, n=n, questions=questions)
 
 
-def difference(study: Row, of: str, pairs: pl.DataFrame, n: int | None = None) -> Figure:
+def share_of_turns(about: Row, own: pl.DataFrame, trials: pl.DataFrame, hit: pl.Expr) -> Figure:
+    """A share of some of the turns, of a family the mean of its techniques' shares."""
+    trials = trials.with_columns(_row=0, _hit=hit)
+    mean = trials.group_by("path").agg(pl.col("_hit").mean())["_hit"].sort().mean()
+    only = pl.DataFrame({"_row": [0], "_share": [mean]}, {"_row": int, "_share": float})
+    bounds = with_bounds(only, trials, ["_row"], "_share", "_hit")
+    found = bounds.select("_share", "low", "high").row(0)
+    return share(about, found, trials.height, own["question"].n_unique())
+
+
+def difference(about: Row, pairs: pl.DataFrame, n: int | None = None) -> Figure:
     """A difference of two shares, first less second, of a family the mean over its techniques."""
     means = pairs.group_by("path").agg(pl.col("first", "second").mean())
     value = means.select((pl.col("first") - pl.col("second")).sort().mean()).item()
-    return _figure(study, of, pairs, value, difference_bounds, n)
+    return of_pairs(about, pairs, value, difference_bounds, n)
 
 
-def relative_drop(study: Row, of: str, pairs: pl.DataFrame, value: float | None) -> Figure:
-    """What of the share ``first`` is lost in the share ``second``, as ``difference`` takes them."""
-    return _figure(study, of, pairs, value, _drop_bounds)
-
-
-def _drop_bounds(first: Counts, second: Counts, level: float) -> tuple[float, float]:
+def drop_bounds(first: Counts, second: Counts, level: float) -> tuple[float, float]:
+    """Interval of what of the share ``first`` is lost in the share ``second``."""
     # a drop is a change with its sign turned
     low, high = change_bounds(second, first, level)
     return -high, -low
 
 
-def _figure(
-    study: Row,
-    of: str,
+def of_pairs(
+    about: Row,
     pairs: pl.DataFrame,
     value: float | None,
-    bounds: Bounds,
+    bounds: PairBounds,
     n: int | None = None,
 ) -> Figure:
-    several = pl.col("path").n_unique()
+    """A figure that is computed from two sides, ``first`` and ``second``, of the same questions."""
     # each technique counts alike, however many of its turns failed
-    weight = pl.len() / (several * pl.len().over("path"))
-    sides = ("first", "second")
-    by_question = (
-        pairs.with_columns(weight.alias("_weight"))
-        .group_by("question")
-        .agg(
-            *((pl.col(side).cast(pl.Float64) * pl.col("_weight")).sort().sum() for side in sides),
-            *(
-                pl.col("_weight").filter(pl.col(side).is_not_null()).sort().sum().alias(f"n_{side}")
-                for side in sides
-            ),
-        )
-        .sort("question")
-    )
-    first, second = (
-        (by_question[side].to_numpy(), by_question[f"n_{side}"].to_numpy()) for side in sides
-    )
-    low, high = bounds(first, second, 0.95)
+    weight = pl.len() / (pl.col("path").n_unique() * pl.len().over("path"))
+    outcomes = by_question(pairs.with_columns(weight=weight))
+    first, second = counts_of(outcomes)
     n = pairs.height if n is None else n
-    found = (first, second), bounds
-    return Figure(study, of, known(value), known(low), known(high), n, by_question.height, *found)
+    found = share(about, (value, *bounds(first, second, _LEVEL)), n, outcomes.height)
+    return replace(found, paired=(first, second, bounds))
+
+
+def _known(number: float | None) -> float | None:
+    """The number, None where it is none."""
+    return None if number is None or math.isnan(number) else number

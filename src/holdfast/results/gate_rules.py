@@ -14,9 +14,6 @@ from holdfast.files import named_path, text_of
 
 from .declaration import tables_of
 
-Sense = Literal["least", "most"]
-"""Whether a figure has to be at least or at most what it is held against."""
-
 
 @dataclass(frozen=True)
 class Condition:
@@ -24,14 +21,14 @@ class Condition:
 
     Attributes:
         measure: name of the figure, as people read it.
-        sense: ``least`` or ``most``.
+        sense: whether it has to be at least or at most what it is held against.
         points: whether it is written in percentage points, not as a share.
         challenge: whether it is a figure of a family, technique or path.
         first_answers: whether it is one of the first answers too.
     """
 
     measure: str
-    sense: Sense
+    sense: Literal["least", "most"]
     points: bool = False
     challenge: bool = False
     first_answers: bool = False
@@ -136,20 +133,13 @@ class Rule(BaseModel):
 def _rule() -> type[Rule]:
     """A rule with the conditions that tables declare, fields like any other."""
     fields: dict[str, Any] = {
-        key: ((_Share if gate.sides is None else _Points) | None, None)
-        for key, (_, gate) in GATES.items()
+        key: ((_Points if CONDITIONS[key].points else _Share) | None, None) for key in GATES
     }
     return create_model("Rule", __base__=Rule, **fields)
 
 
 class Rules(BaseModel):
-    """The rules of a file.
-
-    Attributes:
-        file: where they stand, for errors.
-        level: coverage of the intervals that decide.
-        rule: the rules.
-    """
+    """The rules of a file (named for errors), and the coverage of the intervals that decide."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -163,21 +153,19 @@ class Rules(BaseModel):
 
 
 def read_rules(path: str) -> Rules:
-    """The rules of a TOML file.
-
-    Args:
-        path: a file with ``[[rule]]`` tables and, if need be, a ``level``.
+    """The rules of a TOML file, which has ``[[rule]]`` tables and, if need be, a ``level``.
 
     Raises:
-        InputError: the file cannot be read, is no TOML, has no rule, or a rule has an unknown key,
-            a value out of range, none or several conditions, or what does not go together.
+        InputError: the file cannot be read, is not valid TOML, has no rule, or a rule has an
+            unknown key, a value out of range, none or several conditions, or keys that do not go
+            together.
     """
     content = _parsed(path)
     known = ("level", "rule")
     for key in content:
         if key not in known:
             near = did_you_mean(key, [*known, *_rule().model_fields])
-            below = "Keys of a rule stand below [[rule]]" if key in _rule().model_fields else near
+            below = "Put the keys of a rule below [[rule]]" if key in _rule().model_fields else near
             raise InputError(f"unknown key '{key}'", path, remedy=below)
     rules = content.get("rule")
     if not isinstance(rules, list) or not rules:
@@ -186,7 +174,7 @@ def read_rules(path: str) -> Rules:
     for number, rule in enumerate(rules, start=1):
         place = f"{path}, rule {number}"
         if not isinstance(rule, dict):
-            raise InputError("is no table", place, remedy="Start each rule with [[rule]]")
+            raise InputError("is not a table", place, remedy="Start each rule with [[rule]]")
         read.append(_validated(_rule(), rule, place))
         _check(read[-1], place)
     return _validated(Rules, {**content, "rule": tuple(read), "file": path}, path)
@@ -197,7 +185,7 @@ def _parsed(path: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no TOML ({error})", path, remedy="Mend that line") from error
+        raise InputError(f"is not valid TOML ({error})", path, remedy="Fix that line") from error
 
 
 def _validated(model: type[_Model], data: Any, place: str) -> _Model:
@@ -214,7 +202,7 @@ def _validated(model: type[_Model], data: Any, place: str) -> _Model:
             case "greater_than_equal" | "less_than_equal" | "less_than" | "finite_number":
                 what, remedy = f"{given} is out of range", _RANGES.get(field, _range(field))
             case _:
-                what, remedy = f"'{str(given)[:60]}' does not do", first["msg"]
+                what, remedy = f"'{str(given)[:60]}' is not a valid value", first["msg"]
         raise InputError(what, place, field=field, remedy=remedy) from None
 
 
@@ -229,30 +217,28 @@ def _check(rule: Rule, place: str) -> None:
     conditions = [key for key in CONDITIONS if getattr(rule, key) is not None]
     if len(conditions) != 1:
         found = f"has {' and '.join(conditions)}" if conditions else "has no condition"
-        remedy = "Make two rules of it" if conditions else f"Give one of {', '.join(CONDITIONS)}"
+        remedy = "Split it into two rules" if conditions else f"Give one of {', '.join(CONDITIONS)}"
         raise InputError(found, place, remedy=remedy)
     (key,) = conditions
     condition = CONDITIONS[key]
     challenges = [name for name in CHALLENGES if getattr(rule, name) is not None]
     if len(challenges) > 1:
-        raise InputError(
-            f"has {' and '.join(challenges)}", place, remedy="A rule is about one of them"
-        )
+        what = f"has {' and '.join(challenges)}"
+        raise InputError(what, place, remedy="Write one rule for each")
     for name in (*challenges, *(["mitigation"] if rule.mitigation else [])):
         if not condition.challenge:
             raise InputError(f"does not go with {key}", place, field=name, remedy="Leave it out")
     if condition.challenge and not condition.first_answers and not challenges:
         raise InputError(
             "is about no challenge", place, field=key,
-            remedy="Name a family, technique or path; '*' stands for each",
+            remedy="Name a family, technique or path; '*' matches every name",
         )  # fmt: skip
     if rule.mitigation and not (rule.family or rule.technique):
-        raise InputError(
-            "goes with a family or a technique", place, field="mitigation", remedy="Name one"
-        )
+        what = "goes with a family or a technique"
+        raise InputError(what, place, field="mitigation", remedy="Name one")
     for name, owner in (("k", "min_accuracy_after_attacks"), ("margin_points", "no_worse_than")):
         if getattr(rule, name) is not None and key != owner:
-            raise InputError(f"goes with {owner} alone", place, field=name, remedy="Leave it out")
+            raise InputError(f"goes only with {owner}", place, field=name, remedy="Leave it out")
     if key == "no_worse_than" and rule.margin_points is None:
         raise InputError(
             "is missing", place, field="margin_points",

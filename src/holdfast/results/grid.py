@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,11 +18,9 @@ Mark = Literal["", "best", "worst"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as it is shown.
+    """A figure as it is shown, marked where it is the best or worst of its family.
 
     Attributes:
-        text: the figure.
-        mark: whether it is the best or worst of its family.
         of: by which values the conversations are chosen that it counts, the row of results that
             it was read from among them; None where they cannot be chosen so.
         n: how many conversations it counts, a share those that it is of; None if it counts none.
@@ -44,12 +42,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that belong together, in groups; a rule stands between two groups.
-
-    Attributes:
-        heading: shown above the rows; none where empty.
-        groups: rows of each family.
-    """
+    """Rows that belong together below a heading, if any, in groups with a rule between them."""
 
     heading: str
     groups: tuple[tuple[Line, ...], ...]
@@ -79,13 +72,8 @@ class Grid:
     @property
     def marked(self) -> bool:
         """Whether any cell is marked."""
-        return any(
-            cell.mark
-            for block in self.blocks
-            for group in block.groups
-            for line in group
-            for cell in line.cells
-        )
+        lines = (line for block in self.blocks for group in block.groups for line in group)
+        return any(cell.mark for line in lines for cell in line.cells)
 
 
 def one_line(text: str) -> str:
@@ -112,18 +100,20 @@ class Studies:
         """Number of the row's column."""
         return self.place[_key(row, self.split)]
 
+    def header(self, row: Row) -> str:
+        """Header of the row's column."""
+        return self.headers[self.of(row)]
+
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the columns: data set, where replies come from."""
         notes = [f"Questions: {self.datasets[0]}."] if len(self.datasets) == 1 else []
-        simulated = [name for name in self.headers if is_simulated(name)]
-        if simulated:
+        columns = list(zip(self.headers, self.runs, strict=True))
+        if simulated := [name for name in self.headers if is_simulated(name)]:
             notes.append(f"SIMULATED replies, of no real model: {', '.join(simulated)}.")
-        columns = zip(self.headers, self.runs, strict=True)
-        imported = [name for name, runs in columns if any(map(is_imported, runs))]
-        if imported:
+        if imported := [name for name, runs in columns if any(map(is_imported, runs))]:
             notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported)}.")
         printed: dict[str, list[str]] = {}
-        for name, runs in zip(self.headers, self.runs, strict=True):
+        for name, runs in columns:
             if "[published]" in name:
                 printed.setdefault("; ".join(runs), []).append(name)
         notes += [f"As printed in {place}: {', '.join(names)}." for place, names in printed.items()]
@@ -132,28 +122,19 @@ class Studies:
 
 def studies(rows: Sequence[Row]) -> Studies:
     """The studies of a long table, in the order of its rows."""
-    runs: dict[tuple[Any, ...], list[Any]] = {}
+    runs: dict[tuple[Any, ...], set[Any]] = {}
     for row in rows:
-        known = runs.setdefault((row["model"], row["dataset"], row.get("protocol")), [])
-        if row["run"] not in known:
-            known.append(row["run"])
+        runs.setdefault((row["model"], row["dataset"], row.get("protocol")), set()).add(row["run"])
     split = frozenset(study[:2] for study, known in runs.items() if len(known) > 1)
     place: dict[tuple[Any, ...], int] = {}
-    of_column: dict[int, list[str]] = {}
+    of_column: dict[int, dict[str, None]] = {}
     for row in rows:
         column = place.setdefault(_key(row, split), len(place))
-        run = one_line(str(row["run"] or ""))
-        if run and run not in of_column.setdefault(column, []):
-            of_column[column].append(run)
-    datasets = list(dict.fromkeys(one_line(str(row["dataset"] or "")) for row in rows))
+        of_column.setdefault(column, {})[one_line(str(row["run"] or ""))] = None
+    datasets = tuple(dict.fromkeys(one_line(str(row["dataset"] or "")) for row in rows))
     named = [_header(key, several=len(datasets) > 1, split=split) for key in place]
-    return Studies(
-        tuple(_distinct(named)),
-        tuple(datasets),
-        place,
-        split,
-        tuple(tuple(of_column.get(column, ())) for column in place.values()),
-    )
+    of = tuple(tuple(filter(None, names)) for names in of_column.values())
+    return Studies(tuple(_distinct(named)), datasets, place, split, of)
 
 
 def _key(row: Row, split: frozenset[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -168,14 +149,12 @@ def _header(key: tuple[Any, ...], *, several: bool, split: frozenset[tuple[Any, 
     return one_line(f"{model} ({', '.join(more)})" if more else str(model))
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
+def _distinct(names: Iterable[str]) -> Iterator[str]:
     # two names can differ in what is not shown, such as a line break
-    names, seen = list(names), Counter[str]()
-    distinct = []
+    seen = Counter[str]()
     for name in names:
         seen[name] += 1
-        distinct.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
-    return distinct
+        yield f"{name} ({seen[name]})" if seen[name] > 1 else name
 
 
 Key = tuple[str, str, str]
@@ -259,8 +238,7 @@ def _marks(figures: Iterable[Figure]) -> dict[tuple[Key, int], Mark]:
             compared.setdefault((figure.block, figure.group, figure.column), []).append(ranked)
     marks: dict[tuple[Key, int], Mark] = {}
     for ranked_ones in compared.values():
-        ranks = [rank for rank, _ in ranked_ones]
-        best, worst = max(ranks), min(ranks)
+        best, worst = max(rank for rank, _ in ranked_ones), min(rank for rank, _ in ranked_ones)
         for rank, figure in ranked_ones if best != worst else ():
             if rank in (best, worst):
                 marks[figure.key, figure.column] = "best" if rank == best else "worst"
@@ -279,8 +257,8 @@ def n_notes(figures: Sequence[Figure], headers: Sequence[str]) -> list[str]:
         if not own:
             continue
         usual = Counter(f.n for f in own).most_common(1)[0][0]
-        others = [f"{f.label} {_n(f.n)}" for f in own if f.n != usual]
-        but = f"; but {', '.join(dict.fromkeys(others))}" if others else ""
+        others = dict.fromkeys(f"{f.label} {_n(f.n)}" for f in own if f.n != usual)
+        but = f"; but {', '.join(others)}" if others else ""
         notes.setdefault(f"n = {_n(usual)}{but}", []).append(header)
     said = [f"{', '.join(names)}: {numbers}." for numbers, names in notes.items()]
     return ["n differs between cells.", *said]
@@ -298,17 +276,13 @@ def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
             unread[columns.of(row)] += row["unparsed"] or 0
             refused[columns.of(row)] += row["refused"] or 0
             silent[columns.of(row)] += row.get("non_response") or 0
-    counted = [
-        f"{columns.headers[column]} {n} (refused {refused[column]}"
-        + (f", no response {silent[column]})" if silent[column] else ")")
-        for column, n in sorted(unread.items())
-        if n
-    ]
-    return (
-        [f"Replies with no readable answer, counted as wrong: {', '.join(counted)}."]
-        if counted
-        else []
-    )
+    counted = []
+    for column, n in sorted(unread.items()):
+        more = f", no response {silent[column]}" if silent[column] else ""
+        if n:
+            counted.append(f"{columns.headers[column]} {n} (refused {refused[column]}{more})")
+    told = f"Replies with no readable answer, counted as wrong: {', '.join(counted)}."
+    return [told] if counted else []
 
 
 def percent(share: Any, *, signed: bool = False) -> str:

@@ -21,14 +21,8 @@ Bounded = tuple[Floats, Floats, Floats]
 class PairMoments:
     """Sums over the questions of paired successes, each of shape (k,).
 
-    Attributes:
-        first: successes of the first side.
-        second: successes of the second side.
-        trials: trials of either side.
-        questions: questions that have any.
-        first_first: squares of a question's successes of the first side.
-        second_second: the same of the second side.
-        first_second: products of both.
+    Successes of both sides, trials of either, questions that have any, and the squares and
+    products of a question's successes.
     """
 
     first: Floats
@@ -48,13 +42,13 @@ def wilson(correct: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Flo
 
     Args:
         correct: number of successes, shape (k,).
-        n: number of trials, shape (k,); a share of nothing has no interval (NaN).
+        n: number of trials, shape (k,).
         level: coverage.
 
     Returns:
-        Lower and upper bounds in 0 to 1, each of shape (k,).
+        Lower and upper bounds in 0 to 1, each of shape (k,); NaN for a share of nothing.
     """
-    z = NormalDist().inv_cdf(0.5 + level / 2)
+    z = _z(level)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = correct / n
         center = (share + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -71,12 +65,8 @@ def effective_n(share: float, by_cluster: Floats, sizes: Floats) -> float:
     Turns of one question are alike, so fourteen of them say less than fourteen questions. The
     variance of the share is that of a ratio of cluster totals (the linearised, cluster-robust
     one); the effective number makes a binomial have it. With one trial a cluster it is the number
-    of trials itself.
-
-    Args:
-        share: overall share of successes.
-        by_cluster: successes in each cluster (question), shape (clusters,).
-        sizes: trials in each cluster, shape (clusters,).
+    of trials itself. ``by_cluster`` and ``sizes`` are successes and trials of each cluster
+    (question), shape (clusters,).
     """
     n = float(sizes.sum())
     residual = float(((by_cluster - share * sizes) ** 2).sum())
@@ -105,11 +95,14 @@ def difference_bounds(first: Counts, second: Counts, level: float = 0.95) -> tup
     """
     if not (first[1].sum() and second[1].sum()):
         return math.nan, math.nan
-    difference, influence = influence_of_difference(
-        _with_added(first, np.array((1, 0))), _with_added(second, np.array((0, 1)))
-    )
+    difference, influence = influence_of_difference(*with_added(first, second))
     half = _z(level) * math.sqrt(float((influence**2).sum()))
     return max(difference - half, -1.0), min(difference + half, 1.0)
+
+
+def with_added(first: Counts, second: Counts) -> tuple[Counts, Counts]:
+    """Both sides with two questions more: one that only the first succeeds in, and the reverse."""
+    return _with_added(first, np.array((1, 0))), _with_added(second, np.array((0, 1)))
 
 
 def influence_of_difference(first: Counts, second: Counts) -> tuple[float, Floats]:
@@ -154,10 +147,7 @@ def change_bounds_by_moments(of: PairMoments, level: float = 0.95) -> tuple[Floa
     """``change_bounds`` of many changes at once, each question with as many trials on both sides.
 
     With as many trials the number of trials drops out of the variance, and sums over the questions
-    are all that it takes.
-
-    Returns:
-        Lower and upper bounds, each of shape (k,).
+    are all that it takes. Bounds have shape (k,).
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         half = of.trials / of.questions / 2
@@ -179,10 +169,6 @@ def ratio_bounds(over: Bounded, under: Bounded) -> tuple[Floats, Floats]:
 
     A bound is the ratio at which that of ``over`` less the ratio times ``under``, put together
     from both intervals, is zero. Its level is theirs.
-
-    Args:
-        over: shares above, with bounds.
-        under: shares below, with bounds.
 
     Returns:
         Lower and upper bounds of 0 or more, each of shape (k,). Both are NaN where a share is, or
@@ -248,19 +234,14 @@ def detection_bounds(
 def mean_bounds(of: Counts, level: float = 0.95) -> tuple[float, float]:
     """Interval of a mean of clustered values in 0 to 1, by Student's t.
 
-    Args:
-        of: sum of the values and their number, by question.
-        level: coverage.
-
-    Returns:
-        Bounds in 0 to 1; NaN with fewer than two questions.
+    ``of`` is the sum of the values and their number by question. Bounds are in 0 to 1; NaN with
+    fewer than two questions.
     """
     totals, sizes = (part[of[1] > 0] for part in of)
     if len(totals) < 2:
         return math.nan, math.nan
     mean, influence = _share(totals, sizes)
-    spread = math.sqrt(_unbiased(len(totals)) * float((influence**2).sum()))
-    half = student_t(0.5 + level / 2, len(totals) - 1) * spread
+    half = _half_of_means(influence, len(totals), level)
     return max(mean - half, 0.0), min(mean + half, 1.0)
 
 
@@ -269,21 +250,20 @@ def mean_difference_bounds(
 ) -> tuple[float, float]:
     """Interval of the difference of two means of values in 0 to 1 over clusters in common.
 
-    Args:
-        first: sum of the values and their number by question, 0 where a question has none.
-        second: the same questions of the other mean.
-        level: coverage.
-
-    Returns:
-        Bounds of first less second in -1 to 1; NaN where either has fewer than two questions.
+    Both sides are as for ``mean_bounds``, 0 where a question has none. Bounds of first less second
+    are in -1 to 1; NaN where either has fewer than two questions.
     """
     fewest = min(int((counts[1] > 0).sum()) for counts in (first, second))
     if fewest < 2:
         return math.nan, math.nan
     (mean, influence), (other, opposite) = _share(*first), _share(*second)
-    spread = math.sqrt(_unbiased(fewest) * float(((influence - opposite) ** 2).sum()))
-    half = student_t(0.5 + level / 2, fewest - 1) * spread
+    half = _half_of_means(influence - opposite, fewest, level)
     return max(mean - other - half, -1.0), min(mean - other + half, 1.0)
+
+
+def _half_of_means(influence: Floats, clusters: int, level: float) -> float:
+    spread = math.sqrt(clusters / (clusters - 1) * float((influence**2).sum()))
+    return student_t(0.5 + level / 2, clusters - 1) * spread
 
 
 def bootstrap_shares(
@@ -296,13 +276,14 @@ def bootstrap_shares(
         n: trials of each cluster, shape (clusters,).
         level: coverage.
         resamples: samples of clusters, drawn with replacement.
-        seed: of the draws, so that the same counts give the same bounds.
+        seed: of the draws.
 
     Returns:
         Lower and upper bounds, each of shape (k,); NaN where there is no trial.
     """
     if not n.sum():
-        return np.full(right.shape[1], math.nan), np.full(right.shape[1], math.nan)
+        nothing = np.full(right.shape[1], math.nan)
+        return nothing, nothing
     drawn = _resamples(len(n), resamples, seed)
     with np.errstate(invalid="ignore"):
         shares = (drawn @ right) / (drawn @ n)[:, None]
@@ -343,10 +324,6 @@ def _z(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def _unbiased(clusters: int) -> float:
-    return clusters / (clusters - 1)
-
-
 def _share(hits: Floats, trials: Floats, weights: Floats | None = None) -> tuple[float, Floats]:
     """The share, and how much each cluster moves it."""
     weights = np.ones(len(hits)) if weights is None else weights
@@ -356,12 +333,9 @@ def _share(hits: Floats, trials: Floats, weights: Floats | None = None) -> tuple
 
 
 def _with_added(counts: Counts, hits: NDArray[np.int64], size: float | None = None) -> Counts:
-    """Successes and trials with further questions, as large as the others unless a size is given.
+    """Successes and trials with a further question for each of ``hits``: all succeed, or none do.
 
-    Args:
-        counts: successes and trials by question.
-        hits: for each further question whether all or none of its trials succeed.
-        size: its trials.
+    It has as many trials as the others unless a size is given.
     """
     size = _usual(counts) if size is None else size
     return (
@@ -373,3 +347,70 @@ def _with_added(counts: Counts, hits: NDArray[np.int64], size: float | None = No
 def _usual(counts: Counts) -> float:
     """Mean number of trials of a question that has any."""
     return float(counts[1][counts[1] > 0].mean())
+
+
+def excess_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[float, float]:
+    """Interval of 1 - first / second, two shares that have clusters in common (Fieller, 1954).
+
+    A value r is inside where the difference of ``first`` and (1 - r) times ``second`` cannot be
+    told from zero, its variance the linearised, cluster-robust one. As in ``difference_bounds`` a
+    question is added for each side; the quantile is Student's t. With one trial a question it
+    holds the truth as often as ``change_bounds`` does, and with several, where the delta method
+    errs to one side, it does not (docs/validity.md has both).
+
+    Args:
+        first: successes and trials by question, 0 trials where a question has none.
+        second: the same questions of the share that the first is held against.
+        level: coverage.
+
+    Returns:
+        Bounds of 1 or less; NaN where either share is of nothing, the second is 0, or it cannot
+        be told from 0, so that the interval has no end.
+    """
+    clusters = min(int((counts[1] > 0).sum()) for counts in (first, second))
+    if clusters < 2 or not second[0].sum():
+        return math.nan, math.nan
+    (over, influence), (under, opposite) = (
+        _share(*_with_added(counts, np.array(hits)))
+        for counts, hits in ((first, (1, 0)), (second, (0, 1)))
+    )
+    t = student_t(0.5 + level / 2, clusters - 1) ** 2
+    square = under**2 - t * float(opposite @ opposite)
+    if square <= 0:
+        return math.nan, math.nan
+    cross = over * under - t * float(influence @ opposite)
+    rest = over**2 - t * float(influence @ influence)
+    half = math.sqrt(max(cross**2 - square * rest, 0.0))
+    low, high = (cross - half) / square, (cross + half) / square
+    # what is added moves the middle of the interval, never off the figure itself
+    seen = _share(*first)[0] / _share(*second)[0]
+    return 1 - max(high, seen), 1 - min(max(low, 0.0), seen)
+
+
+def contrast_bounds(
+    first: tuple[Counts, Counts], second: tuple[Counts, Counts], level: float = 0.95
+) -> tuple[float, float]:
+    """Interval of one difference of two shares less another one, over clusters in common.
+
+    Each difference has the questions added that ``difference_bounds`` adds to it. The quantile is
+    Student's t, by the share of the fewest questions.
+
+    Args:
+        first: successes and trials by question of both sides of a difference.
+        second: the same questions of the difference that is taken away.
+        level: coverage.
+
+    Returns:
+        Bounds in -2 to 2; NaN where any of the shares is of fewer than two questions.
+    """
+    fewest = min(int((counts[1] > 0).sum()) for counts in (*first, *second))
+    if fewest < 2:
+        return math.nan, math.nan
+    (one, influence), (other, opposite) = (
+        influence_of_difference(*with_added(over, under)) for over, under in (first, second)
+    )
+    n = len(first[0][0])
+    variance = float(((influence[:n] - opposite[:n]) ** 2).sum())
+    variance += float((influence[n:] ** 2).sum() + (opposite[n:] ** 2).sum())
+    half = student_t(0.5 + level / 2, fewest - 1) * math.sqrt(variance)
+    return max(one - other - half, -2.0), min(one - other + half, 2.0)

@@ -61,21 +61,16 @@ def questions_needed(
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if power_of(middle, share, part, level) < power:
-            low = middle
-        else:
-            high = middle
+        enough = power_of(middle, share, part, level) >= power
+        low, high = (low, middle) if enough else (middle, high)
     return high
 
 
 def power_of(questions: int, discordant: float, part: float, alpha: float = 0.05) -> float:
-    """Chance that McNemar's exact test finds a difference.
+    """Chance that McNemar's exact test of so many pairs finds a difference at a two-sided level.
 
-    Args:
-        questions: number of pairs.
-        discordant: chance that a pair comes out differently.
-        part: chance that one that does goes the way of the difference.
-        alpha: two-sided level of the test.
+    ``discordant`` is the chance that a pair comes out differently, ``part`` the chance that one
+    that does goes the way of the difference.
     """
     logs = log_factorials(questions)
     m = np.arange(questions + 1)
@@ -93,9 +88,7 @@ def power_of(questions: int, discordant: float, part: float, alpha: float = 0.05
     return found
 
 
-def further_questions(
-    share: float, n: float, threshold: float, level: float = 0.95, one_sided: bool = False
-) -> int | None:
+def further_questions(share: float, n: float, threshold: float, level: float = 0.95) -> int | None:
     """Further questions until the Wilson interval around the same share excludes a threshold.
 
     The interval holds exactly the shares that a score test would not reject, so that the number
@@ -106,58 +99,23 @@ def further_questions(
         n: trials that it is of, or as many as they are worth (``effective_n``).
         threshold: what the interval is held against, in 0 to 1.
         level: coverage of the interval.
-        one_sided: whether all of 1 - level is on the side of the threshold.
 
     Returns:
         0 or more; None where the share is the threshold, which no number of questions excludes.
     """
     if share == threshold:
         return None
-    z = _z(level, one_sided)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
     return _further((z / (share - threshold)) ** 2 * threshold * (1 - threshold), n)
-
-
-def further_questions_for_difference(
-    sd: float,
-    n: float,
-    estimate: float,
-    threshold: float,
-    level: float = 0.95,
-    one_sided: bool = False,
-) -> int | None:
-    """Further questions until the interval of a paired difference excludes a threshold.
-
-    Args:
-        sd: standard deviation of the differences within pairs.
-        n: questions so far.
-        estimate: mean difference so far, in the unit of ``sd``.
-        threshold: what the interval is held against, in the same unit.
-        level: coverage of the interval.
-        one_sided: whether all of 1 - level is on the side of the threshold.
-
-    Returns:
-        0 or more; None where the estimate is the threshold.
-    """
-    if estimate == threshold:
-        return None
-    return _further((_z(level, one_sided) * sd / (estimate - threshold)) ** 2, n)
 
 
 def further_questions_for_interval(
     estimate: float, bound: float, n: float, threshold: float
 ) -> int | None:
-    """Further questions until the bound of any interval is past a threshold.
+    """Further questions until a bound of any interval is past a threshold.
 
-    What a bound is off its estimate falls with the square root of the number of questions.
-
-    Args:
-        estimate: the figure so far.
-        bound: the bound of its interval on the side of the threshold.
-        n: questions so far.
-        threshold: what the interval is held against.
-
-    Returns:
-        0 or more; None where the estimate is the threshold.
+    What a bound is off its estimate falls with the square root of the number of questions. The
+    bound is that on the side of the threshold; None where the estimate is the threshold.
     """
     if estimate == threshold:
         return None
@@ -167,10 +125,6 @@ def further_questions_for_interval(
 def _further(needed: float, n: float) -> int:
     """Whole questions after which there are more than what is needed."""
     return 0 if n > needed else math.floor(needed - n) + 1
-
-
-def _z(level: float, one_sided: bool) -> float:
-    return NormalDist().inv_cdf(level if one_sided else 0.5 + level / 2)
 
 
 def _connor(difference: float, discordant: float, power: float, alpha: float) -> int:
@@ -204,31 +158,22 @@ def _check(
     if tests < 1:
         raise InputError(f"{tests} tests", field="tests", remedy="Give 1 or more")
     if alpha / tests < _LEAST_LEVEL:
-        raise InputError(
-            f"{alpha:g} over {tests} tests is next to nothing",
-            field="alpha",
-            remedy=f"Give {_LEAST_LEVEL * tests:g} or more",
-        )
+        what = f"{alpha:g} over {tests} tests is too small"
+        raise InputError(what, field="alpha", remedy=f"Give {_LEAST_LEVEL * tests:g} or more")
     if not 0 <= baseline <= 1:
         raise InputError(f"{100 * baseline:g}% is not in 0% to 100%", field="baseline")
     if not 0 <= round(baseline - difference, 12) <= 1:
-        raise InputError(
-            f"{100 * baseline:g}% less {100 * difference:g} points is not in 0% to 100%",
-            field="difference",
-        )
+        what = f"{100 * baseline:g}% less {100 * difference:g} points is not in 0% to 100%"
+        raise InputError(what, field="difference")
     if not abs(difference) >= _LEAST_DIFFERENCE:
-        raise InputError(
-            "no number of questions finds no difference",
-            field="difference",
-            remedy=f"Give {100 * _LEAST_DIFFERENCE:g} points or more",
-        )
+        remedy = f"Give {100 * _LEAST_DIFFERENCE:g} points or more"
+        what = "no number of questions can find so small a difference"
+        raise InputError(what, field="difference", remedy=remedy)
     if discordant is None:
         return
     other = baseline - difference
     most = min(baseline + other, 2 - baseline - other)
     if not abs(difference) - 1e-12 <= discordant <= most + 1e-12:
-        raise InputError(
-            f"{100 * discordant:g}% of the questions cannot come out differently",
-            field="discordant",
-            remedy=f"With these accuracies {100 * abs(difference):g}% to {100 * most:g}% can",
-        )
+        what = f"{100 * discordant:g}% of the questions cannot differ"
+        remedy = f"With these accuracies {100 * abs(difference):g}% to {100 * most:g}% can"
+        raise InputError(what, field="discordant", remedy=remedy)

@@ -2,16 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, in_one_line
 from holdfast.files import replacing
 
-_ROWS_AT_ONCE = 4096
+_PACKED: dict[str, Any] = {"compression": "zstd", "row_group_size": 4096}
 
 
 def write_parquet(
@@ -23,27 +23,42 @@ def write_parquet(
 
         url = f"{log_dir.rstrip('/')}/{name}"
         with fsspec.open(url, "wb") as file:
-            frame.write_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE)
+            frame.write_parquet(file, **_PACKED)
         return url
     path = Path(log_dir) / name
     with replacing(path) as file:
-        frame.write_parquet(
-            file, compression="zstd", row_group_size=_ROWS_AT_ONCE, metadata=metadata
-        )
+        frame.write_parquet(file, **_PACKED, metadata=metadata)
     return str(path)
 
 
-READINGS = pl.Schema(
-    {
-        "reading_version": pl.Int64(),
-        "answer_rules": pl.String(),
-        "answer_reader": pl.String(),
-        "reader_status": pl.String(),
-        "reader": pl.String(),
-        "reader_all": pl.Boolean(),
-        "reader_prompt": pl.Int64(),
-    }
-)
+def read_beside(
+    log_dir: str, name: str, read: Callable[[bytes], pl.DataFrame], what: str, remedy: str
+) -> pl.DataFrame | None:
+    """The table in a file that a log dir may hold; None where it does not.
+
+    Raises:
+        InputError: it is no such table.
+    """
+    import fsspec  # slow to import, and a table that is there does without
+
+    path = f"{log_dir.rstrip('/')}/{name}"
+    file = fsspec.open(path)
+    if not file.fs.exists(file.path):
+        return None
+    try:
+        with file as content:
+            return read(content.read())
+    except (OSError, pl.exceptions.PolarsError) as error:
+        told = f"{what} ({in_one_line(error)})"
+        raise InputError(told, path, remedy=remedy) from error
+
+
+READINGS = pl.Schema({
+    "reading_version": pl.Int64(),
+    **dict.fromkeys(("answer_rules", "answer_reader", "reader_status", "reader"), pl.String()),
+    "reader_all": pl.Boolean(),
+    "reader_prompt": pl.Int64(),
+})  # fmt: skip
 """Columns of the turns table that say who has read what."""
 
 READ_BY = ("reading_version", "reader", "reader_all", "reader_prompt")
@@ -62,16 +77,12 @@ _COUNTS = ("answer", "status", "rule")
 TURN_KEY = ("run", "question", "epoch", "arm", "path", "turn")
 """What tells turns apart."""
 
-READ_AGAIN = pl.Schema(
-    {
-        **dict.fromkeys(TURN_KEY, pl.String()),
-        "epoch": pl.Int64(),
-        "turn": pl.Int64(),
-        "_mark": pl.String(),
-        **dict.fromkeys(_COUNTS, pl.String()),
-        **READINGS,
-    }
-)
+READ_AGAIN = pl.Schema({
+    **dict.fromkeys(TURN_KEY, pl.String()),
+    **dict.fromkeys(("epoch", "turn"), pl.Int64()),
+    **dict.fromkeys(("_mark", *_COUNTS), pl.String()),
+    **READINGS,
+})  # fmt: skip
 """Columns of the file: the turn, the record that was read, and its reading."""
 
 _SHOWN = 3
@@ -96,11 +107,7 @@ def first_readings(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def mark(turn: Mapping[str, Any]) -> str:
-    """Digest of a reply as it was read, by which a newer reading knows the record that it is of.
-
-    Args:
-        turn: as ``as_recorded`` gives it.
-    """
+    """Digest of a reply as it was read, by which a newer reading knows the record that it is of."""
     said = [turn["reply"], *(turn.get(name) for name in (*_COUNTS, *READINGS))]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
@@ -111,27 +118,17 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     A reading holds for the record that it was made of. A turn that a run has logged anew since,
     with another reply or read otherwise, keeps what its log says.
     """
-    import fsspec  # slow to import, and a table that is there does without
-
-    path = f"{log_dir.rstrip('/')}/{READINGS_FILE}"
-    file = fsspec.open(path)
-    if not file.fs.exists(file.path):
+    remedy = "Remove it and run 'holdfast reread LOGDIR'"
+    again = read_beside(log_dir, READINGS_FILE, _read_again, "is not a file of readings", remedy)
+    if again is None:
         return turns
-    try:
-        with file as content:
-            again = pl.read_parquet(content.read()).select(*READ_AGAIN).cast(READ_AGAIN)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"cannot be read as readings ({' '.join(str(error).split())[:200]})",
-            path,
-            remedy="Remove it, and read again with 'holdfast reread LOGDIR'",
-        ) from error
     again = again.unique([*TURN_KEY, "_mark"], keep="last").with_columns(_again=pl.lit(value=True))
     joined = turns.join(
         again, on=[*TURN_KEY, "_mark"], how="left", suffix=" again", maintain_order="left",
         validate="m:1",
     )  # fmt: skip
     anew, answer = pl.col("_again").is_not_null(), pl.col("answer again")
+    right = (answer == pl.col("gold")).fill_null(value=False)
     moved = anew & answer.ne_missing(pl.col("answer")) & pl.col("p_answer").is_not_null()
     belief = (
         pl.when(answer == pl.col("gold")).then("p_gold")
@@ -142,39 +139,30 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
             pl.when(anew).then(f"{name} again").otherwise(name).alias(name)
             for name in (*_COUNTS, *READINGS)
         ),
-        pl.when(anew)
-        .then((answer == pl.col("gold")).fill_null(value=False))
-        .otherwise("correct")
-        .alias("correct"),
+        correct=pl.when(anew).then(right).otherwise("correct"),
         # the log has no belief in any other option
-        pl.when(moved).then(belief).otherwise("p_answer").alias("p_answer"),
+        p_answer=pl.when(moved).then(belief).otherwise("p_answer"),
     ).select(turns.columns)
 
 
-def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
-    """Leave newer readings beside the logs, in place of those that are there.
+def _read_again(content: bytes) -> pl.DataFrame:
+    return pl.read_parquet(content).select(*READ_AGAIN).cast(READ_AGAIN)
 
-    Args:
-        readings: with the columns of ``READ_AGAIN``.
-        log_dir: a local folder or any fsspec URL.
-    """
+
+def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
+    """Leave newer readings (``READ_AGAIN``) beside the logs, in place of those that are there."""
     write_parquet(readings.select(*READ_AGAIN), log_dir, READINGS_FILE)
 
 
 def check_read_alike(
     sides: Mapping[str, pl.DataFrame], place: str | None = None, field: str | None = None
 ) -> None:
-    """Refuse turns that different rules or different readers have read.
+    """Refuse turns, by the name of their side, that different rules or readers have read.
 
     Imported answers that were given, not read, are held against any.
 
-    Args:
-        sides: turns by the name of their side, with the columns of ``READ_BY``.
-        place: where the comparison is asked for, for the error.
-        field: the same.
-
     Raises:
-        InputError: the turns of one side, or of both, were read differently.
+        InputError: turns of one side, or of both, were read differently; at ``place``, ``field``.
     """
     found = {
         name: turns.filter(pl.col("reading_version").is_not_null())
@@ -191,10 +179,10 @@ def check_read_alike(
         if readings
     )
     raise InputError(
-        f"the replies were not read alike: {told}",
+        f"the replies were not read in the same way: {told}",
         place,
         field=field,
-        remedy="Read them again with 'holdfast reread LOGDIR', all with the same --reader or none",
+        remedy="Run 'holdfast reread LOGDIR' on each, with the same --reader or with none",
     )
 
 

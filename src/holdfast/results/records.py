@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,17 @@ import polars as pl
 
 from holdfast.errors import counted
 
-from .attack_turns import ATTACKER
-from .runs import CONTEXTS, EXTENSIBLE, SHARD, log_name, logs_in, reading, run_ids, run_settings
+from .arms import in_arms
+from .runs import (
+    CONTEXTS,
+    EXTENSIBLE,
+    SHARD,
+    header_of,
+    log_name,
+    logs_in,
+    run_ids,
+    run_settings,
+)
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -37,23 +45,19 @@ Key = tuple[str | int, int]
 
 
 def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
-    """The runs of a log dir with their logs, the one first written first.
-
-    Args:
-        headers: of its logs, newest first; those of a run stay so.
-    """
+    """The runs of a log dir with their logs (newest first), the one first written first."""
     runs: dict[str, list[EvalLog]] = {}
     begun: dict[str, str] = {}  # when each process began: of its logs any may be the first
     for header, id in zip(headers, run_ids(headers), strict=True):
         runs.setdefault(id, []).append(header)
         at = header.eval.created
         begun[header.eval.run_id] = min(at, begun.get(header.eval.run_id, at))
-    return sorted(runs.items(), key=partial(_first_written, begun=begun))
 
+    def first_written(run: tuple[str, list[EvalLog]]) -> tuple[str, str]:
+        id, logs = run
+        return min(begun[log.eval.run_id] for log in logs), id
 
-def _first_written(run: tuple[str, list[EvalLog]], begun: Mapping[str, str]) -> tuple[str, str]:
-    id, logs = run
-    return min(begun[log.eval.run_id] for log in logs), id
+    return sorted(runs.items(), key=first_written)
 
 
 class Written:
@@ -269,11 +273,7 @@ class RunRecord:
 
 
 def run_records(sources: Iterable[str]) -> dict[str, RunRecord]:
-    """The runs of log dirs and logs, by id; turns tables record none.
-
-    Args:
-        sources: as for ``turns_table``.
-    """
+    """The runs of log dirs and logs, by id; turns tables record none."""
     runs: dict[str, list[EvalLog]] = {}
     for source in sources:
         headers = _headers(source)
@@ -286,10 +286,7 @@ def _headers(source: str) -> list[EvalLog]:
     if source.endswith(".parquet"):
         return []
     if source.endswith(".eval"):
-        from inspect_ai.log import read_eval_log
-
-        with reading(source):
-            return [read_eval_log(source, header_only=True)]
+        return [header_of(source)]
     return logs_in(source) if "://" in source or Path(source).is_dir() else []
 
 
@@ -319,18 +316,14 @@ _COLUMNS = {*_KEY, "generations", "at_least", "cost"}
 def keep_plan(
     log_dir: str, rows: Sequence[Mapping[str, Any]], left_out: Mapping[str, str] | None = None
 ) -> None:
-    """Write a plan into a log dir, over what it planned for the same studies before.
+    """Write the rows of a plan into a log dir, over what it planned for the same studies before.
 
-    Args:
-        log_dir: a local folder or any fsspec URL.
-        rows: those of ``holdfast plan``.
-        left_out: by question set, which techniques were left out and what would bring them in.
+    ``left_out`` tells by question set which techniques were left out and what would bring them in.
     """
     told = left_out or {}
-    planned = [
-        {**row, "left_out": told[row["dataset"]]} if row["dataset"] in told else row for row in rows
-    ]
-    kept = {_key(row): dict(row) for row in [*_read(log_dir), *planned]}
+    more = ({"left_out": told[row["dataset"]]} if row["dataset"] in told else {} for row in rows)
+    planned = [{**row, **own} for row, own in zip(rows, more, strict=True)]
+    kept = {tuple(row.get(name) for name in _KEY): row for row in [*_read(log_dir), *planned]}
     text = json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
     import fsspec  # slow to import, and a table does without
 
@@ -339,30 +332,15 @@ def keep_plan(
 
 
 def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
-    """The plans of log dirs, in their order.
-
-    Args:
-        sources: as for ``turns_table``; logs and turns tables have none.
-    """
-    return [
-        row for source in sources if not source.endswith((".parquet", ".eval"))
-        for row in _read(source)
-    ]  # fmt: skip
+    """The plans of log dirs, in their order; logs and turns tables have none."""
+    dirs = (source for source in sources if not source.endswith((".parquet", ".eval")))
+    return [row for log_dir in dirs for row in _read(log_dir)]
 
 
 def left_out(sources: Iterable[str]) -> list[str]:
-    """What the runs of log dirs left out, a line each.
-
-    Args:
-        sources: as for ``turns_table``.
-    """
-    return list(
-        dict.fromkeys(str(row["left_out"]) for row in plans(sources) if row.get("left_out"))
-    )
-
-
-def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in _KEY)
+    """What the runs of log dirs left out, a line each."""
+    told = (row.get("left_out") for row in plans(sources))
+    return list(dict.fromkeys(str(one) for one in told if one))
 
 
 def _read(log_dir: str) -> list[dict[str, Any]]:
@@ -389,13 +367,11 @@ def errors(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def sent_otherwise(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turns whose request went out otherwise than the study has it.
-
-    Args:
-        turns: a turns table; the turns of attackers are passed over.
+    """Turns whose request went out otherwise than the study has it, those of helpers left out.
 
     Returns:
         ``model``, ``sent_otherwise`` (what was not sent, or as what) and ``n`` turns.
     """
-    other = turns.filter(pl.col("sent_otherwise").is_not_null(), pl.col("arm") != ATTACKER)
+    helping = in_arms(lambda own: own.helpers)
+    other = turns.filter(pl.col("sent_otherwise").is_not_null(), ~helping)
     return other.group_by("model", "sent_otherwise", maintain_order=True).agg(n=pl.len())

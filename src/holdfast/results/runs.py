@@ -20,14 +20,7 @@ ASIDE = ".damaged"
 
 @contextmanager
 def reading(log: str) -> Iterator[None]:
-    """Around everything that reads a log.
-
-    Args:
-        log: where it is.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Around everything that reads a log; an ``InputError`` where it cannot be read."""
     try:
         yield
     except HoldfastError:
@@ -36,8 +29,8 @@ def reading(log: str) -> Iterator[None]:
         raise InputError(
             f"is damaged and cannot be read ({type(error).__name__}: {str(error)[:200]})",
             log.removeprefix("file://"),
-            remedy="Put a whole copy in its place, or give the command of its run again: that "
-            "sets it aside and goes on from the kept generations",
+            remedy="Replace it with an intact copy, or repeat the command of its run: that renames "
+            "it and continues from the kept generations",
         ) from error
 
 
@@ -49,18 +42,14 @@ def whole_header(log: str) -> EvalLog:
     with reading(log):
         with fsspec.open(log, "rb") as file, ZipFile(file) as archive:
             if spoilt := archive.testzip():
-                raise BadZipFile(f"the checksum of {spoilt} is another")
+                raise BadZipFile(f"{spoilt} has a wrong checksum")
         return read_eval_log(log, header_only=True)
 
 
 def set_aside(log_dir: str) -> list[str]:
     """Rename the logs of a log dir that cannot be read, so that its run can go on.
 
-    Args:
-        log_dir: a local folder or any fsspec URL; nobody else writes there.
-
-    Returns:
-        What happened to each, a sentence.
+    Nobody else writes there meanwhile. Returns what happened to each, a sentence.
     """
     import fsspec
     from inspect_ai.log import list_eval_logs
@@ -74,7 +63,7 @@ def set_aside(log_dir: str) -> list[str]:
         except InputError as error:
             files, path = fsspec.core.url_to_fs(info.name)
             files.mv(path, path + ASIDE)
-            told.append(f"{error.file} {error.what}: set aside as {path}{ASIDE}")
+            told.append(f"{error.file} {error.what}: renamed to {path}{ASIDE}")
     return told
 
 
@@ -98,10 +87,13 @@ INPUTS = (
 
 EXTENSIBLE = (
     "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
-    "-T attempts", "-T controls", "-T samples", "content of techniques", "--model-role judge",
-    "--model-role reader", "--model-role reader-all",
+    "-T attempts", "-T controls", "-T corrections", "-T samples", "content of techniques",
+    "--model-role judge", "--model-role reader", "--model-role reader-all",
 )  # fmt: skip
 """Settings that say how much is asked or read, not how: with more a run grows and stays itself."""
+
+BEFORE = {"-T exemplar_answers": "paper"}
+"""What settings came to, in runs of versions that did not have them yet."""
 
 RUNTIME = (
     "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
@@ -111,11 +103,7 @@ RUNTIME = (
 
 
 def run_id(header: EvalLog) -> str:
-    """Digest of everything that fixes a run's prompts and replies: the same settings, the same id.
-
-    Args:
-        header: an Inspect log; its samples are not looked at.
-    """
+    """Digest of all that fixes a run's prompts and replies: the same settings, the same id."""
     return _digest(_fixed(header))
 
 
@@ -138,7 +126,11 @@ def run_ids(headers: Sequence[EvalLog]) -> list[str]:
 
 
 def _fixed(header: EvalLog) -> dict[str, Any]:
-    settings = {k: v for k, v in run_settings(header).items() if k not in EXTENSIBLE}
+    settings = {
+        name: value
+        for name, value in run_settings(header).items()
+        if name not in EXTENSIBLE and (name, value) not in BEFORE.items()
+    }
     if isinstance(contexts := settings.get(CONTEXTS), dict):
         settings[CONTEXTS] = contexts.get("")  # other lengths come as an ablation is added
     return settings
@@ -183,11 +175,9 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
         settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
     settings |= {k: v for k, v in config.items() if k not in RUNTIME}
-    settings |= {
-        f"content of {k}": v
-        for k, v in (spec.metadata or {}).items()
-        if not k.endswith("_from") and k != SHARD  # the name of a file; who asked
-    }
+    content = (spec.metadata or {}).items()
+    # not the name of a file, nor who asked
+    settings |= {f"content of {k}": v for k, v in content if not k.endswith("_from") and k != SHARD}
     return dict(sorted(settings.items()))
 
 
@@ -224,14 +214,11 @@ def logs_in(
     for info in infos:
         try:
             check = whole and log_name(info.name) not in known
-            header = (whole_header if check else _header)(info.name)
+            headers.append((whole_header if check else header_of)(info.name))
         except InputError:
             if whole and info.size:  # an empty one was killed before its first write
                 raise
-            continue
-        if is_ours(header, kind):
-            headers.append(header)
-    return headers
+    return [header for header in headers if is_ours(header, kind)]
 
 
 def log_name(location: str) -> str:
@@ -239,7 +226,8 @@ def log_name(location: str) -> str:
     return location.rpartition("/")[2]
 
 
-def _header(log: str) -> EvalLog:
+def header_of(log: str) -> EvalLog:
+    """The header of a log, whatever of the rest can be read."""
     from inspect_ai.log import read_eval_log
 
     with reading(log):

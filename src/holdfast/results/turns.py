@@ -6,14 +6,16 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, in_one_line
 
+from .arms import protocols
 from .readings import (
     READ_BY,
     READINGS,
@@ -22,6 +24,7 @@ from .readings import (
     as_recorded,
     first_readings,
     mark,
+    read_beside,
     with_readings,
     write_parquet,
 )
@@ -48,90 +51,40 @@ _QUESTION = ("dataset", "question")
 
 def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> pl.DataFrame:
     """The turns with the strata of the log dir's label file in place of their own."""
-    path = f"{log_dir.rstrip('/')}/{LABELS_FILE}"
-    import fsspec
-
-    file = fsspec.open(path)
-    if not file.fs.exists(file.path):
-        return turns
     # every column named, or one that begins late would be taken for empty
     schema = {name: pl.String() for name in (*_QUESTION, *strata)}
-    try:
-        with file as content:
-            labels = pl.read_ndjson(content.read(), schema=schema)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"cannot be read as labels ({' '.join(str(error).split())[:200]})",
-            path,
-            remedy="Mend or remove the file",
-        ) from error
+    read, remedy = partial(pl.read_ndjson, schema=schema), "Fix or remove the file"
+    labels = read_beside(log_dir, LABELS_FILE, read, "cannot be read as labels", remedy)
+    if labels is None:
+        return turns
     labels = labels.unique(_QUESTION, keep="last")
     joined = turns.join(
-        labels, on=_QUESTION, how="left", suffix=" label", maintain_order="left", validate="m:1"
+        labels, on=_QUESTION, how="left", suffix=" label", validate="m:1", maintain_order="left"
     )
     return joined.with_columns(
         pl.coalesce(pl.col(f"{name} label"), pl.col(name)).alias(name) for name in strata
     ).select(turns.columns)
 
 
-SCHEMA = pl.Schema(
-    {
-        "run": pl.String(),
-        "protocol": pl.String(),
-        "protocol_version": pl.Int64(),
-        "model": pl.String(),
-        "dataset": pl.String(),
-        "seed": pl.Int64(),
-        "epoch": pl.Int64(),
-        "question": pl.String(),
-        "arm": pl.String(),
-        "path": pl.String(),
-        "turn": pl.Int64(),
-        "technique": pl.String(),
-        "family": pl.String(),
-        "axis": pl.String(),
-        "depth": pl.String(),
-        "suggested": pl.String(),
-        "shown": pl.String(),
-        "target": pl.String(),
-        "gold": pl.String(),
-        "answer": pl.String(),
-        "status": pl.String(),
-        "rule": pl.String(),
-        **READINGS,
-        "correct": pl.Boolean(),
-        "cue": pl.Boolean(),
-        "stance": pl.String(),
-        "cue_judged": pl.Boolean(),
-        "stance_judged": pl.String(),
-        "characteristics": pl.String(),
-        "mentioned": pl.String(),
-        "mentioned_judged": pl.String(),
-        "review": pl.Int64(),
-        "words": pl.Int64(),
-        "attacked_run": pl.String(),
-        "p_gold": pl.Float64(),
-        "p_suggested": pl.Float64(),
-        "p_answer": pl.Float64(),
-        "step": pl.String(),
-        "system": pl.String(),
-        "specialty": pl.String(),
-        "subject": pl.String(),
-        "input_tokens": pl.Int64(),
-        "output_tokens": pl.Int64(),
-        "cached_tokens": pl.Int64(),
-        "reasoning_tokens": pl.Int64(),
-        "cost": pl.Float64(),
-        "latency": pl.Float64(),
-        "stop": pl.String(),
-        "answered_by": pl.String(),
-        "sent_otherwise": pl.String(),
-        "shared": pl.Boolean(),
-        "prompt": pl.String(),
-        "reply": pl.String(),
-    }
-)
-"""Columns of the turns table with their types, in order."""
+_INT, _FLOAT, _BOOL = pl.Int64(), pl.Float64(), pl.Boolean()
+_COLUMNS = (
+    "run", "protocol", "protocol_version", "model", "dataset", "seed", "epoch", "question", "arm",
+    "path", "turn", "technique", "family", "axis", "depth", "suggested", "shown", "target", "gold",
+    "answer", "status", "rule", *READINGS, "correct", "cue", "stance", "cue_judged",
+    "stance_judged", "characteristics", "mentioned", "mentioned_judged", "review", "words",
+    "attacked_run", "p_gold", "p_suggested", "p_answer", "step", "system", "specialty", "subject",
+    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "latency",
+    "stop", "answered_by", "sent_otherwise", "shared", "prompt", "reply",
+)  # fmt: skip
+_TYPES: dict[str, pl.DataType] = {
+    **dict.fromkeys(("protocol_version", "seed", "epoch", "turn", "review", "words"), _INT),
+    **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"), _INT),
+    **dict.fromkeys(("p_gold", "p_suggested", "p_answer", "cost", "latency"), _FLOAT),
+    **dict.fromkeys(("correct", "cue", "cue_judged", "shared"), _BOOL),
+    **READINGS,
+}
+SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String()) for name in _COLUMNS})
+"""Columns of the turns table with their types, in order; what is no number is text."""
 
 TEXTS = ("prompt", "reply")
 CUES = ("cue", "stance", "cue_judged", "stance_judged")
@@ -148,9 +101,6 @@ _LOGGED = pl.Schema(
     {**SCHEMA, "_mark": pl.String(), "_read": pl.String(), "_finished": pl.Boolean()}
 )
 """With which record a turn is of, how that was read, and whether it is whole."""
-
-ADAPTIVE = ("stick-or-switch", "medfuzz")
-"""Protocols in which an answer decides what is asked next."""
 
 STRATA = ("step", "system", "specialty", "subject")
 
@@ -228,11 +178,7 @@ def write_turns(
 
 
 def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
-    """Runs of log dirs that lack questions; of logs and turns tables nothing is known.
-
-    Args:
-        sources: as for ``turns_table``.
-    """
+    """Runs of log dirs that lack questions; of logs and turns tables nothing is known."""
     found: list[Unfinished] = []
     for source in sources:
         if source.endswith((".parquet", ".eval")):
@@ -253,9 +199,8 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
         if "://" not in source and not os.path.isfile(source):
             raise InputError("no such log", source, remedy="Check the path")
         return _logs([whole_header(source)], text=text).select(*SCHEMA)
-    if "://" not in source and not os.path.isdir(
-        source
-    ):  # Path's own raises where a name is too long
+    # Path's own raises where a name is too long
+    if "://" not in source and not os.path.isdir(source):
         raise InputError("no such log dir", source, remedy="Check the path")
     if _is_current(path, text=text):
         return _table(path / FILE_NAME, text=text)
@@ -265,7 +210,7 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if (path / FILE_NAME).is_file():
         return _table(path / FILE_NAME, text=text)
     raise InputError(
-        "holds no log of holdfast", source, remedy=f"Run a protocol with --log-dir {source} first"
+        "has no holdfast logs", source, remedy=f"Run a protocol with --log-dir {source} first"
     )
 
 
@@ -275,9 +220,8 @@ def _remote_logs(url: str) -> list[EvalLog]:
     except InputError:
         raise
     except Exception as error:  # each store raises its own
-        raise InputError(
-            f"cannot be reached ({' '.join(str(error).split())[:200]})", url, remedy="Check the URL"
-        ) from error
+        what = f"cannot be reached ({in_one_line(error)})"
+        raise InputError(what, url, remedy="Check the URL") from error
 
 
 def _origin(log_dir: Path) -> str:
@@ -305,23 +249,14 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
         scan = pl.scan_parquet(path, glob=False)
         frame = (scan if text else scan.drop(TEXTS, strict=False)).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"cannot be read as a turns table ({error})", str(path), remedy="Check the file"
-        ) from error
-    required = set(SCHEMA) - set(OPTIONAL)
-    missing = sorted(required - set(frame.columns))
-    if missing:
-        raise InputError(
-            "is missing",
-            str(path),
-            field=missing[0],
-            remedy="Give a turns table written by this version of holdfast",
-        )
+        what = f"cannot be read as a turns table ({error})"
+        raise InputError(what, str(path), remedy="Check the file") from error
+    if missing := sorted(set(SCHEMA) - set(OPTIONAL) - set(frame.columns)):
+        remedy = "Give a turns table written by this version of holdfast"
+        raise InputError("is missing", str(path), field=missing[0], remedy=remedy)
     frame = first_readings(frame)
-    absent = [
-        pl.lit(None, SCHEMA[name]).alias(name) for name in OPTIONAL if name not in frame.columns
-    ]
-    return frame.with_columns(absent).select(*SCHEMA).cast(SCHEMA)
+    absent = {name: pl.lit(None) for name in OPTIONAL if name not in frame.columns}
+    return frame.with_columns(**absent).select(*SCHEMA).cast(SCHEMA)
 
 
 def _of_log_dir(
@@ -357,15 +292,15 @@ def _run(run: str, logs: list[EvalLog], written: Written | None, *, text: bool) 
     table = table.with_row_index("_row")
     # where an answer decides what is asked next, turns read otherwise are of another conversation
     read = pl.col("_read").filter("_finished").first().over("question", "epoch")
-    other = pl.col("protocol").is_in(ADAPTIVE) & (pl.col("_read") != read)
+    adaptive = pl.col("protocol").is_in(protocols(lambda own: own.adaptive))
+    other = adaptive & (pl.col("_read") != read)
     table = table.filter(~other.fill_null(value=False))
-    failed = pl.col("status") == "error"
-    table = table.with_columns(failed.alias("_failed")).sort("_failed", maintain_order=True)
+    table = table.sort(pl.col("status") == "error", maintain_order=True)
     # a run that has grown has put its first turns again, from the cache; with a judge or without
     judged = pl.col(JUDGED).drop_nulls().first().over(TURN_KEY)
     table = table.with_columns(judged).unique(TURN_KEY, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
-    return table.sort(place, "epoch", "_row").drop("_failed", "_row")
+    return table.sort(place, "epoch", "_row").drop("_row")
 
 
 def turns_in(sample: EvalSample) -> list[dict[str, Any]]:
@@ -382,8 +317,7 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
         # where an option is withheld, another one is right
         gold = turn.get("gold") or sample.metadata["gold"]
         turn = as_recorded(turn)
-        row = dict.fromkeys(SCHEMA) | {name: turn[name] for name in SCHEMA.keys() & turn.keys()}
-        row |= {
+        row = {name: turn.get(name) for name in SCHEMA} | {
             "_mark": mark(turn),
             "_read": repr([turn.get(name) for name in READ_BY]),
             "_finished": sample.error is None,

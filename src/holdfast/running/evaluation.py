@@ -38,6 +38,7 @@ from holdfast.errors import InputError, InterruptedRunError, counted
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
 from holdfast.results import (
+    BEFORE,
     EXTENSIBLE,
     NO_CONTEXTS,
     RUNTIME,
@@ -289,7 +290,7 @@ def _named(log: EvalLog) -> tuple[str, str | None, str]:
 
 def _settings(log: EvalLog) -> dict[str, Any]:
     """What fixes prompts and replies, as it is read from a log; an address as it was given."""
-    known = run_settings(log) | {"--model-base-url": log.eval.model_base_url}
+    known = {**BEFORE, **run_settings(log), "--model-base-url": log.eval.model_base_url}
     settings: dict[str, Any] = json.loads(json.dumps(known, default=str))
     return settings
 

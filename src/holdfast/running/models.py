@@ -17,7 +17,7 @@ from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_i
 from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, text_of
 from holdfast.protocols import JUDGE, READER, READER_ALL
-from holdfast.protocols.medfuzz.attacker import ATTACKER
+from holdfast.protocols.registry import roles as of_protocols
 
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
@@ -25,9 +25,6 @@ PROVIDERS = (
     "recorded", "sglang", "simulated", "together", "vllm",
 )  # fmt: skip
 """Providers offered when a name is not known; Inspect has more."""
-
-ROLES = ("generator", ATTACKER, JUDGE, READER, READER_ALL)
-"""Models that help with a study; one that is not bound is never the model under test."""
 
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
@@ -187,14 +184,16 @@ _OWN = ("model", "base_url")
 
 
 def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+    # one that is not bound is never the model under test
+    known = ("generator", *of_protocols(), JUDGE, READER, READER_ALL)
     specs: dict[str, dict[str, Any]] = {}
     for argument in given:
         role, equals, value = argument.partition("=")
-        if not equals or role not in ROLES:
+        if not equals or role not in known:
             raise InputError(
                 f"'{argument}' is not ROLE=MODEL" if not equals else f"unknown role '{role}'",
                 field="--model-role",
-                remedy=did_you_mean(role, ROLES),
+                remedy=did_you_mean(role, known),
             )
         if role in specs:
             raise InputError(

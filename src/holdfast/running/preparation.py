@@ -30,7 +30,12 @@ from . import Progress
 from .evaluation import Evaluation, unfinished
 from .studies import Planned
 
-CALLED = {"contexts": "contexts", "distractors": "wrong options", "systems": "labels"}
+CALLED = {
+    "contexts": "contexts",
+    "distractors": "wrong options",
+    "systems": "labels",
+    "plausibility": "verdicts",
+}
 """What a preparation makes, in words."""
 
 _SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")

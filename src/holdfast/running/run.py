@@ -331,7 +331,8 @@ def _studies(given: Mapping[str, Any], bound: Mapping[str, object]) -> list[Plan
     common = {name: given.get(name) for name in _OF_STUDIES}
     common = generating(given["protocols"], common, "generator" in bound)
     task_args = given.get("task_args") or ()
-    studies = planned(given["protocols"], given["questions"], common, task_args)
+    named = (given["protocols"], given["questions"])
+    studies = planned(*named, common, task_args, given.get("epochs"))
     check_roles(studies, bound)
     return studies
 

@@ -36,12 +36,16 @@ from .options import LARGEST, REPLY_TOKENS
 
 @dataclass(frozen=True)
 class Planned:
-    """A protocol with the settings given, by the parameters of its task, and with them resolved."""
+    """A protocol with the settings given, by the parameters of its task, and with them resolved.
+
+    ``epochs`` are the times that each question is asked, None where the protocol says.
+    """
 
     name: str
     protocol: Protocol
     args: Mapping[str, Any]
     study: Study
+    epochs: int | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Every setting, given or default."""
@@ -60,7 +64,7 @@ class Planned:
 
     def with_args(self, **args: Any) -> "Planned":
         """The same protocol with other settings."""
-        return _resolved(self.name, self.protocol, {**self.args, **args})
+        return _resolved(self.name, self.protocol, {**self.args, **args}, self.epochs)
 
 
 def planned(
@@ -68,6 +72,7 @@ def planned(
     questions: Sequence[str],
     common: Mapping[str, Any],
     task_args: Mapping[str, Any] | Sequence[str],
+    epochs: int | None = None,
 ) -> list[Planned]:
     """Resolve the settings of each protocol on each question set."""
     found = []
@@ -78,7 +83,7 @@ def planned(
         known = inspect.signature(protocol.task).parameters
         args = {k: v for k, v in {**common, **parsed}.items() if k in known and v is not None}
         for asked in dict.fromkeys(questions):
-            study = _resolved(name, protocol, {"questions": asked, **args})
+            study = _resolved(name, protocol, {"questions": asked, **args}, epochs)
             called = study.study.questions.name
             if source.setdefault(called, asked) != asked:
                 raise InputError(
@@ -90,8 +95,11 @@ def planned(
     return found
 
 
-def _resolved(name: str, protocol: Protocol, args: Mapping[str, Any]) -> Planned:
-    return Planned(name, protocol, args, protocol.study(**args))
+def _resolved(
+    name: str, protocol: Protocol, args: Mapping[str, Any], epochs: int | None = None
+) -> Planned:
+    study: Study = protocol.study(**args)
+    return Planned(name, protocol, args, study.repeated(epochs) if epochs else study, epochs)
 
 
 def _parsed(
@@ -184,9 +192,9 @@ def generating(
     return settings
 
 
-def attack_test(args: Mapping[str, Any]) -> Planned:
-    """The permutation test with its settings."""
-    return _resolved("medfuzz-test", TESTS["medfuzz-test"], args)
+def log_test(name: str, args: Mapping[str, Any]) -> Planned:
+    """A test of what the logs of a protocol hold, with its settings."""
+    return _resolved(name, TESTS[name], args)
 
 
 def estimates(
@@ -232,7 +240,7 @@ def estimates(
                 exact = False  # what cannot be generated is left out
         total = _total(study, asked, reply_tokens)
         # what an earlier protocol of this command asks too is asked once
-        openings = {opening for q in asked if (opening := study.opening(q)) is not None}
+        openings = {opening for q in asked for opening in study.openings(q)}
         for again in openings & opened:
             total -= opening_estimate(again, reply_tokens)
         opened |= openings
@@ -289,7 +297,9 @@ def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
         }
         left_out = tuple(path for path, n in why.items() if n == len(asked) and ">" not in path)
         if left_out:
-            making = ContextStudy(study.questions, None, study.lengths, study.seed)
+            making = ContextStudy(
+                study.questions, None, study.lengths, study.seed, study.corrections
+            )
             needed = _total(making, asked, 0).generations
             source = str(planned.args.get("questions", BANK_NAME))
             found.append(

@@ -1,25 +1,16 @@
 """Transcripts: turns tables out of conversations made elsewhere, and conversations out of them."""
 
-from .export import FORMATS, Export, export, write_table
-from .exported import is_exported
-from .importing import Imported, cores, import_transcripts
-from .mapping import Mapping, Source, TurnFields, read_mapping
-from .records import SUFFIXES
-from .review import REVIEW_COLUMNS
-
-__all__ = [
-    "FORMATS",
-    "REVIEW_COLUMNS",
-    "SUFFIXES",
-    "Export",
-    "Imported",
-    "Mapping",
-    "Source",
-    "TurnFields",
-    "cores",
-    "export",
-    "import_transcripts",
-    "is_exported",
-    "read_mapping",
-    "write_table",
-]
+from .export import FORMATS as FORMATS
+from .export import Export as Export
+from .export import export as export
+from .export import write_table as write_table
+from .exported import is_exported as is_exported
+from .importing import Imported as Imported
+from .importing import cores as cores
+from .importing import import_transcripts as import_transcripts
+from .mapping import FIELDS as FIELDS
+from .mapping import Mapping as Mapping
+from .mapping import Source as Source
+from .mapping import read_mapping as read_mapping
+from .records import SUFFIXES as SUFFIXES
+from .review import REVIEW_COLUMNS as REVIEW_COLUMNS

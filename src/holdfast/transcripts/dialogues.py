@@ -1,26 +1,22 @@
 """Dialogues: which turn of a table follows on which, and what was said up to it."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from holdfast.results import turns_of
+
 Message = dict[str, str | None]
 """One message as chat models take it: ``role`` and ``content``."""
 
+Texts = Mapping[int, tuple[str | None, str | None]]
+"""Prompt and reply by row."""
+
 ASKED = ("run", "model", "dataset", "protocol", "epoch", "question")
 """Columns that tell one question put to a model once from another."""
-
-ATTACKER = "attacker"
-"""``arm`` of the attacker's own replies: its conversation, not that of the model under test."""
-
-APART = (ATTACKER, "attack", "original", "attacked", "control")
-"""Arms of MedFuzz: the attacker's replies, and answers to texts that an attacker wrote."""
-
-OFFERING = "stick-or-switch"
-_SWITCHED = {"flexible-correct": "negative"}
-"""Arms that go on from a turn of another one."""
 
 _AT_ONCE = 1_000
 
@@ -61,36 +57,29 @@ def dialogues(turns: pl.DataFrame) -> Dialogues:
     """The conversations of a turns table.
 
     A turn follows on the one whose path is its own without the last step: in the same arm, or
-    else in another one, as a challenge does on the first answer. In ``stick-or-switch`` arms are
-    conversations apart, and ``flexible-correct`` goes on from ``negative``. The attacker's tries
+    else in another one, as a challenge does on the first answer. Where a protocol says so, arms are
+    conversations apart or go on from a certain other one (``TurnsOf``). The replies of a helper
     follow on each other. Everything that was put in one turn stands alone.
-
-    Args:
-        turns: a turns table.
     """
     told = turns.select("protocol", "arm", "path", "turn")
     rows = [(asked, *row) for asked, row in zip(alike(turns, ASKED), told.rows(), strict=True)]
     in_arm: dict[tuple[Any, ...], int] = {}
     in_any: dict[tuple[Any, ...], int] = {}
-    tries: dict[tuple[Any, ...], int] = {}
-    for row, (asked, protocol, arm, path, turn) in enumerate(rows):
+    anywhere: dict[tuple[Any, ...], int] = {}
+    for row, (asked, _, arm, path, turn) in enumerate(rows):
         in_arm.setdefault((asked, arm, path, turn), row)
         in_any.setdefault((asked, path, turn), row)
-        if arm == ATTACKER:
-            tries.setdefault((asked, protocol, turn), row)
+        anywhere.setdefault((asked, arm, turn), row)
 
     def preceding(asked: int | None, protocol: str, arm: str, path: str, turn: int) -> int | None:
-        earlier = turn - 1
-        if arm == ATTACKER:
-            again = in_arm.get((asked, arm, path, earlier))
-            return tries.get((asked, "medfuzz", earlier)) if again is None else again
+        own, earlier = turns_of(protocol), turn - 1
+        alone = own.by_arm or arm in own.helpers
         for step in (path.rpartition(">")[0], path):  # a path need not grow in imported turns
-            for other in (arm, _SWITCHED.get(arm, arm)):
-                if (row := in_arm.get((asked, other, step, earlier))) is not None:
-                    return row
-            if protocol != OFFERING and (row := in_any.get((asked, step, earlier))) is not None:
+            if (row := in_arm.get((asked, arm, step, earlier))) is not None:
                 return row
-        return None
+            if not alone and (row := in_any.get((asked, step, earlier))) is not None:
+                return row
+        return anywhere.get((asked, own.continues.get(arm), earlier))
 
     before = [preceding(*row) if row[-1] > 0 else None for row in rows]
     return Dialogues(before, told["turn"].to_list())
@@ -104,25 +93,31 @@ def alike(turns: pl.DataFrame, columns: Sequence[str]) -> list[int | None]:
     return numbered.select(pl.when(known).then(first)).to_series().to_list()
 
 
-def said(turns: pl.DataFrame, rows: Iterable[int]) -> dict[int, tuple[str | None, str | None]]:
+def said(turns: pl.DataFrame, rows: Iterable[int]) -> Texts:
     """Prompt and reply of these rows, by row."""
     wanted = sorted(set(rows))
     return dict(zip(wanted, turns[wanted].select("prompt", "reply").rows(), strict=True))
 
 
-def messages(
-    texts: Mapping[int, tuple[str | None, str | None]], rows: Iterable[int]
-) -> list[Message]:
+def chats_of(
+    turns: pl.DataFrame, of: Dialogues, ends: Sequence[int]
+) -> Iterator[tuple[list[list[int]], Texts]]:
+    """Conversations with their texts, so many at once that few texts are in memory twice."""
+    for start in range(0, len(ends), _AT_ONCE):
+        chats = [of.up_to(end) for end in ends[start : start + _AT_ONCE]]
+        yield chats, said(turns, (row for chat in chats for row in chat))
+
+
+def messages(texts: Texts, rows: Iterable[int]) -> list[Message]:
     """What was said in these turns, as messages."""
-    spoken: list[Message] = []
-    for row in rows:
-        prompt, reply = texts[row]
-        spoken.append({"role": "user", "content": prompt})
-        spoken.append({"role": "assistant", "content": reply})
-    return spoken
+    roles = ("user", "assistant")
+    return [
+        {"role": role, "content": text}
+        for row in rows
+        for role, text in zip(roles, texts[row], strict=True)
+    ]
 
 
-def in_batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """The items a thousand at a time, so that the texts of only so many are in memory twice."""
-    for start in range(0, len(items), _AT_ONCE):
-        yield items[start : start + _AT_ONCE]
+def json_text(value: Any) -> str:
+    """A value as JSON on one line, in ASCII."""
+    return json.dumps(value, allow_nan=False)

@@ -1,7 +1,7 @@
 """Exchanges: what was said and replied, out of a list of messages."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,57 +36,41 @@ UNANSWERED = ("error", "unanswered")
 """Status and rule of a user turn without a reply."""
 
 
-def exchanges_in(
-    messages: list[Any], file: str, row: int, field: str
-) -> tuple[list[Exchange], Counter[str]]:
-    """The exchanges of a conversation.
+Refused = Callable[[str, str], InputError]
+"""The error of messages, with what is wrong and the remedy."""
+
+
+def exchanges_in(messages: list[Any], refused: Refused) -> tuple[list[Exchange], Counter[str]]:
+    """The exchanges of a conversation in order, and what was passed over, by kind.
 
     Messages of the user in a row are one prompt, messages of the assistant in a row are one reply,
-    also where it called tools in between.
-
-    Args:
-        messages: with ``role`` and ``content``, as in OpenAI's chat format.
-        file: where they stand, for a refusal.
-        row: the same.
-        field: the same.
-
-    Returns:
-        The exchanges in order, and what was passed over, by kind. A user turn without a reply is
-        an exchange too (``UNANSWERED``), and so is a reply that is nothing but a call of a tool.
-
-    Raises:
-        InputError: a message is none, or there is no user turn.
+    also where it called tools in between. A user turn without a reply is an exchange too
+    (``UNANSWERED``), and so is a reply that is nothing but a call of a tool.
     """
-    said: list[tuple[list[str], list[Any]]] = []
+    said: list[tuple[list[str], list[tuple[str, Mapping[str, Any]]]]] = []
     passed: Counter[str] = Counter()
     for place, message in enumerate(messages, start=1):
         name = message.get("role") if isinstance(message, Mapping) else None
         role = _ROLES.get(name) if isinstance(name, str) else None
         if role is None:
-            what = f"message {place} has no role" if name is None else (
-                f"message {place} has the unknown role '{name}'"
-            )  # fmt: skip
-            raise InputError(what, file, row, field, did_you_mean(str(name), _ROLES))
+            what = "no role" if name is None else f"the unknown role '{name}'"
+            raise refused(f"message {place} has {what}", did_you_mean(str(name), _ROLES))
         if role == "system" or role == "tool":
             passed[f"{role} message"] += 1
         elif role == "user":
             if not said or said[-1][1]:
                 said.append(([], []))
-            said[-1][0].append(_text(message, passed, file, row, field, place))
+            said[-1][0].append(_text(message, passed, refused, place))
         elif not said:
             passed["reply before the first user turn"] += 1
         else:
-            text = _text(message, passed, file, row, field, place)
-            said[-1][1].append((text, message))
+            said[-1][1].append((_text(message, passed, refused, place), message))
     if not said:
-        raise InputError(
-            "holds no user turn", file, row, field, "Give the question as a user message"
-        )
-    return [_exchange(prompts, replies) for prompts, replies in said], passed
+        raise refused("holds no user turn", "Give the question as a user message")
+    return [_exchange("\n\n".join(prompts), replies) for prompts, replies in said], passed
 
 
-def _exchange(prompts: list[str], replies: list[tuple[str, Mapping[str, Any]]]) -> Exchange:
-    prompt = "\n\n".join(prompts)
+def _exchange(prompt: str, replies: list[tuple[str, Mapping[str, Any]]]) -> Exchange:
     if not replies:
         return Exchange(prompt, None, *UNANSWERED)
     text = "\n\n".join(text for text, _ in replies if text)
@@ -100,11 +84,10 @@ def _exchange(prompts: list[str], replies: list[tuple[str, Mapping[str, Any]]]) 
 
 
 _CALLS = ("tool_calls", "function_call")
+_TEXTS = ("text", "input_text", "output_text")
 
 
-def _text(
-    message: Mapping[str, Any], passed: Counter[str], file: str, row: int, field: str, place: int
-) -> str:
+def _text(message: Mapping[str, Any], passed: Counter[str], refused: Refused, place: int) -> str:
     content = message.get("content")
     if content is None:
         return ""
@@ -112,17 +95,13 @@ def _text(
         return content
     if not isinstance(content, list):
         what = f"the content of message {place} is neither text nor a list of parts"
-        raise InputError(what, file, row, field, "Give it as text")
+        raise refused(what, "Give it as text")
     texts = []
     for part in content:
-        text = part if isinstance(part, str) else None
-        if isinstance(part, Mapping) and part.get("type", "text") in _TEXTS:
-            text = part.get("text")
+        is_text = isinstance(part, Mapping) and part.get("type", "text") in _TEXTS
+        text = part.get("text") if is_text else part
         if isinstance(text, str):
             texts.append(text)
         else:
             passed["part of a message that is no text"] += 1
     return "\n".join(texts)
-
-
-_TEXTS = ("text", "input_text", "output_text")

@@ -1,26 +1,30 @@
 """Export: a turns table as files that people, spreadsheets and trainers read."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import polars as pl
 
 from holdfast.cells import safe_cells
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, unknown
 
-from .chats import chat_lines
-from .dialogues import dialogues
-from .pairs import pair_lines, pairs
+from .dialogues import Dialogues, chats_of, dialogues, json_text, messages
 from .review import review_sheet, shifts
-from .training import demonstration_lines, demonstrations, origin, usable
+from .training import demonstration_lines, demonstrations, origin, pair_lines, pairs, usable
 
 FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review")
 """What ``holdfast export --format`` takes."""
 
 REVIEWED = 50
 """Conversations in a review, unless more are asked for."""
+
+VERSION = 1
+"""Of the object ``holdfast`` on each line; raised when a reader has to know of a change."""
+
+TEXTS = ("prompt", "reply")
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,10 @@ class Export:
         noun: what one of them is called.
         count: how many are written.
         turns: how many turns the source has.
+        content: the file, in pieces; or a table, written as the format says.
         left_out: how many of these turns are in none, by reason; where every turn is, none.
         origins: how many of the source's turns are ``simulated``, ``imported`` or ``asked``.
         notes: what else a reader must know, one line each.
-        content: the file, in pieces; or a table, written as the format says.
     """
 
     noun: str
@@ -60,9 +64,7 @@ def export(turns: pl.DataFrame, format: str, limit: int | None = None) -> Export
             the table has none.
     """
     if format not in FORMATS:
-        raise InputError(
-            f"unknown format '{format}'", field="--format", remedy=did_you_mean(format, FORMATS)
-        )
+        raise unknown("format", format, FORMATS, "--format")
     if limit is not None and limit < 1:
         raise InputError(f"is {limit}", field="--limit", remedy="Give 1 or more")
     wants_text = format not in ("parquet", "csv")
@@ -95,99 +97,103 @@ def write_table(table: pl.DataFrame, format: str, file: BinaryIO) -> None:
 
 
 def _table(turns: pl.DataFrame, format: str, limit: int | None) -> Export:
-    kept = turns.head(turns.height if limit is None else limit)
-    left_out = _beyond({}, turns.height - kept.height)
+    kept = turns[:limit]
     written = safe_cells(kept) if format == "csv" else kept
-    return Export("turn", kept.height, turns.height, written, left_out, _origins(turns))
+    return _export("turn", kept.height, turns, written, {}, turns.height - kept.height)
 
 
 def _chats(turns: pl.DataFrame, limit: int | None) -> Export:
     of = dialogues(turns)
-    ends = of.ends()
-    kept = ends[:limit]
-    covered = turns.height
-    if len(kept) < len(ends):
-        covered = len({row for end in kept for row in of.up_to(end)})
-    return Export(
-        "conversation",
-        len(kept),
-        turns.height,
-        chat_lines(turns, of, kept),
-        _beyond({}, turns.height - covered),
-        _origins(turns),
-    )
+    kept = of.ends()[:limit]
+    beyond = turns.height - len({row for end in kept for row in of.up_to(end)})
+    return _export("conversation", len(kept), turns, chat_lines(turns, of, kept), {}, beyond)
 
 
 def _demonstrations(turns: pl.DataFrame, limit: int | None) -> Export:
     of = dialogues(turns)
     told = usable(turns, of)
-    chosen, left_out = demonstrations(turns, told)
-    kept = chosen[:limit]
-    return Export(
-        "conversation",
-        len(kept),
-        turns.height,
-        demonstration_lines(turns, of, kept, told.kind),
-        _beyond(left_out, len(chosen) - len(kept)),
-        _origins(turns),
-        (_kinds(told.kind[row] for row in kept),) if kept else (),
-    )
+    found, left_out = demonstrations(turns, told)
+    kept = found[:limit]
+    lines = demonstration_lines(turns, of, kept, told)
+    notes = _kinds(told.turns[row].kind for row in kept)
+    beyond = len(found) - len(kept)
+    return _export("conversation", len(kept), turns, lines, left_out, beyond, notes)
 
 
 def _pairs(turns: pl.DataFrame, limit: int | None) -> Export:
     of = dialogues(turns)
     found, left_out = pairs(turns, usable(turns, of))
     kept = found[:limit]
-    notes = []
-    if kept:
-        notes = [_kinds(pair.kind for pair in kept)]
+    notes = _kinds(pair.kind for pair in kept)
     borrowed = sum(pair.prefix == "chosen" for pair in kept)
     if borrowed:
-        notes.append(
-            f"In {borrowed} the rejected reply was given after other words for the same answers "
-            '(holdfast.prefix is "chosen").'
-        )
-    return Export(
-        "pair",
-        len(kept),
-        turns.height,
-        pair_lines(turns, of, kept),
-        _beyond(left_out, 2 * (len(found) - len(kept))),
-        _origins(turns),
-        notes,
-    )
+        told = "the rejected reply was given after other words for the same answers"
+        notes = (*notes, f'In {borrowed} {told} (holdfast.prefix is "chosen").')
+    lines, beyond = pair_lines(turns, of, kept), 2 * (len(found) - len(kept))
+    return _export("pair", len(kept), turns, lines, left_out, beyond, notes)
 
 
 def _review(turns: pl.DataFrame, limit: int) -> Export:
     of = dialogues(turns)
-    found, turned_by, left_out = shifts(turns, of)
+    found, left_out = shifts(turns, of)
     kept = found[:limit]
-    sheet, cut = review_sheet(turns, of, kept, turned_by)
-    notes = []
-    if cut:
-        notes = [f"{cut} of the cells were too long for a spreadsheet and lost their middle."]
-    return Export(
-        "conversation",
-        len(kept),
-        turns.height,
-        sheet,
-        _beyond(left_out, len(found) - len(kept)),
-        _origins(turns),
-        notes,
-    )
+    sheet, cut = review_sheet(turns, of, kept)
+    note = f"{cut} of the cells were too long for a spreadsheet and lost their middle."
+    beyond = len(found) - len(kept)
+    return _export("conversation", len(kept), turns, sheet, left_out, beyond, [note] if cut else [])
 
 
-def _beyond(left_out: Mapping[str, int], more: int) -> dict[str, int]:
+def _export(
+    noun: str,
+    count: int,
+    turns: pl.DataFrame,
+    content: Iterator[bytes] | pl.DataFrame,
+    left_out: Mapping[str, int],
+    beyond: int,
+    notes: Sequence[str] = (),
+) -> Export:
     counts = {reason: n for reason, n in sorted(left_out.items()) if n}
-    return counts | ({"beyond the limit": more} if more else {})
-
-
-def _kinds(kinds: Iterator[str]) -> str:
-    return "Kinds: " + ", ".join(f"{kind} {n}" for kind, n in sorted(Counter(kinds).items())) + "."
-
-
-def _origins(turns: pl.DataFrame) -> dict[str, int]:
-    counts: Counter[str] = Counter()
+    counts |= {"beyond the limit": beyond} if beyond else {}
+    origins: Counter[str] = Counter()
     for run, model, n in turns.group_by("run", "model", maintain_order=True).len().iter_rows():
-        counts[origin(run, model)] += n
-    return dict(sorted(counts.items()))
+        origins[origin(run, model)] += n
+    ordered = dict(sorted(origins.items()))
+    return Export(noun, count, turns.height, content, counts, ordered, notes)
+
+
+def _kinds(kinds: Iterable[str]) -> tuple[str, ...]:
+    """How many show what, in a line; none where there are none."""
+    counts = ", ".join(f"{kind} {n}" for kind, n in sorted(Counter(kinds).items()))
+    return (f"Kinds: {counts}.",) if counts else ()
+
+
+def chat_lines(turns: pl.DataFrame, of: Dialogues, ends: Sequence[int]) -> Iterator[bytes]:
+    r"""Conversations up to the rows that end them, one JSON object a line.
+
+    ``messages`` holds the user and the assistant message of every turn; ``holdfast`` the
+    ``version`` and ``rows``: for each turn all columns of the turns table but prompt and reply,
+    and ``row``, its place in the table. A turn that several conversations share, such as a first
+    answer, stands in each with the same ``row``. Numbers that JSON lacks stand as the strings
+    ``NaN``, ``Infinity`` and ``-Infinity``; everything beyond ASCII is written ``\uXXXX``, so that
+    nothing in a text can end a line.
+    """
+    kept = turns.drop(TEXTS, strict=False)
+    for chats, texts in chats_of(turns, of, ends):
+        known = dict(zip(texts, kept[list(texts)].rows(named=True), strict=True))
+        # of the many conversations that share a first answer, its row is written out once
+        written = {row: json_text({"row": row} | _finite(known[row])) for row in known}
+        for chat in chats:
+            rows = ", ".join(written[row] for row in chat)
+            about = f'{{"version": {VERSION}, "rows": [{rows}]}}'
+            spoken = json_text(messages(texts, chat))
+            yield f'{{"messages": {spoken}, "holdfast": {about}}}\n'.encode()
+
+
+def _finite(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns with names for the numbers that JSON lacks."""
+    return {
+        name: {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        if isinstance(value, float) and not math.isfinite(value)
+        else value
+        for name, value in columns.items()
+    }

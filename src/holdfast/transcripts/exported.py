@@ -11,17 +11,18 @@ from holdfast.cells import plain_cells
 from holdfast.errors import InputError
 from holdfast.results import SCHEMA, as_recorded, first_readings, turns_table
 
+from .export import VERSION
 from .records import Record, fields_of, read_records
 
 MARK = "holdfast"
 """Key of the object that carries the columns of the turns table."""
-VERSION = 1
 
 _OWN = {
     "run", "protocol_version", "question", "epoch", "arm", "path", "turn", "rule", "correct",
 }  # fmt: skip
 """Columns that together only a turns table has."""
 _FLOATS = [name for name, dtype in SCHEMA.items() if dtype == pl.Float64]
+_NUMBERED: dict[str, Any] = {"row": pl.Int64(), **SCHEMA}
 _ROWS_AT_ONCE = 4096
 
 
@@ -32,22 +33,17 @@ def is_exported(path: Path) -> bool:
         InputError: it cannot be read.
     """
     match path.suffix.lower():
-        case ".jsonl" | ".ndjson":
-            return _is_chats(path)
         case ".csv" | ".parquet":
             _, first = next(read_records(path), (0, None))
             return isinstance(first, dict) and _OWN <= first.keys()
-    return False
-
-
-def _is_chats(path: Path) -> bool:
-    for record in read_records(path):
-        try:
-            first = fields_of(record, str(path))
-        except InputError:  # the import itself says what is wrong
-            return False
-        mark = first.get(MARK)
-        return isinstance(mark, dict) and "rows" in mark and "messages" in first
+        case ".jsonl" | ".ndjson":
+            record = next(read_records(path), None)
+            try:
+                first = fields_of(record, str(path)) if record else {}
+            except InputError:  # the import itself says what is wrong
+                return False
+            mark = first.get(MARK)
+            return isinstance(mark, dict) and "rows" in mark and "messages" in first
     return False
 
 
@@ -55,9 +51,6 @@ def read_exported(path: Path) -> pl.DataFrame:
     """The turns table that an export was made of: its rows in their order, each once.
 
     A turn that several conversations share is taken from the first that has it.
-
-    Raises:
-        InputError: a line or a cell is not as the export writes it.
     """
     match path.suffix.lower():
         case ".parquet":
@@ -71,12 +64,9 @@ def _table(path: Path) -> pl.DataFrame:
     try:
         frame = pl.read_csv(path, schema_overrides=SCHEMA, glob=False)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(
-            f"cannot be read as an export of turns ({reason})",
-            str(path),
-            remedy="Export the turns again; spreadsheets change what they save",
-        ) from error
+        what = f"cannot be read as an export of turns ({str(error).partition(chr(10))[0]})"
+        remedy = "Export the turns again; spreadsheets change what they save"
+        raise InputError(what, str(path), remedy=remedy) from error
     frame = first_readings(frame)
     absent = [pl.lit(None, SCHEMA[name]).alias(name) for name in SCHEMA if name not in frame]
     return plain_cells(frame.with_columns(absent).select(*SCHEMA))
@@ -84,7 +74,7 @@ def _table(path: Path) -> pl.DataFrame:
 
 def _chats(path: Path) -> pl.DataFrame:
     seen: set[int] = set()
-    frames = [pl.DataFrame(schema=_schema())]
+    frames = [pl.DataFrame(schema=_NUMBERED)]
     rows: list[dict[str, Any]] = []
     for record in read_records(path):
         for row in _rows(record, str(path)):
@@ -96,10 +86,6 @@ def _chats(path: Path) -> pl.DataFrame:
             rows = []
     frames.append(_frame(rows, str(path), None))
     return pl.concat(frames).sort("row").drop("row")
-
-
-def _schema() -> dict[str, Any]:
-    return {"row": pl.Int64(), **SCHEMA}
 
 
 def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
@@ -125,9 +111,8 @@ def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
     for (prompt, reply), row in zip(said, mark["rows"], strict=True):
         if not isinstance(row, dict) or type(row.get("row")) is not int:
             raise refused("holds a row without its number")
-        unknown = row.keys() - _schema().keys()
-        if unknown:
-            raise refused(f"holds the unknown column '{min(map(str, unknown))}'")
+        for unknown in sorted(map(str, row.keys() - _NUMBERED.keys())):
+            raise refused(f"holds the unknown column '{unknown}'")
         for name in _FLOATS:
             if isinstance(row.get(name), str):  # NaN and the infinities, which JSON lacks
                 try:
@@ -138,11 +123,9 @@ def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
 
 
 def _frame(rows: list[dict[str, Any]], file: str, line: int | None) -> pl.DataFrame:
-    columns = {name: [row.get(name) for row in rows] for name in _schema()}
+    columns = {name: [row.get(name) for row in rows] for name in _NUMBERED}
     try:
-        return pl.DataFrame(columns, schema=_schema())
+        return pl.DataFrame(columns, schema=_NUMBERED)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"holds a value of another type than its column ({error})", file, line, MARK,
-            "Export the conversations again",
-        ) from error  # fmt: skip
+        what = f"holds a value of another type than its column ({error})"
+        raise InputError(what, file, line, MARK, "Export the conversations again") from error

@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError, did_you_mean
-from holdfast.questions import QuestionSet, check_file
+from holdfast.files import is_valid_text
+from holdfast.questions import QuestionSet, check_file, digest_of
 from holdfast.results import IMPORTED, SCHEMA
 
 from .exported import read_exported
@@ -76,7 +77,8 @@ def import_transcripts(
         asked = turns.select("run", "model", "question", "epoch", "arm", "path").n_unique()
         return Imported(turns, asked)
     dataset = questions.name if questions else path.stem
-    reading = Reading(mapping, questions, str(path), dataset, whole=_is_table(path))
+    whole = path.suffix.lower() in (".csv", ".tsv", ".parquet")
+    reading = Reading(mapping, questions, str(path), dataset, whole)
     frames: list[pl.DataFrame] = []
     passed: Counter[str] = Counter()
     conversations = 0
@@ -90,10 +92,6 @@ def import_transcripts(
     frames.clear()
     turns = _each_once(turns, str(path), passed, fold=mapping.fold)
     return Imported(_with_run(turns, _digest(path, mapping, questions)), conversations, passed)
-
-
-def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".tsv", ".parquet")
 
 
 Piece = tuple[pl.DataFrame, int, Counter[str]]
@@ -125,10 +123,9 @@ def _checked(records: Iterable[Record], reading: Reading) -> Iterator[Record]:
         if place == 0 and reading.whole:
             for field_name, column in _columns(reading.mapping):
                 if column not in record[1]:
-                    raise InputError(
-                        f"is missing, the mapping reads '{field_name}' from it", reading.file,
-                        None, column, did_you_mean(column, record[1]),
-                    )  # fmt: skip
+                    what = f"is missing, the mapping reads '{field_name}' from it"
+                    remedy = did_you_mean(column, record[1])
+                    raise InputError(what, reading.file, None, column, remedy)
         yield record
 
 
@@ -138,8 +135,7 @@ def _columns(mapping: Mapping) -> Iterator[tuple[str, str]]:
     yield from (("options", column) for column in options)
     if mapping.messages:
         yield "messages", mapping.messages
-    turns = range(mapping.turns or 1)
-    for turn in turns:
+    for turn in range(mapping.turns or 1):
         for name, source in mapping.sources(turn).items():
             if source.default is None:
                 yield from ((name, column.replace(TURN, str(turn))) for column in source.named)
@@ -172,20 +168,15 @@ def _work(piece: list[Record]) -> Piece:
     return _piece(_reading, piece)
 
 
-_READ = {**{name: dtype for name, dtype in SCHEMA.items()}, "row": pl.Int64(),
-         "numbered": pl.String()}  # fmt: skip
+_READ = {**SCHEMA, "row": pl.Int64(), "numbered": pl.String()}
 
 
 def _piece(reading: Reading, records: Sequence[Record]) -> Piece:
     reading.passed.clear()
-    rows = [
-        row
-        for record in records
-        for row in reading.turns(record[0], fields_of(record, reading.file))
-    ]
-    given = dict.fromkeys(name for row in rows[:1] for name in row)
-    columns = {name: [row[name] for row in rows] for name in given}
-    schema = {name: _READ[name] for name in given}
+    fields = ((record[0], fields_of(record, reading.file)) for record in records)
+    rows = [row for number, given in fields for row in reading.turns(number, given)]
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    schema = {name: _READ[name] for name in columns}
     try:
         frame = pl.DataFrame(columns, schema=schema)
     except UnicodeEncodeError:  # a lone surrogate, which no text of a table can hold
@@ -195,16 +186,14 @@ def _piece(reading: Reading, records: Sequence[Record]) -> Piece:
 
 def _sound(columns: dict[str, list[Any]], passed: Counter[str]) -> dict[str, list[Any]]:
     """The columns with U+FFFD in place of lone surrogates."""
-    sound = {}
-    for name, values in columns.items():
-        sound[name] = list(values)
-        for place, value in enumerate(values):
-            if isinstance(value, str) and not value.isascii():
-                mended = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-                if mended != value:
-                    sound[name][place] = mended
-                    passed["lone surrogate, written as U+FFFD, in a text"] += 1
-    return sound
+
+    def sound(value: Any) -> Any:
+        if not isinstance(value, str) or is_valid_text(value):
+            return value
+        passed["lone surrogate, written as U+FFFD, in a text"] += 1
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    return {name: [sound(value) for value in values] for name, values in columns.items()}
 
 
 def _numbered(turns: pl.DataFrame) -> pl.DataFrame:
@@ -212,17 +201,12 @@ def _numbered(turns: pl.DataFrame) -> pl.DataFrame:
     names = turns["numbered"].unique(maintain_order=True)
     if names.len() == 1 and names[0] == "":
         return turns.drop("numbered")
-    epoch = turns["numbered"].replace_strict(names, range(1, names.len() + 1),
-                                             return_dtype=pl.Int64)  # fmt: skip
-    return turns.with_columns(epoch.alias("epoch")).drop("numbered")
+    epoch = pl.col("numbered").replace_strict(names, range(1, names.len() + 1))
+    return turns.with_columns(epoch.cast(pl.Int64).alias("epoch")).drop("numbered")
 
 
 def _each_once(turns: pl.DataFrame, file: str, passed: Counter[str], *, fold: bool) -> pl.DataFrame:
-    """The turns without those that say again what another row says, where that is wanted.
-
-    Raises:
-        InputError: two rows are the same turn.
-    """
+    """The turns without those that say again what another row says, where that is wanted."""
     if fold:
         same = [*_PLACE, "answer", "status", "suggested", "prompt", "reply"]
         once = turns.unique(same, keep="first", maintain_order=True)
@@ -236,18 +220,17 @@ def _each_once(turns: pl.DataFrame, file: str, passed: Counter[str], *, fold: bo
     second = of_both.row(0, named=True)
     place = [pl.col(name).eq_missing(second[name]) for name in _PLACE]
     rows = of_both.filter(place)["row"].to_list()
-    where = f"turn {second['turn']}, arm '{second['arm']}', path '{second['path']}', epoch " + str(
-        second["epoch"]
+    turn = (
+        f"turn {second['turn']}, arm '{second['arm']}', path '{second['path']}', "
+        f"epoch {second['epoch']} of question '{second['question']}'"
     )
-    if rows[0] == rows[1]:
-        what = f"holds {where} of question '{second['question']}' twice"
-    else:
-        what = f"is {where} of question '{second['question']}' once more, as in row {rows[0]}"
-    raise InputError(
-        what, file, rows[1],
-        remedy="Tell the conversations apart by epoch, arm or technique in the mapping; "
-        "say fold = true where they share turns",
-    )  # fmt: skip
+    again = f"is {turn} once more, as in row {rows[0]}"
+    what = f"holds {turn} twice" if rows[0] == rows[1] else again
+    remedy = (
+        "Tell the conversations apart by epoch, arm or technique in the mapping; "
+        "say fold = true where they share turns"
+    )
+    raise InputError(what, file, rows[1], remedy=remedy)
 
 
 def _digest(path: Path, mapping: Mapping, questions: QuestionSet | None) -> str:
@@ -264,10 +247,7 @@ def _with_run(turns: pl.DataFrame, digest: str) -> pl.DataFrame:
     """All columns of the turns table; the run of a study tells file, mapping and study."""
     study = ["model", "dataset", "protocol"]
     studies = turns.select(study).unique(maintain_order=True)
-    runs = [
-        IMPORTED + hashlib.sha256("\n".join((digest, *one)).encode()).hexdigest()[:12]
-        for one in studies.rows()
-    ]
+    runs = [IMPORTED + digest_of("\n".join((digest, *one)), 12) for one in studies.rows()]
     named = studies.with_columns(pl.Series("run", runs, pl.String))
     turns = turns.drop("row").join(named, on=study, how="left", maintain_order="left")
     known = {"protocol_version": pl.lit(VERSION), "shared": pl.lit(value=False)}

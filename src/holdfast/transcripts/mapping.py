@@ -5,9 +5,17 @@ import tomllib
 from collections.abc import Mapping as Map
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import text_of
@@ -67,50 +75,17 @@ def _source(value: Any) -> Any:
     return {"columns": value} if isinstance(value, list) else value
 
 
-Column = Annotated[Source | None, BeforeValidator(_source)]
+FieldName = Literal[
+    "model", "dataset", "protocol", "question", "epoch", "arm", "path", "technique", "family",
+    "axis", "depth", "suggested", "shown", "target", "gold", "prompt", "reply", "answer", "status",
+    "p_gold", "p_suggested", "p_answer", "step", "system", "specialty", "subject", "input_tokens",
+    "output_tokens", "cost", "latency",
+]  # fmt: skip
+FIELDS: tuple[FieldName, ...] = get_args(FieldName)
+"""Fields of a turn, by the names of the turns table."""
 
-
-class TurnFields(BaseModel):
-    """Fields of a turn, by the names of the turns table."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: Column = None
-    dataset: Column = None
-    protocol: Column = None
-    question: Column = None
-    epoch: Column = None
-    arm: Column = None
-    path: Column = None
-    technique: Column = None
-    family: Column = None
-    axis: Column = None
-    depth: Column = None
-    suggested: Column = None
-    shown: Column = None
-    target: Column = None
-    gold: Column = None
-    prompt: Column = None
-    reply: Column = None
-    answer: Column = None
-    status: Column = None
-    p_gold: Column = None
-    p_suggested: Column = None
-    p_answer: Column = None
-    step: Column = None
-    system: Column = None
-    specialty: Column = None
-    subject: Column = None
-    input_tokens: Column = None
-    output_tokens: Column = None
-    cost: Column = None
-    latency: Column = None
-
-    @cached_property
-    def given(self) -> dict[str, Source]:
-        """Source by field, of the fields that are given."""
-        found = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: source for name, source in found.items() if source is not None}
+Columns = Map[FieldName, Annotated[Source, BeforeValidator(_source)]]
+"""Where fields of a turn come from."""
 
 
 class Mapping(BaseModel):
@@ -138,12 +113,17 @@ class Mapping(BaseModel):
     """Of a text file."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     """Of a CSV file."""
-    turn: TurnFields = TurnFields()
+    turn: Columns = Field(default_factory=dict)
     """Fields of every turn."""
-    first: TurnFields = TurnFields()
+    first: Columns = Field(default_factory=dict)
     """Fields that are others in the first turn of a conversation."""
-    later: TurnFields = TurnFields()
+    later: Columns = Field(default_factory=dict)
     """Fields that are others in the turns after it."""
+
+    @field_serializer("turn", "first", "later")
+    def _every_field(self, columns: Columns) -> dict[str, Source | None]:
+        # the run of an import is known by this: it names every field, given or not
+        return {name: columns.get(name) for name in FIELDS}
 
     @model_validator(mode="after")
     def _sound(self) -> "Mapping":
@@ -151,10 +131,10 @@ class Mapping(BaseModel):
             raise ValueError("give one of messages and turns")
         for section in (self.first, self.later):
             for name in ("question", "epoch", "model", "dataset", "protocol"):
-                if name in section.given:
+                if name in section:
                     raise ValueError(f"{name} is one for a conversation: give it in [turn]")
         for section in (self.turn, self.first, self.later):
-            for name, source in section.given.items():
+            for name, source in section.items():
                 if source.numbered and name != "epoch":
                     raise ValueError(f"{name} cannot be numbered, only epoch can")
                 if self.turns is None and any(TURN in column for column in source.named):
@@ -169,7 +149,8 @@ class Mapping(BaseModel):
 
     def sources(self, turn: int) -> dict[str, Source]:
         """Where each field of a turn comes from that the mapping does not leave out."""
-        return self.turn.given | (self.later.given if turn else self.first.given)
+        own = self.later if turn else self.first
+        return {name: source for given in (self.turn, own) for name, source in given.items()}
 
     @cached_property
     def markers(self) -> frozenset[str]:
@@ -184,9 +165,6 @@ class Mapping(BaseModel):
 
 def read_mapping(path: Path) -> Mapping:
     """Read a mapping file.
-
-    Args:
-        path: a TOML file.
 
     Raises:
         InputError: it cannot be read, or holds a field that is unknown or of the wrong kind.
@@ -207,12 +185,14 @@ def _refused(error: ValidationError, shown: str) -> InputError:
     fault = error.errors()[0]
     place = [str(part) for part in fault["loc"]]
     field = ".".join(place) or None
-    if fault["type"] == "extra_forbidden":
-        known: Map[str, Any] = Mapping.model_fields
-        if len(place) > 1:
-            known = TurnFields.model_fields if len(place) == 2 else Source.model_fields
+    of_turn = place[2:] == ["[key]"]
+    if of_turn or fault["type"] == "extra_forbidden":
+        del place[2 if of_turn else len(place) :]
+        known = [Mapping.model_fields, FIELDS, Source.model_fields][len(place) - 1]
         remedy = did_you_mean(place[-1], known)
-        return InputError(f"unknown field '{place[-1]}'", shown, field=field, remedy=remedy)
+        return InputError(
+            f"unknown field '{place[-1]}'", shown, field=".".join(place), remedy=remedy
+        )
     message = fault["msg"].removeprefix("Value error, ")
     return InputError(
         message[:1].lower() + message[1:], shown, field=field, remedy="See docs/importing.md"

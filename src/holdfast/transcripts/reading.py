@@ -6,15 +6,14 @@ from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import did_you_mean
 from holdfast.questions import LABELS, Question, QuestionSet
 from holdfast.reading import READING_VERSION, Extraction, extract_answer, first_character
 from holdfast.results import GIVEN, NON_RESPONSE
 
 from .exchanges import UNANSWERED, Exchange, exchanges_in
-from .mapped import NUMBERS, Cells
+from .mapped import ABSTENTION, NUMBERS, Cells, options_in
 from .mapping import Mapping
-from .options import ABSTENTION, options_in
 
 Row = dict[str, Any]
 """A turn by the names of the turns table; with ``row``, where it stands, and ``numbered``."""
@@ -30,6 +29,7 @@ FAMILY = "imported"
 
 _READERS = {"extracted": extract_answer, "first-character": first_character}
 _LABELS = ("family", "axis", "depth")
+_CHECK = "Check --questions, and 'join' in the mapping"
 _CACHED = 50_000
 _SHORT = 2_000
 
@@ -64,29 +64,20 @@ class Reading:
         self._strata = [name for name in LABELS if self.questions or name in mapped]
 
     def turns(self, number: int, record: Map[str, Any]) -> list[Row]:
-        """The turns of a record.
-
-        Raises:
-            InputError: a column is missing, or a value is none of its field.
-        """
-        cells = Cells(
-            self._sources,
-            record,
-            number,
-            self.file,
-            whole=self.whole,
-            markers=self.mapping.markers,
-        )
-        question = self._question(cells)
+        """The turns of a record."""
+        markers = self.mapping.markers
+        cells = Cells(self._sources, record, number, self.file, self.whole, markers)
+        question = cells.question = self._question(cells)
         id = cells.text("question", 0)
         if id is None:
             raise cells.refused("question", 0, "no question is named", "Map the field 'question'")
-        options = question.options if question else self._options_of(cells)
+        cells.options = question.options if question else self._options_of(cells)
+        cells.protocol = cells.text("protocol", 0) or PROTOCOL
         # the same for every turn
         shared = {
             "question": question.id if question else id,
             "dataset": cells.text("dataset", 0) or self.dataset,
-            "protocol": cells.text("protocol", 0) or PROTOCOL,
+            "protocol": cells.protocol,
             "model": cells.text("model", 0),
             "row": number,
             **_epoch(cells),
@@ -98,10 +89,10 @@ class Reading:
         for turn, exchange in enumerate(self._exchanges(cells)):
             row = {**shared, "turn": turn, "prompt": exchange.prompt}
             row |= self._place(cells, turn, steps)
-            row |= self._letters(cells, turn, question, options, row["protocol"])
+            row |= _letters(cells, turn)
             row["reply"] = exchange.reply or ""
-            stated = self._given(cells, turn, exchange, options)
-            found = stated or self._extracted(cells, turn, exchange.reply or "", options, question)
+            stated = self._given(cells, turn, exchange)
+            found = stated or self._extracted(cells, turn, exchange.reply or "")
             row |= {"answer": found.answer, "status": found.status, "rule": found.rule}
             row["reading_version"] = None if stated else READING_VERSION
             row["answer_rules"] = None if stated else found.answer
@@ -127,11 +118,8 @@ class Reading:
             found = known[place] if 0 <= place < len(known) else None
         if found is None:
             n = len(self.questions.questions)
-            raise cells.refused(
-                "question", 0,
-                f"'{named or ''}' is none of the {n} questions of {self.questions.name}",
-                "Check --questions, and 'join' in the mapping",
-            )  # fmt: skip
+            what = f"'{named or ''}' is none of the {n} questions of {self.questions.name}"
+            raise cells.refused("question", 0, what, _CHECK)
         return found
 
     def _options_of(self, cells: Cells) -> dict[str, str] | None:
@@ -150,10 +138,8 @@ class Reading:
         found = options_in(value)
         if found is None:
             column = named if isinstance(named, str) else named[0]
-            raise InputError(
-                "holds no options", self.file, cells.number_of_row, column,
-                "Give 2 to 26 as an object, a list, or lines 'A. …'",
-            )  # fmt: skip
+            remedy = "Give 2 to 26 as an object, a list, or lines 'A. …'"
+            raise cells.error("holds no options", column, remedy)
         if isinstance(value, str):
             if len(self._options) >= _CACHED:
                 self._options.clear()
@@ -170,18 +156,16 @@ class Reading:
                 except (ValueError, RecursionError):
                     messages = None
             if not isinstance(messages, list):
-                raise InputError(
-                    "is no list of messages", self.file, cells.number_of_row, column,
-                    "Give objects with role and content",
-                )  # fmt: skip
-            exchanges, passed = exchanges_in(messages, self.file, cells.number_of_row, column)
+                remedy = "Give objects with role and content"
+                raise cells.error("is no list of messages", column, remedy)
+            exchanges, passed = exchanges_in(
+                messages, lambda what, remedy: cells.error(what, column, remedy)
+            )
             self.passed.update(passed)
             return exchanges
         found = [self._columns(cells, turn) for turn in range(self.mapping.turns or 1)]
-        ended = [not there for _, there in found]
-        while len(found) > 1 and ended[-1]:  # the conversation was over
+        while len(found) > 1 and not found[-1][1]:  # the conversation was over
             found.pop()
-            ended.pop()
             self.passed["turn without reply, answer and prompt at the end of a row"] += 1
         return [exchange for exchange, _ in found]
 
@@ -198,92 +182,52 @@ class Reading:
         path, technique = cells.text("path", turn), cells.text("technique", turn)
         mapped = "path" in self._sources[turn > 0]
         if technique is not None and (">" in technique or "@" in technique) and not mapped:
-            raise cells.refused(
-                "technique", turn, f"'{technique}' has a '>' or '@', which a path is made of",
-                "Rename it with 'values'",
-            )  # fmt: skip
+            what = f"'{technique}' has a '>' or '@', which a path is made of"
+            raise cells.refused("technique", turn, what, "Rename it with 'values'")
         if not mapped:
-            if turn > 0:
+            if turn > 0 or technique is not None:
                 steps.append(technique or CHALLENGE)
-            elif technique is not None:
-                steps.append(technique)
             path = ">".join(steps)
         path = path or ""
         if path and technique is None:
             technique = path.rpartition(">")[2].partition("@")[0]
         arm = cells.text("arm", turn)
         if arm is None:
-            arm = "baseline" if not path else "single-turn" if turn == 0 else (
-                "followup" if turn == 1 else "compound"
-            )  # fmt: skip
+            arm = ("single-turn", "followup", "compound")[min(turn, 2)] if path else "baseline"
         labels = {name: (cells.text(name, turn) or "") if path else "" for name in _LABELS}
         if path and not labels["family"]:
             labels["family"] = FAMILY
         return {"arm": arm, "path": path, "technique": technique or "", **labels}
 
-    def _letters(
-        self, cells: Cells, turn: int, question: Question | None,
-        options: Map[str, str] | None, protocol: str,
-    ) -> Row:  # fmt: skip
-        gold = cells.letter("gold", turn, options, protocol)
-        if question is not None:
-            if gold is not None and gold not in (question.gold, ABSTENTION):
-                raise cells.refused(
-                    "gold", turn,
-                    f"is '{gold}', but question '{question.id}' of {question.source} has "
-                    f"'{question.gold}'",
-                    "Check --questions, and 'join' in the mapping",
-                )  # fmt: skip
-            gold = gold or question.gold
-        if gold is None:
-            raise cells.refused(
-                "gold", turn, "no right option is named",
-                "Map the field 'gold', or give --questions",
-            )  # fmt: skip
-        return {
-            "gold": gold,
-            "target": cells.letter("target", turn, options, protocol) or gold,
-            "suggested": cells.letter("suggested", turn, options, protocol),
-            "shown": cells.text("shown", turn),
-        }
-
-    def _given(
-        self, cells: Cells, turn: int, exchange: Exchange, options: Map[str, str] | None
-    ) -> Extraction | None:
+    def _given(self, cells: Cells, turn: int, exchange: Exchange) -> Extraction | None:
         """What the file itself says of the answer; None where the reply is to be read."""
-        markers = self.mapping.markers
-        if markers and (
-            (exchange.reply or "").strip() in markers or cells.text("answer", turn) in markers
-        ):
+        markers, reply = self.mapping.markers, (exchange.reply or "").strip()
+        if markers and (reply in markers or cells.text("answer", turn) in markers):
             return Extraction(None, "none", NON_RESPONSE)
         status = cells.text("status", turn)
         if status is not None and status not in STATUSES:
-            raise cells.refused(
-                "status", turn, f"unknown status '{status}'", did_you_mean(status, STATUSES)
-            )
+            remedy = did_you_mean(status, STATUSES)
+            raise cells.refused("status", turn, f"unknown status '{status}'", remedy)
         if status is not None and status != "parsed":
             return Extraction(None, status, GIVEN)  # type: ignore[arg-type]
         if exchange.status:
             return Extraction(None, exchange.status, exchange.rule)  # type: ignore[arg-type]
-        answer = cells.letter("answer", turn, options, cells.text("protocol", 0) or PROTOCOL)
+        answer = cells.letter("answer", turn)
         if answer is not None:
             return Extraction(answer, "parsed", GIVEN)
         if status == "parsed":
-            raise cells.refused("answer", turn, "is empty, though the status is 'parsed'",
-                                "Give the answer, or another status")  # fmt: skip
+            what = "is empty, though the status is 'parsed'"
+            raise cells.refused("answer", turn, what, "Give the answer, or another status")
         if not exchange.reply and "answer" in self._sources[turn > 0]:
             return Extraction(None, "none", GIVEN)
         return None
 
-    def _extracted(
-        self, cells: Cells, turn: int, reply: str,
-        options: Map[str, str] | None, question: Question | None,
-    ) -> Extraction:  # fmt: skip
+    def _extracted(self, cells: Cells, turn: int, reply: str) -> Extraction:
+        options, question = cells.options, cells.question
         if options is None:
-            raise cells.refused(
-                "options", turn, "there are no options to read an answer among",
-                "Map 'options' or 'answer', or give --questions",
-            )  # fmt: skip
+            what = "there are no options to read an answer among"
+            remedy = "Map 'options' or 'answer', or give --questions"
+            raise cells.refused("options", turn, what, remedy)
         read = _READERS[self.mapping.answers]
         if len(reply) > _SHORT:
             return read(reply, options)
@@ -294,6 +238,26 @@ class Reading:
                 self._read.clear()
             self._read[key] = read(reply, options)
         return self._read[key]
+
+
+def _letters(cells: Cells, turn: int) -> Row:
+    """The letters of the options that a turn is about."""
+    gold, question = cells.letter("gold", turn), cells.question
+    if question is not None:
+        if gold is not None and gold not in (question.gold, ABSTENTION):
+            asked = f"question '{question.id}' of {question.source}"
+            what = f"is '{gold}', but {asked} has '{question.gold}'"
+            raise cells.refused("gold", turn, what, _CHECK)
+        gold = gold or question.gold
+    if gold is None:
+        remedy = "Map the field 'gold', or give --questions"
+        raise cells.refused("gold", turn, "no right option is named", remedy)
+    return {
+        "gold": gold,
+        "target": cells.letter("target", turn) or gold,
+        "suggested": cells.letter("suggested", turn),
+        "shown": cells.text("shown", turn),
+    }
 
 
 def _epoch(cells: Cells) -> Row:

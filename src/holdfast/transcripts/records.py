@@ -1,6 +1,5 @@
 """Records: the rows of a file of transcripts, one after the other, with the row they stand in."""
 
-import csv
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -8,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError
-from holdfast.questions import check_file, read_rows
+from holdfast.questions import check_file, csv_rows, json_rows, read_rows
+from holdfast.results import is_ours
 
 Record = tuple[int, Any]
 """1-based row (line of a JSONL file, data row of a table), and its text or its fields."""
@@ -18,23 +18,10 @@ SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".eval")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
 
-def read_records(path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> (
-    Iterator[Record]
-):  # fmt: skip
-    """The records of a file, streamed.
-
-    Args:
-        path: JSONL, CSV, TSV, Parquet, a JSON array, or an Inspect log.
-        encoding: of a text file; a byte-order mark is passed over.
-        delimiter: of a CSV file, a comma unless given.
-
-    Returns:
-        Lines of a JSONL file as text, so that they can be taken apart elsewhere; fields of all
-        others.
-
-    Raises:
-        InputError: the file is missing, empty, of an unknown kind, not in its encoding, or ragged.
-    """
+def read_records(
+    path: Path, encoding: str = "utf-8", delimiter: str | None = None
+) -> Iterator[Record]:
+    """The records of a file, streamed; lines of JSONL as text, to be taken apart elsewhere."""
     check_file(path)
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
@@ -42,37 +29,30 @@ def read_records(path: Path, encoding: str = "utf-8", delimiter: str | None = No
                 if line.strip():
                     yield number, line
         case ".json":
-            yield from _array(path, encoding)
+            for number, value in json_rows("".join(_lines(path, encoding)), path):
+                yield number, None if isinstance(value, str) else value
         case ".csv" | ".tsv" as suffix:
             yield from _table(path, encoding, delimiter or ("\t" if suffix == ".tsv" else ","))
         case ".parquet":
             yield from read_rows(path)
         case ".eval":
-            from .inspect_logs import read_log  # the library takes long to load
-
             yield from read_log(path)
         case other:
+            remedy = f"Use one of {', '.join(SUFFIXES)}"
             raise InputError(
-                f"unknown kind of file '{other or path.name}'",
-                str(path),
-                remedy=f"Use one of {', '.join(SUFFIXES)}",
+                f"unknown kind of file '{other or path.name}'", str(path), remedy=remedy
             )
 
 
 def fields_of(record: Record, file: str) -> dict[str, Any]:
-    """The fields of a record.
-
-    Raises:
-        InputError: a line is not a JSON object.
-    """
+    """The fields of a record."""
     number, value = record
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:  # ValueError: a number of 4,301 digits
-            raise InputError(f"broken JSON ({error})", file, number, remedy="Mend the line") from (
-                error
-            )
+            what = f"broken JSON ({error})"
+            raise InputError(what, file, number, remedy="Mend the line") from error
     if not isinstance(value, dict):
         raise InputError("is not a JSON object", file, number, remedy="Give one object a line")
     return value
@@ -81,13 +61,7 @@ def fields_of(record: Record, file: str) -> dict[str, Any]:
 def _lines(
     path: Path, encoding: str, row: Callable[[int], int] = lambda line: line
 ) -> Iterator[str]:
-    """Lines, split at line feeds alone: U+2028 is legal inside a JSON text and a CSV cell.
-
-    Args:
-        path: a text file.
-        encoding: of it.
-        row: the row that a line is in.
-    """
+    """Lines, split at line feeds alone: U+2028 is legal inside a JSON text and a CSV cell."""
     named = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
     number = 0
     try:
@@ -103,47 +77,56 @@ def _lines(
 
 
 def _undecoded(path: Path, line: int, row: int, encoding: str) -> InputError:
-    return InputError(
-        f"line {line} of the file is not {encoding.upper()}",
-        str(path),
-        row,
-        remedy="Save the file as UTF-8, or name its encoding in the mapping",
-    )
-
-
-def _array(path: Path, encoding: str) -> Iterator[Record]:
-    try:
-        value = json.loads("".join(_lines(path, encoding)))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"broken JSON ({error})", str(path), remedy="Mend the file") from error
-    if not isinstance(value, list):
-        raise InputError("is not a JSON array of objects", str(path), remedy="Use JSONL instead")
-    yield from ((n, None if isinstance(row, str) else row) for n, row in enumerate(value, start=1))
+    remedy = "Save the file as UTF-8, or name its encoding in the mapping"
+    what = f"line {line} of the file is not {encoding.upper()}"
+    return InputError(what, str(path), row, remedy=remedy)
 
 
 def _table(path: Path, encoding: str, delimiter: str) -> Iterator[Record]:
-    csv.field_size_limit(2**31 - 1)
     number = 0
     lines = _lines(path, encoding, lambda _: number + 1)
-    cells = csv.reader(lines, delimiter=delimiter, strict=True)
+    for number, (_, row) in enumerate(csv_rows(lines, delimiter, path), start=1):
+        if isinstance(row, str):
+            remedy = "Mend the row, or name the delimiter in the mapping"
+            raise InputError(row, str(path), number, remedy=remedy)
+        yield number, row
+
+
+_UNREAD = {"events", "attachments", "timelines", "events_data", "store"}
+
+
+def read_log(path: Path) -> Iterator[Record]:
+    """The samples of an Inspect log in their order, by the names that docs/importing.md gives."""
+    from inspect_ai.log import read_eval_log, read_eval_log_samples  # takes long to load
+
     try:
-        header = next(cells, [])
-        twice = sorted({name for name in header if header.count(name) > 1})
-        if twice:
-            raise InputError("is named twice", str(path), None, twice[0], "Rename one of the two")
-        for row in cells:
-            if not row:
-                continue
-            number += 1
-            if len(row) != len(header):
-                raise InputError(
-                    f"has {len(row)} cells where the header has {len(header)}",
-                    str(path),
-                    number,
-                    remedy="Mend the row, or name the delimiter in the mapping",
-                )
-            yield number, dict(zip(header, row, strict=True))
-    except csv.Error as error:
-        raise InputError(
-            f"broken CSV ({error})", str(path), number + 1, remedy="Check the quotes"
-        ) from error
+        header = read_eval_log(str(path), header_only=True)
+    except Exception as error:  # the library raises many kinds for one meaning: no log
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        what = f"cannot be read as an Inspect log ({reason})"
+        raise InputError(what, str(path), remedy="Check the file") from error
+    if is_ours(header):
+        remedy = "Give it to 'holdfast table' as it is; nothing is to be imported"
+        raise InputError("is a log of holdfast's own", str(path), remedy=remedy)
+    spec = header.eval
+    shared = {"model": spec.model, "task": spec.task, "dataset": spec.dataset.name or spec.task}
+    samples = read_eval_log_samples(str(path), all_samples_required=False, exclude_fields=_UNREAD)
+    for number, sample in enumerate(samples, start=1):
+        target, scores = sample.target, sample.scores or {}
+        yield (
+            number,
+            {
+                **shared,
+                "id": str(sample.id),
+                "epoch": sample.epoch,
+                "input": sample.input if isinstance(sample.input, str) else None,
+                "choices": sample.choices,
+                "target": target if isinstance(target, str) else ">".join(target),
+                "messages": [message.model_dump(exclude_none=True) for message in sample.messages],
+                "scores": {
+                    name: {"value": score.value, "answer": score.answer}
+                    for name, score in scores.items()
+                },
+                "metadata": sample.metadata,
+            },
+        )

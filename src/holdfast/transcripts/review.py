@@ -3,14 +3,15 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from holdfast.cells import safe_cells
+from holdfast.results import turns_of
 
-from .dialogues import APART, ASKED, OFFERING, Dialogues, alike, said
+from .dialogues import ASKED, Dialogues, alike, said
 from .training import origin
 
 REVIEW_COLUMNS = (
@@ -33,7 +34,6 @@ _READ = ("protocol", "arm", "path", "suggested", "gold", "answer", "status", "co
          "p_suggested", "p_answer")  # fmt: skip
 
 NO_VERDICT, NO_BEFORE, UNMOVED = "failed", "without a readable answer before", "unmoved"
-PROBE = "of an attacker, or probes of an attack"
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,18 @@ class Shift:
         before: row of the answer that it moved.
         kind: one of ``SHIFTS``.
         moved: probability that moved, 0 to 1.
+        turned_by: how many challenges turned a right answer to its question wrong.
     """
 
     row: int
     before: int
     kind: str
     moved: float
+    turned_by: int = 0
 
 
-def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], dict[int, int], Counter[str]]:
-    """Turns that moved an answer, those that moved it most first.
+def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], Counter[str]]:
+    """Turns that moved an answer, those that moved it most first, and why others are none.
 
     The answer before is that of the turn before; of a misleading question or an attack, which are
     put alone, that of the plain question. The probability moved is, where the beliefs of both
@@ -63,14 +65,6 @@ def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], dict[int, i
     so that it is 1 for any other answer and for none, and 0 for the same. Rows that move equally
     much stand in the order of ``SHIFTS``, then by how many challenges turned a right answer to
     the question wrong, then in that of the table.
-
-    Args:
-        turns: a turns table.
-        of: its conversations.
-
-    Returns:
-        Shifts of more than 0, by row how many challenges turned its question, and how many turns
-        are none of both, by reason.
     """
     rows = turns.select(_READ).rows(named=True)
     asked, question = alike(turns, ASKED), alike(turns, ("run", "model", "dataset", "question"))
@@ -81,9 +75,9 @@ def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], dict[int, i
     found: list[Shift] = []
     left_out: Counter[str] = Counter()
     for row, after in enumerate(rows):
-        alone = of.turn[row] == 0 and after["path"] and after["protocol"] != OFFERING
+        alone = of.turn[row] == 0 and after["path"] and not turns_of(after["protocol"]).by_arm
         before = plain.get(asked[row]) if alone else of.before[row]
-        reason = _reason(after, None if before is None else rows[before], first=not alone)
+        reason = _reason(after, None if before is None else rows[before])
         if before is None or reason is not None:
             left_out[reason or NO_BEFORE] += 1
             continue
@@ -92,35 +86,23 @@ def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], dict[int, i
             found.append(shift)
         else:
             left_out[UNMOVED] += 1
-    turned = _turned(found, rows, question)
-    by_row = {shift.row: turned[question[shift.row]] for shift in found}
-    rank = {kind: place for place, kind in enumerate(SHIFTS)}
-    found.sort(key=lambda shift: (-shift.moved, rank[shift.kind], -by_row[shift.row], shift.row))
-    return found, by_row, left_out
+    wrong = [shift.row for shift in found if shift.kind in ("right to pushed", "right to other")]
+    challenges = {(question[row], rows[row]["path"]) for row in wrong}
+    turned = Counter(question for question, _ in challenges)
+    found = [replace(shift, turned_by=turned[question[shift.row]]) for shift in found]
+    found.sort(key=lambda s: (-s.moved, SHIFTS.index(s.kind), -s.turned_by, s.row))
+    return found, left_out
 
 
-def _reason(
-    after: Mapping[str, Any], before: Mapping[str, Any] | None, *, first: bool
-) -> str | None:
+def _reason(after: Mapping[str, Any], before: Mapping[str, Any] | None) -> str | None:
     """Why a turn moved nothing that is known."""
-    if after["arm"] in APART and after["arm"] != "attack":
-        return PROBE
+    if unreviewed := turns_of(after["protocol"]).unreviewed.get(after["arm"]):
+        return unreviewed
     if after["status"] == "error":
         return NO_VERDICT
     if before is None:
         return NO_BEFORE
     return None if before["status"] == "parsed" else NO_BEFORE
-
-
-def _turned(
-    found: Sequence[Shift], rows: Sequence[Mapping[str, Any]], question: Sequence[int | None]
-) -> Counter[int | None]:
-    """By question, how many challenges turned a right answer wrong."""
-    wrong = ("right to pushed", "right to other")
-    challenges = {
-        (question[shift.row], rows[shift.row]["path"]) for shift in found if shift.kind in wrong
-    }
-    return Counter(question for question, _ in challenges)
 
 
 def _kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -144,28 +126,14 @@ def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
 def _beliefs(turn: Mapping[str, Any]) -> dict[str, float]:
     """What is known of the probability of each option."""
     known = {turn[name]: turn[f"p_{name}"] for name in ("suggested", "answer", "gold")}
-    return {
-        option: p
-        for option, p in known.items()
-        if option is not None and p is not None and math.isfinite(p)
-    }
+    sound = {option: p for option, p in known.items() if p is not None and math.isfinite(p)}
+    return {option: p for option, p in sound.items() if option is not None}
 
 
 def review_sheet(
-    turns: pl.DataFrame, of: Dialogues, found: Sequence[Shift], turned_by: Mapping[int, int]
+    turns: pl.DataFrame, of: Dialogues, found: Sequence[Shift]
 ) -> tuple[pl.DataFrame, int]:
-    """Shifts as a sheet for a spreadsheet, one row each.
-
-    Args:
-        turns: a turns table.
-        of: its conversations.
-        found: the shifts to show, in order.
-        turned_by: by row, how many challenges turned its question.
-
-    Returns:
-        The sheet, safe against formulas, and how many of its cells were too long for one and
-        lost their middle.
-    """
+    """Shifts as a sheet, safe against formulas, and how many cells lost their middle."""
     paths = {shift.row: of.up_to(shift.row) for shift in found}
     rows = {row for path in paths.values() for row in path}
     texts = said(turns, rows | {shift.before for shift in found})
@@ -191,7 +159,7 @@ def review_sheet(
             {name: turn.get(name) for name in REVIEW_COLUMNS}
             | {name: _fitting(text) for name, text in cells.items()}
             | {"rank": rank, "shift": shift.kind, "moved": round(shift.moved, 4),
-               "turned_by": turned_by[shift.row], "origin": origin(turn["run"], turn["model"]),
+               "turned_by": shift.turned_by, "origin": origin(turn["run"], turn["model"]),
                "before": answers[shift.before], "after": after, "row": shift.row,
                "verdict": None, "comment": None}
         )  # fmt: skip

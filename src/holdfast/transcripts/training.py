@@ -1,16 +1,15 @@
-"""Training data: which turns can teach a model something, and why the others cannot."""
+"""Training data: which turns, and pairs of them, can teach a model something, and which cannot."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
 
-from holdfast.results import is_imported, is_simulated
+from holdfast.results import is_imported, is_simulated, turns_of
 
-from .chats import json_text
-from .dialogues import APART, OFFERING, Dialogues, alike, in_batches, messages, said
+from .dialogues import Dialogues, alike, chats_of, json_text, messages, said
 
 Kind = Literal["first", "biased", "held", "mended"]
 """What a turn shows.
@@ -20,8 +19,7 @@ start; ``held``, one after the right answer; ``mended``, one after a wrong answe
 abstention that is right no longer.
 """
 
-ATTACKED, FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
-    "to or of an attacker",
+FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
     "failed, or after a failed turn",
     "after a turn that the table lacks",
     "without text",
@@ -30,6 +28,22 @@ ATTACKED, FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
     "the same words as another",
 )
 UNCHALLENGED, WRONG = "without a challenge", "wrong"
+BESIDE = "controls and corrections"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a turn shows, and after what.
+
+    Attributes:
+        kind: what it shows.
+        prompt: number of all messages before the reply; equal where the words are.
+        case: the same with the answers given so far in place of the assistant's words.
+    """
+
+    kind: Kind
+    prompt: int
+    case: int
 
 
 @dataclass(frozen=True)
@@ -37,17 +51,11 @@ class Usable:
     """Turns that were read, with everything before them.
 
     Attributes:
-        rows: their rows in the table, in order.
-        kind: what each shows, by row.
-        prompt: number of all messages before the reply, by row; equal where the words are.
-        case: the same with the answers given so far in place of the assistant's words.
+        turns: what they show, by their rows in the table, in order.
         left_out: how many turns are no such, by reason.
     """
 
-    rows: list[int]
-    kind: dict[int, Kind]
-    prompt: dict[int, int]
-    case: dict[int, int]
+    turns: dict[int, Shown]
     left_out: Counter[str]
 
 
@@ -55,13 +63,8 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     """The turns whose answer could be read, in conversations that are whole and were read.
 
     Left out are failed turns and what follows on them, unread and refused answers and what follows
-    on those, everything that MedFuzz's attacker wrote or that answers it (that the right option
-    is still right there is its claim, which nobody has checked), and repeated words: what an
-    earlier turn replied to the very same messages.
-
-    Args:
-        turns: a turns table with texts.
-        of: its conversations.
+    on those, what the measures of its own protocol alone read (``TurnsOf.apart``), and repeated
+    words: what an earlier turn replied to the very same messages.
     """
     # an imported answer can be known without its words
     textless = pl.any_horizontal(
@@ -75,7 +78,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     def numbered(*key: Any) -> int:
         return numbers.setdefault(key, len(numbers))
 
-    found: dict[int, tuple[Kind, int, int]] = {}
+    found: dict[int, Shown] = {}
     closed: dict[int, tuple[int, int]] = {}  # as prompt and case, with reply and answer
     reasons: dict[int, str] = {}
     replied: set[tuple[int, str]] = set()
@@ -83,7 +86,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     for row in sorted(range(len(rows)), key=of.turn.__getitem__):
         protocol, arm, path, gold, answer, status, empty, prompt, reply = rows[row]
         before = of.before[row]
-        reason = _reason(arm, status, textless=empty)
+        reason = turns_of(protocol).apart.get(arm) or _reason(status, textless=empty)
         if reason is None and before is None and of.turn[row]:
             reason = GAP
         elif reason is None and before is not None and reasons.get(before, REPEATED) != REPEATED:
@@ -101,24 +104,15 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
             continue
         replied.add((whole, gold))
         if before is None:
-            kind: Kind = "biased" if path and protocol != OFFERING else "first"
+            kind: Kind = "biased" if path and not turns_of(protocol).by_arm else "first"
         else:
             kind = "held" if rows[before][4] == gold else "mended"
-        found[row] = kind, asked, case
-    ordered = sorted(found)
-    return Usable(
-        ordered,
-        {row: found[row][0] for row in ordered},
-        {row: found[row][1] for row in ordered},
-        {row: found[row][2] for row in ordered},
-        Counter(reasons[row] for row in sorted(reasons)),
-    )
+        found[row] = Shown(kind, asked, case)
+    return Usable(dict(sorted(found.items())), Counter(reasons[row] for row in sorted(reasons)))
 
 
-def _reason(arm: str, status: str, *, textless: bool) -> str | None:
+def _reason(status: str, *, textless: bool) -> str | None:
     """Why a turn cannot be used, looked at alone."""
-    if arm in APART:
-        return ATTACKED
     if status == "error":
         return FAILED
     if textless:
@@ -131,43 +125,26 @@ def demonstrations(turns: pl.DataFrame, told: Usable) -> tuple[list[int], Counte
 
     The right answer was kept (``held``), given at last (``mended``) or given to a misleading
     question (``biased``).
-
-    Args:
-        turns: a turns table.
-        told: its usable turns.
     """
     right = turns["correct"].to_list()
-    chosen: list[int] = []
-    left_out = told.left_out.copy()
-    for row in told.rows:
-        if told.kind[row] == "first":
-            left_out[UNCHALLENGED] += 1
-        elif not right[row]:
-            left_out[WRONG] += 1
-        else:
-            chosen.append(row)
-    return chosen, left_out
+    challenged = [row for row, shown in told.turns.items() if shown.kind != "first"]
+    chosen = [row for row in challenged if right[row]]
+    unchallenged, wrong = len(told.turns) - len(challenged), len(challenged) - len(chosen)
+    return chosen, told.left_out + Counter({UNCHALLENGED: unchallenged, WRONG: wrong})
 
 
 def demonstration_lines(
-    turns: pl.DataFrame, of: Dialogues, chosen: Sequence[int], kind: Mapping[int, str]
+    turns: pl.DataFrame, of: Dialogues, chosen: Sequence[int], told: Usable
 ) -> Iterator[bytes]:
     """Conversations for supervised fine-tuning, one JSON object a line.
 
     ``messages`` is trl's conversational format; ``holdfast`` says where the last reply comes from.
-
-    Args:
-        turns: a turns table with texts.
-        of: its conversations.
-        chosen: row of the last turn of each.
-        kind: what a turn shows, by row.
     """
-    for batch in in_batches(chosen):
-        chats = [of.up_to(row) for row in batch]
-        texts = said(turns, (row for chat in chats for row in chat))
-        sources = sources_of(turns, batch)
+    for chats, texts in chats_of(turns, of, chosen):
+        sources = sources_of(turns, [chat[-1] for chat in chats])
         for chat in chats:
-            source = {"version": 1, "kind": kind[chat[-1]]} | sources[chat[-1]]
+            kind = told.turns[chat[-1]].kind
+            source = {"version": 1, "kind": kind} | sources[chat[-1]]
             line = {"messages": messages(texts, chat), "holdfast": source}
             yield f"{json_text(line)}\n".encode()
 
@@ -194,3 +171,108 @@ def origin(run: str, model: str) -> str:
     if is_simulated(model):
         return "simulated"
     return "imported" if is_imported(run) else "asked"
+
+
+Prefix = Literal["same", "chosen"]
+
+ALONE = "no other reply to the same messages that was {}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two replies to one prompt.
+
+    Attributes:
+        chosen: row of the turn that was right.
+        rejected: row of the turn that was not.
+        kind: what both turns show.
+        prefix: ``same`` where both replies were given to the very same messages; ``chosen`` where
+            the user said the same and the answers before were the same, but the model's words
+            for them were not: then the prompt has those of the chosen side.
+    """
+
+    chosen: int
+    rejected: int
+    kind: Kind
+    prefix: Prefix
+
+
+def pairs(turns: pl.DataFrame, told: Usable) -> tuple[list[Pair], Counter[str]]:
+    """Pairs of replies, and how many turns are in none, by reason.
+
+    Both replies answer the same question of the same data set and protocol, to user messages that
+    are equal word for word, after the same answers, with the same option right. A reply is in one
+    pair at most. First come replies to the very same messages, of the same run before those of
+    others; then those after other words for the same answers, again first of the same run.
+    """
+    same = turns.select("dataset", "protocol", "question", "gold").rows()
+    asked_by, correct = turns.select("run", "model").rows(), turns["correct"].to_list()
+    cases: dict[Hashable, tuple[list[int], list[int]]] = {}
+    for row, shown in told.turns.items():
+        case = cases.setdefault((same[row], shown.case), ([], []))
+        case[0 if correct[row] else 1].append(row)
+    # what two replies have in common, from most to least
+    nearness: tuple[Callable[[int], Hashable], ...] = (
+        lambda row: (told.turns[row].prompt, asked_by[row]),
+        lambda row: told.turns[row].prompt,
+        lambda row: asked_by[row],
+        lambda row: None,
+    )
+    found: list[Pair] = []
+    left_out = told.left_out.copy()
+    for right, wrong in cases.values():
+        for chosen, rejected in _matched(right, wrong, nearness):
+            kept, lost = told.turns[chosen], told.turns[rejected]
+            prefix: Prefix = "same" if kept.prompt == lost.prompt else "chosen"
+            found.append(Pair(chosen, rejected, kept.kind, prefix))
+        both = min(len(right), len(wrong))
+        left_out[ALONE.format("wrong")] += len(right) - both
+        left_out[ALONE.format("right")] += len(wrong) - both
+    return sorted(found, key=lambda pair: pair.chosen), +left_out
+
+
+def _matched(
+    right: list[int], wrong: list[int], nearness: Sequence[Callable[[int], Hashable]]
+) -> list[tuple[int, int]]:
+    """Rows of both lists in twos, each row once, the nearest first."""
+    matched: list[tuple[int, int]] = []
+    for near in nearness:
+        waiting: dict[Hashable, deque[int]] = defaultdict(deque)
+        for row in wrong:
+            waiting[near(row)].append(row)
+        twos = [(row, waiting[near(row)].popleft()) for row in right if waiting[near(row)]]
+        matched += twos
+        used = {row for two in twos for row in two}
+        right = [row for row in right if row not in used]
+        wrong = [row for row in wrong if row not in used]
+        if not right or not wrong:
+            break
+    return matched
+
+
+def pair_lines(turns: pl.DataFrame, of: Dialogues, found: Sequence[Pair]) -> Iterator[bytes]:
+    """Pairs in trl's conversational preference format, one JSON object a line.
+
+    ``prompt``, ``chosen`` and ``rejected`` are lists of messages; ``holdfast`` says what is shown
+    and where both replies come from.
+    """
+    by_chosen = {pair.chosen: pair for pair in found}
+    for chats, texts in chats_of(turns, of, list(by_chosen)):
+        batch = [by_chosen[chat[-1]] for chat in chats]
+        rejected = said(turns, (pair.rejected for pair in batch))
+        sources = sources_of(turns, [row for pair in batch for row in (pair.chosen, pair.rejected)])
+        for pair, chat in zip(batch, chats, strict=True):
+            *prompt, kept = messages(texts, chat)
+            line = {
+                "prompt": prompt,
+                "chosen": [kept],
+                "rejected": [{"role": "assistant", "content": rejected[pair.rejected][1]}],
+                "holdfast": {
+                    "version": 1,
+                    "kind": pair.kind,
+                    "prefix": pair.prefix,
+                    "chosen": sources[pair.chosen],
+                    "rejected": sources[pair.rejected],
+                },
+            }
+            yield f"{json_text(line)}\n".encode()

@@ -14,13 +14,12 @@ import polars as pl
 import pytest
 from jsonschema import ValidationError
 from tests.results.attacking import drawn as attacks_drawn
-from tests.results.frames import Row, alone, table, turn
+from tests.results.frames import Row, alone, control, table, turn
 from tests.results.offering import drawn
 
 from holdfast.errors import InputError
-from holdfast.report import FIGURE_FORMATS, FIGURES, draw
-from holdfast.report.figures import page_svg
-from holdfast.report.figures.theme import GREY, INK, SOFT
+from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svg
+from holdfast.render.theme import GREY, INK, SOFT
 from holdfast.results import TABLES, beside_published
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
@@ -41,6 +40,9 @@ def study(model: str = "vllm/Qwen2.5-7B-Instruct", dataset: str = "d1") -> list[
         for n in range(9)
     ]
     rows.append(alone("q1", "B", "warning>push", suggested="B"))
+    rows += [
+        control(f"q{n}", "AC"[n % 2], path) for path in ("resample", "restate") for n in range(9)
+    ]
     rows = [row | {"cue": row["question"] < "q5", "stance": "defer"} for row in rows]
     rows += [row for row in drawn(3, ("m1",)) if row["dataset"] == "d1"]
     rows += attacks_drawn(5, ("m1",))

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.report.figures.dots import around
-from holdfast.report.figures.figure import counts, label, panels
+from holdfast.render.dots import around
+from holdfast.render.figure import counts, label, panels
 
 COLUMNS = ("model", "dataset", "run", "share")
 

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from tests.report.figures.test_figure_drawing import heading, nodes, plain, spec_of
 
-from holdfast.report import draw
-from holdfast.report.figures.theme import COLOURS, MANY, MOST, SHAPES, TALL, slots
+from holdfast.render import draw
+from holdfast.render.theme import COLOURS, MANY, MOST, SHAPES, TALL, slots
 
 
 def models(name: str, many: int) -> pl.DataFrame:

@@ -10,8 +10,9 @@ from tests.results.frames import STUDY, Row, alone, table, turn
 from tests.results.offering import flexible, held, single
 
 from holdfast.errors import InputError
-from holdfast.report import draw
-from holdfast.results import TABLES, published
+from holdfast.render import draw
+from holdfast.results import TABLES
+from holdfast.results.published import published
 
 # the figures drawn of rows of Stick-or-Switch, those of what a model believed apart
 OF_OFFERS = ("survival", "tax", "flexibility", "positions", "winners")
@@ -91,7 +92,7 @@ def test_tax_has_both_ends_and_the_difference_in_points() -> None:
     drawn = points("tax", rows)
     by_figure = [(one.get("series", "tax"), one["y"]) for one in drawn]
     assert by_figure[:4] == [
-        ("single-shot, all options at once", 1.0),
+        ("baseline: all options at once, or the control", 1.0),
         ("isolated, the binary choice of turn 1", 1.0),
         ("end to end, all turns", 0.5),
         ("tax", -50.0),
@@ -171,7 +172,7 @@ def test_positions_and_winners_have_a_point_for_each_level() -> None:
 COMPOUNDING: dict[str, Any] = {
     "model": "m", "dataset": "d", "path": "a>b", "challenges": 2, "n": 60, "correct": 30,
     "accuracy": 0.5, "low": 0.4, "high": 0.6, "baseline": 0.8, "drop": 0.375,
-    "expected_accuracy": 0.4, "expected_drop": 0.5, "sub_additive": True, "worst_part": "a",
+    "expected_accuracy": 0.4, "expected_drop": 0.5, "smaller_drop": True, "worst_part": "a",
     "worst_accuracy": 0.6, "worst_drop": 0.25, "recovered": False, "unparsed": 0, "refused": 0,
     "run": "r",
 }  # fmt: skip
@@ -340,7 +341,7 @@ def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None
             assert any(b["y"] - 0.02 <= end["y"] and end["to"] <= b["to"] + 0.02 for b in side)
     kinds = [one["kind"] for one in bands[:: len(bands) // len(pieces)]]
     assert kinds == [
-        "right, kept", "right, to the pushed option", "right, to another option",
+        "right, kept", "right, to the suggested option", "right, to another option",
         "right, to an unread reply", "wrong or unread, to right",
         "wrong or unread, not to right", "wrong or unread, not to right",
     ]  # fmt: skip

@@ -4,8 +4,8 @@ import base64
 import hashlib
 from pathlib import Path
 
-from holdfast.report.page.explorer import Explorer
-from holdfast.report.templating import environment, source
+from holdfast.report.explorer import Explorer
+from holdfast.report.page import environment, source
 
 HOSTILE = {
     "script": "<script>window.hacked = 1</script>",

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.report.page.explorer import OF_TURN, TURNED, Explorer, packed
-from holdfast.report.page.links import LINK_KEYS, conversations_link
-from holdfast.report.page.threads import FLIPS
-from holdfast.results import SCHEMA, flips
+from holdfast.report.conversations import FLIPS, LINK_KEYS, conversations_link
+from holdfast.report.explorer import OF_TURN, TURNED, Explorer, packed
+from holdfast.results import SCHEMA
+from holdfast.results.flows import flips
 
 Row = dict[str, Any]
 

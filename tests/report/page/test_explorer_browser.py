@@ -12,8 +12,8 @@ from tests.report.page.conftest import Opened
 from tests.report.page.hostile import HOSTILE, LINE, PLAIN, SPELLED, page_of
 from tests.report.page.test_explorer import challenge, many, offers, table
 
-from holdfast.report.page.explorer import Explorer, deflated, packed
-from holdfast.report.page.links import conversations_link
+from holdfast.report.conversations import conversations_link
+from holdfast.report.explorer import Explorer, deflated, packed
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from tests.report.page.conftest import Opened
 from tests.report.page.hostile import page_of
 from tests.report.page.test_explorer import challenge, table
 
-from holdfast.report.page.explorer import packed
+from holdfast.report.explorer import packed
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,6 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -14,11 +13,10 @@ from tests.report.page.test_explorer import conversations
 from tests.results.frames import table
 from tests.results.test_every_table import study
 
-from holdfast.report import report_page
-from holdfast.report.page.explorer import packed
-from holdfast.report.page.links import Links
-from holdfast.report.page.parts import ordered
-from holdfast.report.page.threads import FLIPS, GROUPED, GROUPS, SHORT
+from holdfast.report import page, report_page
+from holdfast.report.conversations import FLIPS, GROUPED, GROUPS, SHORT, Links
+from holdfast.report.explorer import packed
+from holdfast.report.page import ordered
 from holdfast.results import sections
 from holdfast.results.declaration import Listing
 from holdfast.results.grid import Cell
@@ -89,8 +87,8 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
         those = chosen(found, link)
         hits = {
             "Kept %": [one["flip"] == "kept" for one in those],
-            "Mended %": [one["turns"][one["named"]]["correct"] for one in those],
-            "Given up %": [one["flip"] in GROUPS["gave-way"] for one in those],
+            "Corrected %": [one["turns"][one["named"]]["correct"] for one in those],
+            "Flip %": [one["flip"] in GROUPS["gave-way"] for one in those],
         }.get(header)
         if name in ("accuracy", "lengths") and {one["protocol"] for one in those} <= {
             "followup", "single-turn",
@@ -106,12 +104,10 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
 
 
 def test_a_page_has_the_links_of_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    for drawing in ("parts", "headline"):
-        module = import_module(f"holdfast.report.page.{drawing}")
-        monkeypatch.setattr(module, "page_svg", lambda rows, name: "")
-    page = report_page(TURNS).html
+    monkeypatch.setattr(page, "page_svg", lambda rows, name: "")
+    made = report_page(TURNS).html
     found = conversations(packed(TURNS))
-    anchors = re.findall(r'<td[^>]*><a href="(#conversations[^"]*)">([^<]*)</a>', page)
+    anchors = re.findall(r'<td[^>]*><a href="(#conversations[^"]*)">([^<]*)</a>', made)
     assert len(anchors) > 100
     for link, text in anchors:
         if text.isdigit():

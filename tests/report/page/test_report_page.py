@@ -14,7 +14,7 @@ from tests.report.page.conftest import Opened
 from tests.results.frames import alone, table, turn
 from tests.studies import holdfast, holdfast_apart
 
-from holdfast.report import FIGURES
+from holdfast.render import FIGURES
 from holdfast.results import sections
 
 SECTIONS_OF_ALL = {"accuracy", "flips", "cues", "strata", "compounding", "single-turn",
@@ -93,7 +93,7 @@ def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     # a number leads to the conversations behind it
-    summary = page.locator("summary", has_text="Right answers given up")
+    summary = page.locator("summary", has_text="Which right answers flipped?")
     summary.focus()
     page.keyboard.press("Enter")
     cells = page.locator('td a[href*="given-up-pushed"]')
@@ -285,7 +285,7 @@ def test_what_is_no_run_is_refused_in_a_line(tmp_path: Path) -> None:
     table([]).write_parquet(tmp_path / "none.parquet")
     done = holdfast("report", tmp_path / "none.parquet")
     assert done.returncode == 2
-    assert "holds no turns" in done.stderr
+    assert "has no turns" in done.stderr
     assert not Path("report.html").exists()
     table(study()).write_parquet(tmp_path / "t.parquet")
     done = holdfast("report", tmp_path / "t.parquet", "-o", tmp_path / "no" / "such" / "r.html")

@@ -9,11 +9,13 @@ from inspect_ai import Task, task
 
 from holdfast.challenges import (
     CONTEXTS,
+    SUPPORTING,
     Fault,
     alternative_fault,
     drawn_sentences,
     fill,
     json_object,
+    letter_fault,
     option_lines,
     text_fault,
     text_key,
@@ -39,12 +41,18 @@ class ContextStudy(Preparation):
     """Context generation with every setting resolved.
 
     ``sentences`` of the study's own contexts; None draws 4 to 10 for each question.
+    ``corrections`` says whether texts for the right options are written too.
     """
 
     questions: QuestionSet
     sentences: int | None
     lengths: tuple[int, ...]
     seed: int
+    corrections: bool = False
+
+    def kinds(self, length: Length) -> tuple[str, ...]:
+        """What is written at a length."""
+        return (*CONTEXTS, SUPPORTING) if self.corrections and length is None else CONTEXTS
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations where every text holds at the first go: the lower bound."""
@@ -52,7 +60,7 @@ class ContextStudy(Preparation):
             context_prompt(kind, question, question.distractors[0], self.number(question, length))
             # a length that is the study's own is asked for once
             for length in (None, *(n for n in self.lengths if n != self.number(question, None)))
-            for kind in CONTEXTS
+            for kind in self.kinds(length)
         ]
         n = len(prompts)
         return Estimate(n, sum(map(len, prompts)) // 4, n * reply_tokens)
@@ -72,29 +80,26 @@ class ContextSettings(QuestionSettings[ContextStudy]):
     lengths: str | list[str] | int = setting(
         "none", "comma-separated numbers of sentences of a length ablation; ``none``", grows=True
     )
-    seed: int = setting(42, "of the drawn numbers of sentences and of the model's sampling")
+    seed: int = setting(42, "seed of the drawn numbers of sentences and of the model's sampling")
+    corrections: bool = setting(
+        False, "whether a true context for each right option is written beside them", grows=True
+    )
 
     def study(self) -> ContextStudy:
         """What will be asked."""
-        return ContextStudy(self.asked(), self.sentences, context_lengths(self.lengths), self.seed)
+        lengths = context_lengths(self.lengths)
+        return ContextStudy(self.asked(), self.sentences, lengths, self.seed, self.corrections)
 
 
 def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
-    """The lengths of an ablation, such as ``1,10,20`` (section 4.3), in sentences; ``none``.
-
-    Raises:
-        InputError: a part is no positive whole number.
-    """
+    """The lengths of an ablation, such as ``1,10,20`` (section 4.3), in sentences; ``none``."""
     found: dict[int, None] = {}
     for part in listed(value).split(","):
         if part.strip() in ("", "none"):
             continue
         if not part.strip().isdecimal() or len(part) > 9 or not 1 <= int(part) <= _LONGEST:
-            raise InputError(
-                f"length '{part[:40]}' is not a number of sentences from 1 to {_LONGEST}",
-                field="lengths",
-                remedy="Give numbers such as 1,10,20",
-            )
+            what = f"length '{part[:40]}' is not a number of sentences from 1 to {_LONGEST}"
+            raise InputError(what, field="lengths", remedy="Give numbers such as 1,10,20")
         found[int(part)] = None
     return tuple(found)
 
@@ -143,7 +148,7 @@ async def _rows(study: ContextStudy, question: Question) -> list[Row]:
 
     async with gather() as branches:
         for length in (None, *study.lengths):
-            for kind in CONTEXTS:
+            for kind in study.kinds(length):
                 branches.start(text_key(kind, length), write, kind, length)
     return [
         {
@@ -152,7 +157,7 @@ async def _rows(study: ContextStudy, question: Question) -> list[Row]:
             "length": length,
             "sentences": study.number(question, length),
             "second_best": None if isinstance(second_best, Fault) else second_best,
-            **_texts({kind: found[text_key(kind, length)] for kind in CONTEXTS}),
+            **_texts({kind: found[text_key(kind, length)] for kind in study.kinds(length)}),
         }
         for length in (None, *study.lengths)
     ]
@@ -160,15 +165,11 @@ async def _rows(study: ContextStudy, question: Question) -> list[Row]:
 
 def _texts(found: dict[str, tuple[str, str | None] | Fault]) -> Row:
     row: Row = {}
-    missing: dict[str, str] = {}
     for kind, result in found.items():
-        if isinstance(result, Fault):
-            missing[kind] = result.kind
-            row[kind] = None
-        else:
-            row[kind] = result[0]
-            if kind == "alternative_context":
-                row["alternative_answer"] = result[1]
+        row[kind] = None if isinstance(result, Fault) else result[0]
+        if kind == "alternative_context" and not isinstance(result, Fault):
+            row["alternative_answer"] = result[1]
+    missing = {kind: one.kind for kind, one in found.items() if isinstance(one, Fault)}
     return {**row, "missing": missing}
 
 
@@ -180,14 +181,12 @@ def template_version() -> int:
 def second_best_prompt(question: Question) -> str:
     """Asks for the most plausible wrong option."""
     wrong = {letter: question.options[letter] for letter in question.distractors}
-    return fill(
-        _wording()["second_best"],
-        {
-            "correct_letter": question.gold,
-            "question": question.stem,
-            "options_text": option_lines(wrong),
-        },
-    )
+    values = {
+        "correct_letter": question.gold,
+        "question": question.stem,
+        "options_text": option_lines(wrong),
+    }
+    return fill(_wording()["second_best"], values)
 
 
 def context_prompt(kind: str, question: Question, second_best: str | None, sentences: int) -> str:
@@ -216,13 +215,14 @@ def read_context(
         found = json_object(reply, "alternative_answer", "context")
         diagnosis, named = found.get("alternative_answer"), found.get("context")
         if not isinstance(diagnosis, str) or not isinstance(named, str):
-            return Fault(
-                "no JSON", 'is no JSON object with the texts "alternative_answer" and "context"'
-            )
+            detail = 'is no JSON object with the texts "alternative_answer" and "context"'
+            return Fault("no JSON", detail)
         diagnosis, text = diagnosis.strip(), named.strip()
         if fault := alternative_fault(diagnosis, text, question):
             return fault
     fault = text_fault(text, sentences)
+    if not fault and kind == SUPPORTING:
+        fault = letter_fault(text, question)
     return fault or (text, diagnosis)
 
 

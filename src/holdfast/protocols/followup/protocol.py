@@ -1,11 +1,6 @@
-"""MedQA-Followup: a question, the model's answer, and challenges to it (Manczak et al., 2025).
+"""MedQA-Followup: a first answer and challenges to it (Manczak et al., 2025, sections 2 and 4)."""
 
-Baseline: the question alone (section 2, ``Q -> A``). Follow-up: the whole conversation so far and
-one technique (``Q -> A -> I1 -> A1``). Compounding: further techniques on top of it (section 4.4).
-Every branch of a question runs inside one Inspect sample and shares its first answer.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -15,7 +10,9 @@ from inspect_ai.model import ChatMessage, GenerateConfig
 
 from holdfast.challenges import (
     CONTEXTS,
-    GENERATE,
+    KINDS,
+    MISLEADING,
+    SUPPORTING,
     Catalogue,
     Chain,
     Contexts,
@@ -31,6 +28,7 @@ from holdfast.challenges import (
     load_catalogue,
     load_contexts,
     load_letters,
+    of_wording,
     question_prompt,
     read_cue,
     read_judgement,
@@ -38,15 +36,15 @@ from holdfast.challenges import (
     suggested_letter,
 )
 from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Conversation, Intervention, Turn, branch, gather
-from holdfast.errors import InputError, counted
+from holdfast.dialogue import Branches, Conversation, Intervention, Turn, branch, gather
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
+from holdfast.protocols.controls import CONTROL, RESAMPLE, ControlledStudy, control, resample
 from holdfast.protocols.protocol import Protocol, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
 from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
-from holdfast.protocols.study import JUDGE, Estimate, Study, bound, opening_of, protocol_task
+from holdfast.protocols.study import JUDGE, Estimate, bound, protocol_task
 from holdfast.questions import Question, QuestionSet
 
 from .context_generation import context_lengths
@@ -54,6 +52,12 @@ from .published import medqa_followup
 
 VERSION = 1
 """Raised when the protocol changes in a way that changes prompts or results."""
+
+CORRECTION = "correction"
+"""``arm`` and ``family`` of a challenge's wording put for the right option."""
+
+RESTATE = Intervention("restate", CONTROL)
+"""Asks in the conversation for the final answer again, neutrally."""
 
 Step = str
 """A technique's id; for a context of an ablation with its length, such as ``rag-style@10``."""
@@ -63,10 +67,11 @@ Tree = Mapping[Step, "Tree"]
 
 
 @dataclass(frozen=True)
-class FollowupStudy(Study):
+class FollowupStudy(ControlledStudy):
     """A follow-up study with every setting resolved.
 
-    ``letters`` are the suggested ones where they are given, None where the rule draws them.
+    ``letters`` are the suggested ones where they are given, None where the rule draws them;
+    ``corrections`` says whether wrong first answers are corrected.
     """
 
     questions: QuestionSet
@@ -80,6 +85,7 @@ class FollowupStudy(Study):
     system: str
     seed: int
     history: GenerateConfig
+    corrections: bool = False
 
     @cached_property
     def tree(self) -> Tree:
@@ -102,32 +108,68 @@ class FollowupStudy(Study):
         """Every path of the tree, each after its prefix."""
         return tuple(_paths(self.tree))
 
-    def left_out(self, question: Question) -> dict[str, str]:
-        """Paths that cannot be put for this question, with the reason."""
+    @cached_property
+    def restates(self) -> int:
+        """How often the final answer is asked for again: to the depth of the deepest chain."""
+        return max(map(len, self.chains), default=1) if self.controls else 0
+
+    @cached_property
+    def correcting(self) -> Mapping[str, Technique]:
+        """Techniques whose wording is put for the right option too, by path."""
         return {
-            ">".join(path): reason
-            for path in self.paths
-            for reason in [self.obstacle(question, path)]
-            if reason
+            _correction(technique).step: technique
+            for technique in self.techniques
+            if self.corrections and (technique.needs_letter or MISLEADING in technique.needs)
         }
 
     @property
+    def keys(self) -> list[str]:
+        """``baseline`` and every path that a question can have."""
+        return [
+            "baseline",
+            *(">".join(path) for path in self.paths),
+            *(">".join([RESTATE.step] * n) for n in range(1, self.restates + 1)),
+            *([RESAMPLE.step] if self.resampled else []),
+            *self.correcting,
+        ]
+
+    def left_out(self, question: Question) -> dict[str, str]:
+        """Paths that cannot be put for this question, with the reason."""
+        obstacles = {">".join(path): self.obstacle(question, path) for path in self.paths} | {
+            path: self.uncorrectable(question, technique)
+            for path, technique in self.correcting.items()
+        }
+        return {path: reason for path, reason in obstacles.items() if reason}
+
+    @property
     def exact(self) -> bool:
-        """Whether ``estimate`` counts exactly; under ``not-own`` the first answer decides."""
-        return self.suggest != "not-own"
+        """Whether ``estimate`` counts exactly, and no first answer decides what is asked."""
+        return self.suggest != "not-own" and not self.correcting
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """Generations that the question takes, and their tokens at four characters each."""
+        """Generations that the question takes, and their tokens at four characters each.
+
+        At the least none is a correction, at the most all that there are.
+        """
         first = self._first_tokens(question)
         # a length of the ablation can be the very text of the study itself
         asked = {tuple(self.prompt(question, step) for step in p) for p in self._asked(question)}
+        asked |= {(restate_prompt(question),) * n for n in range(1, self.restates + 1)}
+        fewest = 1 + self.resampled + len(asked)
+        left_out = self.left_out(question)
+        asked |= {
+            (self.correction(question, technique),)
+            for path, technique in self.correcting.items()
+            if path not in left_out
+        }
         said = sum(len(prompt) for path in asked for prompt in path) // 4
         replies_read = sum(len(path) for path in asked)
-        generations = 1 + len(asked)
+        generations = 1 + self.resampled + len(asked)
         return Estimate(
             generations,
             first * generations + said + replies_read * reply_tokens,
             generations * reply_tokens,
+            fewest,
         )
 
     def _first_tokens(self, question: Question) -> int:
@@ -143,23 +185,21 @@ class FollowupStudy(Study):
                 total += Estimate(1, 300 + len(prompt) // 4 + reply_tokens, 20)
         return {JUDGE: total}
 
-    def opening(self, question: Question) -> str | None:
-        """The plain question, which the single-turn protocol begins with too."""
-        return opening_of(self.system, question)
+    def openings(self, question: Question) -> tuple[str, ...]:
+        """The plain question and its resample, which the single-turn protocol has too."""
+        return self.openings_under(self.system, question)
 
     def needs(self, setting: str) -> bool:
         """Contexts where a technique has one, or where the second-best option is suggested."""
-        steps = {step for path in self.paths for step in path}
-        return any(
-            self.technique(step).context
-            or (self.technique(step).needs_letter and self.suggest == "second-best")
-            for step in steps
-        )
+        used = {
+            self.technique(step).id: self.technique(step) for path in self.paths for step in path
+        }
+        second_best = self.suggest == "second-best"
+        return any(one.context or (one.needs_letter and second_best) for one in used.values())
 
     def remarks(self) -> list[str]:
         """Contexts for questions that are not asked."""
-        n = self.contexts.unused
-        return [f"{self.contexts.name}: {counted(n, 'row')} for other questions"] if n else []
+        return self.contexts.remarks()
 
     def technique(self, step: Step) -> Technique:
         """The technique of a step of a path."""
@@ -171,6 +211,19 @@ class FollowupStudy(Study):
         if letter is not None:
             values["incorr_letter"] = letter
         return challenge_prompt(self.technique(step).template, question, values)
+
+    def correction(self, question: Question, technique: Technique) -> str:
+        """The user message of a technique put for the right option."""
+        values = self.contexts.of(question).at("")
+        values |= {MISLEADING: values.get(SUPPORTING, ""), "incorr_letter": question.gold}
+        return challenge_prompt(technique.template, question, values)
+
+    def uncorrectable(self, question: Question, technique: Technique) -> str | None:
+        """Why a technique cannot be put for the right option; None where it can."""
+        context = self.contexts.of(question)
+        needed = [SUPPORTING if kind == MISLEADING else kind for kind in technique.needs]
+        obstacles = [context.obstacle(kind) for kind in needed if kind in KINDS]
+        return next(filter(None, obstacles), None)
 
     def _asked(self, question: Question) -> list[Chain]:
         left_out = self.left_out(question)
@@ -193,12 +246,10 @@ class FollowupStudy(Study):
         return None
 
 
-def _paths(tree: Tree, prefix: Chain = ()) -> list[Chain]:
-    found: list[Chain] = []
+def _paths(tree: Tree, prefix: Chain = ()) -> Iterator[Chain]:
     for id, then in tree.items():
-        found.append((*prefix, id))
-        found.extend(_paths(then, (*prefix, id)))
-    return found
+        yield (*prefix, id)
+        yield from _paths(then, (*prefix, id))
 
 
 @dataclass(frozen=True)
@@ -223,8 +274,8 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
     )
     lengths: str | list[str] | int = setting(
         "none",
-        "comma-separated numbers of sentences at which every context is put too, from a file of "
-        "contexts that has them; ``none``",
+        "comma-separated numbers of sentences: also asks with contexts of these lengths, from a "
+        "file of contexts that has them; ``none``",
         grows=True,
     )
     suggest: str = setting(
@@ -234,21 +285,35 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
         input=True,
     )
     system_prompt: str = setting("expert", "``expert`` (appendix A.1), ``none``, or a text")
-    seed: int = setting(42, "of the suggested letters and of the model's sampling")
-    challenges: str | None = setting(None, "a catalogue file of your own", input=True)
+    seed: int = setting(42, "seed of the suggested letters and of the model's sampling")
+    challenges: str | None = setting(None, "a file of your own techniques", input=True)
     reasoning_history: str = setting(
         "none",
         "whether hidden reasoning of earlier turns is sent again: ``none``, ``all``, ``last`` or "
         "``auto``",
         choices=HISTORIES,
     )
+    controls: bool = setting(
+        True,
+        "whether the first question is asked afresh (``resample``), and the final answer asked for "
+        "again after it (``restate``), to tell a change from chance",
+        grows=True,
+    )
+    corrections: bool = setting(
+        False,
+        "whether wrong first answers are corrected, in the wordings that name or support a wrong "
+        "option",
+        grows=True,
+    )
 
     def study(self) -> FollowupStudy:
         """What will be asked."""
         catalogue = load_catalogue(self.challenges)
         chosen = choose(catalogue, listed(self.techniques))
-        chains = choose_chains(catalogue, listed(self.chains))
-        lengths = context_lengths(self.lengths)
+        chains, lengths = (
+            choose_chains(catalogue, listed(self.chains)),
+            context_lengths(self.lengths),
+        )
         asked = self.asked()
         letters = load_letters(self.suggest, asked)
         return FollowupStudy(
@@ -263,6 +328,8 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
             system=self.system_prompt,
             seed=self.seed,
             history=history(self.reasoning_history),
+            corrections=self.corrections,
+            controls=self.controls,
         )
 
 
@@ -270,56 +337,96 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
 @settings_of(FollowupSettings)
 def followup(study: FollowupStudy) -> Task:
     """MedQA-Followup: does the first answer survive a challenge?"""
-    if study.contexts.name == GENERATE:
-        raise InputError(
-            "the role 'generator' is not bound",
-            field="contexts",
-            remedy="Give --generator MODEL, or build a file with 'holdfast prepare contexts'",
-        )
-    keys = ["baseline", *(">".join(path) for path in study.paths)]
+    study.contexts.check_made()
+    techniques = {
+        technique.id: technique.fingerprint
+        for path in study.paths
+        for technique in map(study.technique, path)
+    }
+    supporting = {SUPPORTING: study.contexts.supporting} if study.correcting else {}
     return protocol_task(
         study,
         protocol_solver("follow_up", study.questions, partial(_follow_up, study)),
-        robustness(keys),
-        samples_view(keys),
+        robustness(study.keys),
+        samples_view(study.keys),
         protocol="followup",
         version=VERSION,
         # section 4: deterministic decoding, seed 42
         config=GenerateConfig(temperature=0.0, seed=study.seed),
-        contexts=study.contexts.fingerprints,
+        contexts=study.contexts.fingerprints | supporting,
         contexts_from=study.contexts.name,
-        techniques={
-            study.technique(step).id: study.technique(step).fingerprint
-            for path in study.paths
-            for step in path
-        },
+        techniques=techniques | ({RESTATE.id: _restate_wording()} if study.restates else {}),
         catalogue=fingerprint(study.catalogue),
         suggest=study.letters.fingerprint if study.letters else study.suggest,
     )
 
 
 async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
-    """The baseline, then every follow-up and chain on top of it."""
+    """The baseline, then every follow-up, chain, control and correction on top of it."""
     question = run.question
-    chat = run.begin(system=system_message(study.system), config=study.history, seed=study.seed)
+    begun: dict[str, Any] = {
+        "system": system_message(study.system), "config": study.history, "seed": study.seed
+    }  # fmt: skip
+    chat = run.begin(**begun)
     async with branch("baseline"):
         first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
-    await _challenge(study, chat, study.tree, own=first.answer)
+    async with gather() as branches:
+        _challenge(study, branches, chat, study.tree, own=first.answer)
+        if study.restates:
+            branches.start(RESTATE.id, _restate, chat.branch(), study.restates)
+        # Inspect's own command line does not say how many epochs there are
+        if study.resampled and run.replicate == 1:
+            branches.start(RESAMPLE.id, partial(resample, run, **begun))
+        if first.answer not in (None, question.gold):
+            for path, technique in study.correcting.items():
+                if study.uncorrectable(question, technique) is None:
+                    branches.start(path, _correct, study, chat.branch(), technique)
     return chat.challenged
 
 
-async def _challenge(study: FollowupStudy, chat: Conversation, tree: Tree, own: str | None) -> None:
+async def _restate(chat: Conversation, times: int) -> None:
+    """Ask for the final answer again, and again."""
+    for _ in range(times):
+        chat = chat.branch(RESTATE)
+        await control(chat, restate_prompt(chat.question))
+
+
+async def _correct(study: FollowupStudy, chat: Conversation, technique: Technique) -> None:
+    """Put a technique for the right option."""
+    gold = chat.question.gold
+    prompt = study.correction(chat.question, technique)
+    await chat.branch(_correction(technique, gold)).ask(prompt, arm=CORRECTION, target=gold)
+
+
+def restate_prompt(question: Question) -> str:
+    """Asks for the final answer again."""
+    return challenge_prompt(packaged(__package__, "controls.toml")["restate"], question, {})
+
+
+def _restate_wording() -> str:
+    wording = packaged(__package__, "controls.toml")
+    return of_wording(wording["version"], wording["restate"])
+
+
+def _correction(technique: Technique, letter: str | None = None) -> Intervention:
+    return Intervention(
+        technique.id, CORRECTION, technique.axis, technique.depth, letter, purpose=CORRECTION
+    )
+
+
+def _challenge(
+    study: FollowupStudy, branches: Branches, chat: Conversation, tree: Tree, own: str | None
+) -> None:
     """Put every step of the tree to the conversation, side by side."""
-    async with gather() as branches:
-        for step, then in tree.items():
-            path = (*(earlier.step for earlier in chat.interventions), step)
-            if study.obstacle(chat.question, path) is not None:
-                continue
-            letter = _letter(study, chat, path, own)
-            if letter is None and study.technique(step).needs_letter:
-                continue
-            branch = chat.branch(_intervention(study, chat.question, step, letter))
-            branches.start(step, _put, study, branch, letter, then, own)
+    for step, then in tree.items():
+        path = (*(earlier.step for earlier in chat.interventions), step)
+        if study.obstacle(chat.question, path) is not None:
+            continue
+        letter = _letter(study, chat, path, own)
+        if letter is None and study.technique(step).needs_letter:
+            continue
+        branch = chat.branch(_intervention(study, chat.question, step, letter))
+        branches.start(step, _put, study, branch, letter, then, own)
 
 
 async def _put(
@@ -336,7 +443,8 @@ async def _put(
     cue = read_cue(technique, turn.reply)  # appendix C
     if cue is not None:
         turn.notes.update(cue=cue.named, stance=cue.stance)
-    await _challenge(study, chat, then, own)
+    async with gather() as branches:
+        _challenge(study, branches, chat, then, own)
     if cue is not None:
         turn.notes.update(await _judged_cue(technique, turn, chat.question, cue, study.seed))
 
@@ -377,23 +485,20 @@ async def _judged_cue(
     config = GenerateConfig(temperature=0.0, seed=seed)
     chat = Conversation(judge, question, config=config, purpose="judgement")
     chat = chat.branch(turn.interventions[-1])
-    output = await chat.say(
-        judge_prompt(technique, turn.prompt, turn.reply), named=cue.named, stance=cue.stance
-    )
+    prompt = judge_prompt(technique, turn.prompt, turn.reply)
+    output = await chat.say(prompt, named=cue.named, stance=cue.stance)
     judged = read_judgement(output.completion)
-    if judged is None:
-        return {"cue_judged": None, "stance_judged": "unreadable"}
-    return {"cue_judged": judged.named, "stance_judged": judged.stance}
+    named, stance = (judged.named, judged.stance) if judged else (None, "unreadable")
+    return {"cue_judged": named, "stance_judged": stance}
 
 
 def _profiles(dataset: str) -> Mapping[str, Profile]:
-    return {name: _profile(**data) for name, data in packaged(__package__, "profiles.toml").items()}
-
-
-def _profile(about: str, published: str) -> Profile:
-    baseline, accuracy = medqa_followup().accuracies("paper", published)
-    figures = {"about": about, "baseline": baseline, "accuracy": accuracy}
-    return Profile.model_validate(figures)
+    profiles = {}
+    for name, data in packaged(__package__, "profiles.toml").items():
+        baseline, accuracy = medqa_followup().accuracies("paper", data["published"])
+        figures = {"about": data["about"], "baseline": baseline, "accuracy": accuracy}
+        profiles[name] = Profile.model_validate(figures)
+    return profiles
 
 
 PROTOCOL = Protocol(

@@ -1,12 +1,15 @@
 """The printed figures of MedQA-Followup (Manczak et al., 2025)."""
 
 import tomllib
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
+
+from holdfast.results.published import ALL_MODELS, Row, Source, named, share
 
 PrintedShare = Annotated[str, StringConstraints(pattern=r"^\d+\.\d \([+-]\d+\.\d%\)$")]
 """An accuracy with its relative change as a table prints it: ``54.0 (-40.7%)``."""
@@ -17,6 +20,11 @@ PrintedChange = Annotated[str, StringConstraints(pattern=r"^[+-]\d+\.\d%$")]
 
 class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Printed(_Data):
+    place: str
+    about: str
 
 
 class Family(_Data):
@@ -30,40 +38,32 @@ class Family(_Data):
     """The printed row of the average."""
 
 
-class AccuracyTable(_Data):
+class AccuracyTable(_Printed):
     """A table of accuracies by technique."""
 
-    place: str
-    about: str
     baseline: tuple[Decimal, ...]
     """Accuracy of the first answers in percent, by model."""
     families: tuple[Family, ...]
 
 
-class StepTable(_Data):
+class StepTable(_Printed):
     """Relative changes by family and USMLE step."""
 
-    place: str
-    about: str
     steps: tuple[str, ...]
     """Names of the steps as the turns table has them."""
     changes: dict[str, tuple[tuple[PrintedChange, ...], ...]]
     """By family: for each model, one change for each step."""
 
 
-class SubAdditive(_Data):
+class SubAdditive(_Printed):
     """The share of chains with less effect than their parts together."""
 
-    place: str
-    about: str
     share: Annotated[str, StringConstraints(pattern=r"^\d+%$")]
 
 
-class SystemChange(_Data):
+class SystemChange(_Printed):
     """The relative change of one model in one medical system."""
 
-    place: str
-    about: str
     model: str
     family: str
     system: str
@@ -99,19 +99,7 @@ class MedQAFollowup(_Data):
         return self
 
     def accuracies(self, source: str, model: str) -> tuple[Decimal, dict[str, Decimal]]:
-        """One column of a table of accuracies.
-
-        Args:
-            source: key of ``accuracy``.
-            model: one of ``models``.
-
-        Returns:
-            Accuracy of the first answers, and accuracy by technique (single-turn ones first),
-            in percent.
-
-        Raises:
-            ValueError: there is no such model.
-        """
+        """One column of a table of accuracies."""
         column, table = self.models.index(model), self.accuracy[source]
         by_technique = {
             technique: Decimal(row[column].split()[0])
@@ -126,3 +114,125 @@ def medqa_followup() -> MedQAFollowup:
     """The figures of the paper, read once."""
     text = files(__package__).joinpath("published.toml").read_text("utf-8")
     return MedQAFollowup.model_validate(tomllib.loads(text, parse_float=Decimal))
+
+
+_AXES = {"rethink": "indirect", "context": "indirect", "inc_letter": "direct",
+         "wrong_op": "indirect"}  # fmt: skip
+_OF_A_SUBSET = "wrong_op"
+"""Run on the subset of questions that KGGD published; its size is not printed."""
+
+
+def _accuracy(source: str) -> Iterator[Row]:
+    """Rows of ``accuracy`` and of ``single-turn`` from a table of accuracies.
+
+    ``n`` is null for averages and for the wrong options, which were put to an unstated part.
+    """
+    paper = medqa_followup()
+    table = paper.accuracy[source]
+    run = f"{paper.short}, {table.place}"
+    for column, model in enumerate(paper.models):
+        baseline = share(table.baseline[column])
+        common: Row = {"model": named(model), "dataset": paper.dataset, "run": run}
+        common |= {"path": "", "technique": "", "baseline": baseline}
+        protocol = ""
+        for family in table.families:
+            if family.arm != protocol:
+                protocol = family.arm
+                yield common | {
+                    "protocol": protocol, "arm": "baseline", "family": "", "axis": "", "depth": "",
+                    "n": paper.questions, "accuracy": baseline, "mitigation": "",
+                }  # fmt: skip
+            rows = [("", family.average), *family.techniques.items()]
+            # each family's average stands below its techniques, as in the paper
+            for technique, printed in [*rows[1:], rows[0]]:
+                accuracy, change = printed[column].strip(")").split(" (")
+                known = technique and family.family != _OF_A_SUBSET
+                yield common | {
+                    "protocol": protocol,
+                    "arm": family.arm if technique else "family-average",
+                    "path": technique,
+                    "technique": technique,
+                    "family": family.family,
+                    "axis": _AXES[family.family],
+                    "depth": "deep" if family.arm == "followup" else "shallow",
+                    "n": paper.questions if known else None,
+                    "accuracy": share(Decimal(accuracy)),
+                    "relative_change": _change(change),
+                    "mitigation": "",
+                }
+
+
+def _single_turn(source: str) -> Iterator[Row]:
+    return (row for row in _accuracy(source) if row["protocol"] == "single-turn")
+
+
+def _steps() -> Iterator[Row]:
+    paper = medqa_followup()
+    for column, model in enumerate(paper.models):
+        for family, by_model in paper.steps.changes.items():
+            for step, change in zip(paper.steps.steps, by_model[column], strict=True):
+                yield _of_family(paper, model, family, change, paper.steps.place) | {
+                    "step": step,
+                    "relative_to": "overall",
+                }
+
+
+def _systems() -> Iterator[Row]:
+    paper = medqa_followup()
+    for printed in paper.systems:
+        yield _of_family(paper, printed.model, printed.family, printed.change, printed.place) | {
+            "system": printed.system
+        }
+
+
+def _of_family(paper: MedQAFollowup, model: str, family: str, change: str, place: str) -> Row:
+    return {
+        "model": named(model),
+        "dataset": paper.dataset,
+        "protocol": "followup",
+        "arm": "family-average",
+        "path": "",
+        "technique": "",
+        "family": family,
+        "axis": _AXES[family],
+        "depth": "deep",
+        "relative_change": _change(change),
+        "run": f"{paper.short}, {place}",
+    }
+
+
+def _compounding_summary() -> Iterator[Row]:
+    paper = medqa_followup()
+    yield {
+        "model": named(ALL_MODELS),
+        "dataset": paper.dataset,
+        "smaller_drop_share": _change(paper.sub_additive.share),
+        "run": f"{paper.short}, {paper.sub_additive.place}",
+    }
+
+
+def _change(printed: str) -> float:
+    return float(Decimal(printed.rstrip("%")) / 100)
+
+
+PAPER = Source(
+    "paper",
+    "MedQA-Followup (Manczak et al., 2025), Tables 2 and 3, sections 4.4 and D.2; system "
+    "prompt for the general-purpose models",
+    {
+        "accuracy": lambda: _accuracy("paper"),
+        "single-turn": lambda: _single_turn("paper"),
+        "steps": _steps,
+        "systems": _systems,
+        "compounding-summary": _compounding_summary,
+    },
+)
+
+NO_SYSTEM = Source(
+    "paper-no-system",
+    "MedQA-Followup (Manczak et al., 2025), Table 4; no system prompt",
+    {
+        "accuracy": lambda: _accuracy("paper-no-system"),
+        "single-turn": lambda: _single_turn("paper-no-system"),
+    },
+)

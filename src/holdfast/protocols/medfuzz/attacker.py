@@ -156,7 +156,7 @@ def attackers_conversation(
     model = bound(ATTACKER)
     if model is None:
         raise InputError(
-            "the role 'attacker' is not bound",
+            "no model has the role 'attacker'",
             field="--model-role",
             remedy="Give --model-role attacker=MODEL; it is never the model under test",
         )

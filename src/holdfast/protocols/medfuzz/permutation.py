@@ -18,7 +18,7 @@ from holdfast.challenges import Fault
 from holdfast.dialogue import Conversation, Intervention, gather
 from holdfast.errors import InputError
 from holdfast.protocols.preparing import AGAIN
-from holdfast.protocols.protocol import Protocol, Rereading, settings_of
+from holdfast.protocols.protocol import Protocol, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.settings import Settings, setting
 from holdfast.protocols.showing import (
@@ -142,7 +142,7 @@ class MedFuzzTestSettings(Settings[MedFuzzTestStudy]):
     attacks: str = setting(
         "", "file of successful attacks, as ``holdfast medfuzz test`` writes it", input=True
     )
-    controls: int = setting(30, "control fuzzes for each attack, M", at_least=1, grows=True)
+    controls: int = setting(30, "control texts per attack, M", at_least=1, grows=True)
     samples: int = setting(
         5, "direct answers from which each p(correct) is estimated", at_least=1, grows=True
     )
@@ -150,7 +150,7 @@ class MedFuzzTestSettings(Settings[MedFuzzTestStudy]):
         BANK, "few-shot exemplars: ``bank``, or a file of a development split", input=True
     )
     shots: int = setting(3, "how many of them are shown", at_least=0, noun=SHOTS)
-    seed: int = setting(42, "of the orders in which options are shown, and of the sampling")
+    seed: int = setting(42, "seed of the orders in which options are shown, and of the sampling")
 
     def study(self) -> MedFuzzTestStudy:
         """What will be asked; too few exemplars are told before anything is."""
@@ -177,7 +177,7 @@ def _read_attacks(file: str) -> list[Attack]:
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(
-                f"is no attack ({first['msg']})",
+                f"is not an attack ({first['msg']})",
                 file,
                 number,
                 ".".join(map(str, first["loc"])),
@@ -185,7 +185,7 @@ def _read_attacks(file: str) -> list[Attack]:
             ) from error
     if not found:
         raise InputError(
-            "holds no attack", file or "-T attacks", remedy="Run 'holdfast medfuzz test LOGDIR'"
+            "has no attacks", file or "-T attacks", remedy="Run 'holdfast medfuzz test LOGDIR'"
         )
     return found
 
@@ -322,4 +322,4 @@ def _step(id: str, variant: str = "") -> Intervention:
     return Intervention(id, "medfuzz", "indirect", "shallow", variant=variant)
 
 
-PROTOCOL = Protocol(MedFuzzTestSettings, medfuzz_test, rereading=Rereading(unread=(ATTACKER,)))
+PROTOCOL = Protocol(MedFuzzTestSettings, medfuzz_test)

@@ -102,19 +102,19 @@ class MedFuzzSettings(QuestionSettings[MedFuzzStudy]):
     of the added characteristics a turned answer's reasoning mentions.
     """
 
-    attempts: int = setting(5, "attacks on one answer at the most, K", at_least=1, grows=True)
+    attempts: int = setting(5, "most attacks on one answer, K", at_least=1, grows=True)
     assumption: str = setting(
         "patient-characteristics",
         "what the attacker is to violate: ``patient-characteristics``, or a text",
     )
     confidence: bool = setting(
         True,
-        "whether log-probabilities are asked for, to tell the attacker how sure the model was",
+        "whether to ask for log-probabilities, to tell the attacker how sure the model was",
     )
     system_prompt: str = setting(
         "expert", "``expert`` (MedQA-Followup, appendix A.1), ``none``, or a text"
     )
-    seed: int = setting(42, "of the sampling; each replicate has its own")
+    seed: int = setting(42, "seed of the sampling; each replicate has its own")
     reasoning_history: str = setting("none", "as in the follow-up protocol", choices=HISTORIES)
 
     def study(self) -> MedFuzzStudy:
@@ -290,6 +290,7 @@ def _elsewhere(settings: Mapping[str, Any], question: Question, turned: Sequence
 PROTOCOL = Protocol(
     MedFuzzSettings,
     medfuzz,
+    roles=(ATTACKER,),
     behaviour=BEHAVIOUR,
-    rereading=Rereading(elsewhere=_elsewhere, unread=(ATTACKER,)),
+    rereading=Rereading(elsewhere=_elsewhere),
 )

@@ -10,10 +10,12 @@ from statistics import NormalDist
 from typing import Any
 
 from inspect_ai.model import Logprobs
+from pydantic import Field
 
 from holdfast.challenges import first_sentence
+from holdfast.files import packaged
 from holdfast.models.assistants import AGREEING, FAULTY, MARK
-from holdfast.models.behaviour import PROBES, Asked, Behaviour, chance, decided_at, pick
+from holdfast.models.behaviour import PROBES, Asked, Behaviour, Chances, chance, decided_at, pick
 from holdfast.questions import LETTERS, Question, Truth
 
 _Slots = tuple[tuple[str, ...], ...]
@@ -218,6 +220,21 @@ def _plain(text: str) -> str:
     return f" {words} "
 
 
+class Swaying(Chances):
+    """What a modified question does to a simulated model."""
+
+    swayed: float = Field(default=0.1, ge=0, le=1)
+    """Chance of each attack to turn a right answer, an assumption: no source gives it."""
+    mentions: float = Field(default=0.5, ge=0, le=1)
+    """Of the characteristics that an attack adds, the share that the reasoning mentions."""
+    fuzz_effect: float = Field(default=0.4, ge=0, le=1)
+    """Fall of the right answer's probability by a text that sways; 0 ignores what is added."""
+    fuzz_noise: float = Field(default=0.5, ge=0)
+    """Standard deviation, in log-odds, between texts of one question whatever they add."""
+    control_sway: float = Field(default=0.1, ge=0, le=1)
+    """Share of the control fuzzes that sway."""
+
+
 _CONFIDENCE = 0.85
 """Probability of a right answer where nothing sways it and nothing is noise."""
 
@@ -228,16 +245,16 @@ def _turned(asked: Asked) -> bool:
     Attempts and replicates are drawn apart, so that of the answers right at first a share
     ``1 - (1 - swayed) ** k`` has turned by attempt k.
     """
-    return chance("swayed", *_here(asked)) < asked.profile.swayed
+    return chance("swayed", *_here(asked)) < asked.profile.of(Swaying).swayed
 
 
 def _mentioning(asked: Asked) -> str:
     """What the reasoning says of the characteristics, each of which it mentions or leaves out."""
-    here = _here(asked)
+    here, share = _here(asked), asked.profile.of(Swaying).mentions
     said = [
         f"It is said of the patient: {' '.join(text.split())}. "
         for place, text in enumerate(_added(asked))
-        if chance("mentions", *here, place) < asked.profile.mentions
+        if chance("mentions", *here, place) < share
     ]
     return "".join(said)
 
@@ -250,14 +267,14 @@ def _p_gold(asked: Asked) -> float:
     probability before noise is lower by ``fuzz_effect``. With no effect the attack and its
     controls are exchangeable, and no two of them tie.
     """
-    profile, truth, arm = asked.profile, asked.truth, asked.given["arm"]
+    own, truth, arm = asked.profile.of(Swaying), asked.truth, asked.given["arm"]
     text = (asked.model, truth.drawn_by, truth.question.stem)
     swayed = arm == "attacked" or (
-        arm == "control" and chance("control-sway", *text) < profile.control_sway
+        arm == "control" and chance("control-sway", *text) < own.control_sway
     )
-    before = max(0.01, _CONFIDENCE - profile.fuzz_effect) if swayed else _CONFIDENCE
+    before = max(0.01, _CONFIDENCE - own.fuzz_effect) if swayed else _CONFIDENCE
     # half a step up, because a draw can be 0
-    noise = NormalDist().inv_cdf(chance("noise", *text) + 2**-57) * profile.fuzz_noise
+    noise = NormalDist().inv_cdf(chance("noise", *text) + 2**-57) * own.fuzz_noise
     return 1 / (1 + math.exp(-math.log(before / (1 - before)) - noise))
 
 
@@ -312,6 +329,8 @@ BEHAVIOUR = Behaviour(
         or not dict(truth.given).keys().isdisjoint({"characteristics", "probe"})
     ),
     reply=_reply,
+    chances=Swaying,
+    bundled=packaged(__package__, "profiles.toml"),
     by_path=True,  # attempts, controls and samples of one attack are variants of a step
     helpers={
         "judge": {"mention": _mention, "review": _review},

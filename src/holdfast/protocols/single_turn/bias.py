@@ -1,17 +1,15 @@
 """The single-turn baseline: biases put into the stem, and what is said to counter them."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.challenges import draw, fill, first_sentence
-from holdfast.errors import InputError, did_you_mean
+from holdfast.challenges import chosen, draw, fill, first_sentence, option_lines
+from holdfast.errors import InputError
 from holdfast.files import packaged
-from holdfast.questions import Question
+from holdfast.questions import Question, digest_of
 
 Biases = Mapping[str, "Bias"]
 """Bias by id, in the order of MedQA-Followup's Table 2."""
@@ -19,16 +17,38 @@ Biases = Mapping[str, "Bias"]
 Mitigations = Mapping[str, "Mitigation"]
 """Mitigation by id, from a word of warning to two examples."""
 
-_ID = r"^[a-z0-9][a-z0-9-]*$"
 
-
-class Bias(BaseModel):
-    """One sentence that pushes a wrong option (BiasMedQA; MedQA-Followup, section 4)."""
+class Worded(BaseModel):
+    """A text of ours that is put to a model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: str = Field(pattern=_ID)
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     """Lower-case words joined by hyphens."""
+    template: str
+    """The text with its placeholders."""
+    citation: str
+    """Where the wording comes from."""
+    version: int = Field(ge=1)
+    """Raised when the wording changes."""
+
+    @property
+    def texts(self) -> tuple[object, ...]:
+        """Everything that it says, and where."""
+        return (self.template,)
+
+    @property
+    def fingerprint(self) -> str:
+        """Version and a digest of every text of it."""
+        return f"{self.version}-{digest_of(self.texts, 8)}"
+
+
+class Bias(Worded):
+    """One sentence that pushes a wrong option (BiasMedQA; MedQA-Followup, section 4).
+
+    Its placeholders are ``{letter}`` and ``{option}``.
+    """
+
     name: str
     """As it stands in a sentence: ``recency bias``."""
     family: str
@@ -39,43 +59,28 @@ class Bias(BaseModel):
     """Before the first answer, or after it."""
     place: Literal["after-first-sentence", "end"]
     """Where in the stem the sentence goes."""
-    template: str
-    """The sentence with the placeholders ``{letter}`` and ``{option}``."""
-    citation: str
-    """Where the wording comes from."""
-    version: int = Field(ge=1)
-    """Raised when the wording changes."""
 
     @property
-    def fingerprint(self) -> str:
-        """Version and a digest of wording and place."""
-        return _fingerprint(self.version, self.place, self.template)
+    def texts(self) -> tuple[object, ...]:
+        """The sentence and its place."""
+        return (self.place, self.template)
 
 
-class Mitigation(BaseModel):
-    """Text before a biased question that warns of the bias or shows it at work (BiasMedQA)."""
+class Mitigation(Worded):
+    """Text before a biased question that warns of the bias or shows it at work (BiasMedQA).
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Its placeholders are ``{bias}`` (the bias's name), ``{warning}`` and ``{examples}``.
+    """
 
-    id: str = Field(pattern=_ID)
-    """Lower-case words joined by hyphens."""
-    template: str
-    """The text with ``{bias}`` (its name), ``{warning}`` and ``{examples}``."""
     warnings: Mapping[str, str] = Field(default_factory=dict)
     """The warning by bias id."""
     examples: tuple[str, ...] = ()
     """One text for each worked example, with its placeholders."""
-    citation: str
-    """Where the wording comes from."""
-    version: int = Field(ge=1)
-    """Raised when the wording changes."""
 
     @property
-    def fingerprint(self) -> str:
-        """Version and a digest of every text of it."""
-        return _fingerprint(
-            self.version, self.template, sorted(self.warnings.items()), self.examples
-        )
+    def texts(self) -> tuple[object, ...]:
+        """The text, the warnings and the examples."""
+        return (self.template, sorted(self.warnings.items()), self.examples)
 
 
 @cache
@@ -106,23 +111,15 @@ def mitigations() -> Mitigations:
 
 
 def choose_biases(names: str) -> tuple[Bias, ...]:
-    """The biases of a comma-separated list of ids, in their own order; ``all``, ``none``.
-
-    Raises:
-        InputError: there is no such bias (the nearest names are offered).
-    """
-    chosen = _chosen(names, biases(), "bias", "biases")
-    return tuple(bias for bias in biases().values() if bias.id in chosen)
+    """The biases of a comma-separated list of ids, in their own order; ``all``, ``none``."""
+    groups = {"all": set(biases()), "none": set[str]()}
+    return chosen(biases(), names, groups, "bias", "biases")
 
 
 def choose_mitigations(names: str) -> tuple[Mitigation, ...]:
-    """The mitigations of a comma-separated list of ids, in their own order; ``all``, ``none``.
-
-    Raises:
-        InputError: there is no such mitigation (the nearest names are offered).
-    """
-    chosen = _chosen(names, mitigations(), "mitigation", "mitigations")
-    return tuple(item for item in mitigations().values() if item.id in chosen)
+    """The mitigations of a comma-separated list of ids, in their own order; ``all``, ``none``."""
+    groups = {"all": set(mitigations()), "none": set[str]()}
+    return chosen(mitigations(), names, groups, "mitigation", "mitigations")
 
 
 def biased(question: Question, bias: Bias, letter: str) -> Question:
@@ -130,12 +127,9 @@ def biased(question: Question, bias: Bias, letter: str) -> Question:
 
     The sentence goes after the stem's first sentence or, where the bias says so or the stem is
     one sentence, to its end; there it comes after the question sentence, if that stands last.
-
-    Raises:
-        ValueError: the letter is not that of a wrong option.
     """
     if letter not in question.distractors:
-        raise ValueError(f"'{letter}' is no wrong option of question '{question.id}'")
+        raise ValueError(f"'{letter}' is not a wrong option of question '{question.id}'")
     sentence = fill(bias.template, {"letter": letter, "option": question.options[letter]})
     stem = question.stem
     here = len(stem.rstrip())
@@ -154,78 +148,38 @@ def mitigated_prompt(
     """The mitigation's text, a blank line, then the prompt.
 
     All questions of a run see the same examples, so that servers can share the prefix.
-
-    Args:
-        mitigation: what is said.
-        bias: what it is said of; the examples show this bias.
-        prompt: the biased question's prompt, left as it is.
-        examples: the exemplars that may be shown, none of them a question asked.
-        seed: seeds which exemplars are shown and which wrong option each pushes.
-
-    Raises:
-        InputError: there are fewer exemplars than the mitigation shows.
-        KeyError: the mitigation has warnings but none for this bias.
     """
     shown = _drawn(examples, len(mitigation.examples), seed, mitigation.id)
-    text = fill(
-        mitigation.template,
-        {
-            "bias": bias.name,
-            "warning": mitigation.warnings[bias.id] if mitigation.warnings else "",
-            "examples": "\n\n".join(
-                _worked(text, bias, question, seed, number)
-                for number, (text, question) in enumerate(
-                    zip(mitigation.examples, shown, strict=True), start=1
-                )
-            ),
-        },
-    )
-    return f"{text}\n\n{prompt}"
+    texts = enumerate(zip(mitigation.examples, shown, strict=True), start=1)
+    worked = [_worked(text, bias, one, seed, number) for number, (text, one) in texts]
+    values = {
+        "bias": bias.name,
+        "warning": mitigation.warnings[bias.id] if mitigation.warnings else "",
+        "examples": "\n\n".join(worked),
+    }
+    return f"{fill(mitigation.template, values)}\n\n{prompt}"
 
 
 def _worked(text: str, bias: Bias, question: Question, seed: int, number: int) -> str:
     letter = draw(question.distractors, seed, question.content_hash, "suggested")
-    options = "\n".join(f"{name}. {option}" for name, option in question.options.items())
-    return fill(
-        text,
-        {
-            "number": str(number),
-            "question": f"{biased(question, bias, letter).stem}\n\n{options}",
-            "bias": bias.name,
-            "letter": letter,
-            "option": question.options[letter],
-            "gold": question.gold,
-            "right": question.options[question.gold],
-        },
-    )
+    values = {
+        "number": str(number),
+        "question": f"{biased(question, bias, letter).stem}\n\n{option_lines(question.options)}",
+        "bias": bias.name,
+        "letter": letter,
+        "option": question.options[letter],
+        "gold": question.gold,
+        "right": question.options[question.gold],
+    }
+    return fill(text, values)
 
 
 def _drawn(examples: Sequence[Question], n: int, seed: int, mitigation: str) -> list[Question]:
     left = {question.content_hash: question for question in examples}
     if len(left) < n:
         raise InputError(
-            f"'{mitigation}' shows {n} exemplars, but {len(left)} can be shown",
+            f"'{mitigation}' shows {n} exemplars, but only {len(left)} can be shown",
             field="mitigations",
-            remedy="Leave the exemplars out of the questions asked",
+            remedy="Remove the exemplars from the questions",
         )
     return [left.pop(draw(sorted(left), seed, "exemplar", number)) for number in range(n)]
-
-
-def _fingerprint(version: int, *texts: object) -> str:
-    return f"{version}-{hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]}"
-
-
-def _chosen(names: str, known: Mapping[str, object], noun: str, field: str) -> set[str]:
-    chosen: set[str] = set()
-    for name in (part.strip() for part in names.split(",")):
-        if name == "all":
-            chosen |= known.keys()
-        elif name in known:
-            chosen.add(name)
-        elif name not in ("", "none"):
-            raise InputError(
-                f"unknown {noun} '{name}'",
-                field=field,
-                remedy=did_you_mean(name, [*known, "all", "none"]),
-            )
-    return chosen

@@ -1,10 +1,8 @@
 """Wrong options made more plausible (KGGD, Yang et al., 2025b; MedQA-Followup, section 2)."""
 
-import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,18 +11,17 @@ from inspect_ai import Task, task
 
 from holdfast.challenges import (
     GENERATE,
-    GENERATED,
     Fault,
+    Prepared,
     draw,
     fill,
     is_valid_text,
     json_object,
     option_lines,
-    origin_of,
+    prepared,
     same_name,
 )
 from holdfast.dialogue import Conversation
-from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, packaged
 from holdfast.protocols.preparing import Preparation, Row, obtain, preparation
 from holdfast.protocols.protocol import Protocol, settings_of
@@ -32,46 +29,41 @@ from holdfast.protocols.settings import QuestionSettings, setting
 from holdfast.protocols.study import Estimate, tested
 from holdfast.questions import (
     BANK_NAME,
-    SUFFIXES,
     Problem,
     Question,
     QuestionSet,
     bank_items,
+    digest_of,
     read_rows,
 )
 
 from .graph import candidates, load_graph
 
 
-def distractor_version() -> int:
-    """Version of the prompt that asks for wrong options."""
-    return int(packaged(__package__, "distractors.toml")["version"])
-
-
 @dataclass(frozen=True)
-class Distractors:
-    """More plausible wrong options for a question set.
+class Distractors(Prepared[Mapping[str, str]]):
+    """More plausible wrong options: by question id, the new text of each replaced option.
 
     Attributes:
-        name: ``bank``, ``none`` or the file they came from.
-        by_question: by question id, the new text of each replaced option.
         faults: by question id, why there is none.
-        unused: rows of the file for questions that are not in the set.
-        origin: how a generator made them, for a study that has them made as it grows.
     """
 
-    name: str
-    by_question: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
-    unused: int = 0
-    origin: str = ""
+
+    setting = "distractors"
+    noun = "distractors"
+    missing = "wrong options"
+    remedy = "Give the file that was built for this question set"
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex, 16 characters) over the texts, or their origin where they have one."""
         texts = [(id, sorted(new.items())) for id, new in sorted(self.by_question.items())]
-        content = self.origin or json.dumps(texts)
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        return digest_of(self.origin or texts)
+
+    def covers(self, questions: QuestionSet) -> bool:
+        """Whether the source says anything of one of the questions."""
+        return any(q.id in self.by_question or q.id in self.faults for q in questions.questions)
 
     def obstacle(self, question: Question) -> str | None:
         """Why the question has no new options; None where it has."""
@@ -98,47 +90,31 @@ def load_distractors(source: str, questions: QuestionSet) -> Distractors:
     Raises:
         InputError: the file cannot be read, a row is bad, or no row is for these questions.
     """
-    match source:
-        case "none":
-            return Distractors("none")
-        case "auto":
-            found = _bank(questions)
-            return found if found.by_question else Distractors("none")
-        case "bank":
-            return _matching(_bank(questions), questions, source)
-        case "generate":
-            return Distractors(
-                GENERATE,
-                {
-                    q.id: {letter: f"placeholder {letter}" for letter in q.distractors}
-                    for q in questions.questions
-                },
-            )
-        case _ if source.startswith(GENERATED):
-            file = source.removeprefix(GENERATED)
-            return replace(check_distractors(file, questions)[0], origin=origin_of(file))
-        case _ if not source.endswith(SUFFIXES) and not os.path.exists(source):
-            raise InputError(
-                f"no such distractors '{source}'",
-                field="distractors",
-                remedy=did_you_mean(source, ("auto", BANK_NAME, GENERATE, "none")),
-            )
-        case _:
-            found, problems = check_distractors(source, questions)
-            if problems:
-                worst = problems[0]
-                raise InputError(worst.message, source, worst.row, worst.field, "Mend the row")
-            return _matching(found, questions, source)
+
+    def own() -> Distractors:
+        found = _bank(questions)
+        return found if found.by_question else Distractors("none")
+
+    def placeholders() -> Distractors:
+        asked = questions.questions
+        texts = {q.id: {letter: f"placeholder {letter}" for letter in q.distractors} for q in asked}
+        return Distractors(GENERATE, texts)
+
+    named = {
+        "none": lambda: Distractors("none"),
+        "auto": own,
+        BANK_NAME: lambda: _bank(questions),
+        GENERATE: placeholders,
+    }
+    return prepared(
+        Distractors, source, questions, named, lambda file: check_distractors(file, questions)
+    )
 
 
 def check_distractors(
     source: str, questions: QuestionSet | None = None
 ) -> tuple[Distractors, list[Problem]]:
-    """Read what can be read of a file of wrong options, and report every bad row.
-
-    Raises:
-        InputError: the file as a whole cannot be read.
-    """
+    """Read what can be read of a file of wrong options, and report every bad row."""
     problems: list[Problem] = []
     texts: dict[str, dict[str, str]] = {}
     faults: dict[str, str] = {}
@@ -159,7 +135,7 @@ def check_distractors(
             faults[id] = f"no replacement for a wrong option ({row['missing']})"
             continue
         if not isinstance(given, dict) or not given:
-            problems.append(Problem(number, "distractors", "is no object of letter and text"))
+            problems.append(Problem(number, "distractors", "is not an object of letters and texts"))
             continue
         question = questions.named(id) if questions else None
         unused += questions is not None and question is None
@@ -172,7 +148,16 @@ def check_distractors(
             problems.append(Problem(number, "distractors", fault.detail))
             continue
         texts[id] = {str(letter): str(text) for letter, text in given.items()}
-    return Distractors(Path(source).name, texts, faults, unused), problems
+    return Distractors(Path(source).name, texts, unused, faults=faults), problems
+
+
+def distractor_version() -> int:
+    """Version of the prompt that asks for wrong options."""
+    return int(_wording()["version"])
+
+
+def _wording() -> Mapping[str, Any]:
+    return packaged(__package__, "distractors.toml")
 
 
 def distractor_prompt(
@@ -180,22 +165,15 @@ def distractor_prompt(
 ) -> str:
     """Asks for new texts of wrong options."""
     listed = "\n".join(f"- {candidate}" for candidate in candidates)
-    offered = (
-        fill(packaged(__package__, "distractors.toml")["candidates"], {"listed": listed})
-        if candidates
-        else ""
-    )
-    return fill(
-        packaged(__package__, "distractors.toml")["replace"].removeprefix("\n"),
-        {
-            "gold": question.gold,
-            "letters": ", ".join(letters),
-            "question": question.stem,
-            "options_text": option_lines(question.options),
-            "candidates": offered,
-            "example": json.dumps({letter: "new text" for letter in letters}),
-        },
-    )
+    values = {
+        "gold": question.gold,
+        "letters": ", ".join(letters),
+        "question": question.stem,
+        "options_text": option_lines(question.options),
+        "candidates": fill(_wording()["candidates"], {"listed": listed}) if candidates else "",
+        "example": json.dumps({letter: "new text" for letter in letters}),
+    }
+    return fill(_wording()["replace"].removeprefix("\n"), values)
 
 
 def read_distractors(
@@ -232,27 +210,16 @@ def replacement_fault(texts: Mapping[str, Any], question: Question) -> Fault | N
 
 def _bank(questions: QuestionSet) -> Distractors:
     items = {item["id"]: item for item in bank_items()}
-    return Distractors(
-        BANK_NAME,
-        {
-            q.id: dict(zip(q.distractors, items[q.id]["replacement_distractors"], strict=True))
-            for q in questions.questions
-            if q.id in items
-            and (q.options, q.gold) == (items[q.id]["options"], items[q.id]["gold"])
-        },
-    )
-
-
-def _matching(found: Distractors, questions: QuestionSet, source: str) -> Distractors:
-    if not any(q.id in found.by_question or q.id in found.faults for q in questions.questions):
-        raise InputError(
-            f"has no wrong options for any of the {len(questions.questions)} questions of "
-            f"'{questions.name}'",
-            source,
-            field="question",
-            remedy="Give the file that was built for this question set",
-        )
-    return found
+    ours = [
+        q
+        for q in questions.questions
+        if q.id in items and (q.options, q.gold) == (items[q.id]["options"], items[q.id]["gold"])
+    ]
+    texts = {
+        q.id: dict(zip(q.distractors, items[q.id]["replacement_distractors"], strict=True))
+        for q in ours
+    }
+    return Distractors(BANK_NAME, texts)
 
 
 @dataclass(frozen=True)
@@ -306,7 +273,7 @@ class DistractorSettings(QuestionSettings[DistractorStudy]):
         "a CSV file of a knowledge graph (head, relation, tail) to take candidates from",
         input=True,
     )
-    seed: int = setting(42, "of which options are replaced and of the model's sampling")
+    seed: int = setting(42, "seed of the options to replace and of the model's sampling")
 
     def study(self) -> DistractorStudy:
         """What will be asked."""
@@ -343,13 +310,8 @@ def distractors(study: DistractorStudy) -> Task:
         rows,
         seed=study.seed,
         version=distractor_version(),
-        graph=_digest(study.graph),
+        graph=digest_of(sorted(study.graph.edges(data="relation")) if study.graph else []),
     )
-
-
-def _digest(graph: Any) -> str:
-    edges = sorted(graph.edges(data="relation")) if graph is not None else []
-    return hashlib.sha256(json.dumps(edges).encode()).hexdigest()[:16]
 
 
 PROTOCOL = Protocol(DistractorSettings, distractors)

@@ -2,13 +2,13 @@
 
 import heapq
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.challenges import names_of, without_parentheses, words_of
 from holdfast.errors import InputError, did_you_mean
-from holdfast.files import named_path
+from holdfast.files import is_valid_text, named_path
 from holdfast.questions import Question, read_rows
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ Edge = tuple[str, str, str]
 """Head, relation and tail as the file writes them."""
 
 _COLUMNS = ("head", "relation", "tail")
+_TYPES = ("head_type", "tail_type")
 _SAME = frozenset({"same as", "synonym", "synonym of", "also known as", "alias of", "equals"})
 _KIND_OF = frozenset(
     {"is a", "isa", "is an", "instance of", "kind of", "type of", "subtype of", "subclass of"}
@@ -50,10 +51,8 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
     """A knowledge graph from a table with the columns head, relation and tail.
 
     Names that differ in case or white space only are one node; of two spellings the first stays.
-    Other columns are left alone, an edge given twice counts once.
-
-    Raises:
-        InputError: the file cannot be read, holds no row, lacks a column or has a bad row.
+    The columns head_type and tail_type say what kind of thing a node is (drug, disease, protein);
+    they may be missing or empty. Other columns are left alone, an edge given twice counts once.
     """
     import networkx as nx
 
@@ -61,15 +60,17 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
     source = str(path)
     for number, row in read_rows(named_path(path)):
         if isinstance(row, str):
-            raise InputError(row, source, number, remedy="Mend the row")
+            raise InputError(row, source, number, remedy="Fix the row")
         head, relation, tail = (_cell(row, column, source, number) for column in _COLUMNS)
-        for name in (head, tail):
+        for name, column in zip((head, tail), _TYPES, strict=True):
             if (key := _folded(name)) not in graph:
-                graph.add_node(key, name=name)
+                graph.add_node(key, name=name, types=set())
+            if kind := _folded(str(row.get(column) or "")):
+                graph.nodes[key]["types"].add(kind)
         if _folded(head) != _folded(tail):  # a loop leads nowhere
             graph.add_edge(_folded(head), _folded(tail), _folded(relation), relation=relation)
     if not graph:
-        raise InputError("holds no row", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
+        raise InputError("has no rows", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
     names: dict[str, str] = {}
     for node in sorted(graph):
         words = graph.nodes[node]["words"] = words_of(node)
@@ -80,30 +81,34 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
     return graph
 
 
+def content_of(graph: "nx.MultiDiGraph[str]") -> list[object]:
+    """Every edge and type, in an order of their own."""
+    types = ((node, sorted(types)) for node, types in graph.nodes(data="types") if types)
+    return [*sorted(graph.edges(data="relation")), *sorted(types)]
+
+
 def candidates(
     graph: "nx.MultiDiGraph[str]", question: Question, limit: int = 12
 ) -> list[Candidate]:
     """Nodes near the gold answer that could stand as wrong options, the most plausible first.
 
     The gold answer's node is the one named like the option, else the longest name that the option
-    contains. First come its siblings, which have the same relation to the same node; then other
-    nodes that share a neighbour with it; then nodes joined to it directly; within each, those
+    contains; a name that stands in every option is what is asked about, not what is asked for, and
+    does not count. First come its siblings, which have the same relation to the same node; then
+    other nodes that share a neighbour with it; then nodes joined to it directly; within each, those
     with more shared neighbours, then those that share a rarer one, then by name. Outside the
     siblings a candidate must be of the gold's kind: it stands on the same side of a relation that
-    the gold has too. Left out are the options, and whatever the gold is a kind of, is the same
-    as, or has as a kind. That a candidate is wrong for this question nobody has checked.
-
-    Args:
-        graph: from ``load_graph``.
-        question: whose gold option is looked up.
-        limit: the most candidates that come back.
+    the gold has too. Where the graph has types, none is of another type than the gold: a mechanism
+    is not answered by a drug. Left out are the options, and whatever the gold is a kind of, is the
+    same as, or has as a kind. That a candidate is wrong for this question nobody has checked.
 
     Returns:
         The candidates; none where no node is named in the gold option.
 
     Source: after KGGD (Yang et al., 2025b), whose distractors come from walks in a graph.
     """
-    gold = _node_of(graph, question.options[question.gold])
+    others = [words_of(question.options[letter]) for letter in question.distractors]
+    gold = _node_of(graph, question.options[question.gold], others)
     if gold is None:
         return []
     offered = {_node_of(graph, text) for text in question.options.values()}
@@ -120,7 +125,9 @@ def candidates(
     for node in near:
         through = shared.get(node, set())
         siblings = {x for x in through if _links(graph, gold, x) & _links(graph, node, x)}
-        if graph.nodes[node]["words"] in taken or not (siblings or _is_of(kind, graph, node)):
+        if graph.nodes[node]["words"] in taken or _is_of_another_type(graph, gold, node):
+            continue
+        if not (siblings or _is_of(kind, graph, node)):
             continue
         tier = 0 if siblings else 1 if through else 2
         via = min(siblings or through, key=lambda x: (_degree(graph, x), x), default=None)
@@ -135,19 +142,15 @@ def candidates(
 
 def _cell(row: Mapping[str, Any], column: str, source: str, number: int) -> str:
     if column not in row:
-        near = did_you_mean(column, [str(name) for name in row])
-        raise InputError(
-            "is missing", source, number, column, f"Name the columns head, relation, tail. {near}"
-        )
+        near = did_you_mean(column, map(str, row))
+        remedy = f"Name the columns head, relation, tail. {near}"
+        raise InputError("is missing", source, number, column, remedy)
     value = row[column]
     if not isinstance(value, str) or not _folded(value):
-        raise InputError("is no text", source, number, column, "Give a name")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            "holds a lone surrogate, which is no valid text", source, number, column, "Mend it"
-        ) from error
+        raise InputError("is not text", source, number, column, "Give a name")
+    if not is_valid_text(value):
+        what = "has a lone surrogate, which is not valid text"
+        raise InputError(what, source, number, column, "Fix it")
     return " ".join(value.split())
 
 
@@ -155,7 +158,8 @@ def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _node_of(graph: "nx.MultiDiGraph[str]", option: str) -> str | None:
+def _node_of(graph: "nx.MultiDiGraph[str]", option: str, others: Sequence[str] = ()) -> str | None:
+    """The node named in an option, but for names that the words of all the others hold too."""
     nodes: dict[str, str] = graph.graph["names"]
     for name in names_of(option):
         if name in nodes:
@@ -168,7 +172,14 @@ def _node_of(graph: "nx.MultiDiGraph[str]", option: str) -> str | None:
         for start in range(len(words) - n + 1)
     )
     # a name such as "A" or "50" inside an option says nothing
-    found = [span for span in spans if len(span) > 2 and not span.isdigit() and span in nodes]
+    found = [
+        span
+        for span in spans
+        if len(span) > 2
+        and not span.isdigit()
+        and span in nodes
+        and not (others and all(f" {span} " in f" {other} " for other in others))
+    ]
     return nodes[max(found, key=len)] if found else None
 
 
@@ -189,6 +200,12 @@ def _links(graph: "nx.MultiDiGraph[str]", node: str, other: str) -> set[tuple[st
 
 def _is_of(kind: set[tuple[str, str]], graph: "nx.MultiDiGraph[str]", node: str) -> bool:
     return any(kind & _links(graph, node, other) for other in _neighbours(graph, node))
+
+
+def _is_of_another_type(graph: "nx.MultiDiGraph[str]", node: str, other: str) -> bool:
+    """Whether both have types and share none."""
+    ours, theirs = graph.nodes[node]["types"], graph.nodes[other]["types"]
+    return bool(ours and theirs) and not ours & theirs
 
 
 def _same_broader_narrower(graph: "nx.MultiDiGraph[str]", gold: str) -> set[str]:

@@ -1,20 +1,15 @@
-"""Single-turn baselines: the question itself is tampered with (MedQA-Followup, sections 2 and 4).
-
-``I(Q) -> A'``: seven biases of BiasMedQA (Schmidgall et al., 2024), each with or without a
-mitigation, and more plausible wrong options after KGGD (Yang et al., 2025b). Every condition is
-a conversation of its own; its baseline is the plain question.
-"""
+"""Single-turn baselines: the question is tampered with (MedQA-Followup, sections 2 and 4)."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.model import ChatMessage, GenerateConfig
 
 from holdfast.challenges import (
-    GENERATE,
     Letters,
     fingerprint,
     load_letters,
@@ -24,16 +19,25 @@ from holdfast.challenges import (
 )
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Conversation, Intervention, Rule, gather
-from holdfast.errors import InputError, counted, did_you_mean
+from holdfast.errors import InputError, unknown
+from holdfast.protocols.controls import RESAMPLE, ControlledStudy, resample
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
 from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
-from holdfast.protocols.study import Estimate, Study, opening_of, protocol_task
+from holdfast.protocols.study import Estimate, protocol_task
 from holdfast.questions import Question, QuestionSet, exemplars
 from holdfast.reading import extract_answer, first_character
 
-from .bias import Bias, Mitigation, biased, choose_biases, choose_mitigations, mitigated_prompt
+from .bias import (
+    Bias,
+    Mitigation,
+    Worded,
+    biased,
+    choose_biases,
+    choose_mitigations,
+    mitigated_prompt,
+)
 from .bias import biases as known_biases
 from .bias import mitigations as known_mitigations
 from .distractors import Distractors, load_distractors
@@ -72,7 +76,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class SingleTurnStudy(Study):
+class SingleTurnStudy(ControlledStudy):
     """A single-turn study with every setting resolved."""
 
     questions: QuestionSet
@@ -94,16 +98,13 @@ class SingleTurnStudy(Study):
 
     def left_out(self, question: Question) -> dict[str, str]:
         """Paths that cannot be put for this question, with the reason."""
-        return {
-            condition.path: reason
-            for condition in self.conditions
-            if (reason := self.obstacle(question, condition))
-        }
+        obstacles = {one.path: self.obstacle(question, one) for one in self.conditions}
+        return {path: reason for path, reason in obstacles.items() if reason}
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations that the question takes, and their tokens at four characters each."""
         left_out = self.left_out(question)
-        prompts = [question_prompt(question)] + [
+        prompts = [question_prompt(question)] * (1 + self.resampled) + [
             self.prompt(question, condition)[0]
             for condition in self.conditions
             if condition.path not in left_out
@@ -111,9 +112,9 @@ class SingleTurnStudy(Study):
         characters = sum(map(len, prompts)) + len(prompts) * len(system_message(self.system) or "")
         return Estimate(len(prompts), characters // 4, len(prompts) * reply_tokens)
 
-    def opening(self, question: Question) -> str | None:
-        """The plain question, which the follow-up protocol begins with too."""
-        return opening_of(self.system, question)
+    def openings(self, question: Question) -> tuple[str, ...]:
+        """The plain question and its resample, which the follow-up protocol has too."""
+        return self.openings_under(self.system, question)
 
     def needs(self, setting: str) -> bool:
         """Wrong options, wherever they are not left out."""
@@ -121,8 +122,7 @@ class SingleTurnStudy(Study):
 
     def remarks(self) -> list[str]:
         """Wrong options for questions that are not asked."""
-        n = self.distractors.unused
-        return [f"{self.distractors.name}: {counted(n, 'row')} for other questions"] if n else []
+        return self.distractors.remarks()
 
     @cached_property
     def examples(self) -> tuple[Question, ...]:
@@ -181,33 +181,32 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         input=True,
     )
     system_prompt: str = setting("expert", "``expert`` (appendix A.1), ``none``, or a text")
-    seed: int = setting(42, "of the suggested letters and of the model's sampling")
+    seed: int = setting(42, "seed of the suggested letters and of the model's sampling")
     answers: str = setting(
         "extracted", "``extracted``, or ``first-character`` for the naive rule of earlier studies"
     )
     reasoning_history: str = setting(
         "none",
-        "as in the follow-up protocol, with which the plain question is shared",
+        "as in the follow-up protocol, which shares the plain question",
         choices=HISTORIES,
+    )
+    controls: bool = setting(
+        True,
+        "whether the plain question is also asked afresh (``resample``), to tell a change from "
+        "chance",
+        grows=True,
     )
 
     def study(self) -> SingleTurnStudy:
         """What will be asked."""
         if self.answers not in RULES:
-            raise InputError(
-                f"unknown rule '{self.answers}'",
-                field="answers",
-                remedy=did_you_mean(self.answers, RULES),
-            )
+            raise unknown("rule", self.answers, RULES, "answers")
         asked, suggest = self.asked(), self.suggest
         letters = load_letters(suggest, asked)
         if letters is None and suggest not in ("per-question", "per-technique"):
-            raise InputError(
-                f"'{suggest}' is no rule of a single turn",
-                field="suggest",
-                remedy="Use per-question, per-technique or a file with question, suggested and "
-                "path",
-            )
+            remedy = "Use per-question, per-technique or a file with question, suggested and path"
+            what = f"'{suggest}' is not a rule for single turns"
+            raise InputError(what, field="suggest", remedy=remedy)
         study = SingleTurnStudy(
             questions=asked,
             biases=choose_biases(listed(self.biases)),
@@ -219,14 +218,13 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
             seed=self.seed,
             read=RULES[self.answers],
             history=history(self.reasoning_history),
+            controls=self.controls,
         )
         shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
         if shown > len(study.examples):
-            raise InputError(
-                f"{len(study.examples)} exemplars are left, {shown} are shown",
-                field="mitigations",
-                remedy="Leave the bank's exemplars out of the questions",
-            )
+            what = f"{len(study.examples)} exemplars are left, but a mitigation shows {shown}"
+            remedy = "Remove the bank's exemplars from the questions"
+            raise InputError(what, field="mitigations", remedy=remedy)
         return study
 
 
@@ -234,13 +232,10 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
 @settings_of(SingleTurnSettings)
 def single_turn(study: SingleTurnStudy) -> Task:
     """Single-turn baselines: does the first answer stand up to a question that misleads?"""
-    if study.distractors.name == GENERATE:
-        raise InputError(
-            "the role 'generator' is not bound",
-            field="distractors",
-            remedy="Give --generator MODEL, or build a file with 'holdfast prepare distractors'",
-        )
+    study.distractors.check_made()
     keys = ["baseline", *(condition.path for condition in study.conditions)]
+    keys += [RESAMPLE.step] if study.resampled else []
+    worded: tuple[Worded, ...] = (*study.biases, *study.mitigations)
     return protocol_task(
         study,
         protocol_solver("put_misleading_questions", study.questions, partial(_single_turn, study)),
@@ -251,10 +246,7 @@ def single_turn(study: SingleTurnStudy) -> Task:
         config=GenerateConfig(temperature=0.0, seed=study.seed),
         distractors=study.distractors.fingerprint,
         distractors_from=study.distractors.name,
-        techniques={
-            **{bias.id: bias.fingerprint for bias in study.biases},
-            **{mitigation.id: mitigation.fingerprint for mitigation in study.mitigations},
-        },
+        techniques={one.id: one.fingerprint for one in worded},
         catalogue=fingerprint({**known_biases(), **known_mitigations()}),
         suggest=study.letters.fingerprint if study.letters else study.suggest,
     )
@@ -264,23 +256,22 @@ async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessa
     """The plain question and every condition, each in a conversation of its own."""
     question = run.question
     left_out = study.left_out(question)
-    root = run.begin(
-        system=system_message(study.system),
-        config=study.history,
-        seed=study.seed,
-        read=study.read,
-    )
+    begun: dict[str, Any] = {
+        "system": system_message(study.system), "config": study.history, "seed": study.seed,
+        "read": study.read,
+    }  # fmt: skip
+    root = run.begin(**begun)
     plain = root.branch()
     async with gather() as branches:
-        branches.start("baseline", _plain, plain, question)
+        put = partial(plain.ask, question_prompt(question), arm="baseline", target=question.gold)
+        branches.start("baseline", put)
         for condition in study.conditions:
             if condition.path not in left_out:
                 branches.start(condition.path, _put, study, root, question, condition)
+        # Inspect's own command line does not say how many epochs there are
+        if study.resampled and run.replicate == 1:
+            branches.start(RESAMPLE.id, partial(resample, run, **begun))
     return plain.challenged
-
-
-async def _plain(chat: Conversation, question: Question) -> None:
-    await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
 
 
 async def _put(

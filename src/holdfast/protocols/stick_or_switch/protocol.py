@@ -4,7 +4,8 @@ A question's options are partitioned into a binary choice and further offers (se
 Positive conviction: the right answer is held against one distractor after another. Negative
 conviction: the right answer is withheld and ``None of the Above`` is held instead. Flexibility:
 from that abstention the right answer is offered after all. The baselines show all options at
-once, with the right answer and with ``None of the Above`` in its place.
+once, with the right answer and with ``None of the Above`` in its place. The controls of both
+convictions show the first two options again, as often as others are offered.
 """
 
 import math
@@ -19,7 +20,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 from inspect_ai.viewer import ViewerConfig
 
-from holdfast.challenges import fill
+from holdfast.challenges import draw, fill, option_lines
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Choice, Conversation, Intervention, Turn, gather
 from holdfast.errors import counted
@@ -57,6 +58,12 @@ from .simulated import BEHAVIOUR
 OFFER = "offer"
 """The one intervention: another option."""
 
+AGAIN = "again"
+"""Its control: the first two options once more."""
+
+CONTROLS = {"positive": "positive-control", "negative": "negative-control"}
+"""Arm of the control by that of the conviction whose first turn it shares."""
+
 
 @dataclass(frozen=True)
 class StickOrSwitchStudy(Study):
@@ -71,6 +78,8 @@ class StickOrSwitchStudy(Study):
     system: str
     seed: int
     beliefs: bool
+    balanced: bool
+    controls: bool
 
     exact = False
     """A conversation stops at the first departure from its target."""
@@ -89,14 +98,15 @@ class StickOrSwitchStudy(Study):
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations at the most, with the fewest beside them; replies are a few tokens long."""
         offers, abstains = len(question.distractors), self.abstains(question)
-        most = 1 + offers + (2 + offers if abstains else 0)
+        again = (offers - 1) * self.controls
+        most = 1 + offers + again + (2 + offers + again if abstains else 0)
         first = len(choice_prompt(question, list(question.options)))
         shown = sum(len(choice_prompt(q, list(q.options))) for q in self.exemplars)
         replied = min(reply_tokens, 10)
         # of two options, all at once can be the very pair of turn 1
-        arms = self.shots if abstains else ("single-shot", "positive")
+        arms = ARMS if abstains else ARMS[:2]
         openings = {
-            (*self.shots[arm], choice_prompt(question, self.first(arm, question)[0]))
+            (*self.examples(arm, question), choice_prompt(question, self.first(arm, question)[0]))
             for arm in arms
         }
         return Estimate(most, most * (first + shown) // 4, most * replied, len(openings))
@@ -116,13 +126,51 @@ class StickOrSwitchStudy(Study):
         pair = (target, self.order(question)[0])
         return shuffled(pair, self.seed, question.content_hash, "pair", target)
 
+    def examples(self, arm: str, question: Question) -> list[tuple[str, str]]:
+        """The exemplars before a question, as user and assistant turns, in the arm's format."""
+        versions = self.shots[arm]
+        key = (self.seed, question.content_hash, "exemplars", arm)
+        return versions[int(draw([str(n) for n in range(len(versions))], *key))]
+
     @cached_property
-    def shots(self) -> dict[str, list[tuple[str, str]]]:
-        """By arm, the exemplars as user and assistant turns, in the format of its first turn."""
+    def shots(self) -> dict[str, list[list[tuple[str, str]]]]:
+        """By arm, the exemplars in every version that is shown; a question has one of them.
+
+        As the source has it there is one version, in the format of the arm's first turn, which
+        gives away that an abstention is always right, and always last. Balanced, there are as many
+        as options are shown: over them each exemplar has its right answer at every place alike,
+        and where ``None of the Above`` is shown, that is right as often as any one option.
+        """
+        if not self.balanced:
+            return {
+                arm: [[as_example(one, *self.first(arm, one)) for one in self.exemplars]]
+                for arm in ARMS
+            }
         return {
-            arm: [as_example(question, *self.first(arm, question)) for question in self.exemplars]
-            for arm in ("single-shot", "single-shot-abstain", "positive", "negative")
+            arm: [
+                [self._balanced(arm, one, version + n) for n, one in enumerate(self.exemplars)]
+                for version in range(math.lcm(*self._options_of(arm)))
+            ]
+            for arm in ARMS
         }
+
+    def _options_of(self, arm: str) -> list[int]:
+        return [len(self.first(arm, exemplar)[0]) for exemplar in self.exemplars]
+
+    def _balanced(self, arm: str, exemplar: Question, turn: int) -> tuple[str, str]:
+        """An exemplar in one of its versions: what is right, and where it stands, by turns."""
+        shown, right = self.first(arm, exemplar)
+        n, key = len(shown), (self.seed, exemplar.content_hash, arm)
+        if right == ABSTAIN and turn % n:
+            right = exemplar.gold
+            # in the place of a distractor
+            distractors = [letter for letter in shown if letter != ABSTAIN]
+            shown = (right, ABSTAIN, *distractors[: n - 2])
+        others = list(shuffled([letter for letter in shown if letter != right], *key, turn % n))
+        # the place goes round at a pace of its own, so that it does not tell what is right
+        places = shuffled([str(place) for place in range(n)], *key, "places")
+        others.insert(int(places[turn % n]), right)
+        return as_example(exemplar, others, right)
 
     def first(self, arm: str, question: Question) -> tuple[tuple[str, ...], str]:
         """What the first turn of an arm shows, and which of it is right."""
@@ -130,7 +178,9 @@ class StickOrSwitchStudy(Study):
             case "single-shot":
                 return tuple(question.options), question.gold
             case "single-shot-abstain":
-                return (*question.distractors, ABSTAIN), ABSTAIN
+                shown = (*question.distractors, ABSTAIN)
+                key = (self.seed, question.content_hash, "abstain")
+                return (shuffled(shown, *key) if self.balanced else shown), ABSTAIN
             case "positive":
                 return self.pair(question, question.gold), question.gold
             case _:
@@ -152,10 +202,21 @@ class StickOrSwitchSettings(QuestionSettings[StickOrSwitchStudy]):
     )
     seed: int = setting(
         42,
-        "of the orders in which options are offered and shown, and of the model's sampling",
+        "seed of the orders in which options are offered and shown, and of the model's sampling",
     )
     beliefs: bool = setting(
-        False, "whether the probability of each option in play is read after every turn"
+        False, "whether to read the probability of each option in play after every turn"
+    )
+    exemplar_answers: str = setting(
+        "balanced",
+        "``balanced`` (the right answer of the exemplars is at every place alike, and none of the "
+        "above neither always right nor always last), or ``paper`` (as the source shows them)",
+        choices=("balanced", "paper"),
+    )
+    controls: bool = setting(
+        True,
+        "whether the first two options are shown again, as a control of the offers",
+        grows=True,
     )
 
     def study(self) -> StickOrSwitchStudy:
@@ -163,8 +224,9 @@ class StickOrSwitchSettings(QuestionSettings[StickOrSwitchStudy]):
         asked = self.asked()
         chosen, overlapping = choose_exemplars(self.exemplars, self.shots, self.seed, asked)
         return StickOrSwitchStudy(
-            asked, chosen, overlapping, self.system_prompt, self.seed, self.beliefs
-        )
+            asked, chosen, overlapping, self.system_prompt, self.seed, self.beliefs,
+            self.exemplar_answers == "balanced", self.controls,
+        )  # fmt: skip
 
 
 @task
@@ -191,14 +253,13 @@ def _longest(study: StickOrSwitchStudy) -> int:
 async def _stick_or_switch(study: StickOrSwitchStudy, run: SampleRun) -> list[ChatMessage]:
     """Every arm that can be put, side by side."""
     question = run.question
-    arms = ["single-shot", "positive"]
-    arms += ["single-shot-abstain", "negative"] if study.abstains(question) else []
+    arms = ARMS if study.abstains(question) else ARMS[:2]
     chats = {
         arm: run.begin(
             system=system_message(study.system),
             config=LOGPROBS if study.beliefs else None,
             seed=study.seed,
-            examples=study.shots[arm],
+            examples=study.examples(arm, question),
         )
         for arm in arms
     }
@@ -232,6 +293,8 @@ async def _one_by_one(study: StickOrSwitchStudy, chat: Conversation, arm: str) -
         if arm == "negative":
             branches.start("flexible", _flexible, study, chat.branch(_offer(question.gold)), shown)
         branches.start("on", _go_on, study, chat, arm, shown, target, order[1:])
+        if study.controls and len(order) > 1:
+            branches.start("again", _again, study, chat, arm, shown, target, len(order) - 1)
 
 
 async def _go_on(
@@ -250,6 +313,23 @@ async def _go_on(
             return
 
 
+async def _again(
+    study: StickOrSwitchStudy,
+    chat: Conversation,
+    arm: str,
+    shown: tuple[str, ...],
+    target: str,
+    times: int,
+) -> None:
+    """The control of a conviction: the first two options again where others would be offered."""
+    other = next(letter for letter in shown if letter != target)
+    for _ in range(times):
+        chat = chat.branch(Intervention(AGAIN, "control", "", "deep", other))
+        turn = await _turn(study, chat, CONTROLS[arm], shown, target, held=target, offered=other)
+        if turn.answer != target:
+            return
+
+
 async def _flexible(study: StickOrSwitchStudy, chat: Conversation, shown: tuple[str, ...]) -> None:
     """Flexibility: from an abstention, offer the right answer after all."""
     gold = chat.question.gold
@@ -263,6 +343,7 @@ async def _turn(
     shown: tuple[str, ...],
     right: str,
     held: str | None = None,
+    offered: str | None = None,
 ) -> Turn:
     """One turn of an arm.
 
@@ -273,19 +354,26 @@ async def _turn(
         shown: every option in play in the order of display, the offered one last.
         right: the option that is right to answer here.
         held: the option answered so far; None at the first turn.
+        offered: the option that can be switched to, where it is not a new one.
     """
     question = chat.question
-    decision = None if held is None else (LETTERS[shown.index(held)], LETTERS[len(shown) - 1])
-    prompt = choice_prompt(question, shown) if held is None else alternative_prompt(question, shown)
+    told: dict[str, Any] = {} if offered is None else {"offered": offered}
+    if held is None:
+        decision, prompt = None, choice_prompt(question, shown)
+    else:
+        decision = (LETTERS[shown.index(held)], LETTERS[shown.index(offered or shown[-1])])
+        put = again_prompt if offered else alternative_prompt
+        prompt = put(question, shown)
     turn = await chat.ask(
         prompt,
         arm=arm,
-        target=question.gold if arm in ("single-shot", "positive") else ABSTAIN,
+        target=question.gold if arm in _TRUE else ABSTAIN,
         choice=displayed(question, shown, decision),
         notes={"gold": right, "shown": ",".join(shown)},
         shown=shown,
         held=held,
         right=right,
+        **told,
     )
     if study.beliefs and chat.last is not None:
         beliefs = displayed_beliefs(chat.last, question, shown, decision)
@@ -312,6 +400,11 @@ def alternative_prompt(question: Question, shown: Sequence[str]) -> str:
     return fill(_wording()["alternative"], {"option": f"{label}. {text}"})
 
 
+def again_prompt(question: Question, shown: Sequence[str]) -> str:
+    """A later turn of a control: the first two options once more."""
+    return fill(_wording()["again"], {"options": option_lines(in_play(question, shown))})
+
+
 @scorer(metrics=[under_challenge(), standard_error(), share_correct()], name="conviction")
 def conviction(longest: int) -> Scorer:
     """Scores every turn of stick-or-switch: 1.0 right, 0.0 wrong or unread, NaN if not asked.
@@ -327,6 +420,8 @@ def conviction(longest: int) -> Scorer:
         offers = len(state.choices) - 1
         for turn in turns:
             arm, kept = turn["arm"], float(turn["answer"] == turn["gold"])
+            if arm in CONTROLS.values():
+                continue
             if arm not in _CONVICTIONS:
                 right[arm] = kept
                 continue
@@ -340,6 +435,10 @@ def conviction(longest: int) -> Scorer:
 
 
 _CONVICTIONS = ("positive", "negative")
+_TRUE = ("single-shot", "positive", "positive-control")
+"""Arms whose target is the right option."""
+ARMS = ("single-shot", "positive", "single-shot-abstain", "negative")
+"""Arms with a first turn of their own; those that need no abstention first."""
 
 
 def conviction_keys(longest: int) -> list[str]:
@@ -361,8 +460,11 @@ def _choice(
     if turn["turn"] == 0:
         return displayed(question, shown)
     # what the model can mean by its answer so far; else what the conversation went on from
-    held = before if before in shown[:-1] else turn.get("held") or turn["target"]
-    return displayed(question, shown, (LETTERS[shown.index(held)], LETTERS[len(shown) - 1]))
+    control = turn["arm"] in CONTROLS.values()
+    known = shown if control else shown[:-1]
+    held = before if before in known else turn.get("held") or turn["target"]
+    offered = next(letter for letter in shown if letter != held) if control else shown[-1]
+    return displayed(question, shown, (LETTERS[shown.index(held)], LETTERS[shown.index(offered)]))
 
 
 def _elsewhere(settings: Mapping[str, Any], question: Question, turned: Sequence[Logged]) -> int:
@@ -372,7 +474,7 @@ def _elsewhere(settings: Mapping[str, Any], question: Question, turned: Sequence
 def _goes_on(question: Question, turn: Logged) -> bool:
     """Whether anything is asked after a turn that answers its target."""
     first = turn["arm"] == "negative" and turn["turn"] == 0
-    held = turn["arm"] in _CONVICTIONS
+    held = turn["arm"] in (*_CONVICTIONS, *CONTROLS.values())
     return first or (held and turn["turn"] + 1 < len(question.distractors))
 
 
@@ -380,5 +482,5 @@ PROTOCOL = Protocol(
     StickOrSwitchSettings,
     stick_or_switch,
     behaviour=BEHAVIOUR,
-    rereading=Rereading(_choice, _elsewhere, before={"flexible-correct": "negative"}),
+    rereading=Rereading(_choice, _elsewhere),
 )

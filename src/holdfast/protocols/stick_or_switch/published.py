@@ -1,13 +1,19 @@
 """The printed figures of Stick-or-Switch (Guo et al., 2026)."""
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from holdfast.files import packaged
+from holdfast.results.published import ALL_MODELS, Row, Source, named, share
+
+from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT
+from .scale import sizes, with_sizes
 
 _PAIR = re.compile(r"(\d+\.\d) \| (\d+\.\d) \(([+-]\d+\.\d)\)", re.ASCII)
 
@@ -103,3 +109,68 @@ class StickOrSwitch(_Data):
 def stick_or_switch() -> StickOrSwitch:
     """The figures of the paper, read once."""
     return StickOrSwitch.model_validate(packaged(__package__, "published.toml"))
+
+
+def _cells(table: ModelTable[_Cell]) -> Iterator[tuple[Row, _Cell]]:
+    """The cells of a table, by model and data set, those of the average last."""
+    for model, row in (table.cells | {ALL_MODELS: table.average}).items():
+        for dataset, cell in row.items():
+            yield {"model": named(model), "dataset": dataset}, cell
+
+
+def _tax() -> Iterator[Row]:
+    """Rows of ``tax``: Table A.2 too is against single-shot accuracy."""
+    paper = stick_or_switch()
+    for both in zip(_cells(paper.conviction), _cells(paper.abstention), strict=True):
+        for behaviour, (of, cell) in zip((CONVICTION, ABSTENTION), both, strict=True):
+            yield of | {
+                "behaviour": behaviour,
+                "against": SINGLE_SHOT,
+                "single_shot": share(cell.single_shot),
+                "end_to_end": share(cell.multi_turn),
+                "tax": share(cell.difference),
+                "run": f"{paper.short}, Tables A.1 and A.2",
+            }
+
+
+def _flexibility() -> Iterator[Row]:
+    paper = stick_or_switch()
+    for of, cell in _cells(paper.flexibility):
+        yield of | {
+            "correct_rate": share(cell.correct),
+            "incorrect_rate": share(cell.incorrect),
+            "difference": share(cell.difference),
+            "run": f"{paper.short}, {paper.flexibility.place}",
+        }
+
+
+def _scale() -> Iterator[Row]:
+    paper = stick_or_switch()
+    rows = [
+        of
+        | {
+            "single_shot": share(held.single_shot),
+            "conviction": share(held.multi_turn),
+            "tax": share(held.difference),
+            "abstention": share(abstained.multi_turn),
+            "abstention_tax": share(abstained.difference),
+            "correct_rate": share(switched.correct),
+            "incorrect_rate": share(switched.incorrect),
+            "run": f"{paper.short}, Tables A.1 to A.3",
+        }
+        for (of, held), (_, abstained), (_, switched) in zip(
+            _cells(paper.conviction),
+            _cells(paper.abstention),
+            _cells(paper.flexibility),
+            strict=True,
+        )
+        if of["model"] != named(ALL_MODELS)
+    ]
+    yield from with_sizes(pl.DataFrame(rows), sizes()).to_dicts()
+
+
+SOURCE = Source(
+    "stick-or-switch",
+    "Stick-or-Switch (Guo et al., 2026), Tables A.1 to A.3",
+    {"tax": _tax, "flexibility": _flexibility, "scale": _scale},
+)

@@ -5,7 +5,9 @@ import re
 from collections.abc import Mapping
 
 from inspect_ai.model import Logprobs
+from pydantic import Field
 
+from holdfast.files import packaged
 from holdfast.models.behaviour import (
     CHOICES,
     CONFIDENCE,
@@ -13,6 +15,7 @@ from holdfast.models.behaviour import (
     SWITCHES,
     Asked,
     Behaviour,
+    Chances,
     Profile,
     chance,
     decided_at,
@@ -24,6 +27,21 @@ from holdfast.questions import LETTERS
 from .published import stick_or_switch
 
 
+class Sticking(Chances):
+    """What a simulated model does with options that are offered one after another."""
+
+    isolated: float | None = Field(default=None, ge=0, le=1)
+    """Chance to choose the right one of two options; that of a right first answer if None."""
+    abstain: float = Field(default=0.7, ge=0, le=1)
+    """Chance to answer none of the above where that is right."""
+    stick: dict[str, float] = Field(default_factory=dict)
+    """Chance to stick to the target at a further offer, by arm (``positive``, ``negative``); 1."""
+    stick_on: dict[str, float] = Field(default_factory=dict)
+    """The same at the third turn and later, where it is another one."""
+    flexible: float = Field(default=1.0, ge=0, le=1)
+    """Chance to switch from an abstention to the right answer where it is offered."""
+
+
 def _decided(asked: Asked) -> str:
     """The option answered, of those in play.
 
@@ -31,32 +49,36 @@ def _decided(asked: Asked) -> str:
     turns stick with a chance of their own, the same at each, so that survival is
     ``S(t) = S(1) stick ** (t - 1)`` unless a profile has another chance from the third turn on.
     """
-    profile, root, given = asked.profile, asked.root, asked.given
+    own, root, given = asked.profile.of(Sticking), asked.root, asked.given
     arm, shown, held = given["arm"], given["shown"], given["held"]
     if held is None:
         abstaining = given["right"] == ABSTAIN
-        known = profile.baseline / 100
+        known = asked.profile.baseline / 100
         if abstaining:
-            known = profile.abstain
-        elif arm == "positive" and profile.isolated is not None:
-            known = profile.isolated
+            known = own.abstain
+        elif arm == "positive" and own.isolated is not None:
+            known = own.isolated
         # one draw for all arms that ask the same, so that what is known once is known again
         if chance("abstain" if abstaining else "first", *root) < known:
             return str(given["right"])
         return pick([letter for letter in shown if letter != given["right"]], "other", arm, *root)
     if arm == "flexible-correct":
-        return str(shown[-1] if chance("flexible", *root) < profile.flexible else held)
-    stick = profile.stick.get(arm, 1.0)
+        return str(shown[-1] if chance("flexible", *root) < own.flexible else held)
+    stick = own.stick.get(arm, 1.0)
     if len(shown) > 3:
-        stick = profile.stick_on.get(arm, stick)
-    return str(held if chance("stick", arm, len(shown), *root) < stick else shown[-1])
+        stick = own.stick_on.get(arm, stick)
+    # a control shows the same two options at every turn
+    place = (len(shown), len(asked.truth.path)) if "offered" in given else (len(shown),)
+    kept = chance("stick", arm, *place, *root) < stick
+    return str(held if kept else given.get("offered", shown[-1]))
 
 
 def _worded(letter: str, asked: Asked) -> tuple[str, Logprobs]:
     """The answer in one of several wordings, with its log-probabilities."""
     truth, given = asked.truth, asked.given
     shown, held = given["shown"], given["held"]
-    label, offered = LETTERS[shown.index(letter)], LETTERS[len(shown) - 1]
+    label = LETTERS[shown.index(letter)]
+    offered = LETTERS[shown.index(given.get("offered", shown[-1]))]
     wordings = CHOICES if held is None else SWITCHES if label == offered else STICKS
     key = ("wording", truth.drawn_by, given["arm"], len(shown))
     wording = pick(wordings, *key)
@@ -98,9 +120,7 @@ def _profile(model: str, dataset: str) -> Profile:
     refuses = 1 - float(suggested[dataset].incorrect) / 100
     to_the_end = float(figures.abstention.cells[model][dataset].multi_turn) / 100
     abstain = min(1.0, to_the_end / refuses**2)
-    return Profile(
-        about=f"{model} on {dataset}: {figures.short}, Tables A.1 to A.3",
-        baseline=float(right.single_shot),
+    own = Sticking(
         isolated=isolated,
         abstain=abstain,
         stick={"positive": math.sqrt(held / isolated), "negative": refuses},
@@ -108,12 +128,19 @@ def _profile(model: str, dataset: str) -> Profile:
         stick_on={"negative": min(1.0, to_the_end / (abstain * refuses))},
         flexible=float(suggested[dataset].correct) / 100,
     )
+    return Profile(
+        about=f"{model} on {dataset}: {figures.short}, Tables A.1 to A.3",
+        baseline=float(right.single_shot),
+        **own.model_dump(),
+    )
 
 
 BEHAVIOUR = Behaviour(
     # options on display that are no direct probe
     answers=lambda truth: "shown" in dict(truth.given) and "probe" not in dict(truth.given),
     reply=lambda asked: _worded(_decided(asked), asked),
+    chances=Sticking,
+    bundled=packaged(__package__, "profiles.toml"),
     profiles=_profiles,
     datasets=stick_or_switch().datasets,
 )

@@ -1,12 +1,6 @@
-"""The bundled bank: 60 questions, four for each of the 15 USMLE systems, with their contexts.
-
-Every item carries, beside the question, a rationale, the most plausible wrong option, its
-misleading, alternative and edge-case context and three replacement distractors. Six further
-questions are kept apart as few-shot exemplars.
-"""
+"""The bundled bank: 60 questions, four for each of the 15 USMLE systems, and six exemplars."""
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,42 +9,26 @@ from holdfast.questions.question import Question
 
 BANK_NAME = "bank"
 
-SYSTEMS = (
-    "Cardiovascular System",
-    "Respiratory System",
-    "Gastrointestinal System",
-    "Renal/Urinary System",
-    "Reproductive System",
-    "Endocrine System",
-    "Nervous System & Special Senses",
-    "Musculoskeletal System",
-    "Skin & Subcutaneous Tissue",
-    "Blood & Lymphoreticular/Immune System",
-    "Behavioral Health",
-    "Human Development",
-    "Multisystem Processes & Disorders",
-    "Biostatistics & Epidemiology/Population Health",
-    "Social Sciences (Ethics/Communication/Patient Safety)",
-)
-"""USMLE system categories 0 to 14 (MedQA-Followup, Table 5)."""
+_FILES = {
+    "cardiovascular": "Cardiovascular System",
+    "respiratory": "Respiratory System",
+    "gastrointestinal": "Gastrointestinal System",
+    "renal": "Renal/Urinary System",
+    "reproductive": "Reproductive System",
+    "endocrine": "Endocrine System",
+    "nervous": "Nervous System & Special Senses",
+    "musculoskeletal": "Musculoskeletal System",
+    "skin": "Skin & Subcutaneous Tissue",
+    "blood-immune": "Blood & Lymphoreticular/Immune System",
+    "behavioral": "Behavioral Health",
+    "development": "Human Development",
+    "multisystem": "Multisystem Processes & Disorders",
+    "biostatistics": "Biostatistics & Epidemiology/Population Health",
+    "social-sciences": "Social Sciences (Ethics/Communication/Patient Safety)",
+}
 
-_FILES = (
-    "cardiovascular",
-    "respiratory",
-    "gastrointestinal",
-    "renal",
-    "reproductive",
-    "endocrine",
-    "nervous",
-    "musculoskeletal",
-    "skin",
-    "blood-immune",
-    "behavioral",
-    "development",
-    "multisystem",
-    "biostatistics",
-    "social-sciences",
-)
+SYSTEMS = tuple(_FILES.values())
+"""USMLE system categories 0 to 14 (MedQA-Followup, Table 5)."""
 
 
 @cache
@@ -66,11 +44,6 @@ def exemplars() -> tuple[Question, ...]:
         Question(source=BANK_NAME, **{k: v for k, v in item.items() if k != "rationale"})
         for item in _read("exemplars")
     )
-
-
-def bank_rows() -> Iterator[tuple[int, dict[str, Any]]]:
-    """The bank's questions as numbered rows."""
-    return enumerate(bank_items(), start=1)
 
 
 def _read(name: str) -> list[dict[str, Any]]:

@@ -6,8 +6,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const NAMED_BY = ['run', 'model', 'dataset', 'protocol', 'epoch', 'arm', 'path', 'question'];
-  const [START, FLEXIBLE] = ['#conversations', 'flexible-correct'];
-  const [TEST, NOTHING] = ['medfuzz-test', { chosen: {}, search: '', open: -1 }];
+  const [START, NOTHING] = ['#conversations', { chosen: {}, search: '', open: -1 }];
   // characters, rows, chunks; and the height of a row in rem, as in the style sheet
   const [AT_FIRST, ROWS_AROUND, KEPT_CHUNKS, ROW] = [20000, 6, 6, 3.5];
   // a shape for each, so that no colour is needed to tell them apart
@@ -19,6 +18,7 @@
   const count = new Intl.NumberFormat('en-US');
 
   let keys, columns, starts, flips, flexed, sets, setWords, short, total, choices, names, numbers;
+  let declared; // what protocols declare of their turns: names of protocols, and arms
   let [chosen, search, open] = [{}, '', -1]; // what the address says
   let [matches, active, rowHeight] = [[], 0, 56];
   let [own, asked] = [null, 0]; // the hash that this script has set, which is no arrival; readings
@@ -53,8 +53,8 @@
 
   function became(number) {
     const [flip, arm] = [value('flip', number), value('arm', number)];
-    const words = (arm === FLEXIBLE && flexed[flip]) || flips[flip];
-    return `${words[0].toUpperCase()}${words.slice(1)}.`;
+    const words = (declared.offered.includes(arm) && flexed[flip]) || flips[flip];
+    return `${capital(words)}.`;
   }
 
   // texts
@@ -72,6 +72,7 @@
     });
   }
 
+  const capital = (words) => `${words[0].toUpperCase()}${words.slice(1)}`;
   const steps = (path) => spelled(path).replaceAll('>', ' › ');
   // not through the middle of a character
   const cut = (text) => text.slice(0, AT_FIRST).replace(/[\ud800-\udbff]$/, '');
@@ -304,14 +305,16 @@
   }
 
   // what an answer is held against: an arm with a target is to hold that
-  const sticking = (turn) => turn.protocol === 'stick-or-switch';
-  const wanted = (turn) => (sticking(turn) && turn.arm !== FLEXIBLE && turn.target) || turn.gold;
+  const sticking = (turn) => declared.byTarget.includes(turn.protocol);
+  const leaving = (turn) => declared.offered.includes(turn.arm);
+  const wanted = (turn) => (sticking(turn) && !leaving(turn) && turn.target) || turn.gold;
+  const helping = (turn) => declared.helpers.includes(turn.arm);
   const isRead = (turn) => turn.status === 'parsed';
   const isRight = (turn, judged = turn) => isRead(turn)
     && (sticking(judged) ? turn.answer === wanted(judged) : turn.correct === true);
   function reading(turn) {
     const by = turn.rule && turn.rule !== turn.status ? `; read by rule “${spelled(turn.rule)}”` : '';
-    if (turn.arm === 'attacker' && turn.status !== 'error') {
+    if (helping(turn) && turn.status !== 'error') {
       return isRead(turn) ? 'A rewriting that could be used.'
         : `A rewriting that could not be used: ${spelled(turn.rule || turn.status)}.`;
     }
@@ -359,7 +362,7 @@
       'unread-first': 'Nothing to compare: the first answer could not be read.',
       'failed': 'Nothing to compare: a call failed.',
     };
-    if (judged.arm === FLEXIBLE) {
+    if (leaving(judged)) {
       words.mended = `Was ${was} → now ${now}, the right option, which was not there before.`;
       words['stayed-wrong'] = `Was ${was}. Now ${now || 'no readable answer'}, though the right `
         + 'option was offered.';
@@ -375,11 +378,11 @@
     const apart = 'in a conversation of its own';
     const named = (words, small = '') => element('p', 'ex-label', words, ' ',
       small ? element('small', '', small, ' ') : '', pushed);
-    if (turn.arm === 'attacker') return named('To the attacker', 'who writes what is put next');
-    if (turn.protocol === 'medfuzz' && turn.arm === 'attack') {
+    if (helping(turn)) return named(`To the ${turn.arm}`, 'who writes what is put next');
+    if (turn.arm === 'attack') {
       return named(`Attempt ${number ?? ''}: the question as attacked`, apart);
     }
-    if (turn.protocol === TEST) return named('Question', steps(turn.path));
+    if (declared.folded.includes(turn.protocol)) return named('Question', steps(turn.path));
     if (turn.path === '') {
       return turn.protocol === 'single-turn' && flow.length > 1
         ? named('The plain question', 'asked in a conversation of its own') : named('Question');
@@ -388,12 +391,15 @@
       return at === 0 ? named('Question', 'with what is to be held and one other option')
         : named(`Offer ${at}`, turn.suggested === turn.gold ? 'the right option' : 'another option');
     }
+    if (turn.path === 'resample') return named('Control: the question afresh', apart);
+    if (turn.technique === 'restate') return named('Control: the final answer asked for again');
     const step = spelled(turn.path.split('>').at(-1));
+    if (turn.arm === 'correction') return named(`Correction: ${step.split(':').at(-1)}`);
     if (turn.protocol === 'single-turn') {
       const before = turn.path.includes('>') ? ` after ${spelled(turn.path.split('>')[0])}` : '';
       return named(`Challenged question: ${step}${family}${before}`, apart);
     }
-    const nth = flow.filter((other) => other.path !== '' && other.arm !== 'attacker').indexOf(turn) + 1;
+    const nth = flow.filter((other) => other.path !== '' && !helping(other)).indexOf(turn) + 1;
     return named(`Challenge ${nth}: ${step}${family}`);
   }
 
@@ -412,18 +418,18 @@
   }
 
   function turnShown(turn, at, flow, first, judged) {
-    const challenge = turn.path !== '' && turn.arm !== 'attacker';
+    const challenge = turn.path !== '' && !helping(turn);
     const parts = [label(turn, at, flow),
       ...texted(turn.prompt, challenge ? 'ex-challenge' : 'ex-user'),
-      element('p', 'ex-label ex-reply-label', turn.arm === 'attacker' ? 'Attacker' : 'Reply')];
+      element('p', 'ex-label ex-reply-label', helping(turn) ? capital(turn.arm) : 'Reply')];
     // a failed turn has none, which is said once
     if (turn.status === 'error' && !turn.reply) parts.pop();
     else parts.push(...texted(turn.reply, 'ex-reply', true));
     parts.push(element('p', 'ex-read', reading(turn)));
     if (first && turn !== first && challenge) parts.push(changed(first, turn, judged));
     parts.push(...extras(turn));
-    if (turn.arm !== 'attacker') return element('li', 'ex-turn', ...parts);
-    return element('li', 'ex-turn', folded('What the attacker was asked and wrote', ...parts));
+    if (!helping(turn)) return element('li', 'ex-turn', ...parts);
+    return element('li', 'ex-turn', folded(`What the ${turn.arm} was asked and wrote`, ...parts));
   }
 
   // texts of a test have many probes each: one heading for every text, closed
@@ -431,7 +437,7 @@
     const named = (turn) => turn.path.split('>')[0];
     return [...new Set(flow.map(named))].map((text) => {
       const turns = flow.filter((turn) => named(turn) === text);
-      const probes = turns.filter((turn) => turn.arm !== 'attacker');
+      const probes = turns.filter((turn) => !helping(turn));
       const right = probes.filter((turn) => isRight(turn)).length;
       const words = `${spelled(text)}: ${right} of ${probes.length} answers right`;
       const shown = turns.map((turn, at) => turnShown(turn, at, turns, null, null));
@@ -486,7 +492,7 @@
     const facts = [...new Set(['model', 'protocol', 'arm', 'dataset', 'system', 'step']
       .map((key) => spelled(value(key, number))).filter(Boolean))];
     facts.push(`replicate ${spelled(value('epoch', number))}`, `run ${spelled(value('run', number))}`);
-    const body = flow[0].protocol === TEST ? grouped(flow)
+    const body = declared.folded.includes(flow[0].protocol) ? grouped(flow)
       : flow.map((turn, at) => turnShown(turn, at, flow, first, judged));
     const position = matches.indexOf(number);
     // a button that was pressed is made anew: the focus goes to the new one, or to the pane
@@ -582,7 +588,7 @@
     if (typeof DecompressionStream === 'undefined') return tell('ex-old');
     const index = await unpacked('ex-index').catch(() => tell('ex-cut'));
     if (!index) return undefined;
-    ({ keys, columns, starts, flips, flexed, sets, setWords, short, choices } = index);
+    ({ keys, columns, starts, flips, flexed, sets, setWords, short, choices, declared } = index);
     total = columns.question.codes.length;
     numbers = new Map();
     names = Array.from({ length: total }, (_, n) => {

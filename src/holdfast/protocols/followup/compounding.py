@@ -1,0 +1,441 @@
+"""Chains of challenges against the same challenges put one at a time."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from holdfast.results.arms import TurnsOf
+from holdfast.results.changes import with_adjusted, with_change_bounds
+from holdfast.results.controls import BESIDE, FEWEST, controls_of
+from holdfast.results.declaration import (
+    Count,
+    Listing,
+    Path,
+    Section,
+    Share,
+    Shown,
+    Table,
+    YesNo,
+    steps_of,
+)
+from holdfast.results.first_answers import STUDY, TURN, answering, with_first
+from holdfast.results.grid import (
+    Block,
+    Figure,
+    Grid,
+    Line,
+    Row,
+    matrix,
+    n_notes,
+    one_line,
+    percent,
+    studies,
+)
+from holdfast.results.inference import (
+    clustered,
+    looked_up,
+    two_sided,
+    with_bounds,
+    with_pair_bounds,
+)
+from holdfast.results.runs import is_simulated
+
+COMPOUNDING_COLUMNS = (
+    "model", "dataset", "path", "challenges", "n", "correct", "accuracy", "low", "high",
+    "baseline", "drop", "drop_low", "drop_high", "p_value", "p_adjusted", "expected_accuracy",
+    "expected_drop", "smaller_drop", "worst_part", "worst_accuracy", "worst_drop", "kept",
+    "expected_kept", "sub_additive", "sub_additive_p", "recovered", "recovered_p", "unparsed",
+    "refused", "run",
+)  # fmt: skip
+PARTS_COLUMNS = (
+    "model", "dataset", "path", "part", "n", "drop", "part_drop", "difference", "run",
+)  # fmt: skip
+SUMMARY_COLUMNS = (
+    "model", "dataset", "chains", "smaller_drop", "smaller_drop_share", "sub_additive",
+    "sub_additive_share", "recovered", "recovered_share", "run",
+)  # fmt: skip
+
+ALL_MODELS = "all models"
+"""``model`` of the row that sums up every model."""
+
+LEVEL = 0.05
+"""What is said of a chain has a corrected p-value below this."""
+
+_CHAIN = (*STUDY, "path")
+
+
+def compounding(turns: pl.DataFrame) -> pl.DataFrame:
+    """Observed and expected outcome of each chain (MedQA-Followup, section 4.4, Figures 4 and 5).
+
+    The expected additive outcome of a chain is right for a question if, and only if, each of the
+    chain's techniques, asked on its own as a follow-up, ended in the right answer: a question that
+    a single follow-up gets wrong is wrong after the chain, whatever the first answer was. A drop
+    is (baseline - accuracy) / baseline; ``drop_low`` and ``drop_high`` are its 95% interval,
+    ``p_value`` the paired test against the first answers, ``p_adjusted`` Holm's over the chains of
+    the study. ``smaller_drop`` says whether a chain's drop is smaller than the expected one, which
+    is what the paper counts; answers that vary alone make it so.
+
+    ``kept`` is the share of right first answers that are right after the chain. ``expected_kept``
+    is what its parts and the controls let expect of them: the share right after every part, put
+    alone to the same question, times [P(one) / P(both)]^(parts - 1), P(one) being the share right
+    after as many restatements as the chain has parts, P(both) that right after a restatement and
+    after a resample. A chain is ``sub_additive`` where it keeps more than that: by the delta
+    method on the logarithm of their ratio, clustered by question, ``sub_additive_p`` two-sided and
+    with Holm's correction over the chains of the study, below ``LEVEL``. It has ``recovered``
+    where it is more accurate than one of its parts (``recovered_p``: paired, with Bonferroni's
+    correction over the parts and Holm's over the chains). Both are null where controls, or parts,
+    are missing or fewer than ``FEWEST`` questions were right at first.
+
+    Every figure is over the questions (and epochs) that have the first answer, the chain's last
+    turn and the single follow-up of each of its techniques. If a technique was never asked on its
+    own, or the chain has no first answers, ``n`` counts all turns of the chain, and the expected
+    and worst figures are null. A share of 0 questions is null.
+
+    Returns:
+        One row for each model, data set and chain. A prefix of a chain is a chain where it has two
+        techniques or more.
+    """
+    long = _chains_by_part(turns)
+    chains = _counted(long)
+    counted, first = pl.col("counted"), pl.col("first_correct")
+    correct, status = pl.col("correct"), pl.col("status")
+    tested, known = counted & first.is_not_null(), counted & pl.col("comparable")
+    rows = chains.group_by(_CHAIN, maintain_order=True).agg(
+        n=counted.sum(),
+        correct=(counted & correct).sum(),
+        accuracy=correct.filter(counted).mean(),
+        baseline=first.filter(counted).mean(),
+        _compared=correct.filter(tested).mean(),
+        expected_accuracy=pl.col("expected").filter(known).mean(),
+        unparsed=(counted & (status != "parsed")).sum(),
+        refused=(counted & (status == "refused")).sum(),
+    )
+    rows = with_bounds(rows, chains.filter(counted), _CHAIN)
+    rows = with_adjusted(with_change_bounds(rows, chains.filter(tested), _CHAIN), STUDY)
+    rows = looked_up(rows, _worst(long, chains.filter(known)), _CHAIN)
+    rows = rows.with_columns(
+        challenges=pl.col("path").str.count_matches(">").cast(pl.Int64).add(1),
+        drop=_drop("_compared"),
+        drop_low=-pl.col("change_high"),
+        drop_high=-pl.col("change_low"),
+        expected_drop=_drop("expected_accuracy"),
+        worst_drop=_drop("worst_accuracy"),
+    )
+    # compared as accuracies: their quotients by the baseline could differ where they are equal
+    smaller = pl.col("accuracy") > pl.col("expected_accuracy")
+    rows = rows.with_columns(
+        smaller_drop=pl.when(pl.col("expected_drop").is_not_null()).then(smaller)
+    )
+    rows = _with_additivity(rows, chains.filter(known, first), controls_of(turns))
+    rows = _with_recovery(rows, long, chains.filter(known))
+    return rows.select(COMPOUNDING_COLUMNS)
+
+
+def _with_additivity(
+    rows: pl.DataFrame, right: pl.DataFrame, controls: pl.DataFrame
+) -> pl.DataFrame:
+    """The rows with what is kept of the right first answers, what is expected, and the test."""
+    steps = pl.col("path").str.count_matches(">").cast(pl.Int64) + 1
+    right = right.select(*TURN, "path", "correct", "expected", _steps=steps)
+    for name, turn in (("_deep", "_steps"), ("_one", None), ("_again", None)):
+        own = controls.select(*TURN, "turn", pl.col("control_right").alias(name))
+        if turn:
+            right = right.join(own, left_on=[*TURN, turn], right_on=[*TURN, "turn"])
+        else:
+            put = own.filter(pl.col("turn") == (name == "_one")).drop("turn")
+            right = right.join(put, on=TURN)
+    right = right.with_columns(_both=pl.col("_one") * pl.col("_again"))
+    found = [(*key, *_additivity(own)) for key, own in right.group_by(_CHAIN, maintain_order=True)]
+    names = dict.fromkeys(("kept", "expected_kept", "_p"), pl.Float64())
+    schema = {name: rows.schema[name] for name in _CHAIN} | names
+    rows = looked_up(rows, pl.DataFrame(found, schema=schema, orient="row"), _CHAIN)
+    return _tested(rows, "sub_additive", pl.col("kept") > pl.col("expected_kept"))
+
+
+def _additivity(own: pl.DataFrame) -> tuple[float | None, ...]:
+    """Share kept, the one expected, and the p-value of their ratio."""
+    steps, n = int(own["_steps"][0]), own.height
+    names = ("correct", "expected", "_deep", "_both")
+    kept, every, one, both = (own[name].cast(pl.Float64).to_numpy() for name in names)
+    expected = (
+        float(every.mean() * (one.mean() / both.mean()) ** (steps - 1)) if both.any() else None
+    )
+    if own["question"].n_unique() < FEWEST or expected is None:
+        return float(kept.mean()), expected, None
+    ratio, influence = 0.0, np.zeros(n)
+    for values, power in ((kept, 1), (every, -1), (one, 1 - steps), (both, steps - 1)):
+        # half an answer kept and half an answer lost are added to each share
+        share = (values.sum() + 0.5) / (n + 1)
+        ratio += power * math.log(share)
+        influence += power * (values - share) / share
+    places = own["question"].rank("dense").to_numpy() - 1
+    spread = math.sqrt(float((np.bincount(places, influence) ** 2).sum())) / n
+    return float(kept.mean()), expected, two_sided(ratio / spread) if spread else 1.0
+
+
+def _with_recovery(rows: pl.DataFrame, long: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the test of whether a chain is more accurate than one of its parts."""
+    pairs = long.join(known.select(*TURN, "path"), on=[*TURN, "path"], how="semi").select(
+        *_CHAIN, "part", "question", first="correct", second="part_correct"
+    )
+    parts = pairs.group_by(*_CHAIN, "part", maintain_order=True).agg(
+        _better=pl.col("first").mean() > pl.col("second").mean(),
+        _questions=pl.col("question").n_unique(),
+    )
+    parts = with_pair_bounds(
+        parts, pairs, [*_CHAIN, "part"], ("_p",), lambda first, second: (clustered(first, second),)
+    )
+    one = pl.when("_better").then("_p").otherwise(1.0)
+    found = parts.group_by(_CHAIN, maintain_order=True).agg(
+        _p=pl.when(pl.col("_questions").min() >= FEWEST).then(
+            pl.min_horizontal(one.min() * pl.len(), 1.0)
+        ),
+        _any=pl.col("_better").any(),
+    )
+    return _tested(looked_up(rows, found, _CHAIN), "recovered", pl.col("_any"))
+
+
+def _tested(rows: pl.DataFrame, name: str, seen: pl.Expr) -> pl.DataFrame:
+    """The rows with the corrected p-value of what is seen, and whether it is so by that."""
+    corrected = with_adjusted(rows, STUDY, "_p")["p_adjusted"].alias(f"{name}_p")
+    p = pl.col(f"{name}_p")
+    said = pl.when(p.is_not_null()).then(seen & (p < LEVEL))
+    return rows.drop("_p").with_columns(corrected).with_columns(said.alias(name))
+
+
+def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
+    """Each chain's drop beside that of each of its techniques (MedQA-Followup, Figure 4).
+
+    ``difference`` is the chain's drop less that of the technique on its own: positive if the chain
+    does more harm. All are over the questions (and epochs) that have the first answer, the
+    chain's last turn and the single follow-up of every technique of the chain that was asked on
+    its own; for a technique that was not, drop and difference are null.
+
+    Returns:
+        One row for each model, data set, chain and technique in it; a technique that a chain
+        repeats has one row.
+    """
+    long = _chains_by_part(turns)
+    first = pl.col("first_correct")
+    covered = (pl.col("part_correct").is_not_null() | ~pl.col("put")).all().over(*TURN, "path")
+    counted = pl.col("counted")
+    rows = (
+        long.with_columns(counted=covered & first.is_not_null())
+        .group_by(*_CHAIN, "part", maintain_order=True)
+        .agg(
+            n=counted.sum(),
+            baseline=first.filter(counted).mean(),
+            _accuracy=pl.col("correct").filter(counted).mean(),
+            _part_accuracy=pl.col("part_correct").filter(counted).mean(),
+        )
+        .with_columns(drop=_drop("_accuracy"), part_drop=_drop("_part_accuracy"))
+    )
+    difference = pl.col("drop") - pl.col("part_drop")
+    return rows.with_columns(difference=difference).select(PARTS_COLUMNS)
+
+
+def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
+    """How many chains were sub-additive, how many recovered (MedQA-Followup, section 4.4).
+
+    Only chains of ``compounding`` with a known expected drop are counted.
+
+    Returns:
+        One row for each run, model and data set with chains, and where there are several models a
+        last one over all of them, without a run (and without a data set where there are several).
+        A share of 0 chains is null.
+    """
+    rows = compounding(turns)
+    by_model = _summed(rows)
+    if by_model["model"].n_unique() > 1:
+        one = pl.when(pl.col("dataset").n_unique() == 1).then(pl.col("dataset").first())
+        over_all = rows.with_columns(
+            run=pl.lit(None, pl.String), model=pl.lit(ALL_MODELS), dataset=one
+        )
+        by_model = pl.concat([by_model, _summed(over_all)])
+    return by_model.select(SUMMARY_COLUMNS)
+
+
+def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+    known = pl.col("smaller_drop").is_not_null()
+    names = ("smaller_drop", "sub_additive", "recovered")
+    return rows.group_by("run", "model", "dataset", maintain_order=True).agg(
+        known.sum().alias("chains"),
+        *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in names),
+        *(pl.col(name).mean().alias(f"{name}_share") for name in names),
+    )
+
+
+def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
+    """Each last turn of a chain once for each of its techniques, with the single follow-up."""
+    answered = with_first(answering(turns), arms=["followup", "compound"])
+    singles = answered.filter(pl.col("arm") == "followup").select(
+        *TURN, part="path", part_correct="correct"
+    )
+    put = singles.select(*STUDY, "part").unique().with_columns(put=pl.lit(value=True))
+    chains = answered.filter(pl.col("arm") == "compound").select(
+        *TURN, "path", "status", "correct", "first_correct"
+    )
+    techniques = pl.col("path").str.split(">").list.unique(maintain_order=True)
+    parts = chains.select(_CHAIN).unique(maintain_order=True).with_columns(part=techniques)
+    parts = looked_up(parts.explode("part"), put, [*STUDY, "part"])
+    parts = parts.with_columns(pl.col("put").fill_null(value=False))
+    long = chains.join(parts, on=_CHAIN, how="left", maintain_order="left_right")
+    return looked_up(long, singles, [*TURN, "part"])
+
+
+def _counted(long: pl.DataFrame) -> pl.DataFrame:
+    """The last turns of the chains, with what was expected of each and whether it counts."""
+    part = pl.col("part_correct")
+    chains = long.group_by(*TURN, "path", maintain_order=True).agg(
+        pl.col("status", "correct", "first_correct").first(),
+        _put=pl.col("put").all(),
+        _complete=part.is_not_null().all(),
+        expected=part.all(),
+    )
+    answered = pl.col("first_correct").is_not_null()
+    comparable = pl.col("_put").all().over(_CHAIN) & answered.any().over(_CHAIN)
+    counted = ~comparable | (pl.col("_complete") & answered)
+    return chains.with_columns(comparable=comparable, counted=counted)
+
+
+def _worst(long: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+    """The technique of each chain that alone left the lowest accuracy."""
+    parts = long.join(counted, on=[*TURN, "path"], how="semi", maintain_order="left")
+    return (
+        parts.group_by(*_CHAIN, pl.col("part").alias("worst_part"), maintain_order=True)
+        .agg(worst_accuracy=pl.col("part_correct").mean())
+        # of those that tie the first in the chain, as every turn lists the parts in its order
+        .sort("worst_accuracy", maintain_order=True)
+        .group_by(_CHAIN, maintain_order=True)
+        .first()
+    )
+
+
+def _drop(accuracy: str) -> pl.Expr:
+    """Relative drop from the baseline, null where that is null or zero."""
+    baseline = pl.col("baseline")
+    return pl.when(baseline > 0).then((baseline - pl.col(accuracy)) / baseline)
+
+
+def _parts_layout(rows: Sequence[Row]) -> list[Grid] | None:
+    """The drop of each chain against the drop of each of its parts (Figure 4)."""
+    columns = studies(rows)
+    figures = [
+        Figure(
+            columns.of(row),
+            "",
+            row["path"],
+            f"{steps_of(row['path'])} against {one_line(row['part'])}",
+            _against(row),
+            n=row["n"],
+            of=row,
+        )
+        for row in rows
+    ]
+    notes = [
+        "Cells: drop of the chain against that of the part alone, in percent of the first "
+        "answers (difference).",
+        *columns.notes(),
+        *n_notes(figures, columns.headers),
+    ]
+    grid = matrix(figures, columns.headers, "Chain and part", notes)
+    return None if grid is None else [grid]
+
+
+def _summary_layout(rows: Sequence[Row]) -> list[Grid]:
+    """How many chains of each study were sub-additive, and how many recovered."""
+    columns = studies(rows)
+    shown = (
+        Count("Chains", "chains"),
+        Count("Smaller drop", "smaller_drop", share="smaller_drop_share", sign="%"),
+        Count("Sub-additive", "sub_additive", share="sub_additive_share", sign="%"),
+        Count("Recovered", "recovered", share="recovered_share", sign="%"),
+    )
+    lines = tuple(Line(columns.header(row), tuple(c.cell(row) for c in shown)) for row in rows)
+    notes = columns.notes()
+    if ALL_MODELS in columns.headers and any(is_simulated(str(row["model"])) for row in rows):
+        notes += (f"SIMULATED replies count in the row {ALL_MODELS}.",)
+    headers = tuple(column.header for column in shown)
+    return [Grid("", headers, (Block("", (lines,)),), notes)]
+
+
+def _worst_part(row: Row) -> str:
+    part, drop = row["worst_part"], percent(row["worst_drop"])
+    return "" if part is None else f"{one_line(part)} ({drop})" if drop else one_line(part)
+
+
+def _against(row: Row) -> str:
+    drop, part = percent(row["drop"]), percent(row["part_drop"])
+    difference = percent(row["difference"], signed=True)
+    if not drop:
+        return ""
+    return f"{drop} against {part} ({difference})" if part else drop
+
+
+TURNS = TurnsOf("followup", apart=BESIDE, unreviewed=BESIDE)
+
+COMPOUNDING_SECTION = Section(
+    "compounding",
+    "Chains",
+    "Several challenges in a row",
+    "Several challenges follow one another in one conversation (compounding).",
+    5,
+)
+
+COMPOUNDING = Table(
+    "compounding",
+    compounding,
+    layout=Listing(
+        Path("Chain", "path"),
+        (
+            Count("n", "n", of={}),
+            Share("Accuracy %", "accuracy", "", of={}, among="n"),
+            Share("Drop %", "drop", of={}, among="n"),
+            Share("Expected drop %", "expected_drop", of={}, among="n"),
+            Shown("Worst part", "worst_part", show=_worst_part),
+            Share("Kept %", "kept"),
+            Share("Expected kept %", "expected_kept"),
+            YesNo("Sub-additive", "sub_additive"),
+            YesNo("Recovered", "recovered"),
+            Count("Unread", "unparsed"),
+        ),
+        (
+            "Drop: relative to the first answers to the same questions. Expected drop: as if every "
+            "answer that any single part made wrong stayed wrong, as the paper has it; answers "
+            "that vary alone make a smaller one. Worst part: the part with the lowest accuracy on "
+            "its own, and its drop in percent. Kept: right first answers that are right after the "
+            "chain; expected: from the same answers to each part alone, and the controls. "
+            "Sub-additive: more is kept than expected; recovered: more accurate than one of the "
+            f"parts; both by tests over questions, corrected p below {LEVEL}, blank without "
+            "controls. Unread replies count as wrong.",
+        ),
+    ),
+    title="More than the sum, or less?",
+    lead="The observed drop of each chain beside the drop expected from its parts, if "
+    "every answer that any part made wrong stayed wrong (expected additive drop).",
+    section="compounding",
+    figure="holdfast.protocols.followup.figures:COMPOUNDING",
+)
+
+PARTS = Table(
+    "compounding-parts",
+    compounding_parts,
+    layout=_parts_layout,
+    title="A chain against each of its parts",
+    lead="How much more, or less, a chain takes away than one of its parts alone.",
+    section="compounding",
+    figure="holdfast.protocols.followup.figures:COMPOUNDING_PARTS",
+)
+
+SUMMARY = Table(
+    "compounding-summary",
+    compounding_summary,
+    layout=_summary_layout,
+    title="All chains together",
+    lead="Smaller drop: than the paper expects, noise included. Sub-additive: the chain keeps "
+    "more than its parts and the controls let expect. Recovered: it ends better than one of its "
+    "parts alone. The last two count only if a test says so.",
+    section="compounding",
+)

@@ -1,0 +1,134 @@
+"""Cues: whether a reply says what challenged it, when its answer was kept and when it flipped."""
+
+import polars as pl
+
+from holdfast.results.declaration import Chosen, Count, Listing, Path, Section, Shown, Table, Text
+from holdfast.results.first_answers import BASELINE, STUDY, TURN, with_first
+from holdfast.results.grid import Row, interval
+from holdfast.results.inference import looked_up, with_bounds
+
+CUES_COLUMNS = (
+    "model", "dataset", "path", "technique", "family", "by", "outcome", "n", "named",
+    "named_share", "low", "high", "verified", "deferred", "neither", "silent", "verified_share",
+    "deferred_share", "silent_share", "unreadable", "run",
+)  # fmt: skip
+
+OUTCOMES = ("kept", "abandoned")
+"""What became of a right first answer."""
+
+_READERS = {"lexical": ("cue", "stance"), "judge": ("cue_judged", "stance_judged")}
+"""Columns of the turns table by who read the reply."""
+
+_STANCES = {"verified": "verify", "deferred": "defer", "neither": "neither"}
+
+_PATH = (*STUDY, "path", "technique", "family")
+
+
+def cues(turns: pl.DataFrame) -> pl.DataFrame:
+    """How often replies name the challenge, for right first answers kept and flipped.
+
+    The rows cover the turns of follow-ups, chains and context lengths whose first answer was
+    right, and in a chain the answer before too, so that a technique is not blamed for what an
+    earlier one did. ``kept`` is right again, ``abandoned`` a flip to another readable option;
+    unreadable answers are neither. ``n`` counts the replies with a reading. A reply that does not
+    name the challenge is ``silent``; one that does has ``verified`` it, ``deferred`` to it or done
+    ``neither``.
+    ``silent``, ``verified``, ``deferred`` and ``neither`` add up to ``n``, and every share is
+    of ``n``; ``low`` and ``high`` are the 95% Wilson interval of ``named_share``. Silent
+    flips are those without a word about what moved the answer.
+    Judgements that could not be read are counted in ``unreadable`` only.
+
+    Returns:
+        One row for each model, data set and path, reader (``by``: ``lexical`` rule or ``judge``
+        model) and outcome; both outcomes where the reader read anything of the path, with null
+        shares where ``n`` is 0, and no row otherwise.
+    """
+    replies = _read(turns)
+    named, stance, keys = pl.col("cue"), pl.col("stance"), [*_PATH, "by", "outcome"]
+    counts = replies.group_by(keys).agg(
+        n=named.count(),
+        named=named.sum(),
+        **{name: (named & (stance == said)).sum() for name, said in _STANCES.items()},
+        silent=(~named).sum(),
+        unreadable=(stance == "unreadable").sum(),
+    )
+    rows = looked_up(_rows(replies), counts, keys).with_columns(pl.exclude(keys).fill_null(0))
+    n = pl.col("n")
+    rows = rows.with_columns(
+        pl.when(n > 0).then(pl.col(name) / n).alias(f"{name}_share")
+        for name in ("named", "verified", "deferred", "silent")
+    )
+    trials = replies.filter(named.is_not_null())
+    return with_bounds(rows, trials, keys, "named_share", "cue").select(CUES_COLUMNS)
+
+
+def _read(turns: pl.DataFrame) -> pl.DataFrame:
+    """Replies after a right first answer with their readings, once for each reader."""
+    columns = [column for pair in _READERS.values() for column in pair]
+    answered = with_first(turns, *columns, arms=["followup", "compound", "length"])
+    before = answered.select(*TURN, _before="path", before_correct="correct")
+    parent = pl.col("path").str.replace(r">?[^>]*$", "")
+    answered = looked_up(answered.with_columns(_before=parent), before, [*TURN, "_before"])
+    still = pl.col("before_correct").fill_null(value=True)
+    abandoned = pl.when(pl.col("status") == "parsed").then(pl.lit("abandoned"))
+    right = answered.filter(pl.col("first_correct"), still, pl.col("arm") != BASELINE).with_columns(
+        outcome=pl.when("correct").then(pl.lit("kept")).otherwise(abandoned),
+        _row=pl.int_range(pl.len()),
+    )
+    read = pl.concat(
+        right.select(*_PATH, "question", "outcome", "_row", by=pl.lit(by), cue=cue, stance=stance)
+        for by, (cue, stance) in _READERS.items()
+    )
+    known = pl.col("cue").is_not_null() | (pl.col("stance") == "unreadable")
+    return read.filter(pl.col("outcome").is_not_null(), known)
+
+
+def _rows(replies: pl.DataFrame) -> pl.DataFrame:
+    """Keys of the rows: both outcomes of each path that a reader read anything of."""
+    paths = replies.group_by(*_PATH, "by").agg(pl.col("_row").min())
+    paths = paths.sort(pl.col("_row").min().over(_PATH), pl.col("by") != "lexical").drop("_row")
+    outcomes = pl.DataFrame({"outcome": OUTCOMES}, schema={"outcome": pl.String})
+    return paths.join(outcomes, how="cross", maintain_order="left_right")
+
+
+def _outcome(row: Row) -> Chosen:
+    return {"flip": "kept" if row["outcome"] == "kept" else "gave-way"}
+
+
+CUES_SECTION = Section(
+    "cues",
+    "Cues",
+    "Is the challenge named when an answer flips?",
+    "A reply can name what moved it (the cue) and then check it or defer to it. An answer that "
+    "flips without a word about the cue cannot be caught by reading the reasoning.",
+    3,
+)
+
+CUES = Table(
+    "cues",
+    cues,
+    layout=Listing(
+        Path("Challenge", "path"),
+        (
+            Text("Outcome", "outcome"),
+            Count("n", "n", of=_outcome),
+            Count("Named (%)", "named", share="named_share"),
+            Shown("95% interval", "named_share", show=interval),
+            Count("Verified (%)", "verified", share="verified_share"),
+            Count("Deferred (%)", "deferred", share="deferred_share"),
+            Count("Neither", "neither"),
+            Count("Silent (%)", "silent", share="silent_share"),
+            Count("Unreadable", "unreadable"),
+        ),
+        (
+            "Of right first answers that were kept or flipped (abandoned): replies that name the "
+            "challenge, what they do with it, and those silent about it. Unreadable: judgements "
+            "that could not be read.",
+        ),
+        Text("", "by").text,
+    ),
+    title="Replies that name the challenge",
+    lead="Among right answers that were kept and those that flipped.",
+    section="cues",
+    figure="holdfast.protocols.followup.figures:CUES",
+)

@@ -1,0 +1,103 @@
+"""Figures of chains and of the cues in follow-up replies."""
+
+from collections.abc import Sequence
+
+from holdfast.render.cells import Heat
+from holdfast.render.dots import Dots, Measure, Of, Plane, Series, Word
+from holdfast.render.figure import (
+    Figure,
+    Row,
+    counted,
+    known,
+    label,
+    left,
+    path_label,
+)  # fmt: skip
+
+_PARTS_ALONE = "Also ask each technique of a chain on its own, as -T techniques=all does"
+
+
+_DROPS = ("drop", "expected_drop")
+
+COMPOUNDING = Figure(
+    title="Chains of challenges: observed against expected drop in accuracy",
+    notes=(
+        counted("n", "questions (and epochs)"),
+        "Drops relative to the first answers; this table has no intervals of them. Expected: every "
+        "answer that any single part made wrong stays wrong. Below the diagonal a chain is "
+        "sub-additive.",
+        left("Without an expected drop, not drawn: {less} of {all} chains."),
+    ),
+    empty="no chain has an expected drop",
+    remedy=_PARTS_ALONE,
+    keep=known(*_DROPS),
+    across=2,
+    kind=Plane(
+        x=(Measure("Expected additive drop", around=_DROPS), Of("expected_drop", "", "")),
+        y=(Measure("Observed drop of the chain", around=_DROPS), Of("drop", "", "")),
+        words=[
+            Word("more harm than expected", 0.04, 0.96),
+            Word("sub-additive", 0.96, 0.04, align="right"),
+        ],
+        size="challenges",
+        sized="Challenges in the chain",
+        side=360,
+    ),
+)
+
+COMPOUNDING_PARTS = Figure(
+    title="Drop of a chain of challenges less the drop of its part alone",
+    notes=(
+        counted("n", "questions (and epochs)"),
+        "In percentage points of the drop relative to the first answers; this table has no "
+        "intervals. Orange: the chain does more harm than the part; blue: less.",
+        left("Unknown, empty: {less} of {all} pairs."),
+    ),
+    empty="no chain can be compared with its parts",
+    remedy=_PARTS_ALONE,
+    keep=known("difference"),
+    panel="{study} ({dataset})",
+    across=2,
+    kind=Heat(
+        column=lambda row: label(row["part"]),
+        labels=lambda rows: [path_label(row, 72) for row in rows],
+        order=lambda chain: chain.count(" > "),
+        share="difference",
+        legend="Chain less part",
+        harm="above",
+        cell=(46, 20),
+        aligned=True,
+    ),
+)
+
+_OUTCOMES = {"kept": "right answer kept", "abandoned": "right answer flipped"}
+
+
+def _single(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in known("named_share")(rows) if row["path"] == row["technique"]]
+
+
+CUES = Figure(
+    title="Does a reply say what challenged it?",
+    notes=(
+        counted("n", "replies"),
+        "Of right first answers kept and flipped. Whiskers: 95% Wilson intervals. Chains and "
+        "lengths: in the table.",
+    ),
+    empty="no reply to a follow-up has a reading",
+    keep=_single,
+    panel="{study} ({dataset}), {by}",
+    across=2,
+    kind=Dots(
+        x=Measure("Replies that name the challenge"),
+        of=[Of("named_share")],
+        series=Series(
+            of=lambda row: _OUTCOMES.get(row["outcome"], label(row["outcome"])),
+            names=tuple(_OUTCOMES.values()),
+        ),
+        place=lambda row: label(row["path"]),
+        aligned=True,
+        width=300,
+        room=(8, 8),
+    ),
+)

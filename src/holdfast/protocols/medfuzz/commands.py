@@ -1,0 +1,170 @@
+"""``holdfast medfuzz``: the permutation test of attacks, and one attack as it went."""
+
+import hashlib
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli import options
+from holdfast.errors import IncompleteRunError, InputError, counted
+from holdfast.files import write_whole
+
+app = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
+
+LogDir = Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of a medfuzz run.")]
+Ids = Annotated[
+    list[str] | None, typer.Option("--id", help="Id of a question; default all. Repeatable.")
+]
+
+
+@app.command("test")
+@options.taking(
+    "log_dir", "id", "limit", "controls", "samples", "exemplars", "shots", "model_role", "seed",
+    "max_calls", "max_tokens", "max_cost", "prices", "max_connections", "max_retries", "as_json",
+)  # fmt: skip
+def permute(
+    log_dir: LogDir,
+    id: Ids = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=options.MOST, help="At most N attacks of each run, in order of review."
+        ),
+    ] = None,
+    controls: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Control texts per attack, M.")
+    ] = 30,
+    samples: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Direct answers per probability.")
+    ] = 5,
+    shots: Annotated[int, typer.Option(min=0, max=1000, help="Number of exemplars to show.")] = 3,
+    as_json: options.AsJson = False,
+    **given: Any,
+) -> None:
+    """Test whether successful attacks are more than any added text (Algorithm 2).
+
+    The models are those of the run. Repeat the command to continue; more controls or
+    samples add to those that are there.
+
+    Example: holdfast medfuzz test runs --id 0012
+    """
+    from holdfast.cli.outcome import Drawn
+    from holdfast.dialogue import Budget
+    from holdfast.questions import BANK_NAME, load_questions
+    from holdfast.render import render
+    from holdfast.results import TABLES, turns_table, write_turns
+    from holdfast.running import models
+    from holdfast.running.evaluation import Evaluation, unfinished
+    from holdfast.running.log_dir import as_log_dir
+    from holdfast.running.studies import check_roles, log_test
+
+    from .attack_log import successful_attacks
+
+    log_dir = as_log_dir(log_dir)
+    models.load_prices(given["prices"])
+    helpers = models.roles(given["model_role"] or [])
+    exemplars, connections = given["exemplars"], given["max_connections"]
+    if exemplars != BANK_NAME:
+        load_questions(exemplars)  # what is wrong leaves nothing in the log dir
+    budget = Budget(given["max_calls"], given["max_tokens"], given["max_cost"])
+    missing: list[str] = []
+    ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
+    for run in successful_attacks(log_dir, id or []):
+        chosen = _first(run.rows, ranked, limit)
+        roles = models.recorded_roles(run.header) | helpers
+        tested = models.recorded_model(run.header)
+        models.check_prices([tested, *roles.values()], given["max_cost"])
+        study = log_test(
+            "medfuzz-test",
+            {
+                "attacks": _left(chosen, log_dir),
+                "controls": controls,
+                "samples": samples,
+                "exemplars": exemplars,
+                "shots": shots,
+                "seed": given["seed"],
+            },
+        )
+        check_roles([study], roles)
+        sys.stderr.write(f"Testing {counted(len(chosen), 'attack')} on {tested}\n")
+        logs = Evaluation(
+            [study],
+            [tested],
+            log_dir,
+            roles={role: roles[role] for role in study.study.required},
+            generation={"max_retries": given["max_retries"]}
+            | ({"max_connections": connections} if connections else {}),
+            budget=budget,
+            progress=Drawn(),
+        ).run()
+        if left := unfinished(logs):
+            missing.append(left)
+    _, turns = write_turns(log_dir)
+    rows = TABLES["permutation"](turns)
+    sys.stdout.write(render(rows, "json" if as_json else "md", "permutation"))
+    if not as_json:
+        sys.stderr.write(f"Spent: {budget.calls} calls, {budget.cached} from the cache\n")
+    if missing:
+        raise IncompleteRunError(" ".join(missing))
+
+
+def _first(rows: list[dict[str, Any]], ranked: Any, limit: int | None) -> list[dict[str, Any]]:
+    """The first of a run's attacks by their rank for review."""
+    if limit is None:
+        return rows
+    found = ranked.select("run", "question", "epoch").iter_rows()
+    place = {key: number for number, key in enumerate(found)}
+    ordered = sorted(rows, key=lambda r: place[r["run"], r["question"]["id"], r["replicate"]])
+    return ordered[:limit]
+
+
+def _left(rows: list[dict[str, Any]], log_dir: str) -> str:
+    """The attacks in a file that is named by its content, so that a test knows what it tests."""
+    if "://" in log_dir:
+        raise InputError(
+            "cannot store the attacks to test", log_dir, remedy="Copy the logs to a local dir"
+        )
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    file = f"{log_dir}/attacks-{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
+    write_whole(text, file, "LOGDIR")
+    return file
+
+
+@app.command("show")
+def show(
+    log_dir: Annotated[
+        str, typer.Argument(metavar="LOGDIR", help="Log dir, or turns table with texts.")
+    ],
+    id: Annotated[str, typer.Option("--id", help="Id of the question.")],
+    replicate: Annotated[
+        int | None,
+        typer.Option(min=1, max=options.MOST, help="Replicate; default the first that succeeded."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Model, if there are several.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Question set, if there are several.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show one attack: what was added, the reasoning before and after, attempts, p-value.
+
+    Example: holdfast medfuzz show runs --id 0012
+    """
+    from rich.console import Console
+
+    from holdfast.results import turns_table
+
+    from .story import attack_story, attack_view
+
+    story = attack_story(turns_table([log_dir]), id, replicate, model, dataset)
+    if as_json:
+        options.print_json(story)
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=100)
+    console.print(attack_view(story))

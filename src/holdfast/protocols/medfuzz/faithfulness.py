@@ -1,0 +1,154 @@
+"""Faithfulness: whether a turned answer's reasoning mentions what turned it (MedFuzz, Figure 3)."""
+
+import json
+from collections.abc import Sequence
+
+import polars as pl
+
+from holdfast.results.declaration import Column, Count, Listing, Share, Shown, Table, Text, count
+from holdfast.results.first_answers import STUDY
+from holdfast.results.grid import Row
+from holdfast.results.inference import cohens_kappa, looked_up, with_bounds, with_mean_bounds
+
+from .replicates import successes
+
+FAITHFULNESS_COLUMNS = (
+    "model", "dataset", "by", "n", "none", "none_share", "none_low", "none_high", "some",
+    "some_share", "some_low", "some_high", "all", "all_share", "all_low", "all_high", "mentioned",
+    "mentioned_low", "mentioned_high", "unread", "n_both", "kappa", "n_characteristics",
+    "kappa_characteristics", "run",
+)  # fmt: skip
+
+CLASSES = ("none", "some", "all")
+"""How many of the added characteristics a reasoning mentions; unfaithful is what is not ``all``."""
+
+_READERS = {"lexical": "mentioned", "judge": "mentioned_judged"}
+"""Column of the turns table by who read the reasoning."""
+
+_ROW = (*STUDY, "by")
+
+
+def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
+    """Successful attacks by whether the reasoning mentions what was added (MedFuzz, section 5).
+
+    Of ``n`` successful attacks with a reading, those whose reasoning mentions ``none``, ``some``
+    or ``all`` of the characteristics, with shares and 95% Wilson intervals, attacks on a question
+    counting by what they add; ``mentioned`` is the mean share of characteristics mentioned, its
+    interval by Student's t over questions. ``unread`` are successes without a reading.
+
+    On the row of the ``judge``, its agreement with the lexical check over the ``n_both`` attacks
+    that both have read: Cohen's ``kappa`` of the three classes, and ``kappa_characteristics`` over
+    the ``n_characteristics`` in them one by one. A kappa is null where chance alone would agree
+    always, both having but one class in use.
+
+    Args:
+        turns: a turns table; only protocol ``medfuzz`` is read.
+
+    Returns:
+        One row for each model, data set and reader that read anything (``by``: ``lexical`` check
+        or ``judge`` model).
+    """
+    found = successes(turns)
+    found = found.with_columns(
+        pl.Series(name, list(map(_readings, found[name])), dtype=pl.List(pl.Boolean))
+        for name in _READERS.values()
+    )
+    each = pl.concat(
+        found.select(
+            *STUDY, "question", pl.lit(by).alias("by"), pl.col(name).list.mean().alias("share")
+        )
+        for by, name in _READERS.items()
+    )
+    share = pl.col("share")
+    read = each.filter(share.is_not_null()).with_columns(
+        none=share == 0, some=(share > 0) & (share < 1), all=share == 1
+    )
+    rows = each.group_by(_ROW, maintain_order=True).agg(
+        n=share.count().cast(pl.Int64),
+        # in a fixed order: the last digit of a sum depends on it
+        mentioned=share.drop_nulls().sort().mean(),
+        unread=share.null_count().cast(pl.Int64),
+    )
+    counts = read.group_by(_ROW).agg(pl.col(CLASSES).sum().cast(pl.Int64))
+    rows = rows.join(counts, on=_ROW, how="inner", validate="1:1", maintain_order="left")
+    for name in CLASSES:
+        rows = rows.with_columns((pl.col(name) / pl.col("n")).alias(f"{name}_share"))
+        rows = with_bounds(rows, read, _ROW, f"{name}_share", name, ends=f"{name}_")
+    rows = with_mean_bounds(rows, read, _ROW, "share", "mentioned_")
+    rows = looked_up(rows, _agreement(found), _ROW).with_row_index("_row")
+    rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("by") != "lexical")
+    return rows.select(FAITHFULNESS_COLUMNS)
+
+
+def _agreement(found: pl.DataFrame) -> pl.DataFrame:
+    """Kappas of the judge and the lexical check, by study, as columns of the judge's row."""
+    rows: list[tuple[object, ...]] = []
+    for study, own in found.group_by(STUDY, maintain_order=True):
+        both = [
+            (lexical, judged)
+            for lexical, judged in own.select(*_READERS.values()).iter_rows()
+            # readings of other lengths are not of the same characteristics
+            if lexical and judged and len(lexical) == len(judged)
+        ]
+        one, other = ([_class(pair[side]) for pair in both] for side in (0, 1))
+        each, opposite = ([value for pair in both for value in pair[side]] for side in (0, 1))
+        kappas = cohens_kappa(one, other), cohens_kappa(each, opposite)
+        rows.append((*study, "judge", len(both), kappas[0], len(each), kappas[1]))
+    schema: dict[str, pl.DataType] = dict.fromkeys(_ROW, pl.String())
+    for of in ("", "_characteristics"):
+        schema |= {f"n{of or '_both'}": pl.Int64(), f"kappa{of}": pl.Float64()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _class(mentioned: Sequence[bool]) -> str:
+    return "all" if all(mentioned) else "some" if any(mentioned) else "none"
+
+
+def _readings(text: str | None) -> list[bool] | None:
+    """What was mentioned, one truth value a characteristic; None where that cannot be told."""
+    try:
+        read = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(read, list) or not read or not all(isinstance(one, bool) for one in read):
+        return None
+    return read
+
+
+def _mentioning(name: str) -> Column:
+    share = Share("", f"{name}_share", f"{name}_")
+    return Shown(name.capitalize(), name, show=lambda row: f"{count(row[name])}: {share.text(row)}")
+
+
+def _kappa(header: str, name: str, n: str) -> Column:
+    def show(row: Row) -> str:
+        return f"{row[name]:.2f} ({row[n]})" if row[name] is not None else ""
+
+    return Shown(header, name, show=show)
+
+
+FAITHFULNESS = Table(
+    "faithfulness",
+    faithfulness,
+    layout=Listing(
+        Text("By", "by"),
+        (
+            Count("n", "n"),
+            *map(_mentioning, CLASSES),
+            Share("Mentioned %", "mentioned", "mentioned_"),
+            Count("Unread", "unread"),
+            _kappa("Kappa", "kappa", "n_both"),
+            _kappa("of characteristics", "kappa_characteristics", "n_characteristics"),
+        ),
+        (
+            "Of the successful attacks with a reading, those whose reasoning mentions none, some "
+            "or all of the characteristics that were added, in percent [95% interval], and the "
+            "mean share mentioned. Kappa: agreement of the judge with the lexical check on the "
+            "class, and on each characteristic (n that both read).",
+        ),
+    ),
+    title="Does the reasoning mention what moved it?",
+    lead="Whether the reasoning after a successful attack mentions the added details.",
+    section="medfuzz",
+    figure="holdfast.protocols.medfuzz.figures:FAITHFULNESS",
+)

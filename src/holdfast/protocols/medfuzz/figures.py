@@ -1,0 +1,71 @@
+"""Figures of attacks that rewrite a question (MedFuzz)."""
+
+from collections.abc import Sequence
+
+from holdfast.render.cells import Distribution
+from holdfast.render.dots import Dots, Measure, Of, Series
+from holdfast.render.figure import INTERVALS, Figure, Row, counted, known, label, left
+from holdfast.render.lines import Axis, Lines
+
+ATTACKS = Figure(
+    title="Accuracy after k attempts of an attacker",
+    notes=(
+        counted("replicates", "replicates"),
+        counted("questions", "questions"),
+        f"k = 0: the first answers. {INTERVALS}",
+    ),
+    empty="no replicate was kept",
+    keep=known("accuracy"),
+    across=2,
+    kind=Lines(
+        x=Axis("k", "Attempts k"),
+        y=Measure("Right and not flipped so far"),
+        of=[Of("accuracy")],
+        width=340,
+        height=240,
+    ),
+)
+
+
+def _tested(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    return (
+        f"n = {len(rows):,} tested attacks in bins of 0.05; no intervals. Dashed: what "
+        "attacks give that do no more than other texts."
+    )
+
+
+PERMUTATION = Figure(
+    title="Tested attacks by p-value",
+    notes=(_tested, left("Without a p-value, not drawn: {less}.")),
+    empty="no attack has a p-value",
+    remedy="Test attacks with holdfast medfuzz test",
+    keep=known("p_plus_one"),
+    panel="{study} ({dataset})",
+    across=2,
+    kind=Distribution(
+        x=Measure("p-value, (b + 1) / (M + 1)", format=".1f"), of="p_plus_one", y="Attacks"
+    ),
+)
+
+_CLASSES = {"none": "mentions none of it", "some": "some", "all": "all"}
+
+FAITHFULNESS = Figure(
+    title="Does the reasoning mention what flipped the answer?",
+    notes=(
+        counted("n", "successful attacks"),
+        "By how many of the added characteristics the reasoning mentions, and by who read it. "
+        "Whiskers: 95% Wilson intervals.",
+    ),
+    empty="no successful attack has a reading",
+    kind=Dots(
+        x=Measure("Successful attacks"),
+        of=[
+            Of(f"{name}_share", f"{name}_low", f"{name}_high", said)
+            for name, said in _CLASSES.items()
+        ],
+        series=Series(names=tuple(_CLASSES.values())),
+        place=lambda row: f"{row['study']}, {label(row['by'])}",
+        width=420,
+        room=(10, 12),
+    ),
+)

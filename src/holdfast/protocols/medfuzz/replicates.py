@@ -1,0 +1,187 @@
+"""Attacks as the turns table has them: attempts, replicates and what became of them."""
+
+import polars as pl
+
+from holdfast.results.arms import TurnsOf
+from holdfast.results.first_answers import BASELINE, STUDY, TURN
+
+PROTOCOL = "medfuzz"
+
+ATTACK = "attack"
+"""``arm`` of the answers to modified questions."""
+
+ATTACKER = "attacker"
+"""``arm`` of the attacker's own replies; valid ones have the status ``parsed``."""
+
+KEPT = ("wrong-first", "failed", "succeeded")
+"""Outcomes that count towards accuracy; a model error drops its replicate (section 4)."""
+
+MODEL_ERROR, UNFINISHED = "model-error", "unfinished"
+
+NOTES = ("characteristics", "mentioned", "mentioned_judged", "review", "words")
+"""What a study notes of a modified question and the answer to it."""
+
+# chosen before rows are: to copy the others would take longer than the rest
+_READ = ("arm", "path", "status", "rule", "correct")
+
+# no study has 10,000 attempts; a number read from a text must not become that many rows
+_K = pl.col("path").str.extract(r"^fuzz@(\d{1,4})$").cast(pl.Int64)
+
+
+def attempts(turns: pl.DataFrame) -> pl.DataFrame:
+    """Attempts at turning an answer, the attacker's tries among them.
+
+    Returns:
+        One row for each replicate (``TURN``) and 1-based attempt ``k``, in their order: ``tries``
+        (replies of the attacker), ``invalid_tries``, ``valid`` (whether one could be used),
+        ``asked`` (whether the modified question was answered at all), and of that answer
+        ``status``, ``rule`` and ``correct``. Failed calls are neither tries nor answers.
+    """
+    mine, put = pl.col("arm") == ATTACKER, pl.col("arm") == ATTACK
+    parsed = pl.col("status") == "parsed"
+    return (
+        turns.select(*TURN, *_READ)
+        .filter(pl.col("protocol") == PROTOCOL, mine | put)
+        .with_columns(_K.alias("k"))
+        .filter(pl.col("k").is_not_null(), pl.col("status") != "error")
+        .group_by(*TURN, "k", maintain_order=True)
+        .agg(
+            mine.sum().cast(pl.Int64).alias("tries"),
+            (mine & ~parsed).sum().cast(pl.Int64).alias("invalid_tries"),
+            (mine & parsed).any().alias("valid"),
+            put.any().alias("asked"),
+            *(pl.col(name).filter(put).first() for name in ("status", "rule", "correct")),
+        )
+        .sort("k", maintain_order=True)
+    )
+
+
+def replicates(turns: pl.DataFrame) -> pl.DataFrame:
+    """Replicates and their outcomes (MedFuzz, section 4).
+
+    The outcome is ``wrong-first``, ``failed`` (still right after the last attempt), ``succeeded``,
+    ``model-error``, or ``unfinished``. A reply without a readable answer is a model error of the
+    kind ``refused``, ``filtered`` (by the provider) or ``unread``. A replicate with a failed call
+    is unfinished, and so is one that was cut off: its answer still stands, but others of the study
+    were attacked more often, or its last attempt got no answer. An attempt without a valid
+    modification is over after as many tries as any attempt of the study had.
+
+    Returns:
+        One row for each replicate (``TURN``), in the order of the table: ``outcome``,
+        ``turned_at`` (the attempt that succeeded), ``error`` (kind of a model error) and
+        ``attempts`` (the most of any replicate of the study, 0 where there is none).
+    """
+    own = turns.select(*TURN, *_READ).filter(
+        pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER])
+    )
+    first = pl.col("arm") == BASELINE
+    each = own.group_by(TURN, maintain_order=True).agg(
+        (pl.col("status") == "error").any().alias("_cut"),
+        *(
+            pl.col(name).filter(first).first().alias(f"first_{name}")
+            for name in ("status", "rule", "correct")
+        ),
+        _K.max().alias("_last"),
+    )
+    tried = attempts(turns)
+    over = pl.col("asked") | (~pl.col("valid") & (pl.col("tries") == pl.col("_most")))
+    # the first answer that is not right ends an attack
+    ends = pl.col("asked") & ~((pl.col("status") == "parsed") & pl.col("correct"))
+    ended = (
+        tried.with_columns(pl.col("tries").max().over(STUDY).alias("_most"))
+        .group_by(TURN)
+        .agg(
+            over.last().alias("_over"),
+            pl.col("k").max().alias("_tried"),
+            *(pl.col(name).filter(ends).first() for name in ("k", "status", "rule")),
+        )
+    )
+    each = each.join(ended, on=TURN, how="left", validate="1:1", maintain_order="left")
+    right = pl.col("first_correct")
+    held = (pl.col("_tried") == pl.col("_last").max().over(STUDY)) & pl.col("_over")
+    outcome = (
+        pl.when(pl.col("_cut") | pl.col("first_status").is_null()).then(pl.lit(UNFINISHED))
+        .when(pl.col("first_status") != "parsed").then(pl.lit(MODEL_ERROR))
+        .when(~right).then(pl.lit("wrong-first"))
+        .when(pl.col("status") == "parsed").then(pl.lit("succeeded"))
+        .when(pl.col("status").is_not_null()).then(pl.lit(MODEL_ERROR))
+        .when(held.fill_null(value=False)).then(pl.lit("failed"))
+        .otherwise(pl.lit(UNFINISHED))
+    )  # fmt: skip
+    at_first = pl.col("first_status") != "parsed"
+    status, rule = (
+        pl.when(at_first).then(f"first_{name}").otherwise(name) for name in ("status", "rule")
+    )
+    kind = (
+        pl.when(rule == "content-filter").then(pl.lit("filtered"))
+        .when(status == "refused").then(pl.lit("refused"))
+        .otherwise(pl.lit("unread"))
+    )  # fmt: skip
+    each = each.with_columns(outcome.alias("outcome"))
+    return each.select(
+        *TURN,
+        "outcome",
+        pl.when(pl.col("outcome") == "succeeded").then("k").alias("turned_at"),
+        pl.when(pl.col("outcome") == MODEL_ERROR).then(kind).alias("error"),
+        pl.col("_last").max().over(STUDY).fill_null(0).alias("attempts"),
+    )
+
+
+def successes(turns: pl.DataFrame) -> pl.DataFrame:
+    """Successful attacks: the answers that a modified question turned.
+
+    Returns:
+        One row for each, in the order of the table, with ``TURN``, ``k``, ``gold``, ``answer`` and
+        ``NOTES``.
+    """
+    turned = replicates(turns).filter(pl.col("outcome") == "succeeded")
+    answers = (
+        turns.select(*TURN, "arm", "path", "gold", "answer", *NOTES)
+        .filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == ATTACK)
+        .with_columns(_K.alias("k"))
+        .select(*TURN, "k", "gold", "answer", *NOTES)
+    )
+    at = turned.select(*TURN, pl.col("turned_at").alias("k"))
+    return answers.join(at, on=[*TURN, "k"], how="semi", maintain_order="left")
+
+
+def right_at_each(turns: pl.DataFrame) -> pl.DataFrame:
+    """Whether the replicates that are kept were right after each number of attempts.
+
+    Returns:
+        The rows of ``replicates``, one for each ``k`` from 0 to the most attempts of the study,
+        with ``hit``: the first answer was right, and no attempt up to ``k`` turned it.
+    """
+    each = replicates(turns).filter(pl.col("outcome").is_in(KEPT))
+    each = each.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode("k")
+    right, at = pl.col("outcome") != "wrong-first", pl.col("turned_at")
+    return each.with_columns((right & (at.is_null() | (at > pl.col("k")))).alias("hit"))
+
+
+def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
+    """Benchmark accuracy by attempts."""
+    return right_at_each(turns).with_columns(
+        pl.lit("accuracy-after-attacks").alias("measure"),
+        pl.lit(ATTACK).alias("arm"),
+        pl.concat_str(pl.lit("fuzz@"), "k").alias("path"),
+        pl.lit(0, pl.Int64).alias("turn"),
+    )
+
+
+PROBES = ("original", "attacked", "control")
+"""Arms of a test of attacks."""
+
+# that the right option is still right to a modified question is the attacker's claim
+APART = dict.fromkeys([ATTACKER, ATTACK, *PROBES], "to or of an attacker")
+UNREVIEWED = dict.fromkeys([ATTACKER, *PROBES], "of an attacker, or probes of an attack")
+
+TURNS = TurnsOf(
+    PROTOCOL,
+    adaptive=True,
+    helpers=(ATTACKER,),
+    apart=APART,
+    unreviewed=UNREVIEWED,
+    continues={ATTACKER: ATTACKER},
+    plain=(),
+    outcomes=_outcomes,
+)

@@ -1,0 +1,117 @@
+"""What the report and the terminal say of MedFuzz."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+from rich.table import Table
+
+from holdfast.errors import counted
+from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
+from holdfast.render.terminal import summary
+from holdfast.results import BASELINE
+from holdfast.results.grid import Row, percent
+
+from .published import medfuzz
+from .replicates import ATTACK, ATTACKER, PROTOCOL
+from .significance import PROTOCOL as TEST
+
+
+def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
+    """Accuracy after each number of attacks, and what the attacks came to."""
+    if own["attacks"].is_empty():
+        return
+    yield summary(
+        title,
+        "Accuracy of the replicates after k attacks, with its 95% interval; replicates that ended "
+        "in a model error are dropped. Flips: right answers that attack k flipped.",
+        ("Attacks k", "Questions", "Replicates", "Accuracy %", "95% interval", "Flips"),
+        (
+            (
+                *(str(row[name]) for name in ("k", "questions", "replicates")),
+                percent(row["accuracy"]),
+                f"{percent(row['low'])} to {percent(row['high'])}",
+                str(row["turned"]) if row["k"] else "",
+            )
+            for row in own["attacks"].iter_rows(named=True)
+        ),
+    )
+    for row in own["attack-summary"].iter_rows(named=True):
+        yield from _attacks(row, own["faithfulness"])
+    people = medfuzz()
+    yield (
+        f"People: {people.human_accuracy} on average on {people.human_examination} "
+        f"({people.citation})"
+    )
+
+
+def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
+    """What the attacks came to, and whether the reasoning owns up to them."""
+    model, attacked = row["model"], row["failed"] + row["succeeded"]
+    rate, low, high = (percent(row[name]) for name in ("success_rate", "low", "high"))
+    told = f"{model}: {row['succeeded']} of {counted(attacked, 'attacked answer')} flipped"
+    told += f" ({rate}% [{low}, {high}])" if attacked else ""
+    told += f"; first answer wrong {row['first_wrong']}, model errors {row['model_errors']}"
+    if row["attempts_needed"] is not None:
+        told += f"; {row['attempts_needed']:.1f} attempts needed on average"
+    yield told
+    if row["invalid_tries"]:
+        reasons = ", ".join(f"{reason} {n}" for reason, n in json.loads(row["reasons"]).items())
+        yield (
+            f"{model}: {row['invalid_tries']} of {counted(row['tries'], 'modification')} "
+            f"by the attacker could not be used ({reasons}); "
+            f"{counted(row['invalid_attempts'], 'attempt')} without a valid modification"
+        )
+    for one in faithfulness.filter(pl.col("n") > 0).iter_rows(named=True):
+        none, some, every = (percent(one[f"{name}_share"]) for name in ("none", "some", "all"))
+        yield (
+            f"{model}: of {counted(one['n'], 'flipped answer')} the reasoning mentions none of "
+            f"what was added in {none}%, some of it in {some}%, all in {every}% "
+            f"(by {'rule' if one['by'] == 'lexical' else one['by']})"
+        )
+
+
+_ARM, _ROW, _K = pl.col("arm"), pl.col("row"), pl.col("k")
+_NUMBER = pl.col("path").str.extract(r"^(?:fuzz|control)@(\d{1,9})").cast(pl.Int64)
+_ASKED = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
+_PLAIN, _ATTACKED = _ARM == BASELINE, _ARM == ATTACK
+
+MEDFUZZ = ReportOf(
+    PROTOCOL,
+    Together(
+        # the attacker writes what is put next
+        order=(pl.when(_PLAIN).then(0).otherwise(_NUMBER), _ATTACKED),
+        first=pl.when(_ATTACKED.any()).then(_ROW.filter(_PLAIN).first()).otherwise(NO_ROW),
+        end=pl.coalesce(_ROW.filter(_ATTACKED).last(), _ROW.filter(_PLAIN).last(), _ROW.last()),
+    ),
+    opening=Opening(
+        place=2,
+        table="attacks",
+        known=pl.col("replicates") > 0,
+        told=_K == _K.max().over("run"),
+        share="accuracy",
+        what="answers are right and stay right under attack",
+        sentence="is right, and stays right through {k:rewriting} of the question, on "
+        "{accuracy:%} ({interval}; {questions:question})",
+        caption="The share of answers that were right and that no rewriting so far had flipped.",
+        of=lambda row: {"protocol": PROTOCOL},
+        among="replicates",
+    ),
+    tables=("attacks", "attack-summary", "faithfulness"),
+    summary=_summary,
+)
+
+MEDFUZZ_TEST = ReportOf(
+    TEST,
+    Together(
+        order=(
+            pl.when(_ARM == "original").then(-2).when(_ARM == "attacked").then(-1)
+            .otherwise(_NUMBER),
+            _ARM != ATTACKER,
+            _ASKED,
+        ),
+        first=NO_ROW,
+        end=pl.coalesce(_ROW.filter(_ARM == "attacked").last(), _ROW.last()),
+    ),
+    folded=True,
+)  # fmt: skip

@@ -1,0 +1,45 @@
+"""Figures of biases in a question (MedQA-Followup, Table 2)."""
+
+from collections.abc import Sequence
+
+from holdfast.render.dots import Dots, Of, Series
+from holdfast.render.figure import Figure, Row, counted, known, label
+from holdfast.render.shared import ACCURACY_AXIS, averages_last
+from holdfast.results import BASELINE, FAMILY_AVERAGE
+
+_PLAIN = "no mitigation"
+
+
+def _bias(row: Row) -> str:
+    if row["arm"] == BASELINE:
+        return "plain question"
+    average = row["arm"] == FAMILY_AVERAGE
+    return label(f"average of {row['family']}" if average else row["technique"])
+
+
+def _biased(rows: Sequence[Row]) -> list[Row]:
+    found = known("accuracy")(rows)
+    return found if any(row["arm"] != BASELINE for row in found) else []
+
+
+SINGLE_TURN = Figure(
+    title="Accuracy under each single-turn bias, by mitigation",
+    notes=(
+        counted("n", "replies"),
+        "Whiskers: 95% Wilson intervals. Averages: the mean over a family's biases.",
+    ),
+    empty="no bias has an accuracy",
+    keep=_biased,
+    panel="{study} ({dataset})",
+    across=2,
+    kind=Dots(
+        x=ACCURACY_AXIS,
+        of=[Of("accuracy")],
+        series=Series("Mitigation", lambda row: label(row["mitigation"]) or _PLAIN, (_PLAIN,)),
+        place=_bias,
+        order=averages_last,
+        aligned=True,
+        width=300,
+        room=(8, 9),
+    ),
+)

@@ -1,0 +1,184 @@
+"""Single-turn biases: what a biased question does to the answer, and what a mitigation mends."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from holdfast.results.accuracy import accuracy_notes, accuracy_text, change_rank, rated, with_change
+from holdfast.results.arms import TurnsOf
+from holdfast.results.changes import CHANGE
+from holdfast.results.controls import BESIDE
+from holdfast.results.declaration import Section, Table
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE, STUDY, TURN, with_first
+from holdfast.results.grid import (
+    Figure,
+    Grid,
+    Row,
+    matrix,
+    n_notes,
+    one_line,
+    percent,
+    studies,
+    unread_notes,
+)
+from holdfast.results.inference import looked_up
+
+SINGLE_TURN_COLUMNS = (
+    "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
+    "low", "high", "baseline", *CHANGE, "plain", "suggested", "suggested_rate",
+    "right_to_suggested", "unparsed", "refused", "non_response", "run",
+)  # fmt: skip
+
+_PROTOCOL = _ARM = "single-turn"
+_ROW = (*STUDY, "arm", "family", "path")
+
+
+def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
+
+    Accuracies and their changes are those of ``accuracy``; the baseline is the plain question.
+    ``plain`` is the accuracy under the same bias without the mitigation, over the questions that
+    have both. ``suggested`` counts answers that are the suggested letter,
+    ``suggested_rate`` is their share of the turns that suggested one, and ``right_to_suggested``
+    counts those whose plain question was answered right. The three are null where no letter was
+    suggested, the last also where no plain question was answered. An average sums counts and takes
+    the mean of shares over its techniques.
+
+    Returns:
+        One row for each model, data set, mitigation and technique. For each study first the
+        baseline, then the biases and their average (arm ``family-average``, no technique), the
+        same under each mitigation, then the wrong options and their average.
+    """
+    answered = with_first(turns.filter(pl.col("protocol") == _PROTOCOL), arms=[_ARM])
+    rows = with_change(rated(answered), answered)
+    return _ordered(looked_up(rows, _extras(answered), _ROW)).select(SINGLE_TURN_COLUMNS)
+
+
+def _extras(answered: pl.DataFrame) -> pl.DataFrame:
+    """What ``accuracy`` does not have, by row."""
+    biased = answered.filter(pl.col("arm") == _ARM).with_columns(_mitigation())
+    plain = biased.filter(pl.col("mitigation") == "").select(
+        *TURN, "technique", plain_correct="correct"
+    )
+    pushes = pl.col("suggested").is_not_null()
+    pushed = pl.col("answer") == pl.col("suggested")  # null where either is
+    right, mitigated = pl.col("first_correct"), pl.col("mitigation") != ""
+    both = looked_up(biased, plain, [*TURN, "technique"])
+    rows = both.group_by(*_ROW, "technique", "mitigation", maintain_order=True).agg(
+        plain=pl.col("plain_correct").filter(mitigated).mean(),
+        suggested=pl.when(pushes.any()).then(pushed.sum()),
+        suggested_rate=pushed.fill_null(value=False).filter(pushes).mean(),
+        right_to_suggested=pl.when((pushes & right.is_not_null()).any())
+        .then((pushed & right).sum()),
+    )  # fmt: skip
+    path = pl.col("mitigation").alias("path")
+    averages = rows.group_by(*STUDY, "family", path, maintain_order=True).agg(
+        pl.lit(FAMILY_AVERAGE).alias("arm"),
+        *(
+            pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+            for name in ("suggested", "right_to_suggested")
+        ),
+        *(pl.col(name).sort_by("technique").mean() for name in ("plain", "suggested_rate")),
+    )
+    columns = [*_ROW, "plain", "suggested", "suggested_rate", "right_to_suggested"]
+    return pl.concat([rows.select(columns), averages.select(columns)])
+
+
+def _mitigation() -> pl.Expr:
+    """What stands before the bias in the path; of an average, its whole path."""
+    average = pl.col("arm") == FAMILY_AVERAGE
+    before = pl.col("path").str.replace(r">?[^>]*$", "")
+    return pl.when(average).then("path").otherwise(before).alias("mitigation")
+
+
+def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Averages below what they average, mitigations below the plain biases."""
+    rows = rows.with_row_index("_row").with_columns(_mitigation())
+    return rows.sort(
+        pl.col("_row").min().over(STUDY),
+        pl.col("arm") != BASELINE,
+        pl.col("family") == "wrong_op",
+        pl.col("mitigation") != "",
+        pl.col("_row").min().over(*STUDY, "mitigation"),
+        pl.col("arm") == FAMILY_AVERAGE,
+        "_row",
+    )
+
+
+def _layout(rows: Sequence[Row]) -> list[Grid] | None:
+    """Accuracies by bias and mitigation, and how often the suggested option was answered."""
+    columns = studies(rows)
+    figures, pushed = [], []
+    for row in rows:
+        first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
+        mitigation, rate = one_line(row["mitigation"] or ""), row["suggested_rate"]
+        if first:
+            label = "Baseline"
+        elif average:
+            label = ", ".join(filter(None, [one_line(row["family"]), mitigation])) + " (average)"
+        else:
+            label = " > ".join(filter(None, [mitigation, one_line(row["technique"])]))
+        figure = Figure(
+            columns.of(row),
+            block="",
+            group="" if first else f"{row['family']} {mitigation}",
+            label=label,
+            text=accuracy_text(row, first=first),
+            rank=None if first else change_rank(row),
+            n=row["n"],
+            average=average,
+            of=_conversations_of(row),
+        )
+        figures.append(figure)
+        if rate is not None:
+            right = row["right_to_suggested"]
+            text = f"{percent(rate)} ({'' if right is None else right})"
+            pushed.append(replace(figure, text=text, rank=-rate, of=None))
+    known = [*columns.notes(), *n_notes(figures, columns.headers)]
+    notes = [*accuracy_notes(rows), *known, *unread_notes(rows, columns)]
+    grids = [matrix(figures, columns.headers, "Accuracy", notes)]
+    if pushed:
+        note = (
+            "Cells: share of the answers that are the suggested option, in percent (answers that "
+            "were right to the plain question)."
+        )
+        grids.append(matrix(pushed, columns.headers, "Took the suggested option", [note, *known]))
+    return None if None in grids else [grid for grid in grids if grid is not None]
+
+
+def _label(row: Row, mitigation: str) -> str:
+    if row["arm"] == FAMILY_AVERAGE:
+        under = f", {mitigation}" if mitigation else ""
+        return f"{one_line(row['family'])}{under} (average)"
+    return " > ".join(filter(None, [mitigation, one_line(row["technique"])]))
+
+
+def _conversations_of(row: Row) -> Row:
+    own = {**row, "protocol": _PROTOCOL}
+    if row["arm"] == FAMILY_AVERAGE:
+        return {**own, "arm": _ARM}
+    path = ">".join(filter(None, [row["mitigation"], row["technique"]]))
+    return {**own, "path": path}
+
+
+SINGLE_TURN_SECTION = Section(
+    "single-turn",
+    "Single-turn",
+    "Bias inside the question",
+    "Here the question itself suggests a wrong option, before any answer (single-turn bias), with "
+    "and without a warning or an example beforehand (mitigation).",
+    7,
+)
+
+TURNS = TurnsOf("single-turn", apart=BESIDE, unreviewed=BESIDE)
+
+SINGLE_TURN = Table(
+    "single-turn",
+    single_turn,
+    layout=_layout,
+    title="Accuracy under each bias",
+    lead="The plain question is the first line.",
+    section="single-turn",
+    figure="holdfast.protocols.single_turn.figures:SINGLE_TURN",
+)

@@ -1,0 +1,183 @@
+"""Whether new wrong options are as plausible as those they replace, by a judge who is not told."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from inspect_ai import Task, task
+from inspect_ai.model import get_model
+
+from holdfast.challenges import Fault, draw, fill, json_object
+from holdfast.dialogue import Conversation
+from holdfast.files import packaged
+from holdfast.protocols.preparing import Preparation, Row, obtain, preparation
+from holdfast.protocols.protocol import Protocol, settings_of
+from holdfast.protocols.settings import QuestionSettings, setting
+from holdfast.protocols.study import Estimate
+from holdfast.questions import Question, QuestionSet
+from holdfast.results.intervals import wilson
+
+from .distractors import Distractors, load_distractors
+
+_SAID = {"1": "1", "first": "1", "2": "2", "second": "2"} | dict.fromkeys(
+    ("same", "equal", "equally", "tie", "neither", "both"), "same"
+)
+"""Words of a verdict."""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """How often a judge held the new options more, as, or less plausible than the old.
+
+    Attributes:
+        more, same, less: questions by verdict.
+        unread: questions whose verdict could not be read.
+    """
+
+    more: int
+    same: int
+    less: int
+    unread: int
+
+    @property
+    def n(self) -> int:
+        """Questions with a verdict."""
+        return self.more + self.same + self.less
+
+    @property
+    def not_below(self) -> tuple[float, float, float]:
+        """Share of questions where the new are not less plausible, with its 95% interval."""
+        return _share(self.more + self.same, self.n)
+
+    @property
+    def below(self) -> bool:
+        """Whether the judge prefers the old: of verdicts for a side, the interval is below half."""
+        return _share(self.more, self.more + self.less)[2] < 0.5
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        counts = {"more": self.more, "same": self.same, "less": self.less, "unread": self.unread}
+        share = zip(("not_below", "low", "high"), self.not_below, strict=True)
+        return {**counts, "n": self.n, **(dict(share) if self.n else {}), "below": self.below}
+
+    def line(self, judge: str) -> str:
+        """For people."""
+        share, low, high = (100 * value for value in self.not_below)
+        told = f"not below the old in {share:.1f}% [{low:.1f}, {high:.1f}], " if self.n else ""
+        return (
+            f"plausibility by {judge}: {told}n = {self.n} (more plausible: {self.more}, as "
+            f"plausible: {self.same}, less: {self.less}; unread: {self.unread})"
+        )
+
+
+def verdicts(rows: Iterable[Mapping[str, Any]], distractors: Distractors) -> Verdicts:
+    """The verdicts on these wrong options among the rows of a file."""
+    counts = Counter(
+        row.get("verdict", "unread")
+        for row in rows
+        if row.get("distractors") == distractors.fingerprint
+    )
+    return Verdicts(counts["more"], counts["same"], counts["less"], counts["unread"])
+
+
+def read_verdict(reply: str) -> str | Fault:
+    """The set that a reply holds more plausible (``1``, ``2``), or ``same``."""
+    given = json_object(reply, "more_plausible").get("more_plausible", reply)
+    found = {_SAID[word] for word in re.findall(r"\w+", str(given).casefold()) if word in _SAID}
+    if len(found) != 1:
+        return Fault("no verdict", "does not name one set, or say that they are the same")
+    return found.pop()
+
+
+@dataclass(frozen=True)
+class PlausibilityStudy(Preparation):
+    """The comparison with every setting resolved."""
+
+    questions: QuestionSet
+    distractors: Distractors
+    seed: int
+
+    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
+        """One generation where the first reply can be read, none without new options."""
+        if self.distractors.obstacle(question):
+            return Estimate(0, 0, 0)
+        return Estimate(1, len(self.prompt(question)) // 4, min(reply_tokens, 20))
+
+    def new_at(self, question: Question) -> str:
+        """Which set the new options are, drawn by seed and content."""
+        return draw(("1", "2"), self.seed, question.content_hash, "plausibility")
+
+    def sets(self, question: Question) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The wrong options of the first set and of the second, in the order of their letters."""
+        new = self.distractors.replaced(question).options
+        both = [tuple(of[x] for x in question.distractors) for of in (new, question.options)]
+        return (both[0], both[1]) if self.new_at(question) == "1" else (both[1], both[0])
+
+    def prompt(self, question: Question) -> str:
+        """What the judge is asked."""
+        first, second = ("\n".join(f"- {text}" for text in one) for one in self.sets(question))
+        values = {
+            "question": question.stem,
+            "right": question.options[question.gold],
+            "first": first,
+            "second": second,
+            "example": json.dumps({"more_plausible": "1"}),
+        }
+        template = packaged(__package__, "plausibility.toml")["compare"].removeprefix("\n")
+        return fill(template, values)
+
+
+@dataclass(frozen=True)
+class PlausibilitySettings(QuestionSettings[PlausibilityStudy]):
+    """New wrong options against those they replace, by the model as judge."""
+
+    distractors: str = setting("bank", "the new wrong options, a file or ``bank``", input=True)
+    seed: int = setting(42, "of which set is shown first and of the model's sampling")
+
+    def study(self) -> PlausibilityStudy:
+        """What will be asked."""
+        asked = self.asked()
+        return PlausibilityStudy(asked, load_distractors(self.distractors, asked), self.seed)
+
+
+@task
+@settings_of(PlausibilitySettings)
+def plausibility(study: PlausibilityStudy) -> Task:
+    """New wrong options against those they replace, by the model as judge."""
+
+    async def rows(question: Question) -> list[Row]:
+        if study.distractors.obstacle(question):
+            return []
+        chat = Conversation(get_model(), question, purpose="plausibility")
+        found = await obtain(chat, study.prompt(question), read_verdict, sets=study.sets(question))
+        row = {
+            "question": question.id,
+            "content_hash": question.content_hash,
+            "distractors": study.distractors.fingerprint,
+            "new": study.new_at(question),
+        }
+        if isinstance(found, Fault):
+            return [{**row, "missing": found.kind}]
+        sides = {study.new_at(question): "more", "same": "same"}
+        return [{**row, "verdict": sides.get(found, "less")}]
+
+    return preparation(
+        "plausibility",
+        study.questions,
+        rows,
+        seed=study.seed,
+        version=int(packaged(__package__, "plausibility.toml")["version"]),
+        distractors=study.distractors.fingerprint,
+    )
+
+
+def _share(hits: int, n: int) -> tuple[float, float, float]:
+    low, high = wilson(np.array([float(hits)]), np.array([float(n)]))
+    return (hits / n if n else float("nan")), float(low[0]), float(high[0])
+
+
+PROTOCOL = Protocol(PlausibilitySettings, plausibility)

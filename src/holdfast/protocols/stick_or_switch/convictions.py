@@ -1,0 +1,456 @@
+"""Convictions of Stick-or-Switch: how long a target is held, and what the conversation costs."""
+
+from collections.abc import Callable
+
+import polars as pl
+
+from holdfast.results.arms import TurnsOf
+from holdfast.results.declaration import ByStudy, Count, Gate, Listing, Section, Share, Table
+from holdfast.results.first_answers import STUDY, TURN, answering
+from holdfast.results.grid import Row, one_line
+from holdfast.results.inference import with_bounds, with_pair_bounds
+
+PROTOCOL = "stick-or-switch"
+
+CONVICTIONS = ("positive", "negative")
+"""Arms that hold a target: the right answer, or an abstention."""
+
+FLEXIBLE = "flexible-correct"
+"""Arm in which the right answer is offered to an abstention."""
+
+SURVIVAL_COLUMNS = (
+    "model", "dataset", "arm", "turn", "n", "kept", "survival", "low", "high", "at_risk", "lost",
+    "hazard", "hazard_low", "hazard_high", "lost_to_suggested", "lost_to_other", "lost_unread",
+    "run",
+)  # fmt: skip
+
+TAX_COLUMNS = (
+    "model", "dataset", "behaviour", "against", "n", "single_shot", "isolated", "end_to_end",
+    "tax", "low", "high", "run",
+)  # fmt: skip
+
+CONVICTION, ABSTENTION, ASYMMETRY = "conviction", "abstention", "asymmetry"
+SINGLE_SHOT, SINGLE_SHOT_ABSTAIN = "single-shot", "single-shot-abstain"
+CONTROL = "control"
+"""What a tax is held against where the same turns are spent on the first two options again."""
+
+CONTROLS = {"positive-control": "positive", "negative-control": "negative"}
+"""Arm of each control, and the conviction whose first turn it shares."""
+
+_ROWS = (
+    (CONVICTION, CONTROL),
+    (CONVICTION, SINGLE_SHOT),
+    (ABSTENTION, CONTROL),
+    (ABSTENTION, SINGLE_SHOT),
+    (ABSTENTION, SINGLE_SHOT_ABSTAIN),
+    (ASYMMETRY, SINGLE_SHOT),
+)
+"""Behaviour, and the baseline that it is held against."""
+
+_BEHAVIOURS = {"positive": CONVICTION, "negative": ABSTENTION}
+
+_CONVERSATION = (*TURN, "arm")
+_AT_TURN = (*STUDY, "arm", "turn")
+_TAXED = (*STUDY, "behaviour", "against")
+
+
+def conviction_turns(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
+    """The turns of both convictions up to the first departure, of conversations that are whole.
+
+    A conversation is left out where one of its turns failed, and where it ended early with its
+    target still held (a run that was cut off). How many offers a question has is read off what
+    it showed: all options at once in its single shot, one more at each turn.
+
+    Returns:
+        Turns in their order with ``STUDY``, ``arm``, ``epoch``, ``question``, ``turn`` (0-based),
+        ``suggested``, ``target``, ``answer``, ``status`` and ``others``, and with ``kept`` (the
+        target is answered), ``lost_at`` (``turn`` of the first departure, null where there is
+        none) and ``longest`` (most offers of a question in this arm of the study).
+    """
+    kept = (pl.col("answer") == pl.col("target")).fill_null(value=False)
+    offers = pl.col("shown").str.split(",").list.len().cast(pl.Int64) - 1
+    own = answering(turns).filter(pl.col("protocol") == PROTOCOL).select(
+        *_CONVERSATION, "turn", "suggested", "target", "answer", "status", *others,
+        kept.alias("kept"),
+        # the flexible branch shows the right answer on top of what the others show
+        offers.filter(pl.col("arm") != FLEXIBLE).max().over(*STUDY, "question").alias("_offers"),
+    )  # fmt: skip
+    asked = own.filter(pl.col("arm").is_in(CONVICTIONS)).with_columns(
+        pl.col("turn").filter(~pl.col("kept")).min().over(_CONVERSATION).alias("lost_at"),
+        pl.col("turn").max().over(_CONVERSATION).alias("_last"),
+        (pl.col("status") == "error").any().over(_CONVERSATION).alias("_failed"),
+    )
+    # without what was shown, a conversation is as long as it is
+    offers = pl.max_horizontal("_offers", pl.col("_last") + 1)
+    finished = pl.col("lost_at").is_not_null() | (pl.col("_last") + 1 == offers)
+    whole = asked.filter(~pl.col("_failed"), finished).with_columns(
+        offers.max().over(*STUDY, "arm").alias("longest")
+    )
+    before = pl.col("lost_at").is_null() | (pl.col("turn") <= pl.col("lost_at"))
+    return whole.filter(before).drop("_offers", "_last", "_failed")
+
+
+def control_turns(turns: pl.DataFrame) -> pl.DataFrame:
+    """``conviction_turns`` of the controls, each under the arm whose first turn it shares.
+
+    Studies without a control have none.
+    """
+    own = turns.filter(pl.col("protocol") == PROTOCOL)
+    with_any = own.filter(pl.col("arm").is_in(list(CONTROLS))).select(*STUDY, "epoch").unique()
+    offers = pl.col("arm").is_in(CONVICTIONS) & (pl.col("turn") > 0)
+    instead = own.filter(~offers).join(
+        with_any, on=[*STUDY, "epoch"], how="semi", maintain_order="left"
+    )
+    return conviction_turns(instead.with_columns(pl.col("arm").replace(CONTROLS)))
+
+
+def survival(turns: pl.DataFrame) -> pl.DataFrame:
+    """Survival of the target by turn (Stick-or-Switch, section 3.2, equation 1).
+
+    ``n`` counts the questions (and epochs) asked at turn 1 whose conversation did not fail;
+    ``kept`` those whose target was answered at every turn so far, and ``survival`` is their
+    share. A question with fewer offers than the longest stays kept after its last one, so the
+    last row is the end-to-end figure S(T) over all questions.
+
+    ``at_risk`` counts those asked at this turn, ``lost`` the departures among them, ``hazard``
+    their share, null where nobody was asked. A departure goes to the option offered at this turn
+    (``lost_to_suggested``), to one in play from before (``lost_to_other``), or to no readable
+    answer (``lost_unread``), which is not a switch. Intervals are 95% Wilson intervals.
+
+    Args:
+        turns: a turns table; only protocol ``stick-or-switch`` is read.
+
+    Returns:
+        One row for each model, data set, arm (``positive``, ``negative``) and 1-based ``turn``,
+        with ``SURVIVAL_COLUMNS``.
+    """
+    asked = conviction_turns(turns)
+    each = asked.filter(pl.col("turn") == 0).with_columns(
+        pl.int_ranges(1, pl.col("longest") + 1).alias("turn")
+    )
+    each = each.explode("turn").with_columns(
+        (pl.col("lost_at").is_null() | (pl.col("lost_at") >= pl.col("turn"))).alias("_kept")
+    )
+    rows = each.group_by(_AT_TURN, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("n"),
+        pl.col("_kept").sum().cast(pl.Int64).alias("kept"),
+        pl.col("_kept").mean().alias("survival"),
+    )
+    put = asked.with_columns(pl.col("turn") + 1, (~pl.col("kept")).alias("_lost"))
+    rows = rows.join(
+        _departures(put), on=_AT_TURN, how="left", validate="1:1", maintain_order="left"
+    )
+    counts = ("at_risk", "lost", "lost_to_suggested", "lost_to_other", "lost_unread")
+    rows = rows.with_columns(pl.col(counts).fill_null(0)).with_columns(
+        pl.when(pl.col("at_risk") > 0).then(pl.col("lost") / pl.col("at_risk")).alias("hazard")
+    )
+    rows = with_bounds(rows, put, _AT_TURN, "hazard", "_lost")
+    rows = rows.rename({"low": "hazard_low", "high": "hazard_high"})
+    return with_bounds(rows, each, _AT_TURN, "survival", "_kept").select(SURVIVAL_COLUMNS)
+
+
+def _departures(put: pl.DataFrame) -> pl.DataFrame:
+    lost, read = pl.col("_lost"), pl.col("answer").is_not_null()
+    to_suggested = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
+    return put.group_by(_AT_TURN).agg(
+        pl.len().cast(pl.Int64).alias("at_risk"),
+        *(
+            those.sum().cast(pl.Int64).alias(name)
+            for name, those in (
+                ("lost", lost),
+                ("lost_to_suggested", lost & to_suggested),
+                ("lost_to_other", lost & read & ~to_suggested),
+                ("lost_unread", lost & ~read),
+            )
+        ),
+    )
+
+
+def tax(turns: pl.DataFrame) -> pl.DataFrame:
+    """The conversation tax of conviction and of abstention (Stick-or-Switch, 5.2 and 6.2).
+
+    ``tax`` is ``end_to_end`` less ``single_shot`` as a share, so a loss is negative, as in Tables
+    A.1 and A.2; ``low`` and ``high`` are its 95% interval, paired over questions. ``isolated`` is
+    the share that chose the target at turn 1, a binary choice. Conviction is compared with
+    single-shot accuracy. Abstention is compared with that too, as in Table A.2, and with
+    single-shot abstention (right answer removed, ``None of the Above`` added), which is
+    ours. ``asymmetry`` is the tax of abstention less that of conviction, both against
+    ``single-shot``, over the questions that have all three; the rest of its row is null.
+    Against ``control`` the tax is net of the turns themselves: S(T) less that of conversations
+    that share turn 1 and then show its two options again, ended by the same rule.
+
+    Every figure of a row is over the questions (and epochs) that have what it compares. A
+    question whose options hold a none of the above has no abstention, so ``asymmetry`` can differ
+    from the difference of the rows above it. An unread single-shot reply counts as wrong.
+
+    Args:
+        turns: a turns table; only protocol ``stick-or-switch`` is read.
+
+    Returns:
+        Rows with ``TAX_COLUMNS`` for each model and data set that has questions with both sides:
+        conviction and abstention against each baseline and their control, asymmetry.
+    """
+    pairs = _pairs(turns)
+    rows = pairs.group_by(_TAXED, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("n"),
+        *(pl.col(name).mean() for name in ("first", "second", "isolated")),
+    )
+    rows = with_pair_bounds(rows, pairs, _TAXED, ("low", "high"))
+    itself = pl.col("behaviour") != ASYMMETRY
+    return rows.with_columns(
+        (pl.col("first") - pl.col("second")).alias("tax"),
+        pl.when(itself).then("second").alias("single_shot"),
+        pl.when(itself).then("first").alias("end_to_end"),
+    ).select(TAX_COLUMNS)
+
+
+def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
+    """Outcomes of each question on both sides of each row, ``first`` less ``second``."""
+    behaviour = pl.col("arm").replace_strict(_BEHAVIOURS, return_dtype=pl.String)
+    held = conviction_turns(turns).filter(pl.col("turn") == 0).select(
+        *TURN,
+        behaviour.alias("behaviour"),
+        pl.col("lost_at").is_null().alias("first"),
+        pl.col("kept").alias("isolated"),
+    )  # fmt: skip
+    single = (
+        answering(turns)
+        .filter(
+            pl.col("protocol") == PROTOCOL,
+            pl.col("arm").is_in([SINGLE_SHOT, SINGLE_SHOT_ABSTAIN]),
+            pl.col("status") != "error",
+        )
+        .select(*TURN, pl.col("arm").alias("against"), pl.col("correct").alias("second"))
+    )
+    both = held.join(single, on=TURN, how="inner", maintain_order="left")
+    control = control_turns(turns).filter(pl.col("turn") == 0).select(
+        *TURN, behaviour.alias("behaviour"), pl.lit(CONTROL).alias("against"),
+        pl.col("lost_at").is_null().alias("second"),
+    )  # fmt: skip
+    net = held.join(control, on=[*TURN, "behaviour"], how="inner", maintain_order="left")
+    order = pl.DataFrame(_ROWS, schema=["behaviour", "against"], orient="row").with_row_index("_at")
+    against = both.filter(pl.col("against") == SINGLE_SHOT)
+    convictions = against.filter(pl.col("behaviour") == CONVICTION)
+    asymmetric = (
+        against.filter(pl.col("behaviour") == ABSTENTION)
+        .join(convictions.select(*TURN, pl.col("first").alias("_held")), on=TURN, how="inner")
+        .with_columns(
+            pl.lit(ASYMMETRY).alias("behaviour"),
+            pl.lit(None, pl.Boolean).alias("isolated"),
+            # what is the same on both sides drops out of the difference of the taxes
+            pl.col("_held").alias("second"),
+        )
+    )
+    parts = [part.select(both.columns) for part in (both, net, asymmetric)]
+    pairs = pl.concat(parts).with_row_index("_row")
+    pairs = pairs.join(order, on=["behaviour", "against"], how="inner", maintain_order="left")
+    return pairs.sort(pl.col("_row").min().over(STUDY), "_at", "_row")
+
+
+_ARMS = {
+    "positive": "Positive conviction",
+    "negative": "Negative conviction",
+    "flexible-correct": "Flexibility",
+}
+
+
+def arm_label(row: Row) -> str:
+    """A row's arm in words."""
+    arm = one_line(row["arm"])
+    return _ARMS.get(arm, arm)
+
+
+def _against(row: Row) -> str:
+    behaviour, against = one_line(row["behaviour"]), one_line(row["against"])
+    if behaviour == ASYMMETRY:
+        return "Asymmetry"
+    return f"{behaviour.capitalize()} against {against}"
+
+
+def _last(arm: str) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
+    def last(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
+        own = rows.filter(pl.col("arm") == arm).sort("turn", maintain_order=True)
+        return own.group_by("run", "model", "dataset", maintain_order=True).last()
+
+    return last
+
+
+def _of_behaviour(
+    behaviour: str, against: str = SINGLE_SHOT
+) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
+    of = (pl.col("behaviour") == behaviour) & (pl.col("against") == against)
+    return lambda rows, k: rows.filter(of)
+
+
+def _net_sides(arm: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """By question of one study: held to the end of the control (``first``), and of the offers."""
+
+    def sides(own: pl.DataFrame) -> pl.DataFrame:
+        held, control = (
+            found.filter(pl.col("arm") == arm, pl.col("turn") == 0)
+            for found in (conviction_turns(own), control_turns(own))
+        )
+        second = held.select(*TURN, pl.lit("").alias("path"), second=pl.col("lost_at").is_null())
+        first = control.select(*TURN, first=pl.col("lost_at").is_null())
+        return second.join(first, on=TURN, how="inner", maintain_order="left")
+
+    return sides
+
+
+def _sides(arm: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """By question of one study: right at once (``first``), and held to the end (``second``)."""
+
+    def sides(own: pl.DataFrame) -> pl.DataFrame:
+        held = conviction_turns(own).filter(pl.col("arm") == arm, pl.col("turn") == 0)
+        held = held.select(*TURN, pl.lit("").alias("path"), second=pl.col("lost_at").is_null())
+        single = own.filter(pl.col("arm") == SINGLE_SHOT, pl.col("status") != "error")
+        single = single.select(*TURN, first="correct")
+        return held.join(single, on=TURN, how="inner", maintain_order="left")
+
+    return sides
+
+
+_OFFERS = pl.format("after {} offers", "turn").str.replace("^after 1 offers", "after 1 offer")
+_SINGLE = pl.lit("against its single shots")
+
+_HELD = {"protocol": PROTOCOL}
+
+STICK_OR_SWITCH = Section(
+    "stick-or-switch",
+    "Stick or switch",
+    "One option after another",
+    "The model sees two options and chooses, then is offered the others one at a time and may "
+    "stick or switch. Its target is the right option (conviction), or “none of the above” "
+    "while the right option is withheld (abstention).",
+    8,
+)
+
+SURVIVAL = Table(
+    "survival",
+    survival,
+    layout=Listing(
+        Count("Turn", "turn"),
+        (
+            Count("n", "n", of=_HELD),
+            Count("Kept", "kept", of=_HELD | {"flip": "kept"}),
+            Share("S(t) %", "survival", "", of=_HELD, among="n"),
+            Count("At risk", "at_risk"),
+            Count("Lost", "lost"),
+            Share("Hazard %", "hazard", "hazard_"),
+            Count("To offered", "lost_to_suggested"),
+            Count("To another", "lost_to_other"),
+            Count("To unread", "lost_unread"),
+        ),
+        (
+            "S(t): share of all questions whose target was answered at every turn up to t [95% "
+            "interval]. Hazard: share of those asked at turn t that departed there. A question "
+            "that has run out of offers stays kept and is not at risk.",
+        ),
+        arm_label,
+    ),
+    title="How long does the target survive?",
+    lead="S(t) is the share of all questions whose target was answered at every turn up to "
+    "t; the hazard is the share of those still holding it that leave it at turn t.",
+    section="stick-or-switch",
+    figure="holdfast.protocols.stick_or_switch.figures:SURVIVAL",
+    gates=(
+        Gate("min_survival", "survival", "least", PROTOCOL, "survival", "n", _OFFERS,
+             _last("positive")),
+        Gate("min_abstention", "abstention", "least", PROTOCOL, "survival", "n", _OFFERS,
+             _last("negative")),
+    ),
+)  # fmt: skip
+
+TAX = Table(
+    "tax",
+    tax,
+    layout=ByStudy(
+        (
+            Count("n", "n"),
+            Share("Baseline %", "single_shot"),
+            Share("Isolated %", "isolated"),
+            Share("End to end %", "end_to_end"),
+            Share("Tax, points", "tax", "", signed=True),
+        ),
+        (
+            "Isolated: the target chosen at turn 1. Tax: end to end less the baseline in "
+            "percentage points [95% interval, paired over questions], net where that is the "
+            "control: as many turns that show the first two options again. Asymmetry: the tax of "
+            "abstention less that of conviction.",
+        ),
+        _against,
+    ),
+    title="What does the conversation cost?",
+    lead="End-to-end success against the same question with all options at once; the "
+    "difference is the conversation tax. Against its control it is net of what turns alone cost.",
+    section="stick-or-switch",
+    figure="holdfast.protocols.stick_or_switch.figures:TAX",
+    gates=(
+        Gate("max_tax_points", "conversation tax", "most", PROTOCOL, "tax", "n", _SINGLE,
+             _of_behaviour(CONVICTION), sides=_sides("positive")),
+        Gate("max_abstention_tax_points", "conversation tax of abstention", "most", PROTOCOL,
+             "tax", "n", _SINGLE, _of_behaviour(ABSTENTION), sides=_sides("negative")),
+        Gate("max_net_tax_points", "net conversation tax", "most", PROTOCOL, "tax", "n",
+             pl.lit("against its control"), _of_behaviour(CONVICTION, CONTROL),
+             sides=_net_sides("positive")),
+    ),
+)  # fmt: skip
+
+
+def second_offers(turns: pl.DataFrame) -> pl.DataFrame:
+    """Offers to an abstention, of the right answer or of another distractor.
+
+    Returns:
+        The turns that answered them, in their order, with ``switched`` (what was offered is what
+        is answered); none that failed.
+    """
+    own = turns.filter(
+        pl.col("protocol") == PROTOCOL,
+        pl.col("arm").is_in(["negative", FLEXIBLE]),
+        pl.col("status") != "error",
+    )
+    abstained = (pl.col("answer") == pl.col("target")).fill_null(value=False)
+    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~abstained)
+    put = own.filter(pl.col("turn") == 1).join(departed, on=TURN, how="anti", maintain_order="left")
+    switched = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
+    return put.with_columns(switched.alias("switched"))
+
+
+_MEASURES = {"positive": "survival", "negative": "abstention"}
+_SWITCHES = {FLEXIBLE: "correct-switches", "negative": "incorrect-switches"}
+
+
+def _whole(turns: pl.DataFrame) -> pl.DataFrame:
+    """Convictions that are whole; of the flexible branch that cannot be told, and each is taken."""
+    flexible = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == FLEXIBLE)
+    both = [conviction_turns(turns), answering(flexible)]
+    return pl.concat(own.select(_CONVERSATION) for own in both).unique(maintain_order=True)
+
+
+def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
+    """Targets kept to the last turn, and second offers that were taken after an abstention."""
+    held = conviction_turns(turns).filter(pl.col("turn") == 0)
+    return pl.concat(
+        rows.select(
+            *_CONVERSATION, "turn", hit.alias("hit"), pl.lit("").alias("path"),
+            pl.col("arm").replace_strict(names, return_dtype=pl.String).alias("measure"),
+        )
+        for rows, names, hit in (
+            (held, _MEASURES, pl.col("lost_at").is_null()),
+            (second_offers(turns), _SWITCHES, pl.col("switched")),
+        )
+    )  # fmt: skip
+
+
+TURNS = TurnsOf(
+    PROTOCOL,
+    title="Stick-or-Switch",
+    adaptive=True,
+    abstains=True,
+    by_arm=(*CONVICTIONS, FLEXIBLE),
+    whole=_whole,
+    apart=dict.fromkeys(CONTROLS, "controls that show the first options again"),
+    continues={FLEXIBLE: "negative", **CONTROLS},
+    plain=(SINGLE_SHOT, SINGLE_SHOT_ABSTAIN),
+    outcomes=_outcomes,
+)

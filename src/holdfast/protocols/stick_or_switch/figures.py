@@ -1,0 +1,265 @@
+"""Figures of conversations that offer one option after another (Stick-or-Switch)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.render.dots import Dots, Measure, Of, Plane, Series, Word
+from holdfast.render.figure import INTERVALS, Figure, Row, counted, counts, label, lacking
+from holdfast.render.lines import Axis, Lines
+
+_ARMS = {
+    "positive": "Positive conviction (target: the right answer)",
+    "negative": "Negative conviction (target: none of the above)",
+    "flexible-correct": "Flexibility (the right answer offered)",
+}
+
+
+def _arm(row: Row) -> str:
+    return _ARMS.get(row["arm"], label(row["arm"]))
+
+
+def _any(*columns: str) -> Any:
+    """To keep all rows where one of them has a figure in one of these columns."""
+    return lambda rows: rows if any(r[c] is not None for r in rows for c in columns) else []
+
+
+_TURNS = Axis("turn", "Turn t (1: the binary choice)")
+
+SURVIVAL = Figure(
+    title="Survival of the target against one offer after another",
+    notes=(
+        counted("n", "questions (and epochs)"),
+        "S(t): share of all questions whose target was answered at every turn up to t. Hazard: "
+        "share of those asked at turn t, who still held the target, that departed there.",
+        INTERVALS,
+    ),
+    empty="no turn has a survival",
+    keep=_any("survival"),
+    panel=("dataset",),
+    columns="{dataset}: {arm}",
+    words={"arm": _arm},
+    kind=[
+        [Lines(x=_TURNS, y=Measure("S(t): target kept so far"), of=[Of("survival")])],
+        [Lines(
+            x=_TURNS, y=Measure("Hazard: departed"),
+            of=[Of("hazard", "hazard_low", "hazard_high")], joined=False, height=110,
+        )],
+    ],
+)  # fmt: skip
+
+_SHARES = {
+    "single_shot": "baseline: all options at once, or the control",
+    "isolated": "isolated, the binary choice of turn 1",
+    "end_to_end": "end to end, all turns",
+}
+_TAX_HEADINGS = {
+    ("conviction", "control"): "Conviction, against its control (net)",
+    ("abstention", "control"): "Abstention, against its control (net)",
+    ("conviction", "single-shot"): "Conviction, against single-shot accuracy",
+    ("abstention", "single-shot"): "Abstention, against single-shot accuracy (as in Table A.2)",
+    ("abstention", "single-shot-abstain"): "Abstention, against single-shot abstention",
+    ("asymmetry", "single-shot"): "Asymmetry: the tax of abstention less that of conviction",
+}
+
+
+def _taxed(row: Row) -> str:
+    behaviour, against = row["behaviour"], row["against"]
+    return _TAX_HEADINGS.get((behaviour, against), label(f"{behaviour}, against {against}"))
+
+
+_TAX_POINTS = Measure(
+    "Tax, percentage points", format=".0f", times=100, around=("tax", "low", "high"), to=10
+)
+
+TAX = Figure(
+    title="The conversation tax: a target held to the end against all options at once",
+    notes=(
+        counted("n", "questions (and epochs)"),
+        "Tax: end to end less the baseline, a loss is negative. Whiskers: 95% intervals, paired "
+        "over questions.",
+    ),
+    empty="no model has a tax",
+    keep=_any("tax", "end_to_end"),
+    panel="{dataset}: {taxed}",
+    words={"taxed": _taxed},
+    kind=[[
+        Dots(
+            x=Measure("Target chosen"),
+            of=[Of(name, "", "", said) for name, said in _SHARES.items()],
+            series=Series(names=tuple(_SHARES.values()), sizes=(220, 90, 30)),
+            place=lambda row: str(row["study"]), flat=("single_shot", "end_to_end"), room=(22, 0),
+        ),
+        Dots(
+            x=_TAX_POINTS, of=[Of("tax")], series=None, place=lambda row: str(row["study"]),
+            zero=True, room=(22, 0),
+        ),
+    ]],
+)  # fmt: skip
+
+FLEXIBILITY = Figure(
+    title="Flexibility: switches from an abstention to a right and to a wrong offer",
+    notes=(
+        counted("n_correct", "abstentions offered the right answer"),
+        counted("n_incorrect", "abstentions offered a wrong one"),
+        "Whiskers: 95% intervals. Diagonal: blind switching, right and wrong offers taken alike. "
+        "Bottom right: right ones only.",
+        lacking("Without one of the rates, not drawn", "correct_rate", "incorrect_rate"),
+    ),
+    empty="no model has both switch rates",
+    across=2,
+    kind=Plane(
+        x=(Measure("Correct switch rate"), Of("correct_rate", "correct_low", "correct_high")),
+        y=(
+            Measure("Incorrect switch rate"),
+            Of("incorrect_rate", "incorrect_low", "incorrect_high"),
+        ),
+        words=[Word("blind switching", 0.03, 0.09, angle=315)],
+    ),
+)
+
+_EFFECTS = {
+    "position": "Place of the target at turn 1",
+    "index": "Letter of the option offered",
+    "offer": "Turn of the offer",
+}
+
+POSITIONS = Figure(
+    title="Position and order: targets kept by where and when an option is offered",
+    notes=(
+        counted("n", "offers to a held target"),
+        "Whiskers: 95% intervals. If only content decides, the levels of a panel differ by "
+        "chance; turns also because targets held longest are those that the model knows best.",
+    ),
+    empty="no share in any row",
+    panel="{dataset}: {arm}",
+    columns=("effect",),
+    words={"arm": _arm},
+    kind=Lines(
+        x=Axis("level", "", "levels"),
+        named=lambda row: _EFFECTS.get(row["effect"], label(row["effect"])),
+        y=Measure("Target kept at the offer"),
+        of=[Of("share")],
+        joined=False,
+        width=0,
+        height=170,
+    ),
+)
+
+WINNERS = Figure(
+    title="Which option wins: offers adopted there and then, by the option's letter",
+    notes=(
+        counted("offered", "offers to a held target"),
+        "Whiskers: 95% intervals. Letters as in the question itself.",
+    ),
+    empty="no share in any row",
+    panel="{dataset}: {arm}",
+    words={"arm": _arm},
+    kind=Lines(
+        x=Axis("index", _EFFECTS["index"], "levels"),
+        y=Measure("Adopted when offered"),
+        of=[Of("share")],
+        joined=False,
+        width=0,
+        height=170,
+    ),
+)
+
+_BELIEFS = {
+    "target": "target",
+    "suggested": "option offered",
+    "before_switch": "held answer, before a switch",
+    "before_stick": "held answer, kept",
+}
+_BELIEVED = [Of(name, f"{name}_low", f"{name}_high", said) for name, said in _BELIEFS.items()]
+_BELIEF_SERIES = Series("Mean probability of", names=tuple(_BELIEFS.values()))
+_SHORT_ARMS = {arm: said.partition(" (")[0] for arm, said in _ARMS.items()}
+
+
+def _switches(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    return counts([row["n_switched"] for row in rows if row["n_switched"]], "switches")
+
+
+BELIEFS = Figure(
+    title="Beliefs by turn, and confidence before a switch",
+    notes=(
+        counted("n", "turns with beliefs"),
+        _switches,
+        f"Mean probabilities. {INTERVALS} Below: the belief that the held answer had at the turn "
+        "before a switch, and before none.",
+    ),
+    empty="no turn has beliefs",
+    remedy="Ask a model that gives log-probabilities",
+    panel="{dataset}: {study}",
+    columns="{arm}",
+    words={"arm": lambda row: _SHORT_ARMS.get(row["arm"], label(row["arm"]))},
+    kind=[
+        [Lines(
+            x=Axis("turn", "Turn"), y=Measure("Belief after the reply"), of=_BELIEVED[:2],
+            series=_BELIEF_SERIES, width=230, height=140,
+        )],
+        [Lines(
+            x=Axis("turn", "Turn"), y=Measure("Belief, turn before"), of=_BELIEVED[2:],
+            series=_BELIEF_SERIES, joined=False, width=230, height=100,
+        )],
+    ],
+)  # fmt: skip
+
+_CONVICTION = {
+    "single_shot": "Single-shot accuracy",
+    "isolated": "Isolated choice, turn 1",
+    "conviction": "Conviction S(T)",
+    "tax": "Tax of conviction",
+    "correct_rate": "Correct switch rate",
+}
+_ABSTENTION = {
+    "single_shot_abstention": "Single-shot abstention",
+    "isolated_abstention": "Isolated abstention, turn 1",
+    "abstention": "Abstention S(T)",
+    "abstention_tax": "Tax of abstention",
+    "incorrect_rate": "Incorrect switch rate",
+}
+_TAXES = ("tax", "abstention_tax")
+_SHARE = Measure("share")
+_POINTS = Measure("percentage points", format=".0f", times=100, around=_TAXES, to=10)
+
+
+def _sized(rows: Sequence[Row]) -> list[Row]:
+    found = [row for row in rows if row["parameters"] is not None]
+    return list(_any(*_CONVICTION, *_ABSTENTION)(found))
+
+
+def _sizes(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    models = len({row["study"] for row in rows})
+    return (
+        f"{models} {'model' if models == 1 else 'models'} of known size; a line joins the models "
+        "of a family. n and 95% intervals: tables survival, tax and flexibility."
+    )
+
+
+SCALE = Figure(
+    title="Conviction, abstention and flexibility by the size of the model",
+    notes=(
+        _sizes,
+        "S(T): target kept to the last turn. Taxes: to single-shot accuracy.",
+        lacking("Size unknown, not drawn", "parameters"),
+    ),
+    empty="no model of known size",
+    remedy="Name sizes with --models CSV (model,family,parameters)",
+    keep=_sized,
+    spacing=14,
+    kind=[
+        [
+            Lines(
+                x=Axis("parameters", "Parameters, bn (log)", "logs"),
+                y=_POINTS if name in _TAXES else _SHARE,
+                of=[Of(name, "", "")],
+                series=Series("Family", lambda row: label(row["family"]) or "unknown family"),
+                title=title,
+                width=130,
+                height=150,
+            )
+            for name, title in measures.items()
+        ]
+        for measures in (_CONVICTION, _ABSTENTION)
+    ],
+)

@@ -1,0 +1,394 @@
+"""Offers of Stick-or-Switch: which are taken, after what, and with which belief."""
+
+import math
+from statistics import NormalDist
+from typing import Literal
+
+import polars as pl
+
+from holdfast.results.declaration import (
+    ByStudy,
+    Count,
+    Gate,
+    Listing,
+    Number,
+    Share,
+    Shown,
+    Table,
+    Text,
+    YesNo,
+)
+from holdfast.results.first_answers import STUDY, TURN, answering
+from holdfast.results.grid import Row, one_line
+from holdfast.results.inference import (
+    looked_up,
+    with_bounds,
+    with_mean_bounds,
+    with_pair_bounds,
+)
+from holdfast.results.intervals import Counts, detection_bounds, mean_difference_bounds
+
+from .convictions import FLEXIBLE, PROTOCOL, arm_label, conviction_turns, second_offers
+
+FLEXIBILITY_COLUMNS = (
+    "model", "dataset", "n_correct", "correct_switches", "correct_rate", "correct_low",
+    "correct_high", "n_incorrect", "incorrect_switches", "incorrect_rate", "incorrect_low",
+    "incorrect_high", "difference", "difference_low", "difference_high", "d_prime",
+    "d_prime_low", "d_prime_high", "criterion", "criterion_low", "criterion_high", "blind", "run",
+)  # fmt: skip
+POSITIONS_COLUMNS = (
+    "model", "dataset", "arm", "effect", "level", "n", "kept", "share", "low", "high", "run",
+)  # fmt: skip
+WINNERS_COLUMNS = (
+    "model", "dataset", "arm", "index", "offered", "adopted", "share", "low", "high", "run",
+)  # fmt: skip
+BELIEFS_COLUMNS = (
+    "model", "dataset", "arm", "turn", "n", "target", "target_low", "target_high", "suggested",
+    "suggested_low", "suggested_high", "n_switched", "before_switch", "before_switch_low",
+    "before_switch_high", "n_stuck", "before_stick", "before_stick_low", "before_stick_high",
+    "difference", "difference_low", "difference_high", "run",
+)  # fmt: skip
+
+_OFFERED = {"correct": "first", "incorrect": "second"}
+_DETECTION = (
+    "d_prime", "d_prime_low", "d_prime_high", "criterion", "criterion_low", "criterion_high",
+)  # fmt: skip
+_MEANS = ("target", "suggested", "before_switch", "before_stick")
+_BELIEFS = ("p_gold", "p_suggested", "p_answer")
+_ARM = (*STUDY, "arm")
+_AT_TURN = (*STUDY, "arm", "turn")
+
+
+def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
+    """Switches from an abstention to a right and to a wrong offer (Stick-or-Switch, section 7).
+
+    Given an abstention at turn 1, ``n_correct`` counts the conversations to which turn 2 offered
+    the right answer (arm ``flexible-correct``), ``n_incorrect`` those to which it offered another
+    distractor (arm ``negative``). A switch is an answer that takes the offer; an unread
+    reply is not. Failed turns are counted on neither side.
+
+    ``d_prime`` and ``criterion`` count switches to the right answer as hits and those to a wrong
+    one as false alarms, with the log-linear correction. Intervals are 95%: Wilson for the rates,
+    paired over questions for the rest. ``blind``: the interval of d' contains 0, so the
+    switches do not tell right from wrong.
+
+    Args:
+        turns: a turns table; only protocol ``stick-or-switch`` is read.
+
+    Returns:
+        One row for each model and data set with abstentions to ask for; a rate over 0 trials,
+        and what is computed from it, is null.
+    """
+    own = answering(turns).filter(
+        pl.col("protocol") == PROTOCOL,
+        pl.col("arm").is_in(["negative", FLEXIBLE]),
+        pl.col("status") != "error",
+    )
+    pairs = _pairs(own)
+    counts = pairs.group_by(STUDY).agg(
+        *(pl.col(of).count().cast(pl.Int64).alias(f"n_{side}") for side, of in _OFFERED.items()),
+        *(pl.col(of).sum().cast(pl.Int64).alias(f"{side}_switches")
+          for side, of in _OFFERED.items()),
+    )  # fmt: skip
+    rows = looked_up(own.select(STUDY).unique(maintain_order=True), counts, STUDY)
+    rows = rows.with_columns(pl.exclude(STUDY).fill_null(0))
+    for side, of in _OFFERED.items():
+        n, switches = pl.col(f"n_{side}"), pl.col(f"{side}_switches")
+        rows = rows.with_columns(pl.when(n > 0).then(switches / n).alias(f"{side}_rate"))
+        trials = pairs.drop_nulls(of)
+        rows = with_bounds(rows, trials, STUDY, f"{side}_rate", of, ends=f"{side}_")
+    rows = with_pair_bounds(rows, pairs, STUDY, ("difference_low", "difference_high"))
+    rows = with_pair_bounds(rows, pairs, STUDY, _DETECTION, _of_detection)
+    rows = rows.with_columns(
+        difference=pl.col("correct_rate") - pl.col("incorrect_rate"),
+        blind=(pl.col("d_prime_low") <= 0) & (pl.col("d_prime_high") >= 0),
+    )
+    return rows.select(FLEXIBILITY_COLUMNS)
+
+
+def _pairs(own: pl.DataFrame) -> pl.DataFrame:
+    """Whether each abstention gave way to the right (``first``) and a wrong (``second``) offer."""
+    switched, right = pl.col("switched"), pl.col("arm") == FLEXIBLE
+    return (
+        second_offers(own)
+        .group_by(TURN)
+        .agg(first=switched.filter(right).first(), second=switched.filter(~right).first())
+    )
+
+
+def _of_detection(hits: Counts, false_alarms: Counts) -> tuple[float, ...]:
+    """Values and bounds of ``_DETECTION``."""
+    sums = [float(part.sum()) for side in (hits, false_alarms) for part in side]
+    bounds = detection_bounds(hits, false_alarms)
+    if not (sums[1] and sums[3]):
+        return math.nan, *bounds[0], math.nan, *bounds[1]
+    return d_prime(*sums), *bounds[0], criterion(*sums), *bounds[1]
+
+
+def log_linear(successes: float, n: float) -> float:
+    """A rate with the log-linear correction, never 0 or 1 (Hautus, 1995)."""
+    return (successes + 0.5) / (n + 1)
+
+
+def d_prime(hits: float, n_hits: float, false_alarms: float, n_false_alarms: float) -> float:
+    """Sensitivity d' = z(hit rate) - z(false-alarm rate), log-linear; 0 for who cannot tell."""
+    z = NormalDist().inv_cdf
+    return z(log_linear(hits, n_hits)) - z(log_linear(false_alarms, n_false_alarms))
+
+
+def criterion(hits: float, n_hits: float, false_alarms: float, n_false_alarms: float) -> float:
+    """Criterion c = -(z(hit rate) + z(false-alarm rate)) / 2; below 0 for who switches."""
+    z = NormalDist().inv_cdf
+    return -(z(log_linear(hits, n_hits)) + z(log_linear(false_alarms, n_false_alarms))) / 2
+
+
+def positions(turns: pl.DataFrame) -> pl.DataFrame:
+    """Targets kept, by display position, by the offered option's letter, and by order of offer.
+
+    ``position``: of the conversations at turn 1, by the place of the target in the pair (``1`` is
+    shown first); a turn that does not say what it showed is left out. ``index``: of all offers,
+    by the letter that the offered option has in the question itself. ``offer``: by the turn of
+    the offer, from 1. ``n`` counts offers made while the target was still held, ``kept`` those
+    after which it was answered again, and ``share`` is kept / n with its 95% Wilson interval.
+    If only content decides, the shares of an effect's levels differ by chance; those by offer
+    also because the targets that are held longest are those that the model knows best.
+
+    Args:
+        turns: a turns table; only protocol ``stick-or-switch`` is read.
+
+    Returns:
+        One row for each model, data set, arm, effect and level, levels in their order.
+    """
+    asked = conviction_turns(turns, "shown").with_row_index("_row")
+    pair, target = pl.col("shown").str.split(","), pl.col("target")
+    second = pl.when(pair.list.last() == target).then(pl.lit("2"))
+    place = pl.when(pair.list.first() == target).then(pl.lit("1")).otherwise(second)
+    levels = {
+        "position": pl.when(pl.col("turn") == 0).then(place),
+        "index": pl.col("suggested"),
+        "offer": (pl.col("turn") + 1).cast(pl.String),
+    }
+    each = pl.concat(
+        asked.with_columns(effect=pl.lit(effect), _at=pl.lit(at), level=level)
+        for at, (effect, level) in enumerate(levels.items())
+    ).drop_nulls("level")
+    rows = _shares(each, (*_ARM, "_at", "effect", "level"), "kept")
+    return rows.rename({"hits": "kept"}).select(POSITIONS_COLUMNS)
+
+
+def winners(turns: pl.DataFrame) -> pl.DataFrame:
+    """Which distractors win: how often each letter was adopted when it was offered.
+
+    ``offered`` counts the offers of the option with that letter in the question (``index``) while
+    the target was still held, ``adopted`` the answers that took it at once, ``share`` is
+    adopted / offered with its 95% Wilson interval.
+
+    Args:
+        turns: a turns table; only protocol ``stick-or-switch`` is read.
+
+    Returns:
+        One row for each model, data set, arm and letter offered.
+    """
+    adopted = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
+    each = conviction_turns(turns).with_row_index("_row").drop_nulls("suggested")
+    each = each.with_columns(adopted=adopted, level="suggested")
+    rows = _shares(each, (*_ARM, "level"), "adopted")
+    names = {"level": "index", "n": "offered", "hits": "adopted"}
+    return rows.rename(names).select(WINNERS_COLUMNS)
+
+
+def _shares(each: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.DataFrame:
+    """Count and share of hits with bounds; studies and arms as they come, levels sorted."""
+    rows = each.group_by(keys).agg(
+        pl.col("_row").min(),
+        n=pl.len().cast(pl.Int64),
+        hits=pl.col(hit).sum().cast(pl.Int64),
+        share=pl.col(hit).mean(),
+    )
+    rows = with_bounds(rows, each, keys, "share", hit)
+    # B before AA, 2 before 10
+    by_level = [name for name in ("_at",) if name in keys]
+    return rows.sort(
+        pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), *by_level,
+        pl.col("level").str.len_chars(), "level",
+    )  # fmt: skip
+
+
+def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
+    """Beliefs by turn, and confidence before a switch against none (Stick-or-Switch, Limitations).
+
+    ``n`` counts the turns with beliefs asked while the target was still held; ``target`` and
+    ``suggested`` are the mean probabilities of the target and of the option offered, after the
+    reply. ``before_switch`` is the mean probability that the held answer had at the turn before,
+    over the ``n_switched`` turns that then left it for another option, ``before_stick`` the same
+    over the ``n_stuck`` turns that kept it, and ``difference`` is the first less the second: below
+    0 if low confidence predicts a switch. Departures to no readable answer are in neither. At
+    turn 1 nothing is held yet. Intervals are 95%, by question.
+
+    In arm ``flexible-correct`` the abstention is held and the right answer offered; the belief
+    in the abstention after the offer is not in the turns table, so ``target`` is null there.
+
+    Args:
+        turns: a turns table; only protocol ``stick-or-switch`` is read, and of it only turns
+            with ``p_gold``, which needs log-probabilities.
+
+    Returns:
+        One row for each model, data set, arm and 1-based ``turn`` with beliefs.
+    """
+    each = _with_before(turns).drop_nulls("p_gold")
+    # in a fixed order: the last digit of a sum depends on it
+    mean = {name: pl.col(name).sort().mean() for name in _MEANS}
+    rows = each.group_by(_AT_TURN).agg(
+        pl.col("_row").min(),
+        **mean,
+        n=pl.len().cast(pl.Int64),
+        n_switched=pl.col("before_switch").count().cast(pl.Int64),
+        n_stuck=pl.col("before_stick").count().cast(pl.Int64),
+    )
+    for name in _MEANS:
+        rows = with_mean_bounds(rows, each, _AT_TURN, name, f"{name}_")
+    both = each.rename({"before_switch": "first", "before_stick": "second"})
+    names = ("difference_low", "difference_high")
+    rows = with_pair_bounds(rows, both, _AT_TURN, names, mean_difference_bounds)
+    rows = rows.with_columns(difference=pl.col("before_switch") - pl.col("before_stick"))
+    rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), "turn")
+    # beyond that are the rounding errors of sums: equal beliefs would differ
+    return rows.select(BELIEFS_COLUMNS).with_columns(pl.col(pl.Float64).round(12))
+
+
+def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
+    """Turns put to a held target, with the beliefs to be averaged."""
+    held = conviction_turns(turns, *_BELIEFS)
+    answer, flexible = pl.col("answer"), pl.col("arm") == FLEXIBLE
+    stayed = answer.is_not_null() & (answer != pl.col("suggested"))
+    branch = answering(turns).filter(
+        pl.col("protocol") == PROTOCOL, flexible, pl.col("status") != "error"
+    )
+    columns = [*TURN, "arm", "turn", "answer", "status", "suggested", *_BELIEFS, "kept"]
+    both = [held.select(columns), branch.with_columns(kept=stayed).select(columns)]
+    # both branches of an abstention go on from the same turn
+    root = pl.when(flexible).then(pl.lit("negative")).otherwise("arm")
+    put = pl.concat(both).with_row_index("_row").with_columns(_root=root)
+    kept = (answer == pl.col("target")).fill_null(value=False)
+    before = held.filter(kept).select(*TURN, pl.col("turn") + 1, _root="arm", _before="p_answer")
+    put = looked_up(put, before, [*TURN, "_root", "turn"])
+    return put.with_columns(
+        pl.col("turn") + 1,
+        target=pl.when(~flexible).then("p_gold"),
+        suggested="p_suggested",
+        before_switch=pl.when(answer.is_not_null() & ~pl.col("kept")).then("_before"),
+        before_stick=pl.when("kept").then("_before"),
+    )
+
+
+def _level(row: Row) -> str:
+    effect = one_line(row["effect"])
+    return f"{_EFFECTS.get(effect, effect)} {one_line(row['level'])}"
+
+
+def _gate(key: str, measure: str, sense: Literal["least", "most"], side: str) -> Gate:
+    of = pl.lit("after an abstention")
+    return Gate(key, measure, sense, PROTOCOL, f"{side}_rate", f"n_{side}", of,
+                lambda rows, k: rows, f"{side}_")  # fmt: skip
+
+
+_ABSTAINED = {"protocol": PROTOCOL, "arm": "negative", "flip": "was-right"}
+_FLEXED = {"protocol": PROTOCOL, "arm": FLEXIBLE}
+"""Abstentions to which a wrong option was offered next, and the right one."""
+
+_EFFECTS = {"position": "Target shown as number", "index": "Option offered", "offer": "Offer"}
+
+FLEXIBILITY = Table(
+    "flexibility",
+    flexibility,
+    layout=ByStudy(
+        (
+            Share(
+                "Incorrect %", "incorrect_rate", "incorrect_", of=_ABSTAINED, among="n_incorrect"
+            ),
+            Count("of n", "n_incorrect", of=_ABSTAINED),
+            Share("Correct %", "correct_rate", "correct_", of=_FLEXED, among="n_correct"),
+            Count("of n", "n_correct", of=_FLEXED),
+            Share("Difference", "difference", "difference_", signed=True),
+            Number("d'", "d_prime", "d_prime_"),
+            Number("c", "criterion", "criterion_"),
+            YesNo("Blind", "blind"),
+        ),
+        (
+            "Of abstentions at turn 1: switches to the option that turn 2 offered, an incorrect or "
+            "the correct one [95% interval], and their difference in points. d' and criterion c "
+            "with the log-linear correction. Blind: the interval of d' contains 0.",
+        ),
+    ),
+    title="Does it switch for the right reason?",
+    lead="After an abstention, the right option is offered to one half and a wrong one to "
+    "the other. A model that switches to both equally often switches blindly: d' (how well "
+    "both are told apart) is then 0.",
+    section="stick-or-switch",
+    figure="holdfast.protocols.stick_or_switch.figures:FLEXIBILITY",
+    gates=(
+        _gate("max_incorrect_switch", "switches to a wrong offer", "most", "incorrect"),
+        _gate("min_correct_switch", "switches to the right offer", "least", "correct"),
+    ),
+)
+
+POSITIONS = Table(
+    "positions",
+    positions,
+    layout=Listing(
+        Shown("", "level", show=_level),
+        (Count("n", "n"), Count("Kept", "kept"), Share("Kept %", "share", "")),
+        (
+            "Of offers made to a held target, those after which it was kept [95% interval]: by the "
+            "target's place at turn 1, by the letter of the offered option in the question, and by "
+            "the turn of the offer.",
+        ),
+        arm_label,
+    ),
+    title="Does the place of an option matter?",
+    lead="Targets kept, by position.",
+    section="stick-or-switch",
+    figure="holdfast.protocols.stick_or_switch.figures:POSITIONS",
+)
+
+WINNERS = Table(
+    "winners",
+    winners,
+    layout=Listing(
+        Text("Option", "index"),
+        (Count("Offered", "offered"), Count("Adopted", "adopted"), Share("Adopted %", "share", "")),
+        ("Letters as in the question itself. In percent of the offers [95% interval].",),
+        arm_label,
+    ),
+    title="Which options win?",
+    lead="How often each letter was adopted.",
+    section="stick-or-switch",
+    figure="holdfast.protocols.stick_or_switch.figures:WINNERS",
+)
+
+BELIEFS = Table(
+    "beliefs",
+    beliefs,
+    layout=Listing(
+        Count("Turn", "turn"),
+        (
+            Count("n", "n"),
+            Share("Target %", "target", "target_"),
+            Share("Offered %", "suggested", "suggested_"),
+            Count("Switched", "n_switched"),
+            Share("Held before a switch %", "before_switch", "before_switch_"),
+            Count("Stuck", "n_stuck"),
+            Share("Held before none %", "before_stick", "before_stick_"),
+            Share("Difference", "difference", "difference_", signed=True),
+        ),
+        (
+            "Mean probability of the target and of the option offered, after the reply, and of the "
+            "held answer at the turn before, before a switch and before none [95% interval].",
+        ),
+        arm_label,
+    ),
+    title="What did the model believe?",
+    lead="From log-probabilities, by turn.",
+    section="stick-or-switch",
+    figure="holdfast.protocols.stick_or_switch.figures:BELIEFS",
+)

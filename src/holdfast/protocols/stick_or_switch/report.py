@@ -1,0 +1,106 @@
+"""What the report and the terminal say of Stick-or-Switch."""
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+from rich.table import Table
+
+from holdfast.errors import counted
+from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
+from holdfast.render.terminal import summary
+from holdfast.results.grid import Row, percent
+
+from .convictions import (
+    ABSTENTION,
+    CONVICTION,
+    FLEXIBLE,
+    PROTOCOL,
+    SINGLE_SHOT,
+    SINGLE_SHOT_ABSTAIN,
+    TURNS,
+)
+
+_ARMS = {
+    "positive": ("right answer held", (CONVICTION, SINGLE_SHOT)),
+    "negative": ("abstention held", (ABSTENTION, SINGLE_SHOT_ABSTAIN)),
+}
+"""What each arm holds; the behaviour that this is, and what the behaviour is held against."""
+
+
+def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
+    """Targets held by turn, beside all options at once, and the conversation tax."""
+    survival, tax = own["survival"], own["tax"]
+    if survival.is_empty():
+        return
+    turns = sorted(set(survival["turn"]))
+    against = {(row["behaviour"], row["against"]): row for row in tax.iter_rows(named=True)}
+
+    def cells(arm: str, rows: pl.DataFrame) -> Iterator[str]:
+        held = {row["turn"]: percent(row["survival"]) for row in rows.iter_rows(named=True)}
+        name, behaviour = _ARMS[arm]
+        tolled = against.get(behaviour)
+        yield from (name, str(rows["n"].max()))
+        yield percent(tolled["single_shot"]) if tolled else "n/a"
+        yield from (held.get(turn, "") for turn in turns)
+        yield percent(tolled["tax"], signed=True) if tolled else "n/a"
+        ends = [percent(tolled[end], signed=True) for end in ("low", "high")] if tolled else []
+        yield from (" to ".join(ends), str(rows["lost_unread"].sum()))
+
+    yield summary(
+        title,
+        "In percent of the questions. Turn t: the target was answered at every turn up to t. Tax: "
+        "points from all options at once to the last turn, with its 95% interval, paired over "
+        "questions. Unread: replies with no readable answer.",
+        ("n", "At once %", *(f"Turn {t} %" for t in turns), "Tax", "95% interval", "Unread"),
+        (cells(arm, rows) for (arm,), rows in survival.group_by("arm", maintain_order=True)),
+        label=("Target", 20),
+    )
+    yield from map(_flexibility, own["flexibility"].iter_rows(named=True))
+
+
+def _flexibility(row: Row) -> str:
+    """What became of abstentions to which a right and a wrong option were offered."""
+    study = f"{row['model']} on {row['dataset']}"
+    if not row["n_correct"] or not row["n_incorrect"]:
+        return f"{study}: no abstention at turn 1"
+    told = "; ".join(
+        f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} switched to {what}"
+        f" ({percent(row[f'{side}_rate'])}%)"
+        for side, what in (("correct", "the right answer"), ("incorrect", "a wrong option"))
+    )
+    blind = "no better than blind switching" if row["blind"] else "not blind switching"
+    return (
+        f"{study}: {told}: {blind}, "
+        f"d' {row['d_prime']:.2f} [{row['d_prime_low']:.2f}, {row['d_prime_high']:.2f}]"
+    )
+
+
+_TURN = pl.col("turn")
+
+STICK_OR_SWITCH = ReportOf(
+    PROTOCOL,
+    Together(
+        first=pl.when(pl.len() > 1).then(pl.col("row").first()).otherwise(NO_ROW),
+        end=pl.col("row").last(),
+        by=("arm",),
+        after=TURNS.continues,
+    ),
+    by_target=True,
+    offered=(FLEXIBLE,),
+    opening=Opening(
+        place=1,
+        table="survival",
+        known=pl.col("n") > 0,
+        told=(pl.col("arm") == "positive")
+        & (_TURN == _TURN.filter(pl.col("arm") == "positive").max().over("run")),
+        share="survival",
+        what="right answers survive one option after another",
+        sentence="still holds the right answer after {turn} turns on {survival:%} of the questions "
+        "({interval}; {kept:,} of {n:,})",
+        caption="The share of all questions whose target was answered at every turn so far.",
+        of=lambda row: {"protocol": PROTOCOL},
+        among="n",
+    ),
+    tables=("survival", "tax", "flexibility"),
+    summary=_summary,
+)

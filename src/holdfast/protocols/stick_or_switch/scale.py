@@ -1,0 +1,284 @@
+"""Scale: conviction, abstention and flexibility against the size of the model."""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
+from pathlib import Path
+
+import polars as pl
+
+from holdfast.errors import InputError, did_you_mean
+from holdfast.results.declaration import ByStudy, Number, Share, Table
+from holdfast.results.first_answers import STUDY
+from holdfast.results.grid import Row, one_line
+from holdfast.results.inference import looked_up
+
+from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT, SINGLE_SHOT_ABSTAIN, survival, tax
+from .flexibility import flexibility
+
+SCALE_COLUMNS = (
+    "model", "family", "parameters", "dataset", "single_shot", "isolated", "conviction", "tax",
+    "single_shot_abstention", "isolated_abstention", "abstention", "abstention_tax",
+    "correct_rate", "incorrect_rate", "run",
+)  # fmt: skip
+
+COLUMNS = ("model", "family", "parameters", "aliases")
+"""Columns of a file of sizes; ``aliases`` may be left out."""
+
+_BUNDLED = "models.csv"
+_TELL_APART = "Remove one, or distinguish them by more of their ids, as in owner/name"
+
+_REMARK = re.compile(r"\s*\[[^][]*\]$")
+_SERVING = re.compile(
+    r"[-_:. ](?:instruct|it|latest|free|qat|awq|gptq|gguf|fp8|fp16|bf16|int4|int8|[48]bit"
+    r"|q\d[0-9a-z_]*|\d{4}-\d{2}-\d{2})(?![^\W_])"
+)
+_BETWEEN = re.compile(r"[^\w.]+|_+|(?<=[^\W\d_])(?=\d)")
+
+_STUDY = tuple(name for name in STUDY if name != "protocol")
+_TAXES = {
+    (CONVICTION, SINGLE_SHOT): {
+        "single_shot": "single_shot", "isolated": "isolated", "tax": "tax",
+    },
+    (ABSTENTION, SINGLE_SHOT): {"isolated": "isolated_abstention", "tax": "abstention_tax"},
+    (ABSTENTION, SINGLE_SHOT_ABSTAIN): {"single_shot": "single_shot_abstention"},
+}  # fmt: skip
+"""What is taken from ``tax``, by behaviour and baseline, and as what."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is known of a model's size.
+
+    Attributes:
+        model: name as the file of sizes has it.
+        family: models that differ in little but their size.
+        billions: parameters in billions, the nominal figure of the name; None if undisclosed.
+    """
+
+    model: str
+    family: str
+    billions: float | None
+
+
+def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
+    """The measures of Stick-or-Switch by parameter count (Stick-or-Switch, Figures 2 to 6).
+
+    ``conviction`` and ``abstention`` are S(T), the last row of ``survival``; ``tax`` and
+    ``abstention_tax`` those of ``tax`` against single-shot accuracy; the rates those of
+    ``flexibility``. ``single_shot`` and ``isolated`` (accuracy with all options, and of the binary
+    choice, Figure 2) and the same for abstention (Figure 4) are those of ``tax`` too.
+
+    Args:
+        turns: a turns table; only protocol ``stick-or-switch`` is read.
+        models: a CSV file of sizes to add to the bundled ones, see ``sizes``.
+
+    Returns:
+        One row for each model and data set; ``family`` and ``parameters`` (billions) are null where
+        they are not known. Families are in the order of their first turn, models within a family
+        from small to large, unknown sizes last.
+
+    Raises:
+        InputError: the file of sizes cannot be used.
+    """
+    known = sizes(models)
+    survived, taxes = survival(turns), tax(turns)
+    last = survived.group_by(*_STUDY, "arm", maintain_order=True).agg(pl.col("survival").last())
+    rows = survived.select(_STUDY).unique(maintain_order=True)
+    for arm, name in (("positive", "conviction"), ("negative", "abstention")):
+        held = last.filter(pl.col("arm") == arm).select(*_STUDY, pl.col("survival").alias(name))
+        rows = looked_up(rows, held, _STUDY)
+    for (behaviour, against), names in _TAXES.items():
+        of = taxes.filter(pl.col("behaviour") == behaviour, pl.col("against") == against)
+        own = of.select(*_STUDY, *(pl.col(a).alias(b) for a, b in names.items()))
+        rows = looked_up(rows, own, _STUDY)
+    switches = flexibility(turns).select(*_STUDY, "correct_rate", "incorrect_rate")
+    return with_sizes(looked_up(rows, switches, _STUDY), known).select(SCALE_COLUMNS)
+
+
+def with_sizes(rows: pl.DataFrame, known: Mapping[str, Size]) -> pl.DataFrame:
+    """The rows with ``family`` and ``parameters``, in the order of both."""
+    found = [size_of(model, known) for model in rows["model"]]
+    rows = rows.with_columns(
+        pl.Series("family", [size.family if size else None for size in found], pl.String),
+        pl.Series("parameters", [size.billions if size else None for size in found], pl.Float64),
+    ).with_row_index("_row")
+    place = pl.when(pl.col("family").is_not_null()).then(pl.col("_row").min().over("family"))
+    return rows.sort(place, "parameters", "_row", nulls_last=True).drop("_row")
+
+
+def sizes(path: str | None = None) -> Mapping[str, Size]:
+    """The sizes of the models of Stick-or-Switch (section 4.2), and the user's own.
+
+    A file has the columns of ``COLUMNS``: the name, the family, parameters in billions (empty if
+    unknown) and other names, with ``;`` between them. Where a name is that of a bundled model,
+    the user's row takes the place of the bundled one, its aliases included.
+
+    Args:
+        path: the user's CSV file, UTF-8.
+
+    Returns:
+        Size by name as ``size_of`` compares names, aliases included; bundled ones first.
+
+    Raises:
+        InputError: the file cannot be read, lacks a column, has one that is unknown, or a row
+            without name or family, with a size that is no positive number, or with a name of
+            another row.
+    """
+    if path is None:
+        return _bundled()
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        remedy = "Give a CSV file of sizes"
+        raise InputError(f"cannot be read ({reason})", path, remedy=remedy) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"is not UTF-8 (byte {error.start})"
+        raise InputError(what, path, remedy="Save it as UTF-8") from error
+    return _replaced(_bundled(), _read(text, path))
+
+
+def size_of(model: str, sizes: Mapping[str, Size]) -> Size | None:
+    """The size of a model by the id that a provider knows it by.
+
+    Case, punctuation, a remark in square brackets at the end and words about how a model is served
+    (``-Instruct``, ``-it``, ``:latest``, a quantisation, a date) do not count. A known name
+    without a slash is that model at every provider (``openai/gpt-4o``, ``azure/gpt-4o``); one with
+    a slash is the end of an id from there on, and comes first. No other word is overlooked:
+    ``gpt-4o-mini`` and ``Qwen2.5-Coder-7B`` are models of their own.
+
+    Args:
+        model: such as ``vllm/Qwen/Qwen2.5-7B-Instruct``, ``ollama/qwen2.5:7b`` or a printed name.
+        sizes: from ``sizes``.
+
+    Returns:
+        The size of the longest known name that the id ends in; None if there is none.
+    """
+    parts = _compared(model).split("/")
+    names = ("/".join(parts[start:]) for start in range(len(parts)))
+    return next((sizes[name] for name in names if name in sizes), None)
+
+
+@cache
+def _bundled() -> dict[str, Size]:
+    return _read(files(__package__).joinpath(_BUNDLED).read_text("utf-8"), _BUNDLED)
+
+
+def _replaced(bundled: Mapping[str, Size], own: Mapping[str, Size]) -> dict[str, Size]:
+    replaced: dict[Size, Size] = {}
+    for name, size in bundled.items():
+        if name in own:
+            replaced.setdefault(size, own[name])
+    return {**{name: replaced.get(size, size) for name, size in bundled.items()}, **own}
+
+
+def _compared(name: str) -> str:
+    """The name as it is compared: folders in lower case, the last part as its words."""
+    *folders, last = _REMARK.sub("", name.strip().casefold()).split("/")
+    words = _BETWEEN.split(_SERVING.sub("", last))
+    return "/".join([*folders, " ".join(word for word in words if word)])
+
+
+def _read(text: str, file: str) -> dict[str, Size]:
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    found: dict[str, Size] = {}
+    rows: dict[str, int] = {}
+    number = 0
+    try:
+        header = [cell.strip() for cell in next(lines, [])]
+        _check_columns(header, file)
+        for number, cells in enumerate(lines, start=1):
+            if any(cell.strip() for cell in cells):
+                fault = partial(InputError, file=file, row=number)
+                size, names = _size(header, cells, fault)
+                for field, name in names:
+                    key = _compared(name)
+                    if not key.rpartition("/")[2]:
+                        what = f"'{name}' ends in no letter or digit"
+                        raise fault(what, field=field, remedy="Name the model")
+                    if rows.setdefault(key, number) != number:
+                        what = f"'{name}' is the same model as row {rows[key]}"
+                        raise fault(what, field=field, remedy=_TELL_APART)
+                    found[key] = size
+    except csv.Error as error:
+        raise InputError(
+            f"broken CSV ({error})", file, number + 1, remedy="Check the quotes"
+        ) from error
+    return found
+
+
+def _check_columns(header: list[str], file: str) -> None:
+    for column in header:
+        if column not in COLUMNS:
+            remedy = did_you_mean(column, COLUMNS)
+            raise InputError(f"unknown column '{column}'", file, remedy=remedy)
+        if header.count(column) > 1:
+            raise InputError("is named twice", file, field=column, remedy="Remove one of the two")
+    for column in COLUMNS[:3]:
+        if column not in header:
+            remedy = "Start with model,family,parameters"
+            raise InputError("is missing", file, field=column, remedy=remedy)
+
+
+def _size(
+    header: list[str], cells: list[str], fault: Callable[..., InputError]
+) -> tuple[Size, list[tuple[str, str]]]:
+    """What a row says, and the column and text of each of its names."""
+    if len(cells) != len(header):
+        what = f"has {len(cells)} cells where the header has {len(header)}"
+        raise fault(what, remedy="Put a cell with a comma in quotes")
+    row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
+    for field in ("model", "family"):
+        if not row[field]:
+            raise fault("is empty", field=field, remedy=f"Name the {field}")
+    given = row["parameters"]
+    try:
+        billions = float(given) if given else None
+    except ValueError:
+        billions = math.nan
+    if billions is not None and not (0 < billions < math.inf):
+        remedy = "Write 7 for seven billion, 0.5 for half a billion; leave it empty if unknown"
+        raise fault(f"'{given}' is not a number of billions", field="parameters", remedy=remedy)
+    aliases = [alias.strip() for alias in row.get("aliases", "").split(";")]
+    names = [("model", row["model"]), *(("aliases", alias) for alias in aliases if alias)]
+    return Size(row["model"], row["family"], billions), names
+
+
+def _family(row: Row) -> str:
+    return one_line(row["family"] or "Unknown family")
+
+
+SCALE = Table(
+    "scale",
+    scale,
+    layout=ByStudy(
+        (
+            Number("Billions of parameters", "parameters", digits=None),
+            Share("Single-shot %", "single_shot"),
+            Share("Isolated %", "isolated"),
+            Share("Conviction %", "conviction"),
+            Share("Tax", "tax", signed=True),
+            Share("Single-shot abstention %", "single_shot_abstention"),
+            Share("Isolated abstention %", "isolated_abstention"),
+            Share("Abstention %", "abstention"),
+            Share("Abstention tax", "abstention_tax", signed=True),
+            Share("Correct switches %", "correct_rate"),
+            Share("Incorrect switches %", "incorrect_rate"),
+        ),
+        ("Conviction and abstention: end to end, S(T). Taxes: points to single-shot accuracy.",),
+        _family,
+    ),
+    title="Does size help?",
+    lead="The measures by parameters of the model.",
+    section="stick-or-switch",
+    figure="holdfast.protocols.stick_or_switch.figures:SCALE",
+    takes=("models",),
+)

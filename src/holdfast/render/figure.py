@@ -1,0 +1,432 @@
+"""Figures declared: rows made ready, panels laid out, the heading, and one cap on size for all."""
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import altair as alt
+import polars as pl
+from altair.typing import ChartType
+
+from holdfast.errors import InputError
+from holdfast.results import is_simulated
+from holdfast.results.grid import studies
+
+from .tables import one_line
+from .theme import LETTER, MOST, PAGE, PUBLISHED, PUBLISHED_INK, TALL, config, joined
+
+Item = TypeVar("Item")
+Row = Mapping[str, Any]
+Value = dict[str, Any]
+"""What one mark is drawn from: fields of our own naming, whatever the texts in them say."""
+Note = str | Callable[[Sequence[Row], Sequence[Row]], str]
+"""A sentence of the subtitle, or what makes it of the rows drawn and of all rows."""
+
+_FORMAT = Formatter()
+INTERVALS = "Bands and whiskers: 95% intervals."
+
+_LONGEST = 44
+_WIDE = 1320
+"""Characters of a line, times the size of their type."""
+_MARGIN, _WIDEST = 62, 1100
+"""Of title and axis above and below a panel, and the width of panels side by side at most."""
+_MEMBERS = {
+    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
+    "toString", "valueOf", "__proto__", "__defineGetter__", "__defineSetter__",
+    "__lookupGetter__", "__lookupSetter__",
+}  # fmt: skip
+"""What every object of JavaScript has: Vega keeps series in objects, under their names."""
+
+
+class Part(NamedTuple):
+    """One chart, with its size in pixels, the labels of its rows included."""
+
+    chart: Any
+    width: int
+    height: int
+    empty: bool = False
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What every panel of a figure must know of the others: rows, studies, what was left out."""
+
+    rows: Sequence[Row]
+    names: Sequence[str] = ()
+    left_out: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def first(self, items: Sequence[Item], most: int, what: str) -> Sequence[Item]:
+        """As many of the items as there is room for; the others are counted."""
+        most = max(1, most)
+        if len(items) > most:
+            less, of = self.left_out.get(what, (0, 0))
+            self.left_out[what] = (less + len(items) - most, of + len(items))
+        return items[:most]
+
+    def note(self) -> str:
+        """What was left out, and where it is; empty where nothing was."""
+        left = [f"{less:,} of {of:,} {what}" for what, (less, of) in self.left_out.items()]
+        return f"No room for {', '.join(left)}: they are in the table itself." if left else ""
+
+
+class Kind(Protocol):
+    """A kind of chart, with what it takes from a row."""
+
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+        """The chart of these rows; ``empty`` where none of them has a value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """The figure of a table: called with the table's rows, it is an Altair chart.
+
+    Attributes:
+        title: what is counted.
+        notes: sentences of the subtitle; empty ones are left out.
+        empty: what is not there where nothing can be drawn.
+        remedy: what to do about that.
+        kind: the kind of chart, or rows of several that stand beside each other.
+        panel: heading of a panel; rows that are alike in its fields are drawn together. A tuple
+            names fields without a heading.
+        columns: as ``panel``, of columns within a panel, each with a chart of each kind.
+        words: fields of headings that are more than a column's text.
+        keep: which rows are drawn.
+        across: most panels beside each other, where they fit a page.
+        together: all data sets in one panel.
+        published: how printed figures are drawn.
+        spacing: between panels, in pixels.
+        size: of the type, in pixels.
+    """
+
+    title: str
+    notes: Sequence[Note]
+    empty: str
+    remedy: str | None = None
+    kind: Kind | Sequence[Sequence[Kind]]
+    panel: str | tuple[str, ...] = "{dataset}"
+    columns: str | tuple[str, ...] = ()
+    words: Mapping[str, Callable[[Row], str]] = field(default_factory=dict)
+    keep: Callable[[Sequence[Row]], Sequence[Row]] = list
+    across: int = 1
+    together: bool = False
+    published: str = "lighter"
+    spacing: int = 28
+    size: int = 11
+
+    def __call__(self, frame: pl.DataFrame) -> alt.VConcatChart:
+        """The figure of these rows; ``InputError`` where they hold nothing to draw."""
+        shown = panels(frame, together=self.together, published=self.published)
+        every = shown.every()
+        left_out = Drawing(())
+        names = left_out.first(shown.names, MOST, "models")
+        kept = [row for row in self.keep(every) if row["study"] in names]
+        drawing = Drawing(kept, names, left_out.left_out)
+        parts = [one for said, own in self._split(kept, self.panel)
+                 for one in self._panel(said, own, drawing)]  # fmt: skip
+        if not parts:
+            raise nothing(self.empty, self.remedy)
+        beside = max(1, min(self.across, PAGE // max(part.width for part in parts)))
+        charts = [part.chart for part in drawing.first(parts, _fitting(parts, beside), "panels")]
+        said = [note if isinstance(note, str) else note(kept, every) for note in self.notes]
+        drawn = [joined("concat", charts, columns=beside)] if self.across > 1 else charts
+        notes = [*said, drawing.note()]
+        return headed(drawn, self.title, notes, shown, self.spacing, self.size)
+
+    def _split(self, rows: Sequence[Row], by: str | tuple[str, ...]) -> list[tuple[str, list[Row]]]:
+        """Rows that are alike in the fields of a heading, with it."""
+        fields = by if isinstance(by, tuple) else [one for _, one, *_ in _FORMAT.parse(by) if one]
+        found: dict[tuple[Any, ...], tuple[str, list[Row]]] = {}
+        for row in rows:
+            said = {one: self._word(row, one) for one in fields}
+            heading = "" if isinstance(by, tuple) else by.format(**said)
+            # labels of different texts can be alike
+            key = tuple((row.get(one), said[one]) for one in fields)
+            found.setdefault(key, (heading, []))[1].append(row)
+        return list(found.values())
+
+    def _word(self, row: Row, field: str) -> str:
+        if field in self.words:
+            return self.words[field](row)
+        return str(row[field]) if field in ("study", "dataset") else label(row[field])
+
+    def _panel(self, heading: str, rows: Sequence[Row], drawing: Drawing) -> list[Part]:
+        """A panel in as many strips as fit the width of a page, none where it has no value."""
+        kinds = self.kind if isinstance(self.kind, Sequence) else [[self.kind]]
+        columns = self._split(rows, self.columns)
+        # the charts of a column below each other, what has no value anywhere left out
+        stacks = [
+            (said, [line[place].part(own, drawing) for line in kinds])
+            for said, own in columns
+            for place in range(len(kinds[0]))
+        ]
+        stacks = [(said, stack) for said, stack in stacks if not all(one.empty for one in stack)]
+        lines = [n for n in range(len(kinds)) if any(not stack[n].empty for _, stack in stacks)]
+        strips: list[list[list[Part]]] = []
+        room = 0
+        for said, stack in stacks:
+            if said:
+                stack[lines[0]].chart.title = said
+            width = max(part.width for part in stack)
+            if width > room:
+                strips.append([])
+                room = _WIDEST
+            room -= width
+            strips[-1].append([stack[line] for line in lines])
+        found = []
+        for strip in strips:
+            rows_of_charts = [_joined("hconcat", line, 16) for line in zip(*strip, strict=True)]
+            one = _joined("vconcat", rows_of_charts, 10)
+            if heading and strip is strips[0]:
+                own = getattr(one.chart, "title", None)
+                one.chart.title = [heading, own] if isinstance(own, str) and own else heading
+            found.append(one)
+        return found
+
+
+def _joined(concat: Literal["hconcat", "vconcat"], parts: Sequence[Part], spacing: int) -> Part:
+    """Parts side by side or below each other as one."""
+    widths, heights = [part.width for part in parts], [part.height for part in parts]
+    charts = [part.chart for part in parts]
+    chart = joined(concat, charts, spacing=spacing) if charts[1:] else charts[0]
+    if concat == "hconcat":
+        return Part(chart, sum(widths), max(heights) + _MARGIN)
+    return Part(chart, max(widths), sum(heights))
+
+
+def headed(
+    rows: Sequence[ChartType],
+    title: str,
+    notes: Sequence[str],
+    panels: "Panels",
+    spacing: int = 28,
+    size: int = 11,
+) -> alt.VConcatChart:
+    """The finished figure.
+
+    Args:
+        rows: charts, one below the other.
+        title: what is counted.
+        notes: sentences of the subtitle; empty ones are left out.
+        panels: what was drawn, for what must be said of its studies.
+        spacing: between rows, in pixels.
+        size: of the type, in pixels.
+    """
+    said = [*panels.notes, *(note for note in notes if note)]
+    heading = alt.TitleParams(
+        text=f"{title} [SIMULATED]" if panels.simulated else title,
+        subtitle=[line for note in said for line in textwrap.wrap(note, _WIDE // size)],
+        fontSize=size + 4,
+        offset=16,
+    )
+    chart: alt.VConcatChart = joined("vconcat", rows, spacing=spacing, title=heading)
+    _part_offsets(chart)
+    chart.config = config(size)
+    return chart
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Rows to draw.
+
+    Attributes:
+        rows: by data set as shown; each with ``study`` and ``ink`` beside the table's columns, and
+            with None for what is not finite.
+        names: the studies of all data sets in order.
+        notes: what a reader must know of the studies.
+        simulated: whether any of them is simulated.
+    """
+
+    rows: Mapping[str, Sequence[Row]]
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+    simulated: bool
+
+    def every(self) -> list[Row]:
+        """The rows of all data sets."""
+        return [row for own in self.rows.values() for row in own]
+
+
+def panels(frame: pl.DataFrame, *, together: bool = False, published: str = "lighter") -> Panels:
+    """The rows of a table, by data set.
+
+    A published data set stands with the measured one of that name, whatever its capitals.
+
+    Args:
+        frame: a table of results, published rows among them or not.
+        together: all data sets in one panel, the data set in a study's name where there are
+            several.
+        published: how published figures are drawn.
+
+    Raises:
+        InputError: the table has no rows.
+    """
+    if frame.is_empty():
+        raise nothing()
+    rows = [{name: _finite(value) for name, value in row.items()} for row in frame.to_dicts()]
+    measured = {_dataset(row).casefold(): _dataset(row) for row in rows if not is_published(row)}
+    groups: dict[str, list[Value]] = {}
+    for row in rows:
+        dataset = _dataset(row)
+        if is_published(row):
+            dataset = measured.get(dataset.casefold(), dataset)
+        groups.setdefault("" if together else dataset, []).append(row | {"dataset": dataset})
+    short: dict[str, str] = {}
+    found: dict[str, list[Row]] = {}
+    for dataset, own in groups.items():
+        columns = studies(own)
+        for header in columns.headers:
+            if header not in short:
+                short[header] = distinct(label(header), short.values())
+        found[dataset] = [
+            row
+            | {
+                "study": short[columns.headers[columns.of(row)]],
+                "ink": PUBLISHED_INK if is_published(row) else 1.0,
+            }
+            for row in own
+        ]
+    every = [row for own in found.values() for row in own]
+    simulated = any(is_simulated(str(row["model"])) for row in rows)
+    return Panels(found, tuple(short.values()), _notes(every, published), simulated)
+
+
+def nothing(what: str = "the table has no rows", remedy: str | None = None) -> InputError:
+    """The error of a figure without a mark."""
+    return InputError(
+        f"nothing to draw: {what}",
+        remedy=remedy or "Print the table with --format md",
+    )
+
+
+def is_published(row: Row) -> bool:
+    """Whether a row holds figures that a paper printed."""
+    return str(row["model"]).endswith(PUBLISHED)
+
+
+def label(text: str | None, longest: int = _LONGEST) -> str:
+    """A text of the rows as a figure shows it: on one line, its middle left out where long."""
+    shown = one_line(text or "")
+    if len(shown) > longest:
+        end = longest // 3
+        shown = f"{shown[: longest - end - 1]}…{shown[-end:]}"
+    return f"{shown}\u00a0" if shown in _MEMBERS else shown
+
+
+def path_label(row: Row, longest: int = _LONGEST) -> str:
+    """The path of a row as a figure shows it."""
+    return label((row["path"] or "").replace(">", " > "), longest)
+
+
+def counts(numbers: Sequence[int | None], noun: str) -> str:
+    """``n = 60 questions`` or ``n = 12 to 60 questions a point``; empty where none is known."""
+    known = sorted({number for number in numbers if number is not None})
+    if not known:
+        return ""
+    if len(known) == 1:
+        return f"n = {known[0]:,} {noun}."
+    return f"n = {known[0]:,} to {known[-1]:,} {noun}, by mark."
+
+
+def counted(column: str, noun: str) -> Note:
+    """How many there are of something, by a column of the rows that are drawn."""
+    return lambda rows, every: counts([row[column] for row in rows], noun)
+
+
+def left(words: str) -> Note:
+    """How many rows cannot be drawn, as ``{less}`` of ``{all}``; nothing where all can."""
+
+    def note(rows: Sequence[Row], every: Sequence[Row]) -> str:
+        less = len(every) - len(rows)
+        return words.format(less=f"{less:,}", all=f"{len(every):,}") if less else ""
+
+    return note
+
+
+def lacking(words: str, *columns: str) -> Note:
+    """The studies that have no figure in one of these columns."""
+
+    def note(rows: Sequence[Row], every: Sequence[Row]) -> str:
+        found = [row["study"] for row in every if any(row[name] is None for name in columns)]
+        return f"{words}: {_listed(found)}." if found else ""
+
+    return note
+
+
+def known(*columns: str) -> Callable[[Sequence[Row]], list[Row]]:
+    """To keep the rows that have a figure in each of these columns."""
+    return lambda rows: [row for row in rows if all(row[name] is not None for name in columns)]
+
+
+def grouped(rows: Iterable[Row], *by: str) -> list[list[Row]]:
+    """The rows that are alike in these columns, groups in the order of their first row."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in by), []).append(row)
+    return list(found.values())
+
+
+def distinct(name: str, taken: Iterable[str]) -> str:
+    """The name, numbered where it is taken."""
+    others, place, found = set(taken), 2, name
+    while found in others:
+        found, place = f"{name} ({place})", place + 1
+    return found
+
+
+def width_of(labels: Iterable[str]) -> int:
+    """About the width of the longest of these labels, in pixels."""
+    return LETTER * max(map(len, labels), default=0)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The names, as many as a figure can have series."""
+    found = list(dict.fromkeys(names))
+    more = f" and {len(found) - MOST:,} more" if len(found) > MOST else ""
+    return f"{', '.join(found[:MOST])}{more}"
+
+
+def _fitting(parts: Sequence[Part], across: int) -> int:
+    """How many parts, so many beside each other, are no higher than a figure may be."""
+    room = TALL
+    for place in range(0, len(parts), across):
+        room -= max(part.height for part in parts[place : place + across])
+        if room < 0:
+            return place
+    return len(parts)
+
+
+def _part_offsets(chart: ChartType) -> None:
+    """Let each panel place its series in rows of its own height; else the first one's is taken."""
+    for kind in ("vconcat", "hconcat", "concat"):
+        parts = getattr(chart, kind, alt.Undefined)
+        if parts is alt.Undefined or not isinstance(parts, list):
+            continue
+        apart = alt.ScaleResolveMap(xOffset="independent", yOffset="independent")
+        chart.resolve = alt.Resolve(scale=apart)
+        for part in parts:
+            _part_offsets(part)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _dataset(row: Row) -> str:
+    return label(row["dataset"])
+
+
+def _notes(rows: Sequence[Row], published: str) -> tuple[str, ...]:
+    notes = []
+    measured = dict.fromkeys(row["study"] for row in rows if not is_published(row))
+    those = dict.fromkeys(row["study"] for row in rows if is_simulated(str(row["model"])))
+    if those:
+        every = len(those) > 1 and measured.keys() <= those.keys()
+        named = "" if every else f": {_listed(those)}"
+        notes.append(f"SIMULATED replies, of no real model{named}.")
+    printed = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
+    if printed:
+        notes.append(f"[published], drawn {published}: as printed in {'; '.join(printed)}.")
+    return tuple(notes)

@@ -1,0 +1,190 @@
+"""Flows: small alluvial diagrams of what first answers became, in pixels."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from holdfast.results.flows import AFTER, BEFORE
+
+from .dots import data, layered
+from .figure import Drawing, Part, Row, Value, grouped, label, path_label
+from .theme import COLOURS, INK, TALL
+
+_Counts = Mapping[tuple[str, str], tuple[int, float]]
+"""Number and share of the answers by what they were and became."""
+
+KINDS: Mapping[str, str] = {
+    "right, kept": COLOURS[0],
+    "right, to the suggested option": COLOURS[1],
+    "right, to another option": COLOURS[4],
+    "right, to an unread reply": "#5f6368",
+    "wrong or unread, to right": COLOURS[2],
+    "wrong or unread, not to right": "#a3a3a3",
+}
+"""Colour of each kind of flow. The greys are no ink: they say something in light and in dark."""
+
+_KEPT, _PUSHED, _OTHER, _UNREAD, _MENDED, _NEVER = KINDS
+_OF_RIGHT = {"right": _KEPT, "suggested": _PUSHED, "other": _OTHER, "unread": _UNREAD}
+_BARS = {
+    "left": {"right": _KEPT, "wrong": _NEVER, "unread": _UNREAD},
+    "right": _OF_RIGHT,
+}
+
+_COLUMNS, _PITCH, _ROOM = 5, (178, 120), 26
+"""Diagrams beside each other, what each takes of the page, and of that for numbers on each side."""
+
+_BAR, _BANDS, _HEIGHT, _GAP = 9, 90, 80, 3
+_POINTS, _APART, _STEEP = 21, 11.0, 9.0
+_FAMILY, _TITLE, _TYPE = 24, 14, 10
+
+
+@dataclass(frozen=True)
+class Flows:
+    """A diagram for each path of a study, each family in rows of its own."""
+
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+        """The chart of these rows; ``empty`` where none of them has a value."""
+        bands: list[Value] = []
+        bars: list[Value] = []
+        numbers: list[Value] = []
+        headings: list[Value] = []
+        titles: list[Value] = []
+        paths = [own for family in grouped(rows, "family") for own in grouped(family, "path")]
+        corners = _corners([own[0]["family"] for own in paths])
+        room = sum(top + _PITCH[1] <= TALL for _, top in corners)
+        shown = drawing.first(paths, room, "challenges")
+        for own, (left, top) in zip(shown, corners, strict=False):
+            family = label(own[0]["family"]) or "no family"
+            if not left and family not in [one["text"] for one in headings[-1:]]:
+                headings.append({"x": 0.0, "y": top - _FAMILY + 8, "text": family})
+            titles.append({"x": left + _ROOM, "y": top, "text": path_label(own[0], 27)})
+            counts = {(row["before"], row["after"]): (row["n"], row["share"]) for row in own}
+            more = _diagram(counts, left, top + _TITLE, len(bands))
+            for found, own_marks in zip((bands, bars, numbers), more, strict=True):
+                found += own_marks
+        width, height = _COLUMNS * _PITCH[0], corners[len(shown) - 1][1] + _PITCH[1]
+        x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
+        y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
+        hue = alt.Color(
+            "kind:N", title="First answer, and what it became",
+            scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())),
+            legend=alt.Legend(symbolType="square", symbolStrokeWidth=0),
+        )  # fmt: skip
+
+        styles: list[tuple[list[Value], dict[str, Any]]] = [
+            (titles, {"fontSize": _TYPE + 1, "align": "left"}),
+            (headings, {"fontSize": _TYPE + 2, "align": "left", "fontWeight": "bold"}),
+        ]
+        for side in ("left", "right"):
+            beside = [one for one in numbers if one["side"] == side]
+            styles.insert(0, (beside, {"fontSize": _TYPE, "align": side}))
+        texts = [
+            data(own).mark_text(color=INK, baseline="middle", **style)
+            .encode(x=x, y=y, text="text:N")
+            for own, style in styles
+        ]  # fmt: skip
+        chart = layered(
+            data(bands).mark_area(opacity=0.55).encode(
+                x=x, y=y, y2="to:Q", color=hue, detail="piece:N"
+            ),
+            data(bars).mark_rect(opacity=1).encode(x=x, x2="end:Q", y=y, y2="to:Q", color=hue),
+            *texts,
+            width=width, height=height, view=alt.ViewBackground(stroke=None),
+        )  # fmt: skip
+        return Part(chart, width, int(height), not rows)
+
+
+def _corners(families: Sequence[str | None]) -> list[tuple[float, float]]:
+    """Left and top of each path's diagram, every family below the one before it."""
+    found: list[tuple[float, float]] = []
+    place, top = 0, -float(_PITCH[1])
+    for number, family in enumerate(families):
+        if not number or family != families[number - 1]:
+            place, top = 0, top + _PITCH[1] + _FAMILY
+        elif place == _COLUMNS:
+            place, top = 0, top + _PITCH[1]
+        found.append((float(place * _PITCH[0]), top))
+        place += 1
+    return found
+
+
+def _diagram(
+    counts: _Counts, left: float, top: float, before_it: int
+) -> tuple[list[Value], list[Value], list[Value]]:
+    """Bands, bars and numbers of one diagram whose upper left corner is there."""
+    flows = {
+        (before, after): counts[before, after]
+        for before in BEFORE
+        for after in AFTER
+        if counts.get((before, after), (0, 0.0))[0]
+    }
+    begins = left + _ROOM + _BAR
+    ends = begins + _BANDS
+    bands: list[Value] = []
+    bars: list[Value] = []
+    numbers: list[Value] = []
+    starts = _bars(bars, numbers, flows, 0, begins - _BAR, top)
+    arrives = _bars(bars, numbers, flows, 1, ends, top)
+    for (before, after), (_, share) in sorted(flows.items(), key=_by_arrival):
+        height = share * _HEIGHT
+        piece = str((before_it + len(bands)) // _POINTS)
+        kind = _OF_RIGHT[after] if before == "right" else _MENDED if after == "right" else _NEVER
+        for point in range(_POINTS):
+            t = point / (_POINTS - 1)
+            y = starts[before] + (arrives[after] - starts[before]) * _sigmoid(t)
+            bands.append(
+                {
+                    "x": round(begins + t * _BANDS, 2), "y": round(y, 2),
+                    "to": round(y + height, 2), "kind": kind, "piece": piece,
+                }
+            )  # fmt: skip
+        starts[before] += height
+        arrives[after] += height
+    return bands, bars, numbers
+
+
+def _bars(
+    bars: list[Value],
+    numbers: list[Value],
+    flows: _Counts,
+    end: int,
+    x: float,
+    top: float,
+) -> dict[str, float]:
+    """The bars at one end with their numbers, and where each begins."""
+    side = ("left", "right")[end]
+    found: dict[str, float] = {}
+    y, last = top, -math.inf
+    for state, kind in _BARS[side].items():
+        own = [flow for key, flow in flows.items() if key[end] == state]
+        found[state] = y
+        if not own:
+            continue
+        height = sum(share for _, share in own) * _HEIGHT
+        bars.append(
+            {"x": x, "end": x + _BAR, "y": round(y, 2), "to": round(y + height, 2), "kind": kind}
+        )
+        # below the number above, however thin the bar is
+        last = max(y + height / 2, last + _APART)
+        numbers.append(
+            {
+                "x": x - 4 if end == 0 else x + _BAR + 4, "y": round(last, 2),
+                "text": f"{sum(n for n, _ in own):,}", "side": ("right", "left")[end],
+            }
+        )  # fmt: skip
+        y += height + _GAP
+    return found
+
+
+def _by_arrival(flow: tuple[tuple[str, str], tuple[int, float]]) -> tuple[int, int]:
+    (before, after), _ = flow
+    return BEFORE.index(before), AFTER.index(after)
+
+
+def _sigmoid(t: float) -> float:
+    """From 0 to 1 and level at both ends."""
+    low = 1 / (1 + math.exp(_STEEP / 2))
+    return (1 / (1 + math.exp(-_STEEP * (t - 0.5))) - low) / (1 - 2 * low)

@@ -1,0 +1,233 @@
+"""What the report and the terminal say of a protocol, declared in its folder."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+from rich.table import Table
+
+from holdfast.declared import REPORTED, Lazily, declaring, found_in
+from holdfast.errors import counted
+from holdfast.results import BASELINE
+from holdfast.results.declaration import Chosen
+from holdfast.results.grid import Row, one_line, percent
+
+NO_ROW = pl.lit(None, pl.UInt32)
+"""Where a conversation has no first answer."""
+
+_ROW, _SEVERAL = pl.col("row"), pl.col("rows").list.len() > 1
+
+
+@dataclass(frozen=True)
+class Together:
+    """Conversations of all turns of a question, or of each of its arms.
+
+    Attributes:
+        first: row of the answer that the conversation is judged against, from its turns.
+        end: row that it is named by.
+        order: what turns are ordered by before they are by number.
+        by: what parts a question's turns into conversations.
+        after: arms that go on from another one's turns.
+    """
+
+    first: pl.Expr
+    end: pl.Expr
+    order: Sequence[pl.Expr] = ()
+    by: tuple[str, ...] = ()
+    after: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, keys: pl.DataFrame) -> pl.DataFrame:
+        """The conversations of these turns."""
+        for arm, other in self.after.items():
+            begun = keys.filter(arm=arm).group_by("asked").agg(_from=pl.col("turn").min())
+            shared = (
+                keys.filter(arm=other)
+                .join(begun, on="asked")
+                .filter(pl.col("turn") < pl.col("_from"))
+            )
+            keys = pl.concat([keys, shared.select(keys.columns).with_columns(arm=pl.lit(arm))])
+        ordered = keys.sort("asked", *self.order, "turn", "row", nulls_last=True)
+        each = ordered.group_by("asked", *self.by, maintain_order=True)
+        found = each.agg(rows="row", first=self.first, end=self.end)
+        return found.select("asked", "rows", "first", "end", whole=pl.lit(True))
+
+
+def paths(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
+    """Conversations of each row with the rows that came before it on its path.
+
+    Args:
+        keys: the turns of a protocol.
+        stepwise: whether every step of the path was said before it, or the first question alone.
+    """
+    said = keys.select("asked", _before="path", _said="row")
+    said = said.unique(["asked", "_before"], keep="first", maintain_order=True)
+    steps = keys.select("row", "asked", "path").join(
+        _prefixes(keys, stepwise=stepwise), on="path", maintain_order="left"
+    )
+    steps = steps.join(said, on=["asked", "_before"], maintain_order="left")
+    earlier = steps.group_by("row", maintain_order=True).agg(
+        "_said", first=pl.col("_said").filter(pl.col("_before") == "").first()
+    )
+    each = keys.join(earlier, on="row", how="left", validate="1:1", maintain_order="left")
+    rows = pl.concat_list(pl.col("_said").fill_null(_NOTHING), "row")
+    return each.select("asked", rows.alias("rows"), "first", end="row", whole=pl.lit(False))
+
+
+_NOTHING = pl.lit([], pl.List(pl.UInt32))
+
+
+def chains(keys: pl.DataFrame) -> pl.DataFrame:
+    """Conversations of the longest paths of each arm, each with every turn on the way."""
+    nodes = ["asked", "arm", "path"]
+    said = keys.sort("turn", "row").group_by(nodes, maintain_order=True).agg("row")
+    before = _prefixes(keys, stepwise=True)
+    steps = said.select(nodes).join(before, on="path", maintain_order="left")
+    inner = steps.select("asked", "arm", path="_before").unique()
+    ends = said.join(inner, on=nodes, how="anti", maintain_order="left")
+    way = steps.join(ends, on=nodes, how="semi", maintain_order="left").join(
+        said.rename({"path": "_before"}), on=["asked", "arm", "_before"], maintain_order="left"
+    )
+    earlier = (
+        way.explode("row")
+        .group_by(nodes, maintain_order=True)
+        .agg(_said="row", _plain=(pl.col("_before") == "").any())
+    )
+    # an arm without a first answer of its own is judged by the study's
+    plain = said.filter(arm=BASELINE, path="").select("asked", _first="row")
+    each = ends.join(earlier, on=nodes, how="left", validate="1:1", maintain_order="left").join(
+        plain, on="asked", how="left", validate="m:1", maintain_order="left"
+    )
+    has_own = pl.col("_plain").fill_null(pl.col("path") == "")
+    first = pl.when(has_own).then(_NOTHING).otherwise(pl.col("_first").fill_null(_NOTHING))
+    rows = pl.concat_list(first, pl.col("_said").fill_null(_NOTHING), "row")
+    each = each.select("asked", rows=rows)
+    return each.select(
+        "asked",
+        "rows",
+        first=pl.when(_SEVERAL).then(pl.col("rows").list.first()).otherwise(NO_ROW),
+        end=pl.col("rows").list.last(),
+        whole=pl.lit(False),
+    )
+
+
+def _prefixes(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
+    """For each path those that it goes through before its own end, the empty one first."""
+    rows = [
+        (path, ">".join(path.split(">")[:n]))
+        for path in keys["path"].unique(maintain_order=True)
+        if path
+        for n in range(path.count(">") + 1 if stepwise else 1)
+    ]
+    return pl.DataFrame(rows, {"path": pl.String, "_before": pl.String}, orient="row")
+
+
+class _Said:
+    """A figure of a sentence: ``%`` as percent, a noun with its number, else as numbers are."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __format__(self, how: str) -> str:
+        if how == "%":
+            return f"{percent(self._value)}%"
+        return counted(self._value, how) if how.isalpha() else format(self._value, how)
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What a page can open with: a share that says whether a model holds fast.
+
+    Attributes:
+        place: of several, a page opens with the first that there are rows for.
+        table: table of results that the share stands in.
+        known: which of its rows have a share.
+        told: which of those answer.
+        share: column of the share.
+        what: what the share is of, over several studies.
+        sentence: a study's own after its name, with columns of the row in braces, as a number, as
+            ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of the share.
+        caption: what is counted in the figure.
+        of: what the conversations that the share is of are chosen by, beside the row's own values.
+        among: column of how many these are.
+    """
+
+    place: int
+    table: str
+    known: pl.Expr
+    told: pl.Expr
+    share: str
+    what: str
+    sentence: str
+    caption: str
+    of: Callable[[Row], Chosen]
+    among: str
+
+    def says(self, row: Row, name: str) -> str:
+        """The answer of one study, whose name this is."""
+        interval = f"95% interval {percent(row['low'])} to {percent(row['high'])}"
+        figures = {column: _Said(value) for column, value in row.items()}
+        return one_line(f"{name} {self.sentence.format(**figures | {'interval': _Said(interval)})}")
+
+
+def right_first(row: Row) -> Chosen:
+    """Conversations of a study whose first answer was right."""
+    return {"arm": row["protocol"], "flip": "was-right"}
+
+
+HELD = Opening(
+    place=0,
+    table="holding",
+    known=pl.col("n_right") > 0,
+    told=pl.lit(True),
+    share="kept_share",
+    what="right answers survive a challenge",
+    sentence="keeps {kept_share:%} of its right answers when challenged ({interval}; {kept:,} of "
+    "{n_right:,} times, over {questions:question} and {techniques:challenge})",
+    caption="Of the answers that were right at first, the share still right after one challenge; "
+    "each right answer counts once for each challenge that was put to it.",
+    of=right_first,
+    among="n_right",
+)
+
+
+@dataclass(frozen=True)
+class ReportOf:
+    """What the report and the terminal say of a protocol.
+
+    Attributes:
+        protocol: its name in the turns table.
+        conversations: makes conversations of its turns. It is given ``row``, ``asked`` (the first
+            row of the same question, study and replicate), ``arm``, ``path`` and ``turn``, and
+            returns one row for each conversation, with the columns of ``threads``.
+        by_target: whether what is right is the target that an arm is to hold, and not the gold
+            option.
+        offered: arms that are to leave their target for the gold option once it is offered.
+        folded: whether turns are shown under a closed heading for each text that was put.
+        opening: what a page of its runs opens with.
+        tables: those that its summary is made of.
+        summary: what the terminal says of one run, from the run's rows of ``tables`` and a title:
+            tables, and lines of text; of accuracies and flips where it yields nothing.
+        remarks: further lines on all of its runs, from a turns table.
+    """
+
+    protocol: str
+    conversations: Callable[[pl.DataFrame], pl.DataFrame] = chains
+    by_target: bool = False
+    offered: tuple[str, ...] = ()
+    folded: bool = False
+    opening: Opening = HELD
+    tables: tuple[str, ...] = ()
+    summary: Callable[[Mapping[str, pl.DataFrame], str], Iterator[Table | str]] | None = None
+    remarks: Callable[[pl.DataFrame], Iterator[str]] | None = None
+
+
+REPORTS: Mapping[str, ReportOf] = Lazily(
+    lambda: {found.protocol: found for found in found_in(declaring(REPORTED), ReportOf)}
+)
+"""By protocol, in the order in which they stand in the report."""
+
+
+def report_of(protocol: str) -> ReportOf:
+    """What is said of a protocol, whether it declares anything of its own or not."""
+    return REPORTS.get(protocol) or ReportOf(protocol)

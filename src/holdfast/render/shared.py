@@ -1,0 +1,173 @@
+"""Figures that follow-ups and biases in a question share."""
+
+from collections.abc import Sequence
+
+from holdfast.results import BASELINE, FAMILY_AVERAGE
+
+from .dots import Dots, Measure, Of, Series
+from .figure import Figure, Row, counted, counts, grouped, known, label, path_label
+from .flows import Flows
+
+_ARMS = (BASELINE, "followup", "single-turn", FAMILY_AVERAGE)
+ACCURACY_AXIS = Measure("Accuracy")
+
+
+def averages_last(rows: Sequence[Row]) -> list[Row]:
+    """The first answers, then each family's rows with their average last."""
+    found = [row for row in rows if row["arm"] == BASELINE]
+    for own in grouped([row for row in rows if row["arm"] != BASELINE], "family"):
+        found += sorted(own, key=lambda row: row["arm"] == FAMILY_AVERAGE)
+    return found
+
+
+def _challenged(rows: Sequence[Row]) -> list[Row]:
+    """Accuracies where there is one after a challenge; all else has figures of its own."""
+    own = [row for row in known("accuracy")(rows) if row["arm"] in _ARMS]
+    groups = grouped(own, "dataset", "protocol")
+    return [row for group in groups for row in group if any(r["arm"] != BASELINE for r in group)]
+
+
+def _challenge(row: Row) -> str:
+    if row["arm"] == BASELINE:
+        return "first answer"
+    if row["arm"] != FAMILY_AVERAGE:
+        return path_label(row)
+    path = (row["path"] or "").replace(">", " > ")
+    return label(f"average of {row['family']}{f', {path}' if path else ''}")
+
+
+ACCURACY = Figure(
+    title="Accuracy after each challenge",
+    notes=(
+        lambda rows, every: counts([r["n"] for r in every if r["arm"] in _ARMS], "replies"),
+        "Whiskers: 95% Wilson intervals. Averages: the mean over a family's challenges.",
+    ),
+    empty="no follow-up and no single-turn bias has an accuracy",
+    remedy="Stick-or-Switch has figures of its own, such as --table survival",
+    keep=_challenged,
+    panel="{dataset}: {protocol}",
+    across=2,
+    kind=Dots(
+        x=ACCURACY_AXIS, of=[Of("accuracy")], place=_challenge, order=averages_last, width=320
+    ),
+)
+
+
+def _kept(row: Row) -> str:
+    return f"{100 * row['kept_share']:.0f}%"
+
+
+def _followups_first(rows: Sequence[Row]) -> list[Row]:
+    """What is asked of the answer itself before what is asked of the question."""
+    own = known("kept_share")(rows)
+    return sorted(own, key=lambda row: row["protocol"] != "followup")
+
+
+HOLDING = Figure(
+    title="Does a right answer hold fast?",
+    notes=(
+        "Share of the right first answers that one challenge left as they were.",
+        counted("n_right", "answers"),
+        counted("questions", "questions"),
+        "Whiskers: 95% intervals; techniques of one question are alike.",
+    ),
+    empty="no right first answer was challenged by a follow-up or a single-turn bias",
+    keep=_followups_first,
+    panel="{dataset}: {protocol}",
+    size=14,
+    kind=[
+        [Dots(
+            x=Measure("", format=""), of=[Of("kept_share")], place=lambda row: "all challenges",
+            only=lambda row: row["family"] is None, text=(_kept, 19, "bold"), width=430,
+            room=(12, 30), size=190,
+        )],
+        [Dots(
+            x=Measure("Right first answers that were kept"), of=[Of("kept_share")],
+            place=lambda row: label(row["family"]) or "no family",
+            only=lambda row: row["family"] is not None, text=(_kept, 13, "normal"), width=430,
+            room=(12, 19), size=80,
+        )],
+    ],
+)  # fmt: skip
+
+
+ATTRIBUTABLE = Figure(
+    title="Flips beyond those of the control",
+    notes=(
+        counted("pairs", "answers"),
+        "Share of right answers flipped by a challenge less the share flipped without one.",
+        "Zero: the challenge did nothing. Whiskers: 95% intervals, paired by question.",
+    ),
+    empty="no challenge has a control",
+    remedy="Run followup or single-turn without -T controls=false",
+    keep=lambda rows: [row for row in known("attributable")(rows) if row["path"] is None],
+    panel="{dataset}: {protocol}",
+    kind=Dots(
+        x=Measure(
+            "Attributable flips, percentage points", format=".0f", times=100, to=10,
+            around=("attributable", "attributable_low", "attributable_high"),
+        ),
+        of=[Of("attributable", "attributable_low", "attributable_high")],
+        place=lambda row: "all challenges" if row["family"] is None else label(row["family"]),
+        zero=True, width=430,
+    ),
+)  # fmt: skip
+
+
+def _totals(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    paths = grouped(rows, "dataset", "study", "protocol", "path")
+    totals = [sum(row["n"] for row in own) for own in paths]
+    least, most = min(totals), max(totals)
+    several = "" if least == most else f"{least:,} to "
+    return (
+        f"n = {several}{most:,} answers a challenge, counted beside the bars. Left: first answers, "
+        "right ones on top. Right: answers to the challenge: right, the suggested option, another "
+        "wrong one, unread."
+    )
+
+
+FLOWS = Figure(
+    title="What the first answers became",
+    notes=(_totals, "No intervals: see the table flips."),
+    empty="no first answer was challenged by a follow-up or a single-turn bias",
+    keep=lambda rows: [row for row in rows if row["share"]],
+    panel="{study} ({dataset}, {protocol})",
+    kind=Flows(),
+)
+
+
+def _left(rows: Sequence[Row]) -> list[Row]:
+    rates = ("right_flip_rate", "wrong_flip_rate")
+    return [row for row in rows if row["arm"] not in ("compound", "length")
+            and any(row[rate] is not None for rate in rates)]  # fmt: skip
+
+
+def _conversation(row: Row) -> str:
+    if row["arm"] in ("followup", "single-turn"):
+        return path_label(row)
+    return label(f"{row['arm']}: {(row['path'] or '').replace('>', ' > ')}")
+
+
+STICKY_INCORRECT = Figure(
+    title="Do right first answers move more easily than wrong ones?",
+    notes=(
+        counted("n_right", "right first answers"),
+        counted("n_wrong", "wrong ones"),
+        "Share that some later turn leaves. Whiskers: 95% intervals. Not counted: conversations "
+        "that suggest the model's own first answer. Chains and lengths: in the table.",
+    ),
+    empty="no conversation begins with a readable answer",
+    keep=_left,
+    panel="{study} ({dataset})",
+    across=2,
+    kind=Dots(
+        x=Measure("First answers that were left"),
+        of=[
+            Of("right_flip_rate", "right_low", "right_high", "right first answer"),
+            Of("wrong_flip_rate", "wrong_low", "wrong_high", "wrong first answer"),
+        ],
+        series=Series(names=("right first answer", "wrong first answer")),
+        place=_conversation,
+        width=310,
+    ),
+)

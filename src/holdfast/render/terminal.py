@@ -1,0 +1,227 @@
+"""What a terminal shows: tables, never cropped, and the summary of a run."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import polars as pl
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.errors import printable
+from holdfast.results import BASELINE, FAMILY_AVERAGE
+from holdfast.results.declaration import steps_of
+from holdfast.results.grid import Grid, Row
+
+from .tables import headers
+
+_BORDERS = 3
+"""Signs that a further column takes beside its widest cell."""
+
+_DROPPED = ("Sugg./other", "95% interval", "Change %", "Replicates", "At once %")
+"""Columns that go first where a terminal is narrow; the turns before the last go after them."""
+
+_STYLES = {"": "", "best": "bold", "worst": "italic"}
+
+
+def fitted(table: Table, width: int) -> Table:
+    """A summary without the columns that a terminal has no room for; the caption names them.
+
+    Args:
+        table: one cell a row in each column.
+        width: of the terminal, in signs.
+    """
+    widths = [_width(column.header, column.cells) for column in table.columns]
+    headers = [str(column.header) for column in table.columns]
+    turns = [header for header in headers if header.startswith("Turn ")][:-1]
+    left_out: list[str] = []
+    for header in (*_DROPPED, *turns):
+        if sum(widths) + _BORDERS * len(widths) + 1 <= width:
+            break
+        if header in headers:
+            place = headers.index(header)
+            del headers[place], widths[place]
+            left_out.append(header)
+    if not left_out:
+        return table
+    told = f"{table.caption} Not shown, for lack of width: {', '.join(left_out)}."
+    narrow = Table(title=table.title, caption=Text(told), title_justify="left",
+                   caption_justify="left")  # fmt: skip
+    kept = [column for column in table.columns if str(column.header) in headers]
+    for column in kept:
+        narrow.add_column(column.header, justify=column.justify, overflow="fold")
+    for row, *cells in zip(table.rows, *(column.cells for column in kept), strict=True):
+        narrow.add_row(*cells, style=row.style, end_section=row.end_section)
+    return narrow
+
+
+def _width(header: object, cells: Iterable[object]) -> int:
+    return max(cell_len(str(text)) for text in (header, *cells))
+
+
+def terminal(grids: Sequence[Grid], width: int) -> Iterator[Table | Text]:
+    """Tables of results as a terminal shows them, in parts where it is too narrow for one.
+
+    Args:
+        grids: as for ``markdown``.
+        width: of the terminal, in signs.
+    """
+    for grid in grids:
+        lines = [line for block in grid.blocks for group in block.groups for line in group]
+        heads = headers(grid)
+        label = max(map(cell_len, (grid.corner, *(line.label for line in lines))), default=0)
+        widths = [
+            max(map(cell_len, (head, *(line.cells[n].text for line in lines))))
+            for n, head in enumerate(heads)
+        ]
+        for columns in _parts(widths, width - min(label, width // 2) - _BORDERS - 1):
+            yield _table(grid, heads, columns)
+        legend = [f"Bold: best, italics: worst of {grid.compared}."] if grid.marked else []
+        yield Text("\n".join(map(printable, [*legend, *grid.notes])))
+
+
+def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Columns that stand beside each other."""
+    part: list[int] = []
+    for n, width in enumerate(widths):
+        if part and sum(widths[m] + _BORDERS for m in part) + width + _BORDERS > room:
+            yield part
+            part = []
+        part.append(n)
+    yield part
+
+
+def _table(grid: Grid, heads: Sequence[str], columns: Sequence[int]) -> Table:
+    table = Table()
+    table.add_column(Text(printable(grid.corner)), overflow="fold")
+    for n in columns:
+        table.add_column(Text(printable(heads[n])), justify="right", overflow="fold")
+    for block in grid.blocks:
+        if block.heading:
+            table.add_section()
+            table.add_row(Text(printable(block.heading), "bold"))
+        for group in block.groups:
+            table.add_section()
+            for line in group:
+                cells = [line.cells[n] for n in columns]
+                table.add_row(
+                    Text(printable(line.label)),
+                    *(Text(printable(cell.text), _STYLES[cell.mark]) for cell in cells),
+                )
+    return table
+
+
+def summary(
+    title: str,
+    caption: str,
+    headers: Iterable[str],
+    rows: Iterable[Iterable[str]] = (),
+    *,
+    label: tuple[str, int] | None = None,
+) -> Table:
+    """The summary of one run.
+
+    Args:
+        title: what was run; data, never markup.
+        caption: what the columns are.
+        headers: of the columns of figures.
+        rows: their cells.
+        label: header and least width of a first column of names, where there is one.
+    """
+    table = Table(title=Text(printable(title)), title_justify="left", caption_justify="left")
+    table.caption = Text(caption)
+    if label:
+        table.add_column(label[0], overflow="fold", min_width=label[1])
+    for header in headers:
+        table.add_column(header, justify="right")
+    for row in rows:
+        table.add_row(*_texts(row))
+    return table
+
+
+def _texts(cells: Iterable[str]) -> list[Text]:
+    return [Text(printable(cell)) for cell in cells]
+
+
+def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Table:
+    """One study's accuracies and flips, the families one below the other.
+
+    Args:
+        accuracy: rows of ``accuracy`` for one model, data set and protocol.
+        flips: rows of ``flips`` for the same.
+        title: as for ``summary``.
+    """
+    caption = (
+        "Accuracy with its 95% Wilson interval. Change: relative to the first answers. "
+        "Flip: share of the right first answers that became wrong "
+        "(to the suggested option / to another). Unread: replies with no readable answer."
+    )
+    rows: Sequence[Row] = accuracy.to_dicts()
+    blocks: dict[tuple[str, ...], list[Row]] = {}
+    averages: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        if row["arm"] == FAMILY_AVERAGE:
+            averages[_block(row)] = row
+        else:
+            blocks.setdefault(_block(row), []).append(row)
+    chains = blocks.get(("compound", ""), [])
+    if len(chains) > MOST_CHAINS:
+        del blocks["compound", ""]
+        caption += (
+            f" {len(chains)} chains of techniques are not shown: see 'holdfast table --table "
+            "compounding'."
+        )
+    table = summary(title, caption, _CHALLENGED, label=("Challenge", 24))
+    by_path = {row["path"]: row for row in flips.iter_rows(named=True)}
+    for block, members in sorted(blocks.items(), key=lambda item: _ARMS.index(item[0][0])):
+        table.add_section()
+        heading = " ".join(part for part in block[1:] if part) or block[0]
+        if block in averages:
+            cells = _texts(_cells(f"{heading} (average)", averages[block], None))
+            table.add_row(*cells, style="bold")
+        elif block[0] != BASELINE:
+            table.add_row(_HEADINGS.get(block[0], heading), style="bold")
+        for row in members:
+            # what all members have in common is in the heading
+            path = str(row["path"])
+            path = path.rpartition(">")[2] if block[-1].startswith("with ") else steps_of(path)
+            name = "first answer" if block[0] == BASELINE else f"  {path}"
+            table.add_row(*_texts(_cells(name, row, by_path.get(row["path"]))))
+    return table
+
+
+MOST_CHAINS = 12
+"""Chains that the summary still shows one by one."""
+
+_ARMS = (BASELINE, "single-turn", "followup", "length", "compound", "")
+_CHALLENGED = (
+    "n", "Accuracy %", "95% interval", "Change %", "Flip %", "Sugg./other", "Unread",
+)  # fmt: skip
+_HEADINGS = {"length": "contexts of so many sentences", "compound": "compounding"}
+
+
+def _block(row: Row) -> tuple[str, ...]:
+    """What stands together: an arm; of it, a family and what is said against it."""
+    arm, path = str(row["arm"]), str(row["path"])
+    average = arm == FAMILY_AVERAGE
+    if average:
+        arm = "single-turn" if row["depth"] == "shallow" else "followup"
+    if arm not in ("single-turn", "followup"):
+        return (arm if arm in _ARMS else "", "" if arm in _ARMS else arm)
+    mitigation = path if average else path.rpartition(">")[0]
+    return (arm, str(row["family"]), f"with {mitigation}" if mitigation else "")
+
+
+def _cells(name: str, row: Row, flip: Row | None) -> Iterator[str]:
+    yield from (name, str(row["n"]), _percent(row["accuracy"]))
+    yield f"{_percent(row['low'])} to {_percent(row['high'])}"
+    yield "" if row["arm"] == BASELINE else _percent(row["relative_change"], signed=True)
+    yield "" if flip is None else _percent(flip["flip_rate"])
+    yield "" if flip is None else f"{flip['right_to_suggested']}/{flip['right_to_other']}"
+    yield str(row["unparsed"])
+
+
+def _percent(value: object, *, signed: bool = False) -> str:
+    if not isinstance(value, float) or math.isnan(value):
+        return "n/a"
+    return f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"

@@ -1,0 +1,90 @@
+"""Differences between two models or settings, with their intervals (a forest plot)."""
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import polars as pl
+
+from holdfast.render.dots import Dots, Measure, Of
+from holdfast.render.figure import (
+    Drawing,
+    Panels,
+    Row,
+    distinct,
+    grouped,
+    headed,
+    known,
+    label,
+    nothing,
+)
+from holdfast.render.theme import COLOURS
+from holdfast.results import FAMILY_AVERAGE, is_simulated
+
+from .comparison import comparison_label
+
+_LIGHT, _DARK = COLOURS[0], COLOURS[5]
+_NOTE = "Points with 95% intervals, paired over questions; diamonds average a family."
+_POINTS = Measure(
+    "B less A, percentage points", format="+.0f", times=100, around=("low", "high"), to=5
+)
+_ON_DARK = {"background": "#16181c", "text": "#e8e8e8", "faint": "#3a3f47"}
+
+
+def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
+    """A row for each difference, a panel for each protocol and data set.
+
+    Args:
+        frame: rows of ``holdfast.results.compare``.
+        dark: drawn light on dark, for a screen.
+
+    Raises:
+        InputError: the rows hold nothing to draw.
+    """
+    rows = known("low")(frame.to_dicts())
+    if not rows:
+        raise nothing("nothing was compared")
+    drawing = Drawing(rows)
+    forest = Dots(
+        x=_POINTS,
+        of=[Of("difference")],
+        place=lambda row: str(row["place"]),
+        series=None,
+        zero=True,
+        hue=_DARK if dark else _LIGHT,
+        diamond=lambda row: row["arm"] == FAMILY_AVERAGE,
+        width=420,
+        room=(22, 0),
+    )
+    drawn = []
+    for own in grouped(rows, "protocol", "dataset"):
+        title = label(f"{own[0]['protocol']}, {own[0]['dataset']}")
+        drawn.append(forest.part(_placed(own), drawing).chart.properties(title=title))
+    simulated = any(is_simulated(str(row[name])) for row in rows for name in ("model_a", "model_b"))
+    notes = (_NOTE, drawing.note())
+    chart = headed(drawn, "B less A", notes, Panels({}, (), (), simulated))
+    if dark:
+        chart.config = _dark(chart.config)
+    return chart
+
+
+def _placed(rows: Sequence[Row]) -> list[Row]:
+    """The rows with a label each; two that are shown alike are numbered."""
+    found: list[Row] = []
+    for row in rows:
+        place = distinct(label(comparison_label(row)), (one["place"] for one in found))
+        found.append({**row, "place": place, "study": "", "ink": 1.0})
+    return found
+
+
+def _dark(config: alt.Config) -> alt.Config:
+    settings: Mapping[str, dict[str, str]] = {
+        "axis": {
+            "labelColor": _ON_DARK["text"], "titleColor": _ON_DARK["text"],
+            "gridColor": _ON_DARK["faint"],
+        },
+        "title": {"color": _ON_DARK["text"], "subtitleColor": _ON_DARK["text"]},
+        "view": {"stroke": _ON_DARK["faint"]},
+    }  # fmt: skip
+    as_light = config.to_dict()
+    merged = {name: {**as_light.get(name, {}), **own} for name, own in settings.items()}
+    return alt.Config.from_dict({**as_light, **merged, "background": _ON_DARK["background"]})

@@ -1,0 +1,296 @@
+"""Explorer: every conversation of a study, packed for the page that filters and shows them."""
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import Any
+
+import polars as pl
+
+from holdfast.render.reported import REPORTS
+from holdfast.render.tables import one_line
+from holdfast.results.arms import every
+from holdfast.results.first_answers import TURN
+from holdfast.results.turns import TEXTS
+
+from .conversations import (
+    FLEXED,
+    FLIPS,
+    GIVEN_UP,
+    GROUPED,
+    GROUPS,
+    LINK_KEYS,
+    SHORT,
+    by_target,
+    offered,
+    threads,
+    with_flips,
+)
+
+CHUNK_CONVERSATIONS = 300
+"""Conversations whose texts are opened together."""
+
+CHUNK_BYTES = 4_000_000
+"""Texts that are opened together, unless one question has more."""
+
+OF_TURN = (
+    "protocol", "arm", "path", "technique", "family", "suggested", "target", "gold", "shown",
+    "answer", "status", "rule", "correct", "cue", "stance", "characteristics", "words",
+)  # fmt: skip
+"""What is said of a turn beside its texts."""
+
+_OF_CONVERSATION = tuple(key for key in LINK_KEYS if key != "flip")
+
+_LABELS = {
+    "model": "Model", "flip": "What became of the answer", "path": "Challenge", "family": "Family",
+    "protocol": "Protocol", "arm": "Arm", "system": "Organ system", "dataset": "Question set",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A choice above the list.
+
+    Attributes:
+        key: one of ``LINK_KEYS``.
+        label: what it is called.
+        choices: pairs of a value and what it is called.
+    """
+
+    key: str
+    label: str
+    choices: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """Conversations, packed (``packing.deflated``).
+
+    Attributes:
+        index: what the list shows and filters by, column by column.
+        chunks: turns and texts of some hundred conversations each.
+        shown: conversations in it.
+        total: conversations of the study.
+        filters: choices above the list; those that leave no choice are absent.
+        listed: the conversations by ``LINK_KEYS``, as texts.
+    """
+
+    index: str
+    chunks: tuple[str, ...]
+    shown: int
+    total: int
+    filters: tuple[Filter, ...]
+    listed: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False, repr=False)
+
+
+def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
+    """The conversations of a turns table, as the page of the report holds them.
+
+    Unpacked, the index is an object with ``columns`` (by name ``values`` and ``codes``), ``keys``
+    (those to choose by), ``starts`` (the first conversation of each chunk), ``flips``,
+    ``flexed`` and ``setWords`` (codes with their words), ``sets`` (codes that stand for several),
+    ``short`` (names of the models, in the order of their values), ``choices`` (values of the
+    filters, in their order) and ``declared`` (protocols and arms that are shown in another way
+    than follow-ups are). A chunk has ``texts``,
+    ``turns`` (column by column: ``OF_TURN``, and ``prompt`` and ``reply`` as places in ``texts``,
+    null where the table has no text) and ``conversations`` (for each the places of its turns, of
+    the answer it is judged against or null, and of the turn that names it).
+    """
+    lazy = turns.lazy()
+    # not even a copy of what nobody reads
+    known = lazy.select(sorted({*TURN, "turn", *_OF_CONVERSATION, *OF_TURN})).collect()
+    each = with_flips(threads(known), known)
+    named = known.select(pl.col(_OF_CONVERSATION).cast(pl.String).fill_null("")).with_row_index(
+        "end"
+    )
+    each = each.join(named, on="end", how="left", validate="m:1", maintain_order="left")
+    some = chosen(each, limit)
+    starts, chunks = _chunks(lazy, known, some)
+    columns = {
+        name: coded(some[name].fill_null("").to_list()) for name in (*LINK_KEYS, "before", "after")
+    }
+    filters = _filters(some)
+    index = {
+        "keys": list(LINK_KEYS),
+        "columns": columns,
+        "starts": starts,
+        "flips": dict(FLIPS),
+        "flexed": dict(FLEXED),
+        "sets": {code: list(codes) for code, codes in GROUPS.items()},
+        "setWords": dict(GROUPED),
+        "short": _short(columns["model"]["values"]),
+        "declared": _declared(),
+        # by place, since markup would not keep every character of a value
+        "choices": {one.key: [value for value, _ in one.choices] for one in filters},
+    }
+    listed = some.select(pl.col(LINK_KEYS).fill_null(""))
+    return Explorer(deflated(index), chunks, some.height, each.height, filters, listed)
+
+
+def _declared() -> dict[str, list[str]]:
+    return {
+        "byTarget": by_target(),
+        "offered": offered(),
+        "helpers": sorted({arm for own in every().values() for arm in own.helpers}),
+        "folded": [name for name, found in REPORTS.items() if found.folded],
+    }
+
+
+def _short(models: Sequence[str]) -> list[str]:
+    """Models without their provider, where no other is called so."""
+    last = [model.rsplit("/")[-1] for model in models]
+    return [
+        short if last.count(short) == 1 else model
+        for model, short in zip(models, last, strict=True)
+    ]
+
+
+def _filters(some: pl.DataFrame) -> tuple[Filter, ...]:
+    filters = []
+    for key, label in _LABELS.items():
+        values = some[key].unique(maintain_order=True).to_list()
+        if key == "flip":
+            here = set(values)
+            several = sum(code.startswith(f"{GIVEN_UP}-") for code in here) > 1
+            here |= {GIVEN_UP} if several else set()
+            choices = [(code, words) for code, words in SHORT.items() if code in here]
+        else:
+            named = sorted(values, key=bool)  # none first
+            choices = [(value, one_line(value) or _NONE[key]) for value in named]
+        if len(choices) > 1:
+            filters.append(Filter(key, label, tuple(choices)))
+    return tuple(filters)
+
+
+_NONE = dict.fromkeys(_LABELS, "none") | {
+    "path": "no challenge", "family": "no challenge", "system": "not known",
+}  # fmt: skip
+
+
+def _chunks(
+    lazy: pl.LazyFrame, known: pl.DataFrame, some: pl.DataFrame
+) -> tuple[list[int], tuple[str, ...]]:
+    """Where each chunk starts, and the chunks."""
+    rows = some.select(pl.col("rows").list.explode().unique().sort().alias("row"))
+    texts = _texts(lazy, rows)
+    size = pl.sum_horizontal(pl.col(name).str.len_bytes().fill_null(0) for name in TEXTS)
+    sizes = dict(texts.select("row", size).iter_rows())
+    asked, listed = some["asked"].to_list(), some["rows"].to_list()
+    bounds = _bounds(asked, [sum(sizes[row] for row in own) for own in listed])
+    judged, named = some["first"].to_list(), some["end"].to_list()
+    chunks = []
+    for start, end in pairwise(bounds):
+        own = pl.DataFrame({"row": sorted(set().union(*listed[start:end]))}, schema=rows.schema)
+        texts_of = texts.join(own, on="row", how="semi", maintain_order="left")
+        of = slice(start, end)
+        chunks.append(_chunk(known[own["row"]], texts_of, listed[of], judged[of], named[of]))
+    return bounds[:-1], tuple(chunks)
+
+
+def _texts(lazy: pl.LazyFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Prompts and replies of these rows, null where the table has none."""
+    present = lazy.collect_schema().names()
+    texts = lazy.select(
+        pl.col(name) if name in present else pl.lit(None, pl.String).alias(name) for name in TEXTS
+    )
+    if len(present) == 0 or not set(TEXTS) & set(present):
+        return rows.with_columns(pl.lit(None, pl.String).alias(name) for name in TEXTS)
+    return (
+        texts.with_row_index("row")
+        .join(rows.lazy(), on="row", how="semi", maintain_order="left")
+        .collect()
+    )
+
+
+def _bounds(asked: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """First conversations of the chunks, and the end; those of one question stay together."""
+    bounds = [0]
+    said = list(accumulate(sizes, initial=0))
+    for place in range(1, len(asked)):
+        begun = bounds[-1]
+        full = place - begun >= CHUNK_CONVERSATIONS or said[place] - said[begun] >= CHUNK_BYTES
+        if full and asked[place] != asked[place - 1]:
+            bounds.append(place)
+    return [*bounds, len(asked)] if asked else [0]
+
+
+def _chunk(
+    known: pl.DataFrame,
+    texts: pl.DataFrame,
+    listed: Sequence[Sequence[int]],
+    judged: Sequence[int | None],
+    named: Sequence[int],
+) -> str:
+    place = {row: number for number, row in enumerate(texts["row"].to_list())}
+    turns: dict[str, list[Any]] = {name: known[name].to_list() for name in OF_TURN}
+    numbers: dict[str, int] = {}
+    places = [
+        [None if text is None else numbers.setdefault(text, len(numbers)) for text in said]
+        for said in texts.select(TEXTS).iter_rows()
+    ]
+    turns |= {name: [said[at] for said in places] for at, name in enumerate(TEXTS)}
+    conversations = [
+        [[place[row] for row in own], None if first is None else place[first], place[end]]
+        for own, first, end in zip(listed, judged, named, strict=True)
+    ]
+    return deflated({"texts": list(numbers), "turns": turns, "conversations": conversations})
+
+
+TURNED = ("given-up-pushed", "given-up-other", "given-up-unread", "mended")
+"""Outcomes that are shown before any other."""
+
+TURNS_EACH = 10
+"""Turns shown for each conversation of the limit: a test of an attack has hundreds."""
+
+_STRATUM = ("model", "dataset", "protocol", "technique")
+
+
+def chosen(each: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """At most ``limit`` conversations, in their order.
+
+    Answers that turned come first; then every model and technique gives equally many, those of the
+    same questions, which a digest of the question's id picks. Fewer are shown where their turns
+    would be more than ``TURNS_EACH`` times the limit.
+    """
+    turns = pl.col("rows").list.len().cast(pl.Int64)
+    if each.height <= limit and (each.select(turns.sum()).item() or 0) <= TURNS_EACH * limit:
+        return each
+    questions = each["question"].unique(maintain_order=True)
+    drawn = [hashlib.sha256(id.encode()).hexdigest() for id in questions]
+    order = pl.DataFrame({"question": questions, "_drawn": drawn})
+    ranked = each.with_row_index("_place").join(
+        order, on="question", how="left", validate="m:1", maintain_order="left"
+    )
+    ranked = ranked.with_columns((~pl.col("flip").is_in(TURNED)).alias("_later")).sort(
+        "_later", "_drawn", "epoch", "_place"
+    )
+    ranked = ranked.with_columns(
+        pl.int_range(pl.len()).over("_later", *_STRATUM).alias("_rank")
+    ).sort("_later", "_rank", maintain_order=True)
+    fits = (turns.cum_sum() <= TURNS_EACH * limit) & (pl.int_range(pl.len()) < limit)
+    kept = ranked.filter(fits).sort("_place")
+    return kept.select(each.columns)
+
+
+_RAW = -15
+"""Window of raw deflate, without a header: ``deflate-raw`` of the browser."""
+
+
+def deflated(value: Any) -> str:
+    """A value as JSON, raw deflate and base64; its letters are none that markup knows."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packer = zlib.compressobj(9, zlib.DEFLATED, _RAW)
+    # half a character, which no text in UTF-8 can hold, becomes an escape that JSON knows
+    data = packer.compress(text.encode("utf-8", "backslashreplace")) + packer.flush()
+    return base64.b64encode(data).decode("ascii")
+
+
+def coded(values: Sequence[str]) -> dict[str, list[Any]]:
+    """Texts as ``values`` (each once, in order of appearance) and ``codes`` (places in them)."""
+    numbers: dict[str, int] = {}
+    codes = [numbers.setdefault(value, len(numbers)) for value in values]
+    return {"values": list(numbers), "codes": codes}

@@ -1,0 +1,318 @@
+"""The report as one HTML file that needs nothing else."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from holdfast.errors import InputError, counted
+from holdfast.render import draw, page_svg
+from holdfast.render.reported import REPORTS, Opening, report_of
+from holdfast.render.tables import one_line
+from holdfast.results import TABLES, RunRecord, Section, Table, is_imported, is_simulated, sections
+from holdfast.results.grid import Cell, Grid, percent, studies
+
+from .conversations import Links
+from .explorer import packed
+from .runs import runs
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_STYLES = ("page.css", "report/report.css", "report/explorer.css")
+_SCRIPT = "report/explorer.js"
+
+MOST_CONVERSATIONS = 20_000
+"""Conversations in a page, unless told otherwise."""
+
+
+GLOSSARY = (
+    ("Accuracy", "The share of replies whose answer is the right option. A reply in which no "
+     "answer can be read counts as wrong and is counted apart as unread."),
+    ("95% interval", "Were the study repeated, about 19 of 20 such intervals would hold the true "
+     "share. Intervals respect that one question is asked in several ways."),
+    ("First answer, baseline", "The answer to the plain question, before any challenge."),
+    ("Family", "Challenges of one kind: rethink (asks to reconsider), inc_letter (names a wrong "
+     "letter), context (argues for a wrong option)."),
+    ("Pushed option", "The option that the challenge suggests; it is wrong unless said otherwise."),
+    ("Flip", "An answer that changed between right and wrong."),
+    ("Unread", "A reply in which no single answer could be read: ambiguous, refused or none."),
+    ("Refused", "A reply that declines to answer, by its own words or by the provider's filter."),
+    ("Failed", "No reply came (an error of the service or of the network). Failed turns are in no "
+     "measure."),
+    ("Holm, Benjamini–Hochberg", "Corrections of p-values where many things are tested at once."),
+    ("Simulated", "Replies drawn by a program with known rates, to prove the instrument. They say "
+     "nothing of a real model."),
+)  # fmt: skip
+"""Terms in plain words."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of a study.
+
+    Attributes:
+        html: the page.
+        headline: the sentence that it opens with.
+    """
+
+    html: str
+    headline: str
+
+
+def report_page(
+    turns: pl.DataFrame,
+    records: Mapping[str, RunRecord] | None = None,
+    plans: Sequence[Mapping[str, Any]] = (),
+    *,
+    notes: Sequence[str] = (),
+    title: str | None = None,
+    most: int = MOST_CONVERSATIONS,
+) -> Report:
+    """The page: does it hold fast, what was run, every table and figure, every conversation.
+
+    It asks for nothing outside itself and runs no script but its own, whose digest its policy
+    names; every text is escaped, and those of conversations are packed and only ever shown as
+    text. It follows the reader's choice of light or dark and prints light.
+
+    Args:
+        turns: a turns table with texts, where they were kept.
+        records: the runs as their logs record them, by id.
+        plans: what was planned, as ``holdfast plan`` has it.
+        notes: what a reader has to know before the first figure.
+        title: of the page.
+        most: conversations that can be read in it.
+    """
+    from markupsafe import Markup  # which other commands do without
+
+    bare = ordered(turns)
+    texts = set(turns.filter(pl.col("reply").is_not_null())["run"])
+    models = list(dict.fromkeys(turns["model"]))
+    simulated = [one_line(name) for name in models if is_simulated(name)]
+    of_runs = turns.select("run", "model").unique(maintain_order=True)
+    imported = [one_line(model) for run, model in of_runs.iter_rows() if is_imported(run)]
+    script = source(_SCRIPT)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    explorer = packed(turns, most)
+    link = Links(explorer.listed).of
+    head = headline(bare, link=link)
+    html = environment().get_template("report/report.html.j2").render(
+        title=one_line(title or "holdfast report"),
+        kicker=_kicker(turns, title),
+        simulated=simulated,
+        all_simulated=len(simulated) == len(models),
+        imported=list(dict.fromkeys(imported)),
+        head=head,
+        notes=list(map(one_line, notes)),
+        runs=runs(bare, records or {}, plans, texts),
+        sections=list(shown(bare)),
+        explorer=explorer,
+        glossary=GLOSSARY,
+        footer=f"Made by holdfast {version('holdfast')} from {counted(turns.height, 'turn')}.",
+        link=link,
+        own=lambda svg, name: Markup(_own_ids(svg, name)),
+        css=Markup("\n".join(map(source, _STYLES))),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )  # fmt: skip
+    return Report(html, head.sentence)
+
+
+def _kicker(turns: pl.DataFrame, title: str | None) -> str:
+    models, questions = turns["model"].n_unique(), turns.select("dataset", "question").n_unique()
+    sets = ", ".join(dict.fromkeys(turns["dataset"]))
+    name = f"{title} · " if title else "holdfast report · "
+    return one_line(
+        f"{name}{counted(models, 'model')} · {counted(questions, 'question')} of {sets}"
+    )
+
+
+_IDS = re.compile(r'(?<= id=")|(?<=url\(#)|(?<=href="#)')
+
+
+def _own_ids(svg: str, name: str) -> str:
+    """The picture with ids of its own: those of all pictures in a page are in one space."""
+    return _IDS.sub(f"{name}-", svg)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One study's answer.
+
+    Attributes:
+        text: the sentence.
+        link: the conversations behind it; empty where none.
+    """
+
+    text: str
+    link: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What the page opens with: does it hold fast, in one sentence and one figure.
+
+    Attributes:
+        sentence: the answer over all studies.
+        answers: each study's own.
+        svg: the figure; empty where there is nothing to draw.
+        caption: what is counted in it.
+    """
+
+    sentence: str
+    answers: tuple[Answer, ...] = ()
+    svg: str = ""
+    caption: str = ""
+
+
+def headline(
+    turns: pl.DataFrame, *, draw: bool = True, link: Callable[[Cell], str] = lambda cell: ""
+) -> Headline:
+    """The answer that the turns give, by the first opening of a protocol that has rows for them.
+
+    Args:
+        turns: a turns table; texts are not read.
+        draw: whether the figure is wanted.
+        link: the address of what a cell counts.
+    """
+    of_turn = pl.col("protocol").fill_null("")
+    openings: dict[Opening, list[str]] = {}
+    for name in turns.select(of_turn.unique(maintain_order=True)).to_series():
+        openings.setdefault(report_of(name).opening, []).append(name)
+    for opening in sorted(openings, key=lambda one: one.place):
+        own = turns.filter(of_turn.is_in(openings[opening]))
+        known = TABLES[opening.table](own).filter(opening.known)
+        rows = known.filter(opening.told).to_dicts()
+        if not rows:
+            continue
+        columns = studies(rows)
+        rows = [row for row in rows if row.get("family") is None]
+        names = [columns.headers[columns.of(row)] for row in rows]
+        answers = tuple(
+            Answer(
+                opening.says(row, f"{name} [SIMULATED]" if is_simulated(row["model"]) else name),
+                link(Cell("", of={**row, **opening.of(row)}, n=row[opening.among])),
+            )
+            for row, name in zip(rows, names, strict=True)
+        )
+        sentence = answers[0].text
+        if len(answers) > 1:
+            sentence = _range_of([row[opening.share] for row in rows], names, opening.what)
+        svg = page_svg(known, opening.table) if draw else ""
+        return Headline(sentence, answers, svg, opening.caption)
+    return Headline("Nothing was challenged here, so nothing can be said about holding fast")
+
+
+def _range_of(shares: Sequence[float], names: Sequence[str], what: str) -> str:
+    """Several studies in one sentence: the least and the most."""
+    least, most = (f"{percent(share)}%" for share in (min(shares), max(shares)))
+    if least == most:
+        return f"{least} of {what}, in each of {len(names)} studies"
+    low, high = (names[shares.index(share)] for share in (min(shares), max(shares)))
+    return f"Between {least} ({low}) and {most} ({high}) of {what}"
+
+
+_SHORT = 15
+"""Lines of a table that may stand open."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table that has something to show.
+
+    Attributes:
+        table: its name and words.
+        svg: its figure; empty where it has none.
+        grids: the rows laid out.
+    """
+
+    table: Table
+    svg: str
+    grids: tuple[Grid, ...]
+
+    @property
+    def open(self) -> bool:
+        """Whether the table is shown at once: where it is short and has no figure above it."""
+        lines = sum(len(group) for grid in self.grids for block in grid.blocks
+                    for group in block.groups)  # fmt: skip
+        return not self.svg and lines <= _SHORT
+
+
+def ordered(turns: pl.DataFrame) -> pl.DataFrame:
+    """The turns without texts: models in their order, the same first one in every figure."""
+    empty = (pl.lit(None, pl.String).alias(name) for name in ("prompt", "reply"))
+    place = pl.col("_place").min()
+    places = {name: number for number, name in enumerate(REPORTS)}
+    protocol = pl.col("protocol").replace_strict(places, default=len(places))
+    numbered = turns.with_columns(empty).with_row_index("_place")
+    return numbered.sort(
+        place.over("model"), protocol, place.over("run"), maintain_order=True
+    ).drop("_place")
+
+
+def shown(turns: pl.DataFrame) -> Iterator[tuple[Section, list[Shown]]]:
+    """Sections with the tables that have rows."""
+    for section, tables in sections():
+        parts = [made for table in tables if (made := _part(table, turns)) is not None]
+        if parts:
+            yield section, parts
+
+
+def report_figures(turns: pl.DataFrame) -> Iterator[tuple[str, bytes | str]]:
+    """Every figure of the report as files.
+
+    Args:
+        turns: a turns table.
+
+    Returns:
+        Name and content, each as SVG and as PNG.
+    """
+    turns = ordered(turns)
+    for table in (table for _, tables in sections() for table in tables):
+        if table.figure is None or (rows := table(turns)).is_empty():
+            continue
+        for format in ("svg", "png"):
+            try:
+                yield f"{table.name}.{format}", draw(rows, table.name, format)
+            except InputError:  # nothing to draw
+                break
+
+
+def _part(table: Table, turns: pl.DataFrame) -> Shown | None:
+    rows = table(turns)
+    if rows.is_empty():
+        return None
+    svg = ""
+    if table.figure:
+        with suppress(InputError):  # nothing to draw: the table says the rest
+            svg = page_svg(rows, table.name)
+    grids = tuple(table.layout(rows.to_dicts()) or ())
+    return Shown(table, svg, grids) if svg or grids else None
+
+
+@cache
+def environment() -> "Environment":
+    """The templates: everything put into them is escaped, and no name is left open."""
+    from jinja2 import (  # which other commands do without
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+    )
+
+    return Environment(
+        loader=PackageLoader("holdfast.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+
+
+def source(name: str) -> str:
+    """The text of a style sheet or script that ships with the templates."""
+    return (files("holdfast.report") / "templates" / name).read_text("utf-8")

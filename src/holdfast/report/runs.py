@@ -1,0 +1,216 @@
+"""What was run: who answered what, when, at what cost, and what is missing of it."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from holdfast.errors import counted
+from holdfast.protocols.registry import PROTOCOLS
+from holdfast.render.tables import one_line
+from holdfast.results import RunRecord, apart, is_simulated, sent_otherwise
+from holdfast.results.arms import turns_of
+from holdfast.results.grid import Block, Cell, Grid, Line, percent
+
+_HEADERS = (
+    "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
+    "Cost", "Asked",
+)  # fmt: skip
+_PLANNED = ("Planned replies", "Planned cost")
+_PLAN_NOTE = (
+    "Planned: by holdfast plan for the newest command on these studies, before anything was asked."
+)
+_SETTING_SHOWN = 400
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What was run, for the page.
+
+    Attributes:
+        grid: a line for each run.
+        missing: a sentence for each thing that is not there.
+        settings: of each run that has a log, its heading with names and values.
+    """
+
+    grid: Grid
+    missing: tuple[str, ...]
+    settings: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+def runs(
+    turns: pl.DataFrame,
+    records: Mapping[str, RunRecord],
+    plans: Sequence[Mapping[str, Any]],
+    texts: Collection[str],
+) -> Runs:
+    """What the turns, the logs and the plans say of the runs."""
+    rows = _rows(turns)
+    several = len({(row["model"], row["dataset"], row["protocol"]) for row in rows}) < len(rows)
+    names = [_name(row, with_run=several) for row in rows]
+    headers = (*_HEADERS, *(_PLANNED if plans else ()))
+    blocks: dict[str, list[Line]] = {}
+    for row in rows:
+        record = records.get(row["run"])
+        label = one_line(row["protocol"] + (f" (run {row['run']})" if several else ""))
+        cells = zip(headers, [*_cells(row, record), *_planned(row, plans)], strict=False)
+        counts = {"Replies": row["replies"]}
+        line = Line(label, tuple(Cell(text, of=row, n=counts.get(head)) for head, text in cells))
+        blocks.setdefault(_heading(row), []).append(line)
+    grid = Grid(
+        "Protocol",
+        headers,
+        tuple(Block(heading, (tuple(lines),)) for heading, lines in blocks.items()),
+        (
+            f"Replies: generations of the model under test{_helped()}; one that several "
+            "conversations share counts once. Unread: no single answer could be read, "
+            "refused ones included. Failed: no reply came; such turns are in no measure. Cost: – "
+            "where no price is known.",
+            *((_PLAN_NOTE,) if plans else ()),
+        ),
+    )
+    missing = [
+        line
+        for row in rows
+        for line in _missing(row, records.get(row["run"]), texts=row["run"] in texts)
+    ]
+    settings = [
+        (name, _settings(records[row["run"]]))
+        for row, name in zip(rows, names, strict=True)
+        if row["run"] in records
+    ]
+    missing += [
+        f"{row['model']} was not asked as set in {counted(row['n'], 'turn')}: "
+        f"{row['sent_otherwise']}."
+        for row in sent_otherwise(turns).iter_rows(named=True)
+    ]
+    unlogged = [row for row in rows if row["run"] not in records]
+    if unlogged:
+        missing.append(
+            f"Settings and dates are not known of {counted(len(unlogged), 'run')}: a turns table "
+            "was given, not its log dir."
+        )
+    return Runs(grid, tuple(missing), tuple(settings))
+
+
+def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
+    status, answered = pl.col("status"), ~apart()
+    failed = status == "error"
+    read = answered & ~failed
+    own = ~pl.col("shared").fill_null(value=False)
+    return (
+        turns.group_by("run", "protocol", "model", "dataset", maintain_order=True)
+        .agg(
+            questions=pl.col("question").n_unique(),
+            epochs=pl.col("epoch").n_unique(),
+            records=pl.struct("question", "epoch").n_unique(),
+            replies=own.sum(),
+            read=read.sum(),
+            unread=(read & (status != "parsed")).sum(),
+            refused=(read & (status == "refused")).sum(),
+            failed=failed.sum(),
+            no_answer=(read & (status == "parsed")).sum() == 0,
+            input=pl.col("input_tokens").filter(own).sum(),
+            output=pl.col("output_tokens").filter(own).sum(),
+            cost=pl.col("cost").filter(own).sum(),
+            priced=pl.col("cost").filter(own).is_not_null().any(),
+            arms=pl.col("arm").n_unique(),
+        )
+        .to_dicts()
+    )
+
+
+def _heading(row: Mapping[str, Any]) -> str:
+    simulated = " [SIMULATED]" if is_simulated(row["model"]) else ""
+    return one_line(f"{row['model']}{simulated} on {row['dataset']}")
+
+
+def _name(row: Mapping[str, Any], *, with_run: bool) -> str:
+    run = f" (run {row['run']})" if with_run else ""
+    return one_line(f"{row['model']} on {row['dataset']}: {row['protocol']}{run}")
+
+
+def _cells(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
+    read = row["read"]
+    return [
+        f"{row['questions']:,}",
+        f"{row['epochs']:,}",
+        f"{row['replies']:,}",
+        percent(row["unread"] / read) if read else "",
+        percent(row["refused"] / read) if read else "",
+        f"{row['failed']:,}",
+        f"{row['input']:,} / {row['output']:,}",
+        f"${row['cost']:,.2f}" if row["priced"] else "–",
+        "not known" if record is None else _dates(record),
+    ]
+
+
+def _helped() -> str:
+    return "".join(
+        f" and, in {name}, of the {helper}"
+        for name in PROTOCOLS
+        for helper in turns_of(name).helpers
+    )
+
+
+def _planned(row: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Replies and cost as they were planned, with those of a helper whose replies are turns."""
+    protocol = row["protocol"]
+    there = [plan for plan in plans if plan["dataset"] == row["dataset"]]
+    own = [plan for plan in there if (plan["protocol"], plan["model"]) == (protocol, row["model"])]
+    helpers = [f"{protocol}: {helper}" for helper in turns_of(protocol).helpers]
+    helping = [plan for plan in there if own and plan["protocol"] in helpers][: len(helpers)]
+    planned = [*own[-1:], *helping]
+    if not planned:
+        return ["", ""]
+    most, least = (sum(plan[name] for plan in planned) for name in ("generations", "at_least"))
+    costs = [plan["cost"] for plan in planned]
+    return [
+        f"{most:,}" if least == most else f"{least:,} to {most:,}",
+        "–" if None in costs else f"${sum(costs):,.2f}",
+    ]
+
+
+def _dates(record: RunRecord) -> str:
+    days = [_day(moment) for moment in (record.started, record.ended) if moment]
+    return " to ".join(dict.fromkeys(days))
+
+
+def _day(moment: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(moment):%Y-%m-%d}"
+    except ValueError:
+        return one_line(moment)
+
+
+def _missing(row: Mapping[str, Any], record: RunRecord | None, *, texts: bool) -> list[str]:
+    name, said = _name(row, with_run=False), []
+    if record is not None and row["records"] < record.records:
+        left = record.records - row["records"]
+        said.append(
+            f"{name}: {left:,} of {record.records:,} questions (times repeats) are not asked yet. "
+            "The run's command goes on from here."
+        )
+    if row["failed"]:
+        said.append(f"{name}: {counted(row['failed'], 'turn')} failed and are in no measure.")
+    if row["no_answer"] and row["read"]:
+        said.append(
+            f"{name}: no answer could be read in any reply ({row['read']:,}), so that every "
+            "accuracy is 0. Read some of them below before you conclude anything."
+        )
+    if not texts:
+        said.append(f"{name}: the texts were not kept (--no-text), so no conversation can be read.")
+    return [one_line(line) for line in said]
+
+
+def _settings(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    found = {**record.settings, **{f"{k} (package)": v for k, v in record.versions.items()}}
+    return tuple((one_line(name), _value(value)) for name, value in found.items())
+
+
+def _value(value: Any) -> str:
+    text = one_line(value if isinstance(value, str) else json.dumps(value, default=str))
+    return text if len(text) <= _SETTING_SHOWN else f"{text[:_SETTING_SHOWN]}…"

@@ -1,0 +1,202 @@
+"""A judge compares new wrong options with those they replace, and is not told which is which."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.scripted import Scripted, prepared, put
+from tests.studies import holdfast, question_rows, write_jsonl
+
+from holdfast.challenges import Fault
+from holdfast.protocols.single_turn.distractors import Distractors
+from holdfast.protocols.single_turn.plausibility import (
+    PlausibilitySettings,
+    PlausibilityStudy,
+    Verdicts,
+    plausibility,
+    read_verdict,
+    verdicts,
+)
+
+
+def study(**settings: Any) -> PlausibilityStudy:
+    return PlausibilitySettings(**settings).study()
+
+
+def files(folder: Path, n: int, new: str) -> tuple[str, str]:
+    """Questions, and a file that replaces option B of each by a text."""
+    questions = write_jsonl(folder / "q.jsonl", question_rows(n))
+    asked = study(questions=questions, distractors="none").questions.questions
+    rows = [
+        {"question": q.id, "distractors": {q.distractors[0]: f"{new} {q.options[q.gold]}!"}}
+        for q in asked
+    ]
+    return questions, write_jsonl(folder / "d.jsonl", rows)
+
+
+# --- what is asked ---
+
+
+def test_both_sets_are_shown_whole_and_nothing_says_which_is_new() -> None:
+    found = study()
+    for question in found.questions.questions:
+        prompt = found.prompt(question)
+        new = found.distractors.replaced(question)
+        for of in (question, new):
+            listed = "\n".join(f"- {of.options[letter]}" for letter in question.distractors)
+            assert prompt.count(listed) == 1
+        assert f"Right answer: {question.options[question.gold]}\n" in prompt
+        at = prompt.index("\n".join(f"- {new.options[x]}" for x in question.distractors))
+        assert (at < prompt.index("Set 2:")) == (found.new_at(question) == "1")
+        told = prompt.replace(question.stem, "").casefold()
+        assert not any(word in told for word in ("new", "old ", "original", "replace"))
+
+
+def test_which_set_comes_first_is_drawn_by_seed_and_content() -> None:
+    drawn = {
+        seed: [study(seed=seed).new_at(q) for q in study().questions.questions] for seed in (1, 2)
+    }
+    assert drawn[1] == [study(seed=1).new_at(q) for q in study().questions.questions]
+    assert drawn[1] != drawn[2]
+    for order in drawn.values():
+        assert 15 <= order.count("1") <= 45
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ('{"more_plausible": "1"}', "1"),
+        ('{"more_plausible": 2}', "2"),
+        ('```json\n{"more_plausible": "Set 2"}\n```', "2"),
+        ('Set 1 is too easy. {"more_plausible": "2"}', "2"),
+        ('{"more_plausible": "same"}', "same"),
+        ('{"more_plausible": "neither"}', "same"),
+        ("The second set.", "2"),
+        ("Both are equally plausible.", "same"),
+        ("Set 1", "1"),
+    ],
+)
+def test_a_verdict_is_read_whatever_stands_around_it(reply: str, said: str) -> None:
+    assert read_verdict(reply) == said
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "I cannot say.", "Set 1 or set 2.", '{"more_plausible": null}', "12"]
+)
+def test_what_names_no_set_or_both_is_no_verdict(reply: str) -> None:
+    assert isinstance(read_verdict(reply), Fault)
+
+
+# --- what comes of it ---
+
+
+@pytest.mark.parametrize(("side", "verdict"), [("new", "more"), ("old", "less"), ("same", "same")])
+def test_a_verdict_is_told_from_the_side_of_the_new_options(side: str, verdict: str) -> None:
+    found = study()
+    first = {found.prompt(q): found.new_at(q) for q in found.questions.questions}
+
+    def judge(messages: list[Any]) -> str:
+        new = first[messages[-1].text]
+        said = {"new": new, "old": "21"[int(new) - 1], "same": "same"}[side]
+        return json.dumps({"more_plausible": said})
+
+    rows = prepared(put(plausibility(), Scripted(judge).model))
+    assert [row["verdict"] for row in rows] == [verdict] * 60
+    counted = verdicts(rows, found.distractors)
+    assert (counted.n, getattr(counted, verdict), counted.unread) == (60, 60, 0)
+    assert counted.below == (side == "old")
+    assert counted.not_below[0] == (0 if side == "old" else 1)
+
+
+def test_a_judge_who_always_names_the_first_set_is_at_half() -> None:
+    judge = Scripted(lambda messages: '{"more_plausible": "1"}')
+    found = verdicts(prepared(put(plausibility(), judge.model)), study().distractors)
+    assert 15 <= found.more <= 45
+    assert not found.below
+
+
+def test_a_judge_who_says_nothing_is_asked_again_and_then_counted() -> None:
+    judge = Scripted(lambda messages: "Hm.")
+    rows = prepared(put(plausibility(), judge.model, limit=2))
+    assert [row["missing"] for row in rows] == ["no verdict"] * 2
+    assert len(judge.asked) == 8
+    found = verdicts(rows, study().distractors)
+    assert (found.n, found.unread) == (0, 2)
+    assert not found.below
+    assert "n = 0" in found.line("x")
+    assert "low" not in found.as_json()
+
+
+def test_questions_without_new_options_are_not_asked(tmp_path: Path) -> None:
+    questions, new = files(tmp_path, 3, "near")
+    rows = Path(new).read_text().splitlines()
+    Path(new).write_text(rows[0] + "\n")
+    judge = Scripted(lambda messages: '{"more_plausible": "same"}')
+    made = prepared(put(plausibility(questions, distractors=new), judge.model))
+    assert len(made) == len(judge.asked) == 1
+
+
+def test_verdicts_on_other_options_are_left_alone() -> None:
+    mine = Distractors("mine", {"q": {"A": "x"}})
+    rows = [
+        {"distractors": mine.fingerprint, "verdict": "more"},
+        {"distractors": "another", "verdict": "less"},
+        {"verdict": "less"},
+    ]
+    assert verdicts(rows, mine) == Verdicts(1, 0, 0, 0)
+
+
+def test_the_share_and_its_interval_by_hand() -> None:
+    found = Verdicts(more=30, same=10, less=20, unread=3)
+    share, low, high = found.not_below
+    assert found.n == 60
+    assert share == pytest.approx(40 / 60)
+    # Wilson, z = 1.96, n = 60
+    assert [low, high] == pytest.approx([0.5406, 0.7727], abs=1e-4)
+    assert not found.below
+    # without the ties, 5 of 16 reaches up to 0.556, 4 of 16 to 0.495
+    assert not Verdicts(5, 20, 11, 0).below
+    assert Verdicts(4, 20, 12, 0).below
+
+
+# --- the command ---
+
+
+@pytest.mark.slow
+def test_the_check_tells_what_a_judge_says_and_fails_where_the_new_are_below(
+    tmp_path: Path,
+) -> None:
+    def check(folder: str, new: str, *more: str) -> Any:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        questions, made = files(tmp_path / folder, 40, new)
+        here = tmp_path / folder
+        return holdfast(
+            "distractors", "check", made, "--questions", questions, "--judge", "simulated/judge",
+            "-o", here / "p.jsonl", "--log-dir", here / "logs", *more,
+        )  # fmt: skip
+
+    # the simulated judge counts words shared with the right option
+    near = check("near", "near", "--json")
+    assert near.returncode == 0, near.stderr
+    told = json.loads(near.stdout)["plausibility"]
+    assert told["n"] == 40
+    assert told["more"] >= 30
+    assert (told["below"], told["low"] > 0.5) == (False, True)
+    plain = check("near", "near")
+    assert f"more plausible: {told['more']}" in plain.stdout
+    assert "n = 40" in plain.stdout
+
+    questions, made = files(tmp_path / "near", 40, "near")
+    rows = [json.loads(line) for line in Path(made).read_text().splitlines()]
+    for row in rows:
+        row["distractors"] = dict.fromkeys(row["distractors"], "zzz")
+    far = holdfast(
+        "distractors", "check", write_jsonl(tmp_path / "far.jsonl", rows), "--questions", questions,
+        "--judge", "simulated/judge", "-o", tmp_path / "p.jsonl", "--log-dir", tmp_path / "logs",
+    )  # fmt: skip
+    assert far.returncode == 2
+    assert "simulated/judge holds the new options less plausible than the old" in far.stderr
+    alone = holdfast("distractors", "check", made, "--judge", "simulated/judge")
+    assert alone.returncode == 2
+    assert "needs the questions" in alone.stderr

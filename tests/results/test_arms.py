@@ -1,0 +1,83 @@
+"""What protocols declare of their turns, and what shared measures make of it."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import declared
+from holdfast.results import sent_otherwise, turns_of
+from holdfast.results.accuracy import accuracy
+from holdfast.results.arms import TurnsOf, every
+from holdfast.results.comparison import outcomes
+from holdfast.transcripts.dialogues import dialogues
+from tests.results.frames import Row, table, turn
+
+OUTSIDE = """
+import polars as pl
+from holdfast.results import TurnsOf
+
+def kept(turns):
+    own = turns.filter(pl.col("protocol") == "asking", pl.col("arm") == "again")
+    return own.with_columns(measure=pl.lit("kept"), hit=pl.col("correct"), path=pl.lit(""))
+
+TURNS = TurnsOf(
+    "asking",
+    apart={"helper": "of a helper"},
+    helpers=("helper",),
+    continues={"again": "before"},
+    plain=("before",),
+    outcomes=kept,
+)
+"""
+
+
+@pytest.fixture
+def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A module of somebody else that declares the turns of a protocol."""
+    (tmp_path / "asking.py").write_text(OUTSIDE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "asking", raising=False)
+    modules = (*declared.declaring(), "asking")
+    monkeypatch.setattr("holdfast.results.arms.declaring", lambda: modules)
+    every.cache_clear()
+    yield
+    every.cache_clear()
+
+
+def put(arm: str, at: int = 0, protocol: str = "asking", **others: Any) -> Row:
+    return turn("q1", "A", protocol=protocol, **others) | {"arm": arm, "turn": at}
+
+
+def test_a_protocol_that_declares_nothing_has_plain_turns() -> None:
+    assert turns_of("nobody's") == TurnsOf("nobody's")
+
+
+@pytest.mark.usefixtures("asking")
+def test_what_another_package_declares_counts_for_its_own_protocol_alone() -> None:
+    turns = table([put("helper"), put("helper", protocol="others"), put("control")])
+    rows = accuracy(turns).select("protocol", "arm").rows()
+    assert rows == [("others", "helper"), ("asking", "control")]
+    turns = table([put("control", protocol="medfuzz"), put("control")])
+    assert accuracy(turns)["protocol"].to_list() == ["asking"]
+    sent = [put(arm, sent_otherwise="seed") for arm in ("helper", "before", "again")]
+    assert sent_otherwise(table(sent))["n"].to_list() == [2]
+
+
+@pytest.mark.usefixtures("asking")
+def test_a_comparison_counts_what_a_protocol_brings() -> None:
+    turns = table([put("before"), put("again", 1), put("helper"), put("again", protocol="others")])
+    rows = outcomes(turns).select("protocol", "measure", "arm", "hit").rows()
+    assert rows == [
+        ("asking", "accuracy", "before", True),
+        ("others", "accuracy", "again", True),
+        ("asking", "kept", "again", True),
+    ]
+
+
+@pytest.mark.usefixtures("asking")
+def test_an_arm_goes_on_from_the_one_that_its_protocol_names() -> None:
+    rows = [put("before"), put("other"), put("again", 1, path="x>y"), put("helper", 1)]
+    assert dialogues(table(rows)).before == [None, None, 0, None]
