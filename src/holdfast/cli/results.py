@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -205,6 +206,9 @@ def report(
         int,
         typer.Option(min=0, max=options.MOST, help="Most conversations in the page."),
     ] = holdfast.CONVERSATIONS,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Make it anew every ten seconds while a run goes on.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Write one self-contained HTML page of results.
@@ -213,6 +217,8 @@ def report(
     """
     from holdfast.report import report_figures
 
+    if watch:
+        _watch(sources, output, title, conversations)
     made = holdfast.report(sources, rules=rules, title=title, conversations=conversations)
     sys.stderr.writelines(f"{printable(note)}\n" for note in made.notes)
     if figures is not None:
@@ -236,6 +242,25 @@ def report(
     sys.stdout.write(f"{made.headline}.\nReport: {output}\n")
     if drawn:
         sys.stdout.write(f"Figures: {figures} ({len(drawn)} files)\n")
+
+
+def _watch(sources: list[str], output: str, title: str | None, conversations: int) -> None:
+    """Write the page again and again, until no run is at work in any of the log dirs."""
+    from holdfast.running.log_dir import at_work
+
+    while any(at_work(source) for source in sources):
+        try:
+            page = holdfast.report(sources, title=title, conversations=conversations).html
+        except InputError as error:  # there is nothing to show yet
+            sys.stderr.write(f"{error}\n")
+        else:
+            refresh = f'<head><meta http-equiv="refresh" content="{_OFTEN}">'
+            write_whole(page.replace("<head>", refresh, 1), output, "-o FILE")
+        time.sleep(_OFTEN)
+
+
+_OFTEN = 10
+"""Seconds between two pages of a run that goes on."""
 
 
 def _made(folder: str) -> None:
