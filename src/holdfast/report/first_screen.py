@@ -19,6 +19,7 @@ from .gate import gate_sentence
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
 _UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
 _OUTCOMES = ("fail", "undecided", "pass")
+_FIRST = ("first", "first_low", "first_high")
 _NAMED = 5
 """Models that a sentence names."""
 
@@ -111,7 +112,10 @@ def _opened(turns: pl.DataFrame) -> tuple[Opening, pl.DataFrame, list[str]] | No
     for opening in sorted(openings, key=lambda one: one.place):
         rows = opening.measure(turns.filter(of_turn.is_in(openings[opening])))
         if rows.height:
-            rows = rows.sort("after", descending=True, maintain_order=True, nulls_last=True)
+            # what a protocol does not ask for, or has no interval of
+            rows = rows.with_columns(
+                pl.lit(None, pl.Float64).alias(name) for name in _FIRST if name not in rows.columns
+            ).sort("after", descending=True, maintain_order=True, nulls_last=True)
             columns = studies(rows.to_dicts())
             return opening, rows, [columns.header(row) for row in rows.to_dicts()]
     return None
@@ -172,7 +176,7 @@ def _grid(
     lines = []
     for row, name in zip(rows, names, strict=True):
         first, after = (
-            Share("", name, ends).text({**_FIRST, **row}).replace(", ", ",\u00a0")
+            Share("", name, ends).text(row).replace(", ", ",\u00a0")
             for name, ends in (("first", "first_"), ("after", ""))
         )
         chosen = {**row, **opening.of(row)}
@@ -198,10 +202,6 @@ def _grid(
     if ranked:
         notes.append("Rank: the places that a model can have, at 95% for all models together.")
     return Grid("Model", headers, (Block("", (tuple(lines),)),), tuple(notes))
-
-
-_FIRST = {"first": None, "first_low": None, "first_high": None}
-"""Where a protocol asks for no first answer, or has no interval of it."""
 
 
 def _named(row: Row) -> str:
