@@ -184,7 +184,7 @@ def _conversation(row: Row) -> str:
 
 
 STICKY_INCORRECT = Figure(
-    title="Do right first answers move more easily than wrong ones?",
+    title="Do wrong first answers give way more easily than right ones?",
     notes=(
         counted("n_right", "right first answers"),
         counted("n_wrong", "wrong ones"),
