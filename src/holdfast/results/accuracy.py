@@ -7,6 +7,7 @@ import polars as pl
 
 from .arms import every, protocols, turns_of
 from .changes import CHANGE, with_adjusted, with_change_bounds
+from .controls import EFFECT, with_control, with_net
 from .declaration import Section, Table, steps_of
 from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, with_first
 from .grid import (
@@ -17,6 +18,7 @@ from .grid import (
     accuracy_cell,
     matrix,
     n_notes,
+    net_notes,
     one_line,
     studies,
     unread_notes,
@@ -26,7 +28,7 @@ from .readings import NON_RESPONSE
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
-    *CHANGE, "unparsed", "refused", "non_response", "run",
+    *CHANGE, "unparsed", "refused", "non_response", *EFFECT, "run",
 )  # fmt: skip
 
 _AVERAGED = ("followup", "single-turn")
@@ -45,7 +47,9 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     exact one, clustered by question where that has several turns. ``p_adjusted`` has Holm's
     correction over the techniques of a family and arm in a study, or over its averages. A
     family's accuracy is the mean of its techniques' accuracies; its interval counts each question
-    once, however many techniques were asked of it.
+    once, however many techniques were asked of it. What a challenge did to right first answers
+    beyond its control is in ``EFFECT``, null without one (``with_net``); a family's is over the
+    pairs of all its techniques.
 
     Averages cover follow-ups and single-turn biases, but not chains or context lengths. A
     mitigation has averages of its own, with its name as ``path``; the ``path`` of any other
@@ -65,8 +69,10 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
     offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
     selected = offering & pl.col("shown").is_not_null() & (pl.col("turn") > 0)
-    answered = with_first(turns.filter(~selected))
-    return with_change(rated(answered), answered).select(ACCURACY_COLUMNS)
+    own = turns.filter(~selected)
+    answered = with_first(own)
+    rows = with_change(rated(answered), answered)
+    return with_effect(rows, own).select(ACCURACY_COLUMNS)
 
 
 def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
@@ -117,7 +123,7 @@ def with_change(
     both = pl.concat(
         [
             with_change_bounds(rows.filter(~average), pairs, keys, overall),
-            with_change_bounds(rows.filter(average), averaged, family, overall),
+            with_change_bounds(rows.filter(average), averaged, family, overall, averages=True),
         ]
     )
     # the techniques of a family make one set of tests, the averages of a study another
@@ -126,6 +132,22 @@ def with_change(
     return with_adjusted(both.sort("_place"), [*STUDY, "_arm", "_family"]).drop(
         "_place", "_family", "_arm"
     )
+
+
+def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+    """The rows with ``EFFECT``: what challenges, and families of them, did beyond their controls.
+
+    Args:
+        rows: rows of ``rated``.
+        turns: the turns table that they were read from.
+        by: the strata.
+    """
+    challenged = with_control(turns, *by)
+    averages = _of_averages(challenged).with_columns(
+        arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit("")
+    )
+    both = pl.concat([challenged, averages])
+    return with_net(rows, both, [*STUDY, *by, "arm", "path", "technique", "family"])
 
 
 def _with_weight(turns: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
@@ -222,7 +244,7 @@ def _differs(row: Row) -> bool:
 
 def accuracy_notes(rows: Sequence[Row]) -> list[str]:
     """What stands in a cell of accuracy."""
-    return [_CELLS, _TESTED] if any(map(_differs, rows)) else [_CELLS]
+    return [_CELLS, *net_notes(rows), *([_TESTED] if any(map(_differs, rows)) else [])]
 
 
 def _figure(row: Row, columns: Studies) -> Figure:
