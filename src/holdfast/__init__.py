@@ -187,10 +187,11 @@ def compare(
     run_b: str | None = None,
     mitigation_a: str | None = None,
     mitigation_b: str | None = None,
+    paths: tuple[str, str] | None = None,
     protocol: str | None = None,
     dataset: str | None = None,
 ) -> "Comparison":
-    """Compare B with A, question by question: two models, or two settings of one.
+    """Compare B with A, question by question: two models, two settings or two paths of one.
 
     Args:
         a: turns, or what ``read_turns`` reads.
@@ -201,6 +202,8 @@ def compare(
         run_b: run of B, where a model has several.
         mitigation_a: single-turn biases of A under this mitigation.
         mitigation_b: single-turn biases of B under this mitigation.
+        paths: of A and of B, the only answers to compare: those after a challenge, a chain, a
+            control, the techniques of a family, or ``baseline`` for the first answers.
         protocol: the only protocol to compare.
         dataset: the only data set to compare.
 
@@ -215,13 +218,14 @@ def compare(
     from holdfast.results import Side
     from holdfast.results import compare as compared
 
+    path_a, path_b = paths or (None, None)
     of_a = _read(a, text=False)
     alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
     return compared(
         of_a,
         of_a if alike else _read(b, text=False),
-        Side(model_a, run_a, mitigation_a),
-        Side(model_b, run_b, mitigation_b),
+        Side(model_a, run_a, mitigation_a, path_a),
+        Side(model_b, run_b, mitigation_b, path_b),
         protocol,
         dataset,
     )
