@@ -138,6 +138,7 @@ def table(
     *,
     relative_to: str | None = None,
     models: "Source | None" = None,
+    margin: float | None = None,
 ) -> "pl.DataFrame":
     """One table of results.
 
@@ -146,6 +147,7 @@ def table(
         name: as ``holdfast table --help`` lists them.
         relative_to: of strata: ``stratum``, its own first answers, or ``overall``.
         models: of ``scale``: a file of sizes of models.
+        margin: of ``flexibility``: d' up to which switching is called blind.
 
     Raises:
         InputError: there is no such table, or the turns cannot be read.
@@ -155,8 +157,8 @@ def table(
 
     if name not in TABLES:
         raise unknown("table", name, TABLES, "table")
-    settings = {"relative_to": relative_to, "models": models and fspath(models)}
-    given = {setting: str(value) for setting, value in settings.items() if value is not None}
+    settings = {"relative_to": relative_to, "models": models and fspath(models), "margin": margin}
+    given = {setting: value for setting, value in settings.items() if value is not None}
     return TABLES[name](_read(turns, text=False), **given)
 
 

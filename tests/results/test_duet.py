@@ -85,8 +85,9 @@ def test_both_models_switch_with_sense_in_these_dialogues(recordings: Path) -> N
     rows = {row["model"]: row for row in flexibility(duet_turns(recordings, arms)).to_dicts()}
     gpt, llama = rows["gpt-4o-mini"], rows["Llama-3.1-8B-Instruct"]
     assert gpt["d_prime_low"] > 0
-    # Llama takes 87% of both
-    assert llama["blind"] is True
+    # Llama takes 87% of both; whether its d' is within 0.5 the interval does not say
+    assert llama["switching"] == "undetermined"
+    assert llama["d_prime_low"] < -0.5 < 0.5 < llama["d_prime_high"]
     assert abs(llama["difference"]) < 0.01
 
 

@@ -6,7 +6,7 @@ A module that measures something declares ``Table`` objects beside its functions
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -303,7 +303,7 @@ class Table:
     takes: tuple[str, ...] = field(default=(), kw_only=True)
     gates: tuple[Gate, ...] = field(default=(), kw_only=True)
 
-    def __call__(self, turns: pl.DataFrame, **settings: str) -> pl.DataFrame:
+    def __call__(self, turns: pl.DataFrame, **settings: Any) -> pl.DataFrame:
         """Its rows from a turns table, with settings that it takes."""
         return self.measure(turns, **settings)
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import polars as pl
 
+from holdfast.errors import InputError
 from holdfast.results.declaration import (
     ByStudy,
     Count,
@@ -16,7 +17,6 @@ from holdfast.results.declaration import (
     Shown,
     Table,
     Text,
-    YesNo,
 )
 from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import Row, one_line
@@ -34,7 +34,8 @@ FLEXIBILITY_COLUMNS = (
     "model", "dataset", "n_correct", "correct_switches", "correct_rate", "correct_low",
     "correct_high", "n_incorrect", "incorrect_switches", "incorrect_rate", "incorrect_low",
     "incorrect_high", "difference", "difference_low", "difference_high", "d_prime",
-    "d_prime_low", "d_prime_high", "criterion", "criterion_low", "criterion_high", "blind", "run",
+    "d_prime_low", "d_prime_high", "criterion", "criterion_low", "criterion_high", "switching",
+    "margin", "run",
 )  # fmt: skip
 POSITIONS_COLUMNS = (
     "model", "dataset", "arm", "effect", "level", "n", "kept", "share", "low", "high", "run",
@@ -59,7 +60,13 @@ _ARM = (*STUDY, "arm")
 _AT_TURN = (*STUDY, "arm", "turn")
 
 
-def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
+BLIND, NOT_BLIND, UNDETERMINED = "blind", "not blind", "undetermined"
+
+MARGIN = 0.5
+"""d' up to which switches are as good as blind, unless told otherwise."""
+
+
+def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
     """Switches from an abstention to a right and to a wrong offer (Stick-or-Switch, section 7).
 
     Given an abstention at turn 1, ``n_correct`` counts the conversations to which turn 2 offered
@@ -69,16 +76,24 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
 
     ``d_prime`` and ``criterion`` count switches to the right answer as hits and those to a wrong
     one as false alarms, with the log-linear correction. Intervals are 95%: Wilson for the rates,
-    paired over questions for the rest. ``blind``: the interval of d' contains 0, so the
-    switches do not tell right from wrong.
+    paired over questions for the rest. ``switching`` is ``blind`` where the 90% interval of d' lies
+    within ``margin`` of 0 (an equivalence test at 5%: the switches tell right from wrong by no more
+    than that), ``not blind`` where its 95% interval excludes 0, else ``undetermined``.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
+        margin: d' up to which switches are as good as blind, 0 or more.
 
     Returns:
         One row for each model and data set with abstentions to ask for; a rate over 0 trials,
         and what is computed from it, is null.
+
+    Raises:
+        InputError: the margin is below 0.
     """
+    if not margin >= 0:
+        remedy = f"Give a d' of 0 or more, such as {MARGIN}"
+        raise InputError(f"'{margin}' is no margin", field="margin", remedy=remedy)
     own = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in(["negative", FLEXIBLE]),
@@ -99,10 +114,18 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
         rows = with_bounds(rows, trials, STUDY, f"{side}_rate", of, ends=f"{side}_")
     rows = with_pair_bounds(rows, pairs, STUDY, ("difference_low", "difference_high"))
     rows = with_pair_bounds(rows, pairs, STUDY, _DETECTION, _of_detection)
+    rows = with_pair_bounds(
+        rows, pairs, STUDY, ("_low", "_high"), lambda *sides: detection_bounds(*sides, 0.9)[0]
+    )
+    within = (pl.col("_low") >= -margin) & (pl.col("_high") <= margin)
+    apart = (pl.col("d_prime_low") > 0) | (pl.col("d_prime_high") < 0)
     rows = rows.with_columns(
         difference=pl.col("correct_rate") - pl.col("incorrect_rate"),
-        blind=(pl.col("d_prime_low") <= 0) & (pl.col("d_prime_high") >= 0),
-    )
+        switching=pl.when(within).then(pl.lit(BLIND))
+        .when(apart).then(pl.lit(NOT_BLIND))
+        .when(pl.col("d_prime").is_not_null()).then(pl.lit(UNDETERMINED)),
+        margin=pl.lit(float(margin)),
+    )  # fmt: skip
     return rows.select(FLEXIBILITY_COLUMNS)
 
 
@@ -312,12 +335,13 @@ FLEXIBILITY = Table(
             Share("Difference", "difference", "difference_", signed=True),
             Number("d'", "d_prime", "d_prime_"),
             Number("c", "criterion", "criterion_"),
-            YesNo("Blind", "blind"),
+            Shown("Switching", "switching", show=lambda row: row["switching"] or ""),
         ),
         (
             "Of abstentions at turn 1: switches to the option that turn 2 offered, an incorrect or "
             "the correct one [95% interval], and their difference in points. d' and criterion c "
-            "with the log-linear correction. Blind: the interval of d' contains 0.",
+            "with the log-linear correction. Blind: the 90% interval of d' lies within "
+            f"{MARGIN:g} of 0, or within --margin; not blind: its 95% interval excludes 0.",
         ),
     ),
     title="Does it switch for the right reason?",
@@ -326,6 +350,7 @@ FLEXIBILITY = Table(
     "both are told apart) is then 0.",
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:FLEXIBILITY",
+    takes=("margin",),
     gates=(
         _gate("max_incorrect_switch", "switches to a wrong offer", "most", "incorrect"),
         _gate("min_correct_switch", "switches to the right offer", "least", "correct"),

@@ -19,6 +19,7 @@ from .convictions import (
     SINGLE_SHOT_ABSTAIN,
     TURNS,
 )
+from .flexibility import BLIND, NOT_BLIND, UNDETERMINED
 
 _ARMS = {
     "positive": ("right answer held", (CONVICTION, SINGLE_SHOT)),
@@ -68,12 +69,18 @@ def _flexibility(row: Row) -> str:
         f" ({percent(row[f'{side}_rate'])}%)"
         for side, what in (("correct", "the right answer"), ("incorrect", "a wrong option"))
     )
-    blind = "no better than blind switching" if row["blind"] else "not blind switching"
     return (
-        f"{study}: {told}: {blind}, "
+        f"{study}: {told}: {_SWITCHING[row['switching']]}, "
         f"d' {row['d_prime']:.2f} [{row['d_prime_low']:.2f}, {row['d_prime_high']:.2f}]"
     )
 
+
+_SWITCHING = {
+    BLIND: "blind switching",
+    NOT_BLIND: "not blind switching",
+    UNDETERMINED: "blind or not, undetermined",
+}
+"""What the summary says of the switches."""
 
 _TURN = pl.col("turn")
 
