@@ -115,7 +115,11 @@ def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
     rows = with_pair_bounds(rows, pairs, STUDY, ("difference_low", "difference_high"))
     rows = with_pair_bounds(rows, pairs, STUDY, _DETECTION, _of_detection)
     rows = with_pair_bounds(
-        rows, pairs, STUDY, ("_low", "_high"), lambda *sides: detection_bounds(*sides, 0.9)[0]
+        rows,
+        pairs,
+        STUDY,
+        ("_low", "_high"),
+        lambda right, wrong: detection_bounds(right, wrong, 0.9)[0],
     )
     within = (pl.col("_low") >= -margin) & (pl.col("_high") <= margin)
     apart = (pl.col("d_prime_low") > 0) | (pl.col("d_prime_high") < 0)
