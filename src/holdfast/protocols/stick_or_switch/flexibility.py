@@ -18,7 +18,7 @@ from holdfast.results.declaration import (
     Table,
     Text,
 )
-from holdfast.results.first_answers import STUDY, TURN, answering
+from holdfast.results.first_answers import STUDY, TURN, answering, carried
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import (
     looked_up,
@@ -28,7 +28,7 @@ from holdfast.results.inference import (
 )
 from holdfast.results.intervals import Counts, detection_bounds, mean_difference_bounds
 
-from .convictions import FLEXIBLE, PROTOCOL, arm_label, conviction_turns, second_offers
+from .convictions import CONVICTIONS, FLEXIBLE, PROTOCOL, arm_label, conviction_turns, second_offers
 
 FLEXIBILITY_COLUMNS = (
     "model", "dataset", "n_correct", "correct_switches", "correct_rate", "correct_low",
@@ -47,7 +47,8 @@ BELIEFS_COLUMNS = (
     "model", "dataset", "arm", "turn", "n", "target", "target_low", "target_high", "suggested",
     "suggested_low", "suggested_high", "n_switched", "before_switch", "before_switch_low",
     "before_switch_high", "n_stuck", "before_stick", "before_stick_low", "before_stick_high",
-    "difference", "difference_low", "difference_high", "run",
+    "difference", "difference_low", "difference_high", "n_all", "target_all", "target_all_low",
+    "target_all_high", "run",
 )  # fmt: skip
 
 _OFFERED = {"correct": "first", "incorrect": "second"}
@@ -252,6 +253,10 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     0 if low confidence predicts a switch. Departures to no readable answer are in neither. At
     turn 1 nothing is held yet. Intervals are 95%, by question.
 
+    All of that is of survivors only: once a target is given up, its turns count no more.
+    ``target_all`` is the mean probability of the target over all ``n_all`` conversations of the
+    arm, whatever they answered; one that has ended keeps its last.
+
     In arm ``flexible-correct`` the abstention is held and the right answer offered; the belief
     in the abstention after the offer is not in the turns table, so ``target`` is null there.
 
@@ -278,6 +283,19 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     names = ("difference_low", "difference_high")
     rows = with_pair_bounds(rows, both, _AT_TURN, names, mean_difference_bounds)
     rows = rows.with_columns(difference=pl.col("before_switch") - pl.col("before_stick"))
+    believed = answering(turns).filter(
+        pl.col("protocol") == PROTOCOL,
+        pl.col("arm").is_in(CONVICTIONS),
+        pl.col("status") != "error",
+        pl.col("p_gold").is_not_null(),
+    )
+    every = carried(believed, ["arm"], "p_gold", "target_all").drop_nulls("target_all")
+    every = every.with_columns(pl.col("turn") + 1)
+    over_all = every.group_by(_AT_TURN).agg(
+        pl.col("target_all").sort().mean(), n_all=pl.len().cast(pl.Int64)
+    )
+    over_all = with_mean_bounds(over_all, every, _AT_TURN, "target_all", "target_all_")
+    rows = looked_up(rows, over_all, _AT_TURN)
     rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), "turn")
     # beyond that are the rounding errors of sums: equal beliefs would differ
     return rows.select(BELIEFS_COLUMNS).with_columns(pl.col(pl.Float64).round(12))
@@ -403,6 +421,7 @@ BELIEFS = Table(
         (
             Count("n", "n"),
             Share("Target %", "target", "target_"),
+            Share("Of all %", "target_all", "target_all_"),
             Share("Offered %", "suggested", "suggested_"),
             Count("Switched", "n_switched"),
             Share("Held before a switch %", "before_switch", "before_switch_"),
@@ -412,7 +431,9 @@ BELIEFS = Table(
         ),
         (
             "Mean probability of the target and of the option offered, after the reply, and of the "
-            "held answer at the turn before, before a switch and before none [95% interval].",
+            "held answer at the turn before, before a switch and before none [95% interval]. "
+            "Survivors only, but for Of all: the target in all conversations, also after it was "
+            "given up; one that has ended keeps its last.",
         ),
         arm_label,
     ),
