@@ -140,6 +140,7 @@ def table(
     *,
     relative_to: str | None = None,
     models: "Source | None" = None,
+    margin: float | None = None,
 ) -> "pl.DataFrame":
     """One table of results.
 
@@ -148,6 +149,7 @@ def table(
         name: as ``holdfast table --help`` lists them.
         relative_to: of strata: ``stratum``, its own first answers, or ``overall``.
         models: of ``scale``: a file of sizes of models.
+        margin: of ``flexibility``: d' up to which switching is called blind.
 
     Raises:
         InputError: there is no such table, or the turns cannot be read.
@@ -157,8 +159,8 @@ def table(
 
     if name not in TABLES:
         raise unknown("table", name, TABLES, "table")
-    settings = {"relative_to": relative_to, "models": models and fspath(models)}
-    given = {setting: str(value) for setting, value in settings.items() if value is not None}
+    settings = {"relative_to": relative_to, "models": models and fspath(models), "margin": margin}
+    given = {setting: value for setting, value in settings.items() if value is not None}
     return TABLES[name](_read(turns, text=False), **given)
 
 
@@ -189,10 +191,11 @@ def compare(
     run_b: str | None = None,
     mitigation_a: str | None = None,
     mitigation_b: str | None = None,
+    paths: tuple[str, str] | None = None,
     protocol: str | None = None,
     dataset: str | None = None,
 ) -> "Comparison":
-    """Compare B with A, question by question: two models, or two settings of one.
+    """Compare B with A, question by question: two models, two settings or two paths of one.
 
     Args:
         a: turns, or what ``read_turns`` reads.
@@ -203,6 +206,8 @@ def compare(
         run_b: run of B, where a model has several.
         mitigation_a: single-turn biases of A under this mitigation.
         mitigation_b: single-turn biases of B under this mitigation.
+        paths: of A and of B, the only answers to compare: those after a challenge, a chain, a
+            control, the techniques of a family, or ``baseline`` for the first answers.
         protocol: the only protocol to compare.
         dataset: the only data set to compare.
 
@@ -217,13 +222,14 @@ def compare(
     from holdfast.results import Side
     from holdfast.results import compare as compared
 
+    path_a, path_b = paths or (None, None)
     of_a = _read(a, text=False)
     alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
     return compared(
         of_a,
         of_a if alike else _read(b, text=False),
-        Side(model_a, run_a, mitigation_a),
-        Side(model_b, run_b, mitigation_b),
+        Side(model_a, run_a, mitigation_a, path_a),
+        Side(model_b, run_b, mitigation_b, path_b),
         protocol,
         dataset,
     )

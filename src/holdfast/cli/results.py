@@ -35,6 +35,14 @@ def compare(
     mitigation_b: Annotated[
         str | None, typer.Option(help="Single-turn biases of B under this mitigation.")
     ] = None,
+    paths: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A B",
+            help="Compare answers after path B with those after path A: challenges, chains, "
+            "families, controls, or 'baseline'.",
+        ),
+    ] = None,
     protocol: Annotated[str | None, typer.Option(help="Compare only this protocol.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Compare only this data set.")] = None,
     format: Annotated[
@@ -53,6 +61,8 @@ def compare(
     Example: holdfast compare runs runs --model-a openai/gpt-5 --model-b openai/gpt-5-mini
 
     Example: holdfast compare runs runs --mitigation-b education --page education.html
+
+    Example: holdfast compare runs runs --paths restate authority-prior
     """
     given = dict(locals())
     from holdfast.render import FORMATS

@@ -247,4 +247,5 @@ def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
             yield difference(about, asked.sides(own))
         else:
             found = [row[name] for name in columns]
-            yield share(about, found, row[asked.n], own["question"].n_unique())
+            figure = share(about, found, row[asked.n], own["question"].n_unique())
+            yield replace(figure, paired=asked.paired(own)) if asked.paired else figure

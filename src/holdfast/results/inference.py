@@ -205,9 +205,8 @@ def clustered(first: Counts, second: Counts) -> float:
     is as likely either way if the sides do not differ: the p-value is the share of all assignments
     of signs whose sum is at least as far from zero, counted in full. With one trial a question that
     is ``mcnemar``. It asks of a difference that it is symmetric about zero, which holds for epochs;
-    for several challenges against one first answer it holds in large samples, as Obuchowski's
-    (1998) test does. Elsewhere the p-value is that of Obuchowski's statistic, by the normal
-    distribution.
+    several challenges against one first answer are for ``against_one``. Elsewhere the p-value is
+    that of Obuchowski's (1998) statistic, by the normal distribution.
 
     Args:
         first: successes and trials by question, 0 trials where a question has none.
