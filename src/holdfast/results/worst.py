@@ -58,7 +58,7 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
                     level=1 - (1 - _LEVEL) / number)
         for (number,), own in rates.group_by("challenges", maintain_order=True)
     )])  # fmt: skip
-    lowest = rates.sort("after", maintain_order=True).group_by(STUDY, maintain_order=True).agg(
+    lowest = rates.sort("after", "path").group_by(STUDY, maintain_order=True).agg(
         pl.col("path").first().alias("challenge"),
         pl.col("asked", "after", "challenges").first(),
         pl.col("low", "high").min(),

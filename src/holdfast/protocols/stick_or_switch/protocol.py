@@ -429,7 +429,7 @@ def conviction(longest: int) -> Scorer:
             for number in range(turn["turn"] + 1, offers + 1 if not kept else turn["turn"] + 2):
                 right[f"{arm} {number}"] = kept
         first = next((turn["answer"] for turn in turns if turn["arm"] == "single-shot"), None)
-        offered = (right[f"{arm} {n}"] for arm in _CONVICTIONS for n in range(2, longest + 1))
+        offered = (right[f"{arm} {n}"] for arm in CONVICTIONS for n in range(2, longest + 1))
         return Score(value=right, answer=first, metadata=challenged_share(offered))
 
     return score
