@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 import yaml
 from junitparser import JUnitXml
+from scipy.stats import binomtest
 from tests.results import frames
 from tests.studies import holdfast, holdfast_apart
 
@@ -23,7 +24,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("gate")
     run = holdfast_apart(
         "run", "followup", "--model", "simulated/claude-sonnet-4", "--contexts", "synthetic",
-        "-T", "techniques=rethink,rag-style,authority-prior", "--log-dir", folder / "runs",
+        "-T", "techniques=rethink,rag-style,authority-prior", "-T", "corrections=true",
+        "--log-dir", folder / "runs",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return str(folder / "runs")
@@ -75,7 +77,8 @@ def test_one_rule_passes_one_fails_one_is_undecided(study: str) -> None:
 
     first, rag = rows["baseline", ""], rows["followup", "rag-style"]
     about = "simulated/claude-sonnet-4 on bank"
-    figure = told(first["accuracy"], first["low"], first["high"])
+    limits = binomtest(first["correct"], first["n"]).proportion_ci(method="exact")
+    figure = told(first["accuracy"], limits.low, limits.high)
     simulated = "; simulated replies, of no real model"
     accurate = f"{about}, first answers of followup: accuracy {figure}"
     assert passed == f"pass: {accurate}, at least 50% (n = 60){simulated}"

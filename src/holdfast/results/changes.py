@@ -7,9 +7,18 @@ import numpy as np
 import polars as pl
 
 from .first_answers import STUDY
-from .inference import by_question, clustered, coded, holm, looked_up, sign_flips
+from .inference import (
+    against_one,
+    by_question,
+    clustered,
+    coded,
+    holm,
+    looked_up,
+    sign_flips,
+    two_sided,
+)
 from .intervals import change_bounds
-from .scores import Counts, Floats, filled, paired_change
+from .scores import Counts, Floats, difference_statistic, filled, paired_change
 
 CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted")
 """A relative change as tables have it."""
@@ -31,8 +40,17 @@ def with_change_bounds(
     pairs: pl.DataFrame,
     keys: Sequence[str],
     overall: pl.DataFrame | None = None,
+    *,
+    averages: bool = False,
 ) -> pl.DataFrame:
     """The rows with the 95% interval of the relative change, and the p-value of the pairs.
+
+    Args:
+        rows: one row for each combination of ``keys``.
+        pairs: answered turns with their first answers, and perhaps a ``weight``.
+        keys: columns that tell the rows apart.
+        overall: first answers of whole studies, where the change is from these.
+        averages: whether several techniques stand against one first answer.
 
     Returns:
         ``rows`` in their order with ``change_low``, ``change_high`` and ``p_value``, null where
@@ -41,7 +59,7 @@ def with_change_bounds(
     clusters = _clusters(pairs, keys, firsts=overall is None)
     texts = pl.Schema({name: rows.schema[name] for name in keys})
     if overall is None:
-        computed = _of_pairs(clusters, keys)
+        computed = _of_pairs(clusters, keys, averages=averages)
     else:
         lists = (
             clusters.cast({"question": pl.String()})
@@ -49,7 +67,8 @@ def with_change_bounds(
             .group_by(keys, maintain_order=True)
             .agg("question", "_hits", "_trials")
         )
-        found = _of_overall(lists.cast(texts), overall)
+        test = against_one if averages else clustered
+        found = _of_overall(lists.cast(texts), overall, test)
         bounds = pl.DataFrame(found, schema=dict.fromkeys(_COMPUTED, pl.Float64()), orient="row")
         computed = pl.concat([lists.select(keys), bounds], how="horizontal")
     computed = computed.cast(texts).with_columns(pl.col(_COMPUTED).fill_nan(None))
@@ -81,16 +100,22 @@ def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.D
     return clusters.with_columns(pl.col("_hits", "_firsts", "_trials") / _WHOLE)
 
 
-def _of_pairs(clusters: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def _of_pairs(clusters: pl.DataFrame, keys: Sequence[str], *, averages: bool) -> pl.DataFrame:
     """Bounds and p-values of the turns against the first answers to the same questions."""
     kinds = clusters.group_by(*keys, *_SIDES, "_difference").agg(pl.len().alias("_questions"))
     # in a fixed order: the last digit of a sum depends on it
     rows = kinds.sort(_SIDES).group_by(keys).agg(*_SIDES, "_difference", "_questions")
     each = [np.array(row) for row in rows.select(*_SIDES, "_questions").iter_rows()]
-    low, high = paired_change(filled(each), _LEVEL)
+    outcomes = filled(each)
+    low, high = paired_change(outcomes, _LEVEL)
+    statistics = difference_statistic(outcomes)
     p = [
-        sign_flips(np.repeat(differences, questions))
-        for differences, questions in rows.select("_difference", "_questions").iter_rows()
+        two_sided(float(statistics[place]))
+        if averages and max(trials) > 1
+        else sign_flips(np.repeat(differences, questions))
+        for place, (trials, differences, questions) in enumerate(
+            rows.select("_trials", "_difference", "_questions").iter_rows()
+        )
     ]
     bounds = zip(_COMPUTED, (low, high, np.array(p, float)), strict=True)
     return rows.select(keys).with_columns(pl.Series(name, values) for name, values in bounds)
@@ -110,7 +135,9 @@ def with_adjusted(
     return rows.with_columns(pl.Series("p_adjusted", adjusted).fill_nan(None))
 
 
-def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float, ...]]:
+def _of_overall(
+    lists: pl.DataFrame, overall: pl.DataFrame, test: Callable[[Counts, Counts], float]
+) -> list[tuple[float, ...]]:
     pairs = overall.select(*STUDY, "question", first=None, second="correct")
     studies = {
         key: (
@@ -125,7 +152,7 @@ def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float,
         *STUDY, "question", "_hits", "_trials"
     ).iter_rows():
         counts = _placed(studies.get(tuple(key), nothing), questions, hits, trials)
-        found.append((*change_bounds(*counts), clustered(*counts)))
+        found.append((*change_bounds(*counts), test(*counts)))
     return found
 
 

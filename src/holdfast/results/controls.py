@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
-from .inference import against_one, with_pair_bounds
+from .inference import each_against_one, with_pair_bounds
 from .intervals import each_difference, excess_bounds
 from .scores import Pair
 
@@ -155,5 +155,5 @@ _BOUNDS = (
 def _net_bounds(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
     kept = [tuple((n - hits, n) for hits, n in pair) for pair in pairs]
     causal = (excess_bounds(challenged, usual) for challenged, usual in kept)
-    found = zip(each_difference(pairs), against_one(pairs), causal, strict=True)
+    found = zip(each_difference(pairs), each_against_one(pairs), causal, strict=True)
     return [(*difference, p, *share) for difference, p, share in found]

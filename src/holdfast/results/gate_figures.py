@@ -17,7 +17,7 @@ from .accuracy import accuracy
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
 from .gate_rules import Rule
 from .inference import by_question, counts_of, with_bounds
-from .intervals import change_bounds, difference_bounds, exact_bounds
+from .intervals import Paired, change_bounds, difference_bounds, exact_bounds
 from .power import further_questions, further_questions_for_interval
 from .readings import READ_BY
 from .scores import Counts
@@ -146,8 +146,8 @@ class Figure:
         high: upper bound.
         n: trials that it is of.
         questions: questions asked for them.
-        paired: both sides by question and their interval, of a figure that is computed from two;
-            None for a share, whose interval is Wilson's and which is decided by the exact one.
+        paired: its sides by question and their interval, of a figure that is computed from
+            several; None for a share, whose interval is Wilson's and decided by the exact one.
         clusters: questions that have a trial, where those are fewer than were asked.
         left_out: questions that two runs have, left out because their right answers differ.
     """
@@ -162,7 +162,7 @@ class Figure:
     high: float | None
     n: int
     questions: int
-    paired: tuple[Counts, Counts, PairBounds] | None = None
+    paired: Paired | None = None
     left_out: int = 0
     clusters: int = 0
 
@@ -172,8 +172,8 @@ def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]
     if figure.value is None or figure.low is None or figure.high is None:
         return figure.low, figure.high
     if figure.paired is not None:
-        first, second, bounds = figure.paired
-        return bounds(first, second, level)
+        sides, bounds = figure.paired
+        return bounds(*sides, level)
     n = wilson_n(figure.value, figure.low, figure.high)
     return _limits(figure.value, n, figure.clusters or figure.questions, level)
 
@@ -223,15 +223,19 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
 
 
 def _further_pairs(
-    first: Counts, second: Counts, bounds: PairBounds, value: float, threshold: float, level: float
+    sides: tuple[Counts, ...],
+    bounds: Callable[..., tuple[float, float]],
+    value: float,
+    threshold: float,
+    level: float,
 ) -> int | None:
     """Asks the interval of the same questions over again, twice, four times and so on."""
-    n = len(first[0])
+    n = len(sides[0][0])
 
     def clearance(times: int) -> float:
         """How far the threshold is outside; negative inside."""
-        a, b = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in (first, second))
-        low, high = bounds(a, b, level)
+        tiled = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in sides)
+        low, high = bounds(*tiled, level)
         return low - threshold if value > threshold else threshold - high
 
     few, many = 1, 2
@@ -309,7 +313,7 @@ def of_pairs(
     first, second = counts_of(outcomes)
     n = pairs.height if n is None else n
     found = share(about, (value, *bounds(first, second, _LEVEL)), n, outcomes.height)
-    return replace(found, paired=(first, second, bounds))
+    return replace(found, paired=((first, second), bounds))
 
 
 def _known(number: float | None) -> float | None:

@@ -8,11 +8,13 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from .intervals import (
+    alike,
     each_difference,
     effective_n,
     influence_of_difference,
     mean_bounds,
     wilson,
+    with_added,
 )
 from .scores import Counts, Floats, Pair, difference_statistic, outcomes_of
 
@@ -33,8 +35,9 @@ def with_bounds(
     share: str = "accuracy",
     hit: str = "correct",
     ends: str = "",
+    level: float = 0.95,
 ) -> pl.DataFrame:
-    """The rows with the 95% Wilson interval of a share.
+    """The rows with the Wilson interval of a share.
 
     Turns of one question are alike and count by what they add (``effective_n``).
 
@@ -45,6 +48,7 @@ def with_bounds(
         share: column of the share.
         hit: column of the trials that is true for a success.
         ends: what stands before ``low`` and ``high`` in the names of the bounds.
+        level: coverage.
 
     Returns:
         ``rows`` in their order; the bounds are null where there is no trial.
@@ -66,7 +70,7 @@ def with_bounds(
     found = clusters.select(*keys, pl.Series("_effective", effective, dtype=pl.Float64))
     n = looked_up(rows, found, keys, nulls_equal=True)["_effective"].fill_null(0.0).to_numpy()
     # no trial, no share
-    low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n)
+    low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n, level)
     return rows.with_columns(
         pl.Series(f"{ends}low", low, dtype=pl.Float64).fill_nan(None),
         pl.Series(f"{ends}high", high, dtype=pl.Float64).fill_nan(None),
@@ -207,9 +211,8 @@ def clustered(first: Counts, second: Counts) -> float:
     is as likely either way if the sides do not differ: the p-value is the share of all assignments
     of signs whose sum is at least as far from zero, counted in full. With one trial a question that
     is ``mcnemar``. It asks of a difference that it is symmetric about zero, which holds for epochs;
-    for several challenges against one first answer it holds in large samples, as Obuchowski's
-    (1998) test does. Elsewhere the p-value is that of Obuchowski's statistic, by the normal
-    distribution.
+    several challenges against one first answer are for ``against_one``. Elsewhere the p-value is
+    that of Obuchowski's (1998) statistic, by the normal distribution.
 
     Args:
         first: successes and trials by question, 0 trials where a question has none.
@@ -231,27 +234,40 @@ def clustered(first: Counts, second: Counts) -> float:
     return two_sided(difference / spread)
 
 
-def against_one(pairs: Sequence[Pair]) -> list[float]:
-    """Two-sided p-values of differences of shares where one reply stands against several.
+def against_one(several: Counts, one: Counts) -> float:
+    """Two-sided p-value of a difference of shares where one reply stands against several.
 
     With one trial a question it is ``mcnemar``. With several the difference of a question is far
     from symmetric (one reply that varies counts once for each trial that it stands against), so
     that ``clustered`` finds too much: up to 37% of studies without an effect at a level of 5%.
-    Here it is that of the score test whose interval ``difference_bounds`` is.
+    Here it is that of the statistic whose interval ``difference_bounds`` is.
 
     Args:
-        pairs: of each figure the successes and trials by question, and those of what stands
-            against each trial, with as many trials.
+        several: successes and trials by question, 0 trials where a question has none.
+        one: the same questions of the share that is held against each of those trials.
 
     Returns:
-        P-values in 0 to 1; NaN of what has no trial.
+        A p-value in 0 to 1; NaN where either share is of nothing.
     """
-    several = [pair for pair in pairs if pair[0][1].max(initial=0) > 1]
-    found = iter(difference_statistic(outcomes_of(several)).tolist())
-    return [
-        two_sided(next(found)) if first[1].max(initial=0) > 1 else clustered(first, second)
-        for first, second in pairs
-    ]
+    return each_against_one([(several, one)])[0]
+
+
+def each_against_one(pairs: Sequence[Pair]) -> list[float]:
+    """``against_one`` of several figures, far faster than one by one."""
+    several = [max(side[1].max(initial=0) for side in pair) > 1 for pair in pairs]
+    scored = [more and alike(*pair) for more, pair in zip(several, pairs, strict=True)]
+    chosen = [pair for one, pair in zip(scored, pairs, strict=True) if one]
+    statistics = iter(difference_statistic(outcomes_of(chosen)).tolist())
+    found = []
+    for more, one, pair in zip(several, scored, pairs, strict=True):
+        if one:
+            found.append(two_sided(next(statistics)))
+        elif not more or not all(side[1].any() for side in pair):
+            found.append(clustered(*pair))
+        else:
+            difference, influence = influence_of_difference(*with_added(*pair))
+            found.append(two_sided(difference / math.sqrt(float((influence**2).sum()))))
+    return found
 
 
 def two_sided(z: float) -> float:

@@ -1,7 +1,7 @@
 """Intervals. The one place where they are computed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from .scores import Counts as Counts
 from .scores import Floats as Floats
 from .scores import Pair, design_effect, outcomes_of, paired_change, paired_difference
+
+Paired = tuple[tuple[Counts, ...], Callable[..., tuple[float, float]]]
+"""Sides of a figure over the same clusters, and its interval: of them, and of a level behind."""
 
 Bounded = tuple[Floats, Floats, Floats]
 """Shares with their lower and upper bounds, each of shape (k,)."""
