@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
 from holdfast.protocols.followup.compounding import compounding
@@ -80,10 +80,11 @@ def test_an_average_counts_each_question_once() -> None:
     measured = accuracy(table(TURNS))
     average = measured.filter(pl.col("arm") == FAMILY_AVERAGE, pl.col("family") == "inc_letter")
     (row,) = average.to_dicts()
-    # two questions more, one on each side: the statistic of a paired difference's interval
-    differences = np.append(ones(PUSH) + ones(SHOVE) - 2 * ones(FIRST), (2, -2))
-    z = differences.sum() / np.sqrt(((differences - differences.mean()) ** 2).sum())
-    assert row["p_value"] == pytest.approx(2 * norm.sf(abs(z)))
+    # the interval at the level that the p-value leaves ends where nothing has changed
+    two = np.full(len(FIRST), 2.0)
+    both = ((ones(PUSH) + ones(SHOVE)) * 1.0, two), (2.0 * ones(FIRST), two)
+    bounds = change_bounds(*both, level=1 - row["p_value"])
+    assert min(map(abs, bounds)) == pytest.approx(0, abs=1e-6)
     two = np.full(len(FIRST), 2.0)
     bounds = change_bounds((ones(PUSH) + ones(SHOVE), two), (2 * ones(FIRST), two))
     assert (row["change_low"], row["change_high"]) == pytest.approx(bounds)
