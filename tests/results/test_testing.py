@@ -18,6 +18,7 @@ from holdfast.results.inference import (
     holm,
     mcnemar,
     sign_flips,
+    two_sided,
 )
 from holdfast.results.intervals import Counts, Floats
 
@@ -26,6 +27,14 @@ def counts(*clusters: tuple[float, float]) -> Counts:
     """Successes and trials of each question."""
     hits, trials = zip(*clusters, strict=True)
     return np.array(hits, float), np.array(trials, float)
+
+
+# --- the normal distribution ---
+
+
+@pytest.mark.parametrize("z", [0.0, 1.96, -8.5, 9.0, 20.0, -37.0])
+def test_small_p_values_keep_their_digits(z: float) -> None:
+    assert two_sided(z) == pytest.approx(2 * math.exp(norm.logsf(abs(z))), rel=1e-9)
 
 
 # --- McNemar ---
