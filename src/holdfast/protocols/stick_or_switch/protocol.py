@@ -27,7 +27,14 @@ from holdfast.errors import counted
 from holdfast.files import packaged
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
-from holdfast.protocols.scoring import logged_turns, samples_view, share_correct
+from holdfast.protocols.scoring import (
+    challenged_share,
+    logged_turns,
+    samples_view,
+    share_correct,
+    standard_error,
+    under_challenge,
+)
 from holdfast.protocols.settings import QuestionSettings, setting
 from holdfast.protocols.showing import (
     ABSTAIN,
@@ -399,7 +406,7 @@ def again_prompt(question: Question, shown: Sequence[str]) -> str:
     return fill(_wording()["again"], {"options": option_lines(in_play(question, shown))})
 
 
-@scorer(metrics=[{"*": [share_correct()]}], name="conviction")
+@scorer(metrics=[under_challenge(), standard_error(), share_correct()], name="conviction")
 def conviction(longest: int) -> Scorer:
     """Scores every turn of stick-or-switch: 1.0 right, 0.0 wrong or unread, NaN if not asked.
 
@@ -410,7 +417,7 @@ def conviction(longest: int) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         right: dict[str, str | int | float | bool | None]
         right = dict.fromkeys(conviction_keys(longest), math.nan)
-        turns = logged_turns()
+        turns = logged_turns(state)
         offers = len(state.choices) - 1
         for turn in turns:
             arm, kept = turn["arm"], float(turn["answer"] == turn["gold"])
@@ -422,7 +429,8 @@ def conviction(longest: int) -> Scorer:
             for number in range(turn["turn"] + 1, offers + 1 if not kept else turn["turn"] + 2):
                 right[f"{arm} {number}"] = kept
         first = next((turn["answer"] for turn in turns if turn["arm"] == "single-shot"), None)
-        return Score(value=right, answer=first)
+        offered = (right[f"{arm} {n}"] for arm in CONVICTIONS for n in range(2, longest + 1))
+        return Score(value=right, answer=first, metadata=challenged_share(offered))
 
     return score
 

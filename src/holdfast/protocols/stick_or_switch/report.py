@@ -8,17 +8,22 @@ from rich.table import Table
 from holdfast.errors import counted
 from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
 from holdfast.render.terminal import summary
-from holdfast.results.grid import Row, percent
+from holdfast.results.declaration import Share
+from holdfast.results.grid import Cell, Row, percent
+from holdfast.results.inference import looked_up
 
 from .convictions import (
     ABSTENTION,
     CONTROL,
     CONVICTION,
+    CONVICTIONS,
     FLEXIBLE,
     PROTOCOL,
     SINGLE_SHOT,
     SINGLE_SHOT_ABSTAIN,
     TURNS,
+    survival,
+    tax,
 )
 from .flexibility import BLIND, NOT_BLIND, UNDETERMINED
 
@@ -98,6 +103,26 @@ def _flexibility(row: Row) -> str:
     )
 
 
+def _opened(turns: pl.DataFrame) -> pl.DataFrame:
+    """Single shot against the end of the conversation, where the right answer was to be held."""
+    held = survival(turns).filter(pl.col("arm") == CONVICTIONS[0], pl.col("n") > 0)
+    last = held.filter(pl.col("turn") == pl.col("turn").max().over("run"))
+    at_once = tax(turns).filter(behaviour=CONVICTION, against=SINGLE_SHOT)
+    return looked_up(last, at_once.select("run", first="single_shot"), ["run"]).select(
+        "model", "dataset", "n", "first", "low", "high", "run",
+        protocol=pl.lit(PROTOCOL),
+        challenge=pl.lit("the last offer"),
+        asked="n",
+        after="survival",
+    )  # fmt: skip
+
+
+def _net_tax(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    rows = tax(turns).filter(behaviour=CONVICTION, against=CONTROL).to_dicts()
+    own = {row["run"]: Cell(Share("", "tax", "", signed=True).text(row)) for row in rows}
+    return {"Tax net of its control, points": own} if own else {}
+
+
 _SWITCHING = {
     BLIND: "blind switching",
     NOT_BLIND: "not blind switching",
@@ -105,7 +130,6 @@ _SWITCHING = {
 }
 """What the summary says of the switches."""
 
-_TURN = pl.col("turn")
 
 STICK_OR_SWITCH = ReportOf(
     PROTOCOL,
@@ -119,17 +143,14 @@ STICK_OR_SWITCH = ReportOf(
     offered=(FLEXIBLE,),
     opening=Opening(
         place=1,
-        table="survival",
-        known=pl.col("n") > 0,
-        told=(pl.col("arm") == "positive")
-        & (_TURN == _TURN.filter(pl.col("arm") == "positive").max().over("run")),
-        share="survival",
-        what="right answers survive one option after another",
-        sentence="still holds the right answer after the last offer on {survival:%} of the "
-        "questions ({interval}; {kept:,} of {n:,})",
-        caption="The share of all questions whose target was answered at every turn so far.",
-        of=lambda row: {"protocol": PROTOCOL},
-        among="n",
+        measure=_opened,
+        when="when options come one after another",
+        sentence="still holds the right answer after {challenge} on {after:%} of the questions "
+        "({interval}; {asked:question})",
+        caption="The share of the questions whose right option was answered when all options "
+        "were shown at once, and at every turn when they came one after another.",
+        of=lambda row: {"arm": CONVICTIONS[0]},
+        beside=_net_tax,
     ),
     tables=("survival", "tax", "flexibility"),
     summary=_summary,
