@@ -3,7 +3,6 @@
 import hashlib
 import json
 
-
 _encoded = json.JSONEncoder(default=str).encode
 
 
