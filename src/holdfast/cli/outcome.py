@@ -149,7 +149,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrapped=True)
     say(f"Turns: {outcome.turns}")
     if outcome.table.height:
-        say(f"\n{printable(headline(outcome.table, draw=False).sentence)}.")
+        say(f"\n{printable(headline(outcome.table))}.")
     say(f"Next:  holdfast report {outcome.log_dir}")
 
 

@@ -299,6 +299,7 @@ class RunRecord:
         started: when its first log was begun, in ISO 8601.
         ended: when its last log was closed; None where none was.
         records: questions times epochs that it is to ask.
+        order: ids of its questions, in the order in which they are asked.
         settings: what fixes its prompts and replies, by name.
         versions: packages that it was made with.
     """
@@ -307,6 +308,7 @@ class RunRecord:
     started: str
     ended: str | None
     records: int
+    order: tuple[str, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
 
@@ -340,6 +342,7 @@ def _record(run: str, logs: list[EvalLog]) -> RunRecord:
         # shards have their questions in logs of their own
         len({id for log in logs for id in log.eval.dataset.sample_ids or []})
         * max(log.eval.config.epochs or 1 for log in logs),
+        tuple(question_order(logs)),
         run_settings(newest),
         dict(newest.eval.packages or {}),
     )
@@ -363,11 +366,31 @@ def keep_plan(
     more = ({"left_out": told[row["dataset"]]} if row["dataset"] in told else {} for row in rows)
     planned = [{**row, **own} for row, own in zip(rows, more, strict=True)]
     kept = {tuple(row.get(name) for name in _KEY): row for row in [*_read(log_dir), *planned]}
-    text = json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
+    put_beside_logs(
+        log_dir, PLAN_FILE, json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
+    )
+
+
+def put_beside_logs(log_dir: str, name: str, text: str) -> None:
+    """Write a file into a log dir, local or remote."""
     import fsspec  # slow to import, and a table does without
 
-    with fsspec.open(f"{log_dir.rstrip('/')}/{PLAN_FILE}", "wb") as file:
+    with fsspec.open(f"{log_dir.rstrip('/')}/{name}", "wb") as file:
         file.write(text.encode())
+
+
+def beside_logs(log_dir: str, name: str) -> str | None:
+    """The text of a file in a log dir, local or remote; None where it cannot be read."""
+    path = f"{log_dir.rstrip('/')}/{name}"
+    try:
+        if "://" not in path:
+            return Path(path).read_text("utf-8")
+        import fsspec
+
+        with fsspec.open(path, "rb") as file:
+            return str(file.read().decode())
+    except (OSError, ValueError):
+        return None
 
 
 def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
@@ -383,17 +406,9 @@ def left_out(sources: Iterable[str]) -> list[str]:
 
 
 def _read(log_dir: str) -> list[dict[str, Any]]:
-    path = f"{log_dir.rstrip('/')}/{PLAN_FILE}"
     try:
-        if "://" not in path:
-            text = Path(path).read_text("utf-8")
-        else:
-            import fsspec
-
-            with fsspec.open(path, "rb") as file:
-                text = file.read().decode()
-        found = json.loads(text)
-    except (OSError, ValueError):  # none there, or one that was cut off: nothing is known
+        found = json.loads(beside_logs(log_dir, PLAN_FILE) or "[]")
+    except ValueError:  # one that was cut off: nothing is known
         return []
     rows = found if isinstance(found, list) else []
     return [row for row in rows if isinstance(row, dict) and row.keys() >= _COLUMNS]

@@ -11,7 +11,9 @@ from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
 from holdfast.render.terminal import summary
 from holdfast.results import BASELINE
 from holdfast.results.grid import Row, percent
+from holdfast.results.inference import looked_up
 
+from .attacks import attacks
 from .published import medfuzz
 from .replicates import ATTACK, ATTACKER, PROTOCOL
 from .significance import PROTOCOL as TEST
@@ -71,7 +73,23 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
         )
 
 
-_ARM, _ROW, _K = pl.col("arm"), pl.col("row"), pl.col("k")
+def _opened(turns: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy before the first attack and after the last."""
+    k = pl.col("k")
+    known = attacks(turns).filter(pl.col("replicates") > 0)
+    first = known.filter(k == 0).select("run", first="accuracy", first_low="low", first_high="high")
+    last = known.filter(k > 0, k == k.max().over("run"))
+    return looked_up(last, first, ["run"]).select(
+        "model", "dataset", "first", "first_low", "first_high", "low", "high", "run",
+        protocol=pl.lit(PROTOCOL),
+        n="questions",
+        challenge=pl.format("{} rewritings", "k"),
+        asked="replicates",
+        after="accuracy",
+    )  # fmt: skip
+
+
+_ARM, _ROW = pl.col("arm"), pl.col("row")
 _NUMBER = pl.col("path").str.extract(r"^(?:fuzz|control)@(\d{1,9})").cast(pl.Int64)
 _ASKED = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
 _PLAIN, _ATTACKED = _ARM == BASELINE, _ARM == ATTACK
@@ -86,16 +104,12 @@ MEDFUZZ = ReportOf(
     ),
     opening=Opening(
         place=2,
-        table="attacks",
-        known=pl.col("replicates") > 0,
-        told=_K == _K.max().over("run"),
-        share="accuracy",
-        what="answers are right and stay right under attack",
-        sentence="is right, and stays right through {k:rewriting} of the question, on "
-        "{accuracy:%} ({interval}; {questions:question})",
-        caption="The share of answers that were right and that no rewriting so far had flipped.",
+        measure=_opened,
+        when="after the last rewriting of the question",
+        sentence="is right on {first:%} of the questions and stays right through {challenge} on "
+        "{after:%} ({interval}; {n:question})",
+        caption="The share of answers that were right, and that no rewriting had flipped.",
         of=lambda row: {"protocol": PROTOCOL},
-        among="replicates",
     ),
     tables=("attacks", "attack-summary", "faithfulness"),
     summary=_summary,
