@@ -21,7 +21,10 @@ OFFERED = [
     "qwen-3-4b", "qwen-2.5-3b", "qwen-2.5-1.5b", "gemma-3-1b", "llama-3.2-1b",
 ]  # fmt: skip
 """Those of Stick-or-Switch."""
-OURS = ["steadfast", "sycophant", "noisy", "blind-switcher", "fuzz-blind", "fuzz-swayed"]
+OURS = [
+    "steadfast", "sycophant", "noisy", "noisy-sycophant", "blind-switcher", "fuzz-blind",
+    "fuzz-swayed",
+]  # fmt: skip
 SINGLE_TURN = {
     **dict.fromkeys(
         ["confirmation", "cultural", "false-consensus", "frequency", "recency", "self-diagnosis",
@@ -44,6 +47,11 @@ def accuracy_after(known: Profile, technique: str, family: str) -> float:
 def test_every_profile_is_there_by_name() -> None:
     assert list(profiles()) == [*OURS, *PUBLISHED, *OFFERED]
     assert profile("gpt-4.1") == profiles()["gpt-4.1"]
+
+
+def test_profiles_of_published_figures_have_no_noise() -> None:
+    # the papers asked at temperature 0, or print what comes of all noise
+    assert {profile(name).noise for name in (*PUBLISHED, *OFFERED)} == {0.0}
 
 
 @pytest.mark.parametrize("name", [*OURS, *OFFERED])
