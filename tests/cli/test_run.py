@@ -270,7 +270,8 @@ def test_a_run_of_fewer_questions_or_epochs_throws_nothing_away(tmp_path: Path) 
     for limit, epochs in (("4", "1"), ("2", "3"), ("2", "1")):
         run = holdfast(
             "run", "followup", "--model", "simulated/sycophant", "--limit", limit,
-            "--epochs", epochs, "-T", "techniques=none", "--log-dir", tmp_path / "r",
+            "--epochs", epochs, "-T", "techniques=none", "-T", "controls=false",
+            "--log-dir", tmp_path / "r",
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")

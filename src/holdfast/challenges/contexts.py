@@ -1,9 +1,9 @@
 """Generated contexts of questions: from the bank, from a file, or placeholders."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from holdfast.questions import (
     QuestionSet,
     bank_items,
     digest_of,
+    digest_of_each,
     read_rows,
 )
 
@@ -84,27 +85,22 @@ class Contexts(Prepared[Context]):
         """
         lengths = {key.partition("@")[2] for c in self.by_question.values() for key in c.texts}
         ordered = sorted({"", *lengths}, key=lambda length: int(length or 0))
-        return {length: digest_of(self.origin or self._texts(length)) for length in ordered}
+        return {length: self._digest(self._texts(length)) for length in ordered}
 
-    def _texts(self, length: str) -> list[tuple[Any, ...]]:
-        return [
-            (
-                id,
-                context.second_best,
-                sorted(item for item in context.at(length).items() if item[0] in CONTEXTS),
-            )
-            for id, context in sorted(self.by_question.items())
-        ]
+    def _texts(self, length: str) -> Iterator[tuple[Any, ...]]:
+        for id in sorted(self.by_question):
+            context = self.by_question[id]
+            texts = sorted(item for item in context.at(length).items() if item[0] in CONTEXTS)
+            yield id, context.second_best, texts
+
+    def _digest(self, texts: Iterable[object]) -> str:
+        return digest_of(self.origin) if self.origin else digest_of_each(texts)
 
     @property
     def supporting(self) -> str:
         """The same over the texts that support the right options, which runs had not at first."""
-        texts = [
-            (id, context.texts[SUPPORTING])
-            for id, context in sorted(self.by_question.items())
-            if SUPPORTING in context.texts
-        ]
-        return digest_of(self.origin or texts)
+        known = ((id, self.by_question[id].texts) for id in sorted(self.by_question))
+        return self._digest((id, texts[SUPPORTING]) for id, texts in known if SUPPORTING in texts)
 
 
 DRAWN = range(4, 11)
@@ -130,8 +126,7 @@ def load_contexts(
     ours = {item["id"] for item in bank_items()}
 
     def placeholders() -> Contexts:
-        asked = questions.questions
-        return Contexts(source, {q.id: _placeholder(q, seed, lengths) for q in asked})
+        return Contexts(source, _Placeholders(questions, seed, lengths))
 
     def own() -> Contexts:
         is_ours = any(question.id in ours for question in questions.questions)
@@ -160,6 +155,36 @@ def _bank(questions: QuestionSet) -> Contexts:
             if asked.get(item["id"]) in (None, (item["options"], item["gold"]))
         },
     )
+
+
+class _Placeholders(Mapping[str, Context]):
+    """Placeholders by question id: those of all questions would take more room than these."""
+
+    def __init__(self, questions: QuestionSet, seed: int, lengths: tuple[int, ...]) -> None:
+        self._questions = questions
+
+        def made(id: str) -> Context:
+            if (question := questions.named(id)) is None:
+                raise KeyError(id)
+            return _placeholder(question, seed, lengths)
+
+        self._made = lru_cache(_AT_ONCE)(made)
+
+    def __getitem__(self, id: str) -> Context:
+        """Those of a question."""
+        return self._made(id)
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids."""
+        return (question.id for question in self._questions.questions)
+
+    def __len__(self) -> int:
+        """How many questions there are."""
+        return len(self._questions.questions)
+
+
+_AT_ONCE = 1024
+"""Questions whose placeholders are in memory together."""
 
 
 def _placeholder(question: Question, seed: int, lengths: tuple[int, ...]) -> Context:

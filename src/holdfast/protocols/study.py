@@ -148,10 +148,7 @@ def protocol_task(
         metadata: digests of further inputs.
     """
     return Task(
-        dataset=MemoryDataset(
-            [_sample(study, question) for question in study.questions.questions],
-            name=study.questions.name,
-        ),
+        dataset=_Asked(study),
         solver=solver,
         scorer=scorer,
         config=config,
@@ -163,6 +160,36 @@ def protocol_task(
         viewer=viewer,
         headline_metric=HeadlineMetric(metric="accuracy_under_challenge"),
     )
+
+
+class _Asked(MemoryDataset):
+    """A study's questions as samples: each made when it is put, all for who rearranges them."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._all: list[Sample] = []
+        super().__init__(self._all, study.questions.name)
+
+    @property
+    def samples(self) -> list[Sample]:
+        """All of them."""
+        if not self._all:
+            self._all = [_sample(self._study, one) for one in self._study.questions.questions]
+        return self._all
+
+    @samples.setter
+    def samples(self, samples: list[Sample]) -> None:
+        self._all = samples
+
+    def __getitem__(self, index: Any) -> Any:
+        """One, or some."""
+        if self._all or isinstance(index, slice):
+            return super().__getitem__(index)
+        return _sample(self._study, self._study.questions.questions[index])
+
+    def __len__(self) -> int:
+        """How many questions there are."""
+        return len(self._study.questions.questions)
 
 
 def _sample(study: Study, question: Question) -> Sample:

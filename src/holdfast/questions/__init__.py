@@ -14,6 +14,7 @@ from .question import LABELS as LABELS
 from .question import LETTERS as LETTERS
 from .question import Question as Question
 from .question import digest_of as digest_of
+from .question import digest_of_each as digest_of_each
 from .question import is_none_of_the_above as is_none_of_the_above
 from .reading import SUFFIXES as SUFFIXES
 from .reading import check_file as check_file

@@ -5,7 +5,7 @@ import json
 import re
 import string
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 
@@ -28,6 +28,15 @@ def digest_of(content: object, length: int = 16) -> str:
     """SHA-256 (hex, its first characters) of a text, or of a value as JSON."""
     text = content if isinstance(content, str) else json.dumps(content)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def digest_of_each(rows: Iterable[object], length: int = 16) -> str:
+    """The digest of a list of rows, which need not be in memory together."""
+    found = hashlib.sha256(b"[")
+    for number, row in enumerate(rows):
+        found.update(f"{', ' if number else ''}{json.dumps(row)}".encode())
+    found.update(b"]")
+    return found.hexdigest()[:length]
 
 
 class Question(BaseModel):

@@ -15,7 +15,7 @@ _PACKED: dict[str, Any] = {"compression": "zstd", "row_group_size": 4096}
 
 
 def write_parquet(
-    frame: pl.DataFrame, log_dir: str, name: str, metadata: dict[str, str] | None = None
+    frame: pl.LazyFrame, log_dir: str, name: str, metadata: dict[str, str] | None = None
 ) -> str:
     """Write a table into a log dir and return its path."""
     if "://" in log_dir:
@@ -23,11 +23,11 @@ def write_parquet(
 
         url = f"{log_dir.rstrip('/')}/{name}"
         with fsspec.open(url, "wb") as file:
-            frame.write_parquet(file, **_PACKED)
+            frame.collect().write_parquet(file, **_PACKED)
         return url
     path = Path(log_dir) / name
     with replacing(path) as file:
-        frame.write_parquet(file, **_PACKED, metadata=metadata)
+        frame.sink_parquet(file, **_PACKED, metadata=metadata)
     return str(path)
 
 
@@ -151,7 +151,7 @@ def _read_again(content: bytes) -> pl.DataFrame:
 
 def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
     """Leave newer readings (``READ_AGAIN``) beside the logs, in place of those that are there."""
-    write_parquet(readings.select(*READ_AGAIN), log_dir, READINGS_FILE)
+    write_parquet(readings.lazy().select(*READ_AGAIN), log_dir, READINGS_FILE)
 
 
 def check_read_alike(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ from .runs import (
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
+
+ROW = "_row_written"
+"""Number of a row among all that this process has written."""
 
 _ROWS_AT_ONCE = 2_000
 """Turns that are in memory together before they are written."""
@@ -63,19 +67,22 @@ def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
 class Written:
     """The turns of logs that this process has written itself, so that none need be read again.
 
-    They are in files of this object's own, some questions in each.
+    They are in files of this object's own, some questions in each; texts are read as they are
+    needed.
     """
 
-    def __init__(self, schema: pl.Schema) -> None:
+    def __init__(self, schema: pl.Schema, texts: Sequence[str]) -> None:
         """Nothing is written yet.
 
         Args:
-            schema: columns of the rows.
+            schema: columns of the rows, ``ROW`` for a number among them.
+            texts: columns of texts.
         """
-        self._schema = schema
+        self._schema, self._texts, self._rows = schema, texts, 0
         self._folder = TemporaryDirectory(prefix="holdfast-")
         self._waiting: dict[str, list[dict[str, Any]]] = {}
-        self._parts: dict[str, list[Path]] = {}
+        self._parts: dict[str, list[tuple[int, int, Path]]] = {}
+        """By log, the numbers of the first row and the last, and the file."""
         self.finished: dict[str, dict[Key, bool]] = {}
         """By log, whether each record in it is of a finished question."""
 
@@ -90,27 +97,59 @@ class Written:
         """
         self.finished.setdefault(log, {})[key] = finished
         waiting = self._waiting.setdefault(log, [])
-        waiting += rows
+        for row in rows:
+            waiting.append({**row, ROW: self._rows})
+            self._rows += 1
         if len(waiting) >= _ROWS_AT_ONCE:
-            parts = self._parts.setdefault(log, [])
-            parts.append(Path(self._folder.name, f"{log}-{len(parts)}"))
-            self._frame(waiting).write_ipc(parts[-1])
-            waiting.clear()
+            self._flush(log)
+
+    def _flush(self, log: str) -> None:
+        waiting, parts = self._waiting.pop(log, None), self._parts.setdefault(log, [])
+        if waiting:
+            path = Path(self._folder.name, f"{log}-{len(parts)}")
+            pl.DataFrame(waiting, schema=self._schema, orient="row").write_ipc(path)
+            parts.append((waiting[0][ROW], waiting[-1][ROW], path))
 
     def of(self, log: str, keys: Sequence[Key], order: Mapping[str, int]) -> pl.DataFrame:
-        """The turns of some questions of a log, in the order of the questions."""
-        parts = [pl.read_ipc(part) for part in self._parts.get(log, ())]
-        table = pl.concat([*parts, self._frame(self._waiting.get(log, []))])
+        """The turns of some questions of a log without texts, in the order of the questions."""
+        self._flush(log)
+        columns = [name for name in self._schema if name not in self._texts]
+        parts = [pl.read_ipc(path, columns=columns) for _, _, path in self._parts[log]]
+        table = pl.concat([pl.DataFrame(schema=self._schema).select(columns), *parts])
         asked = pl.DataFrame(
             [(str(id), epoch, order[str(id)]) for id, epoch in keys],
             {"question": pl.String(), "epoch": pl.Int64(), "_place": pl.Int64()},
             orient="row",
         )
-        found = table.join(asked, on=["question", "epoch"], maintain_order="left")
-        return found.sort("_place", "epoch", maintain_order=True).drop("_place")
+        # the places first, so that the rows themselves are copied once
+        placed = table.select("question", "epoch").with_row_index("_at")
+        placed = placed.join(asked, on=["question", "epoch"], maintain_order="left")
+        none = (pl.lit(None, pl.String).alias(name) for name in self._texts)
+        found = table[placed.sort("_place", "epoch", maintain_order=True)["_at"]]
+        return found.with_columns(*none).select(*self._schema)
 
-    def _frame(self, rows: list[dict[str, Any]]) -> pl.DataFrame:
-        return pl.DataFrame(rows, schema=self._schema, orient="row")
+    def with_texts(self, turns: pl.DataFrame) -> pl.LazyFrame:
+        """A table with the texts of the turns that ``of`` has given, never all in memory."""
+        some = list(turns.iter_slices(_ROWS_AT_ONCE)) or [turns]
+        paths = [Path(self._folder.name, f"texts-{number}") for number in range(len(some))]
+        for rows, path in zip(some, paths, strict=True):
+            self._filled(rows).write_ipc(path)
+        return pl.scan_ipc(paths)
+
+    def _filled(self, turns: pl.DataFrame) -> pl.DataFrame:
+        wanted = turns.select(ROW).drop_nulls()
+        found = [
+            pl.read_ipc(path, columns=[ROW, *self._texts]).join(wanted, on=ROW, how="semi")
+            for first, last, path in chain.from_iterable(self._parts.values())
+            if wanted[ROW].is_between(first, last).any()
+        ]
+        if not found:
+            return turns
+        joined = turns.join(
+            pl.concat(found), on=ROW, how="left", suffix=" kept", maintain_order="left"
+        )
+        texts = (pl.coalesce(name, f"{name} kept").alias(name) for name in self._texts)
+        return joined.with_columns(*texts).select(turns.columns)
 
 
 def chosen_records(

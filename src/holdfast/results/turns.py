@@ -29,6 +29,7 @@ from .readings import (
     write_parquet,
 )
 from .records import (
+    ROW,
     Unfinished,
     Written,
     chosen_records,
@@ -98,9 +99,12 @@ OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, "shown")
 """Columns that a turns table may lack, and is then read without."""
 
 _LOGGED = pl.Schema(
-    {**SCHEMA, "_mark": pl.String(), "_read": pl.String(), "_finished": pl.Boolean()}
-)
-"""With which record a turn is of, how that was read, and whether it is whole."""
+    {
+        **SCHEMA, "_mark": pl.String(), "_read": pl.String(), "_finished": pl.Boolean(),
+        ROW: pl.Int64(),
+    }
+)  # fmt: skip
+"""With which record a turn is of, how that was read, whether it is whole, and where it is kept."""
 
 STRATA = ("step", "system", "specialty", "subject")
 
@@ -147,7 +151,7 @@ class WrittenTurns(Written):
 
     def __init__(self) -> None:
         """Nothing is written yet."""
-        super().__init__(_LOGGED)
+        super().__init__(_LOGGED, TEXTS)
 
     def note(self, log: EvalLog, sample: EvalSample) -> None:
         """Keep the turns of a sample that a log now holds."""
@@ -171,10 +175,13 @@ def write_turns(
     """
     origin = _origin(Path(log_dir))  # before the logs are read, so that a later one makes it stale
     headers = logs_in(log_dir, whole=True, known=written.finished if written else ())
+    written = written or WrittenTurns()
     frame = _of_log_dir(headers, log_dir, text=text, written=written)
     lacking = json.dumps([asdict(one) for one in unfinished(headers, written)])
     about = {_ORIGIN: origin, _UNFINISHED: lacking, _TEXT: json.dumps(text)}
-    return write_parquet(frame, log_dir, FILE_NAME, about), frame.drop(TEXTS)
+    whole = written.with_texts(frame) if text else frame.lazy()
+    path = write_parquet(whole.select(*SCHEMA), log_dir, FILE_NAME, about)
+    return path, frame.select(*SCHEMA).drop(TEXTS)
 
 
 def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
@@ -206,7 +213,7 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
         return _table(path / FILE_NAME, text=text)
     headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
     if headers:
-        return _of_log_dir(headers, source, text=text)
+        return _of_log_dir(headers, source, text=text).select(*SCHEMA)
     if (path / FILE_NAME).is_file():
         return _table(path / FILE_NAME, text=text)
     raise InputError(
@@ -263,7 +270,7 @@ def _of_log_dir(
     headers: list[EvalLog], log_dir: str, *, text: bool, written: Written | None = None
 ) -> pl.DataFrame:
     """The rows of a log dir, with what stands beside its logs: newer readings, and labels."""
-    read = with_readings(_logs(headers, text=text, written=written), log_dir).select(*SCHEMA)
+    read = with_readings(_logs(headers, text=text, written=written), log_dir).select(*SCHEMA, ROW)
     return with_labels(read, log_dir, STRATA)
 
 

@@ -20,7 +20,7 @@ from uuid import uuid4
 import anyio
 from inspect_ai import Task
 from inspect_ai.event import ModelEvent
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries, read_eval_log_samples
+from inspect_ai.log import EvalLog, read_eval_log_samples
 from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.dialogue import (
@@ -67,6 +67,31 @@ PATIENCE = 10
 
 
 @dataclass(frozen=True)
+class Ended:
+    """How an evaluation has ended.
+
+    Attributes:
+        logs: headers of the newest log of each study and model.
+        missing: how many questions are not finished.
+        reasons: why, with their numbers.
+    """
+
+    logs: Sequence[EvalLog] = ()
+    missing: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has stopped it."""
+        return any(log.status == "cancelled" for log in self.logs)
+
+    @property
+    def unfinished(self) -> str:
+        """What is missing and why, in words; empty where nothing is."""
+        return missing_told(self.missing, self.reasons)
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Studies put to models in one log dir.
 
@@ -98,8 +123,8 @@ class Evaluation:
     progress: Progress = field(default_factory=Progress)
     turns: WrittenTurns | None = None
 
-    def run(self) -> list[EvalLog]:
-        """Evaluate, or go on with it; headers of the newest log of each study and model."""
+    def run(self) -> "Ended":
+        """Evaluate, or go on with it."""
         with self._held(), generations_beside(self.log_dir):
             return self._run()
 
@@ -113,7 +138,7 @@ class Evaluation:
                 without_damaged(self.log_dir, self.progress)
                 yield
 
-    def _run(self) -> list[EvalLog]:
+    def _run(self) -> "Ended":
         tasks = [study.task() for study in self.studies]
         for study, task in zip(self.studies, tasks, strict=True):
             self._check_settings(study, task)
@@ -142,9 +167,11 @@ class Evaluation:
                 with _at_speed():
                     in_own_loop(runner.put, left)
             except KeyboardInterrupt:
-                if all(log.status != "cancelled" for log in runner.ended):
+                if all(log.header.status != "cancelled" for log in runner.ended):
                     raise  # none of the logs says so
-        return [*runner.ended, *whole]
+        reasons = Counter(_reason(told) for log in runner.ended for told in log.errors.values())
+        missing = sum(log.missing for log in runner.ended)
+        return Ended([*(log.header for log in runner.ended), *whole], missing, reasons)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -373,23 +400,6 @@ def _agree(there: object, here: object) -> bool:
         return not isinstance(there, Mapping) and not isinstance(here, Mapping)
     both = [(here[id], there[id]) for id in here.keys() & there.keys()]
     return all(now == was or was == NO_CONTEXTS for now, was in both)
-
-
-def unfinished(logs: Sequence[EvalLog]) -> str:
-    """How many questions are missing and the commonest reasons; empty where none is."""
-    return missing_told(*shortfall(logs))
-
-
-def shortfall(logs: Sequence[EvalLog]) -> tuple[int, Counter[str]]:
-    """How many questions are missing, and the reasons with their numbers."""
-    reasons: Counter[str] = Counter()
-    missing = 0
-    for log in logs:
-        summaries = read_eval_log_sample_summaries(log.location)
-        asked = len(log.eval.dataset.sample_ids or []) * (log.eval.config.epochs or 1)
-        missing += asked - sum(summary.error is None for summary in summaries)
-        reasons.update(_reason(summary.error) for summary in summaries if summary.error)
-    return missing, reasons
 
 
 def missing_told(missing: int, reasons: Counter[str]) -> str:

@@ -1,6 +1,7 @@
 """A log of Inspect's that is written as its questions are finished."""
 
 import json
+import pickle
 import shutil
 import tempfile
 import time
@@ -10,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 from uuid import uuid4
 from zipfile import ZipFile
 
@@ -85,7 +86,7 @@ class Log:
         self._archive = self._opened("w")
         self._summaries: list[str] = []
         self._parts = 0
-        self._scores: list[tuple[str | int, int, dict[str, Score] | None]] = []
+        self._scores: list[tuple[str | int, int, bytes]] = []
         self.errors: dict[tuple[str | int, int], str] = {}
         start = {"version": _FORMAT, "eval": spec, "plan": header.plan}
         self._write("_journal/start.json", start)
@@ -98,7 +99,7 @@ class Log:
         self._archive.writestr(f"samples/{sample.id}_epoch_{sample.epoch}.json", text)
         self._summaries.append(sample.summary().model_dump_json(exclude_none=True))
         if sample.error is None:
-            self._scores.append((sample.id, sample.epoch, sample.scores))
+            self._scores.append((sample.id, sample.epoch, pickle.dumps(_plainly(sample.scores))))
         else:
             self.errors[sample.id, sample.epoch] = sample.error.message
         stats = self.header.stats
@@ -128,18 +129,29 @@ class Log:
             self._last = time.monotonic()
             self._took = self._last - began
 
-    def end(self, *, interrupted: bool) -> EvalLog:
-        """Write the results, and close it; its header."""
+    @property
+    def missing(self) -> int:
+        """How many questions it is to hold, of several epochs each, and does not hold finished."""
+        spec = self.header.eval
+        return len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - len(self._scores)
+
+    def end(self, *, interrupted: bool) -> None:
+        """Write the results, and close it."""
         self._write_summaries()
-        summaries = [self._archive.read(_summaries_name(n + 1)) for n in range(self._parts)]
-        joined = b",".join(part[1:-1] for part in summaries if part != b"[]")
-        self._archive.writestr("summaries.json", b"[" + joined + b"]")
+        with tempfile.TemporaryFile() as joined:
+            for n in range(self._parts):
+                part = self._archive.read(_summaries_name(n + 1))
+                joined.write((b"," if n else b"[") + part[1:-1])
+            joined.write(b"]" if self._parts else b"[]")
+            joined.seek(0)
+            with self._archive.open("summaries.json", "w") as whole:
+                shutil.copyfileobj(joined, whole)
         header = self.header
         header.status = "cancelled" if interrupted else "error" if self.errors else "success"
         header.stats.completed_at = _now()
         reductions = None
         if not interrupted:
-            header.samples = [_scored(*one) for one in self._scores]
+            header.samples = cast("list[EvalSample]", [_Scored(*one) for one in self._scores])
             header.results = EvalResults()
             recompute_metrics(header)
             total = len(self._scores) + len(self.errors)
@@ -152,7 +164,6 @@ class Log:
         self.publish()
         self._archive.close()
         self._file.close()
-        return header
 
     def _opened(self, mode: Any) -> ZipFile:
         return ZipFile(self._file, mode, _PACKED, compresslevel=_LEVEL)
@@ -186,8 +197,23 @@ def _text(sample: EvalSample) -> str:
         return sample.model_dump_json(exclude_none=True)
 
 
-def _scored(id: str | int, epoch: int, scores: dict[str, Score] | None) -> EvalSample:
-    return EvalSample(id=id, epoch=epoch, input="", target="", scores=scores)
+def _plainly(scores: Mapping[str, Score] | None) -> dict[str, dict[str, Any]]:
+    """Scores as little of them as the metrics look at: a study holds those of all questions."""
+    return {
+        name: {"value": score.value, "answer": score.answer, "metadata": score.metadata}
+        for name, score in (scores or {}).items()
+    }
+
+
+class _Scored:
+    """As much of a sample as metrics are computed from."""
+
+    __slots__ = ("epoch", "error", "id", "metadata", "scores")
+
+    def __init__(self, id: str | int, epoch: int, scores: bytes) -> None:
+        self.id, self.epoch, self.error, self.metadata = id, epoch, None, None
+        known = pickle.loads(scores).items()
+        self.scores = {name: Score.model_construct(**one) for name, one in known}
 
 
 def _plain(task: str) -> str:

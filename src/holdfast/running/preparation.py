@@ -27,7 +27,7 @@ from holdfast.questions import LABELS, QuestionSet, read_rows
 from holdfast.results import LABELS_FILE
 
 from . import Progress
-from .evaluation import Evaluation, unfinished
+from .evaluation import Evaluation
 from .studies import Planned
 
 CALLED = {
@@ -117,18 +117,17 @@ class Preparing:
             budget=self.budget,
             progress=self.progress,
         )
-        logs = evaluation.run()
-        rows = list(_rows(logs))
+        ended = evaluation.run()
+        rows = list(_rows(ended.logs))
         new = {_key(row) for row in rows}
         kept = [row for row in there if _key(row) not in new]
         with whole_file(self.file) as file:
             for row in [*rows, *kept]:
                 file.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode())
-        if any(log.status == "cancelled" for log in logs):
+        if ended.interrupted:
             raise InterruptedRunError
-        return Prepared(
-            name, self.file, len(rows) + len(kept), _missing(rows), self.budget, unfinished(logs)
-        )
+        made = len(rows) + len(kept)
+        return Prepared(name, self.file, made, _missing(rows), self.budget, ended.unfinished)
 
     def _settings(self) -> dict[str, Any]:
         """Settings that the rows will say they were made with."""

@@ -18,7 +18,7 @@ from holdfast.protocols import reasons
 from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 
 from . import Progress, models
-from .evaluation import Evaluation, unfinished
+from .evaluation import Ended, Evaluation
 from .log_dir import as_log_dir, check_shards_free, holding, kept_in
 from .options import RETRIES
 from .preparation import Prepared, Preparing, keep_labels, read_labels
@@ -102,15 +102,15 @@ class Running:
             written = WrittenTurns()
             try:
                 evaluation = replace(self.evaluation(studies, budget), turns=written)
-                logs = evaluation.run()
-                interrupted = any(log.status == "cancelled" for log in logs)
+                ended = evaluation.run()
+                interrupted = ended.interrupted
             except InterruptedRunError:
                 if not logs_in(self.log_dir):  # nothing to tell of
                     raise
-                logs, interrupted = [], True
+                ended, interrupted = Ended(), True
             keep_labels(labels, self.log_dir)
             turns = write_turns(self.log_dir, text=self.text, written=written)
-            outcome = self.outcome(studies, budget, prepared, turns, unfinished(logs))
+            outcome = self.outcome(studies, budget, prepared, turns, ended.unfinished)
             return replace(outcome, interrupted=interrupted)
 
     def labels_read(self) -> list[Mapping[str, str]]:

@@ -67,14 +67,14 @@ class Runner:
         roles: helpers by role.
         turns: what was said, beside the logs.
         connections: shared by all questions.
-        ended: headers of the logs that are closed, those of an interrupted run too.
+        ended: the logs that are closed, those of an interrupted run too.
     """
 
     log_dir: str
     roles: Mapping[str, Model]
     turns: WrittenTurns | None = None
     connections: Connections = field(default_factory=Connections)
-    ended: list[EvalLog] = field(default_factory=list)
+    ended: list[Log] = field(default_factory=list)
 
     async def put(self, sheets: Sequence[Sheet]) -> None:
         """Put all questions of all sheets, those of each model in turn."""
@@ -131,7 +131,8 @@ class Runner:
             whole = True
         finally:
             with self._writing():
-                self.ended.append(log.end(interrupted=not whole))
+                self.ended.append(log)
+                log.end(interrupted=not whole)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

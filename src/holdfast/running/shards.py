@@ -29,7 +29,7 @@ from holdfast.errors import (
 from holdfast.results import write_turns
 
 from . import Progress
-from .evaluation import missing_told, shortfall
+from .evaluation import missing_told
 from .log_dir import check_shards_free, holding, holding_shard, without_damaged
 from .preparation import keep_labels
 from .run import Outcome, Running, resolved
@@ -130,11 +130,11 @@ def run_shard(running: Running, shard: Shard, *, alone: bool = True) -> ShardRep
     budget = shard.budget(running.budget())
     with holding_shard(running.log_dir, shard, alone=alone):
         evaluation = running.evaluation(running.with_inputs_there(), budget)
-        logs = replace(evaluation, shard=shard).run()
-    if any(log.status == "cancelled" for log in logs):
+        ended = replace(evaluation, shard=shard).run()
+    if ended.interrupted:
         raise InterruptedRunError
-    missing, reasons = shortfall(logs)
-    return replace(ShardReport.of(shard, budget), missing=missing, reasons=dict(reasons))
+    report = ShardReport.of(shard, budget)
+    return replace(report, missing=ended.missing, reasons=dict(ended.reasons))
 
 
 def run_shard_apart(

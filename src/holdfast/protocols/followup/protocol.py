@@ -443,8 +443,9 @@ async def _put(
     cue = read_cue(technique, turn.reply)  # appendix C
     if cue is not None:
         turn.notes.update(cue=cue.named, stance=cue.stance)
-    async with gather() as branches:
-        _challenge(study, branches, chat, then, own)
+    if then:
+        async with gather() as branches:
+            _challenge(study, branches, chat, then, own)
     if cue is not None:
         turn.notes.update(await _judged_cue(technique, turn, chat.question, cue, study.seed))
 

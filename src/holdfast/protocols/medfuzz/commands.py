@@ -56,7 +56,7 @@ def permute(
     from holdfast.render import render
     from holdfast.results import TABLES, turns_table, write_turns
     from holdfast.running import models
-    from holdfast.running.evaluation import Evaluation, unfinished
+    from holdfast.running.evaluation import Evaluation
     from holdfast.running.log_dir import as_log_dir
     from holdfast.running.studies import check_roles, log_test
 
@@ -89,7 +89,7 @@ def permute(
         )
         check_roles([study], roles)
         sys.stderr.write(f"Testing {counted(len(chosen), 'attack')} on {tested}\n")
-        logs = Evaluation(
+        ended = Evaluation(
             [study],
             [tested],
             log_dir,
@@ -99,8 +99,8 @@ def permute(
             budget=budget,
             progress=Drawn(),
         ).run()
-        if left := unfinished(logs):
-            missing.append(left)
+        if ended.unfinished:
+            missing.append(ended.unfinished)
     _, turns = write_turns(log_dir)
     rows = TABLES["permutation"](turns)
     sys.stdout.write(render(rows, "json" if as_json else "md", "permutation"))
