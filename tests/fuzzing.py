@@ -98,6 +98,10 @@ def wrong(letter: str) -> str:
     return "B" if letter == "A" else "A"
 
 
+ATTACKS_ALONE = ("-T", "controls=false", "-T", "confirm=0")
+"""Arguments of a run that asks nothing beside its attacks."""
+
+
 # --- in the process ---
 
 
@@ -114,6 +118,7 @@ def attack(
     target: Any, *, attacker: Any, judge: Any = None, epochs: int = 1, **settings: Any
 ) -> EvalLog:
     """A study of MedFuzz through a real ``eval``."""
+    settings = {"controls": False, "confirm": 0} | settings
     roles = {"attacker": attacker} | ({"judge": judge} if judge is not None else {})
     return put(medfuzz(**settings), target, epochs=epochs, roles=roles)
 

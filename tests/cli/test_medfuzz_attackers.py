@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from tests.fuzzing import (
     ATTACKER,
+    ATTACKS_ALONE,
     TARGET,
     TRADES,
     Message,
@@ -137,7 +138,16 @@ def broken(fault: str | tuple[str, str], times: int) -> Callable[[Request], Any]
 def run(site: Script, tmp_path: Path, *more: str, rows: Any = None) -> pl.DataFrame:
     source = write_jsonl(tmp_path / "q.jsonl", rows or [ROW])
     done = holdfast(
-        "run", "medfuzz", *at(site), "--questions", source, "--epochs", "1", "--json", *more
+        "run",
+        "medfuzz",
+        *ATTACKS_ALONE,
+        *at(site),
+        "--questions",
+        source,
+        "--epochs",
+        "1",
+        "--json",
+        *more,
     )
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)

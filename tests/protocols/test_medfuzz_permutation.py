@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from tests.fuzzing import (
     ATTACKER,
+    ATTACKS_ALONE,
     TARGET,
     TRADES,
     Message,
@@ -55,7 +56,9 @@ def reply(request: Request) -> str:
 
 def attacked(site: Script, tmp_path: Path, n: int = 2, epochs: int = 2) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(n))
-    run = holdfast("run", "medfuzz", *at(site), "--questions", source, "--epochs", str(epochs))
+    run = holdfast(
+        "run", "medfuzz", *ATTACKS_ALONE, *at(site), "--questions", source, "--epochs", str(epochs)
+    )
     assert run.returncode == 0, run.stderr
     assert len(site.requests) == n * epochs * 3
     site.requests.clear()
@@ -69,7 +72,7 @@ def permuted(*arguments: str) -> list[dict[str, Any]]:
 
 
 def simulated(*more: str) -> None:
-    run = holdfast("run", "medfuzz", *SIMULATED, "--limit", "4", *more)
+    run = holdfast("run", "medfuzz", *ATTACKS_ALONE, *SIMULATED, "--limit", "4", *more)
     assert run.returncode == 0, run.stderr
 
 
@@ -276,7 +279,7 @@ def test_an_unknown_question_is_told_in_one_line() -> None:
 
 def test_a_run_without_a_success_is_told_in_one_line() -> None:
     run = holdfast(
-        "run", "medfuzz", "--model", "simulated/steadfast", "--model-role",
+        "run", "medfuzz", *ATTACKS_ALONE, "--model", "simulated/steadfast", "--model-role",
         "attacker=simulated/attacker", "--limit", "2", "--epochs", "1",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr

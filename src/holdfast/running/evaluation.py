@@ -339,7 +339,8 @@ _READERS = (f"--model-role {READER}", f"--model-role {READER_ALL}")
 
 def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -> bool:
     """Whether a setting may differ, because what is there keeps its prompts and replies."""
-    if name == _JUDGE:  # one can be added, not replaced
+    # one can be added, not replaced
+    if name == _JUDGE or name.startswith("--model-role validity"):
         return name not in there
     if name in _READERS:  # the same; and who has read some can read all
         was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))
