@@ -56,6 +56,20 @@ def attack(question: str, answers: str, epoch: int = 1, **others: Any) -> list[R
     return rows
 
 
+def beside(question: str, arm: str, answers: str, epoch: int = 1, **others: Any) -> list[Row]:
+    """What was put beside the attacks: a letter for each attempt, ``.`` where none was."""
+    at = {"question": question, "epoch": epoch, **others}
+    rows = enumerate(answers, start=1)
+    return [_row(arm, letter, path=f"{arm}@{k}", **at) for k, letter in rows if letter != "."]
+
+
+def again(question: str, attacked: str, plain: str, epoch: int = 1, **others: Any) -> list[Row]:
+    """A success asked again, and its original: a letter for each reply."""
+    at = {"question": question, "epoch": epoch, **others}
+    rows = [_row("again", a, path=f"fuzz@1>again@{n}", **at) for n, a in enumerate(attacked, 1)]
+    return rows + [_row("again-plain", a, path=f"again@{n}", **at) for n, a in enumerate(plain, 1)]
+
+
 def mentioned(question: str, lexical: str, judged: str | None = None, **others: Any) -> list[Row]:
     """A successful attack; ``1`` for a characteristic mentioned, ``0`` for one that is not."""
 
