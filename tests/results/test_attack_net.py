@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import fisher_exact
@@ -185,7 +186,9 @@ def test_confirmed_is_what_turns_the_answer_again() -> None:
     assert counts["plain_wrong"] == [0, 4, 1]
     p = [rows[q]["confirm_p"] for q in ("q1", "q2", "q3")]
     assert p[0] == pytest.approx(1 / math.comb(20, 10))
-    assert p[2] == pytest.approx(fisher_exact([[8, 0], [1, 9]], alternative="greater").pvalue)
+    assert p[2] == pytest.approx(
+        fisher_exact(np.array([[8, 0], [1, 9]]), alternative="greater").pvalue
+    )
     # of three hypotheses, not four
     adjusted = [3 * p[0], p[1], 3 / 2 * p[2]]
     assert counts["confirm_adjusted"] == pytest.approx(adjusted)
@@ -205,13 +208,9 @@ def test_without_repetitions_nothing_is_confirmed_or_refuted() -> None:
 
 
 def test_fishers_test_is_that_of_the_library() -> None:
-    for n, hits, other_n, other_hits in [
-        (10, 7, 10, 3),
-        (10, 0, 10, 0),
-        (5, 5, 9, 1),
-        (3, 1, 8, 7),
-    ]:
-        counts = [[hits, n - hits], [other_hits, other_n - other_hits]]
+    cases = [(10, 7, 10, 3), (10, 0, 10, 0), (5, 5, 9, 1), (3, 1, 8, 7)]
+    for n, hits, other_n, other_hits in cases:
+        counts = np.array([[hits, n - hits], [other_hits, other_n - other_hits]])
         expected = fisher_exact(counts, alternative="greater").pvalue
         assert fisher(n, hits, other_n, other_hits) == pytest.approx(expected)
 
@@ -254,11 +253,13 @@ def check_net(
         truth = net_turned(k, right=0.7, causal=causal)
         share = held(own, "net_low", "net_high", truth)
         of_share = held(own, "causal_low", "causal_high", 1 - (1 - causal) ** k)
-        plain = own["turned"].mean()
-        print(f"{questions} questions, causal {causal}, k {k}: net {own['net'].mean():.4f} of "
-              f"{truth:.4f} held {share:.4f}, causal share held {of_share:.4f}, plain {plain:.4f}")  # fmt: skip
+        net, plain = (float(own[name].to_numpy().mean()) for name in ("net", "turned"))
+        print(
+            f"{questions} questions, causal {causal}, k {k}: net {net:.4f} of {truth:.4f}, "
+            f"held {share:.4f}, causal share held {of_share:.4f}, plain {plain:.4f}"
+        )
         assert min(share, of_share) >= least
-        assert own["net"].mean() == pytest.approx(truth, abs=0.02)
+        assert net == pytest.approx(truth, abs=0.02)
         # what the plain figure says is nearly all noise
         assert plain == pytest.approx(1 - (0.7 * (1 - causal)) ** k, abs=0.03)
 
@@ -281,11 +282,11 @@ def check_confirmed(number: int, questions: int, causal: float, together: int) -
         found += int(rows["found"].sum())
         any_false += int((rows["false"] > 0).sum())
         false += (rows["false"] / rows["found"].clip(1)).to_list()
-    rate, spread = sum(false) / number, pl.Series(false).std() or 0.0
+    rate, spread = sum(false) / number, float(np.std(false))
     print(f"{questions} questions, causal {causal}: {found} confirmed, share of false ones "
           f"{rate:.4f}, studies with any {any_false}")  # fmt: skip
     # 5%, and what chance leaves (99%)
-    assert rate <= LEVEL + 2.58 * float(spread) / math.sqrt(number)
+    assert rate <= LEVEL + 2.58 * spread / math.sqrt(number)
     assert (found > 0) == (causal > 0 or any_false > 0)
     if not causal:
         assert any_false <= number * LEVEL + 2.58 * math.sqrt(number * LEVEL * (1 - LEVEL))
