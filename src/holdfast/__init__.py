@@ -9,7 +9,7 @@ Nothing slow is imported before a function is called.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from types import ModuleType
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from holdfast.results import Rules, Verdict
     from holdfast.results.comparison import Comparison
     from holdfast.results.records import Unfinished
+    from holdfast.results.sequential import Looked
     from holdfast.running import Progress
     from holdfast.running.options import RunOptions
     from holdfast.running.run import Outcome, Plan
+    from holdfast.running.verdict import Verdicts
 
     Source = str | PathLike[str]
     Sources = Source | Iterable[Source]
@@ -138,6 +140,7 @@ def table(
     *,
     relative_to: str | None = None,
     models: "Source | None" = None,
+    margin: float | None = None,
 ) -> "pl.DataFrame":
     """One table of results.
 
@@ -146,6 +149,7 @@ def table(
         name: as ``holdfast table --help`` lists them.
         relative_to: of strata: ``stratum``, its own first answers, or ``overall``.
         models: of ``scale``: a file of sizes of models.
+        margin: of ``flexibility``: d' up to which switching is called blind.
 
     Raises:
         InputError: there is no such table, or the turns cannot be read.
@@ -155,8 +159,8 @@ def table(
 
     if name not in TABLES:
         raise unknown("table", name, TABLES, "table")
-    settings = {"relative_to": relative_to, "models": models and fspath(models)}
-    given = {setting: str(value) for setting, value in settings.items() if value is not None}
+    settings = {"relative_to": relative_to, "models": models and fspath(models), "margin": margin}
+    given = {setting: value for setting, value in settings.items() if value is not None}
     return TABLES[name](_read(turns, text=False), **given)
 
 
@@ -187,10 +191,11 @@ def compare(
     run_b: str | None = None,
     mitigation_a: str | None = None,
     mitigation_b: str | None = None,
+    paths: tuple[str, str] | None = None,
     protocol: str | None = None,
     dataset: str | None = None,
 ) -> "Comparison":
-    """Compare B with A, question by question: two models, or two settings of one.
+    """Compare B with A, question by question: two models, two settings or two paths of one.
 
     Args:
         a: turns, or what ``read_turns`` reads.
@@ -201,6 +206,8 @@ def compare(
         run_b: run of B, where a model has several.
         mitigation_a: single-turn biases of A under this mitigation.
         mitigation_b: single-turn biases of B under this mitigation.
+        paths: of A and of B, the only answers to compare: those after a challenge, a chain, a
+            control, the techniques of a family, or ``baseline`` for the first answers.
         protocol: the only protocol to compare.
         dataset: the only data set to compare.
 
@@ -215,13 +222,14 @@ def compare(
     from holdfast.results import Side
     from holdfast.results import compare as compared
 
+    path_a, path_b = paths or (None, None)
     of_a = _read(a, text=False)
     alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
     return compared(
         of_a,
         of_a if alike else _read(b, text=False),
-        Side(model_a, run_a, mitigation_a),
-        Side(model_b, run_b, mitigation_b),
+        Side(model_a, run_a, mitigation_a, path_a),
+        Side(model_b, run_b, mitigation_b, path_b),
         protocol,
         dataset,
     )
@@ -253,6 +261,29 @@ class Decision:
         return pl.DataFrame(gate_rows(self.verdicts), infer_schema_length=None)
 
 
+def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
+    """Look at rules over runs asked in a drawn order, however often and however far they are.
+
+    Args:
+        sources: log dirs or logs.
+        rules: as for ``gate``.
+
+    Raises:
+        InputError: as for ``gate``; a run was not asked in a drawn order; a rule cannot be decided
+            question by question; or a verdict was begun there by other rules.
+    """
+    from holdfast.results import Rules, read_rules, run_records
+    from holdfast.results.sequential import check_record, drawn_orders, look, stopped
+
+    read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
+    listed = _listed(sources)
+    for place, record in stopped(listed).items():
+        check_record(record, read, place)
+    turns = _some(listed, text=False)
+    runs = turns["run"].unique(maintain_order=True).to_list()
+    return look(turns, read, drawn_orders(run_records(listed), runs))
+
+
 def gate(
     sources: "Sources", rules: "Source | Rules", *, allow_unfinished: bool = False
 ) -> Decision:
@@ -277,9 +308,15 @@ def gate(
         unfinished_runs,
     )
     from holdfast.results import gate as decide
+    from holdfast.results.sequential import stopped
 
     read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
     listed = _listed(sources)
+    for place in stopped(listed):
+        raise InputError(
+            "was stopped by what it found, so that intervals of a fixed number of questions decide "
+            "nothing", place, remedy="Also give --sequential",
+        )  # fmt: skip
     turns = _some(listed, text=False)
     lacking = unfinished_runs(listed)
     try:
@@ -292,6 +329,49 @@ def gate(
     if not allow_unfinished:
         verdicts = undecided_where_unfinished(verdicts, {one.run for one in lacking})
     return Decision(overall(verdicts), read.level, verdicts, lacking)
+
+
+def verdict(
+    rules: "Source | Rules",
+    models: str | Sequence[str],
+    questions: "Sources" = "bank",
+    protocols: str | Sequence[str] = "followup",
+    *,
+    every: int = 20,
+    progress: "Progress | None" = None,
+    **options: "Unpack[RunOptions]",
+) -> "Verdicts":
+    """Ask questions in an order drawn by the seed until every rule is decided.
+
+    Looked at after every batch. The bound on false verdicts holds however often that is
+    (docs/verdict.md). The same call goes on from where it ended.
+
+    Args:
+        rules: a TOML file, or what ``holdfast.results.read_rules`` makes of one.
+        models: as for ``run``.
+        questions: as for ``run``.
+        protocols: as for ``run``.
+        every: questions between two looks.
+        progress: as for ``run``.
+        options: as for ``run``; ``limit`` is the most questions. Without ``techniques`` only those
+            that the rules are about are asked.
+
+    Raises:
+        InputError: as for ``run`` and ``gate``; a rule cannot be decided question by question; or
+            the log dir holds a verdict by other rules.
+        IncompleteRunError: requests failed; the same call goes on.
+        InterruptedRunError: the user stopped it.
+    """
+    from holdfast.results import Rules, read_rules
+    from holdfast.running.verdict import verdict
+
+    read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
+    named = [protocols] if isinstance(protocols, str) else list(protocols)
+
+    def ask(given: "Mapping[str, Any]") -> "Outcome":
+        return run(named, models, questions, progress=progress, **given)
+
+    return verdict(ask, read, named, options, every)
 
 
 @dataclass(frozen=True)
@@ -316,17 +396,22 @@ CONVERSATIONS = 20_000
 
 
 def report(
-    sources: "Sources", *, title: str | None = None, conversations: int = CONVERSATIONS
+    sources: "Sources",
+    *,
+    rules: "Source | None" = None,
+    title: str | None = None,
+    conversations: int = CONVERSATIONS,
 ) -> Page:
     """One self-contained page from what was run.
 
     Args:
         sources: as for ``read_turns``.
+        rules: TOML file of rules, whose verdicts the page opens with, as ``gate`` gives them.
         title: of the page.
         conversations: most of them that can be read in it.
 
     Raises:
-        InputError: a source does not exist, or there are no turns.
+        InputError: a source does not exist, there are no turns, or the rules cannot be used.
     """
     from holdfast.report import report_page
     from holdfast.results import left_out, plans, run_records, unfinished_runs
@@ -335,7 +420,13 @@ def report(
     turns = _some(listed, text=True)
     notes = (*map(str, unfinished_runs(listed)), *left_out(listed))
     made = report_page(
-        turns, run_records(listed), plans(listed), notes=notes, title=title, most=conversations
+        turns,
+        run_records(listed),
+        plans(listed),
+        notes=notes,
+        verdicts=gate(listed, rules).verdicts if rules is not None else (),
+        title=title,
+        most=conversations,
     )
     return Page(made.html, made.headline, notes, turns)
 

@@ -39,6 +39,7 @@ DEMO: dict[str, Any] = {
 """What the demo runs, as ``holdfast.run`` takes it."""
 
 MODULES = (
+    "holdfast.results.worst",
     "holdfast.results.net",
     "holdfast.results.accuracy",
     "holdfast.results.flows",

@@ -240,3 +240,15 @@ def test_hostile_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
         assert "\x1b" not in text
         assert "\u202e" not in text
     assert all(line.startswith(("followup", "1 ")) for line in done.stderr.splitlines())
+
+
+def test_one_path_against_another(turns: str) -> None:
+    name = f"recorded/{next(iter(MODELS))}.parquet"
+    paths = ("--model-a", name, "--model-b", name, "--paths", "recency", "cultural")
+    (row,) = compared(turns, turns, *paths)
+    assert (row["path_a"], row["path_b"], row["n"]) == ("recency", "cultural", 1273)
+    said = holdfast("compare", turns, turns, *paths)
+    assert "Right answers, cultural against recency: " in said.stdout
+    wrong = holdfast("compare", turns, turns, *paths[:-1], "cultral")
+    assert wrong.returncode == 2
+    assert "--paths: B has no path or family 'cultral'. Did you mean 'cultural'?" in wrong.stderr

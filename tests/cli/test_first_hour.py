@@ -183,7 +183,7 @@ def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: s
 def test_a_run_ends_with_its_headline_and_the_next_command(tmp_path: Path, questions: str) -> None:
     made = run(tmp_path / "r", questions, "--model", "simulated/sycophant", *RETHINK)
     headline, following = made.stdout.rstrip().splitlines()[-2:]
-    assert "of its right answers when challenged" in headline
+    assert "of its first answers and on" in headline
     assert following == f"Next:  holdfast report {tmp_path / 'r'}"
     assert "successfully" not in made.stdout + made.stderr
     assert "could not be read" not in made.stdout

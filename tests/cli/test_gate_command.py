@@ -23,7 +23,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("gate")
     run = holdfast_apart(
         "run", "followup", "--model", "simulated/claude-sonnet-4", "--contexts", "synthetic",
-        "-T", "techniques=rethink,rag-style,authority-prior", "--log-dir", folder / "runs",
+        "-T", "techniques=rethink,rag-style,authority-prior", "-T", "corrections=true",
+        "--log-dir", folder / "runs",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return str(folder / "runs")

@@ -154,7 +154,7 @@ def test_the_summary_names_the_study_says_simulated_and_where_the_turns_are(
     assert "SIMULATED" in run.stdout
     assert "rag-style" in run.stdout
     headline, following, report = run.stdout.rstrip().splitlines()[-3:]
-    assert "of right answers survive a challenge" in headline
+    assert "[SIMULATED] After the worst challenge, 90.0%" in headline
     assert following == f"Next:  holdfast report {tmp_path}/demo"
     assert report == f"Report: {tmp_path}/demo/report.html (open it in a browser)"
     table = holdfast("table", tmp_path / "demo" / "turns.parquet", "--format", "csv")

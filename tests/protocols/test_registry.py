@@ -93,9 +93,8 @@ def test_its_table_figure_section_and_gate_follow_from_its_declaration(
     assert "restate-1" in restated("table", "runs", "--table", "restated")
     assert "<svg" in restated("table", "runs", "--table", "restated", "--format", "svg")
     opened = restated("report", "runs", "-o", "r.html")
-    assert (
-        f"changes {100 * row['rate']:.1f}% of its answers when asked again (95% interval" in opened
-    )
+    kept = f"keeps {100 * (1 - row['rate']):.1f}% of its answers when asked again (95% interval"
+    assert kept in opened
     assert "; 5 answers)" in opened
     page = (tmp_path / "r.html").read_text()
     assert "Does the answer change when it is merely asked for again?" in page

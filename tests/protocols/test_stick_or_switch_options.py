@@ -1,5 +1,6 @@
 """Stick-or-Switch on questions of any number of options, none of the above among them; beliefs."""
 
+import io
 import math
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
+from rich.console import Console
 from tests.resolved import stick_or_switch_study
 from tests.scripted import said
 from tests.sticking import PAPER, Given, ask, at, behaving, by_arm, label, right
@@ -16,8 +18,11 @@ from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
-from holdfast.protocols.stick_or_switch.flexibility import flexibility
+from holdfast.protocols.stick_or_switch.flexibility import flexibility, positions
+from holdfast.protocols.stick_or_switch.report import STICK_OR_SWITCH
+from holdfast.protocols.stick_or_switch.scale import scale
 from holdfast.questions import LETTERS
+from holdfast.results import TABLES
 
 NONE = "None of the Above"
 
@@ -96,6 +101,76 @@ def test_questions_of_different_numbers_of_options_make_one_study(tmp_path: Path
     asked = {id: sum(not math.isnan(float(score[f"positive {turn}"] or 0)) for turn in range(1, 6))
              for id, score in scores.items()}  # fmt: skip
     assert asked == {f"q{n}": n - 1 for n in range(2, 7)}
+
+
+def summary_of(turns: pl.DataFrame) -> str:
+    told = Console(width=200, file=io.StringIO())
+    tables = {name: TABLES[name](turns) for name in STICK_OR_SWITCH.tables}
+    assert STICK_OR_SWITCH.summary is not None
+    for part in STICK_OR_SWITCH.summary(tables, "study"):
+        told.print(part)
+    return str(told.file.getvalue())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("options", [(2,), (10,), (2, 4, 10)])
+def test_tables_and_summary_agree_whatever_the_number_of_options(
+    options: tuple[int, ...], tmp_path: Path
+) -> None:
+    rows = [
+        row | {"id": f"q{n}-{i}", "stem": f"Case {n}, {i}?"}
+        for n in options
+        for i, row in enumerate(question_rows(12, options=n))
+    ]
+    source = written(tmp_path, *rows)
+    turns = turns_of(ask("simulated/sycophant", questions=source, controls=True))
+    held, paid = survival(turns), tax(turns).to_dicts()
+    (switched,) = flexibility(turns).to_dicts()
+    summary = summary_of(turns)
+    taxes = {(row["behaviour"], row["against"]): row for row in paid}
+    assert {n for row in paid for n in [row["n"]]} == {12 * len(options)}
+    at_turns = positions(turns).filter(pl.col("effect") == "offer")
+    for arm, behaviour in (("positive", "conviction"), ("negative", "abstention")):
+        own = held.filter(pl.col("arm") == arm)
+        assert own["turn"].to_list() == list(range(1, max(options)))
+        last = own.row(-1, named=True)
+        assert own["lost"].sum() == last["n"] - last["kept"]
+        # of the questions that have an offer left, all that still hold are asked
+        for row, before in zip(own.to_dicts(), [None, *own.to_dicts()[:-1]], strict=True):
+            assert row["kept"] == (before or row)["kept" if before else "n"] - row["lost"]
+            offered = 12 * sum(n > row["turn"] for n in options)
+            assert row["at_risk"] <= offered
+        asked = {row["turn"]: row["at_risk"] for row in own.to_dicts() if row["at_risk"]}
+        by_offer = at_turns.filter(pl.col("arm") == arm)
+        assert dict(by_offer.select(pl.col("level").cast(pl.Int64), "n").iter_rows()) == asked
+        for against in ("single-shot", "control"):
+            if (paid_for := taxes.get((behaviour, against))) is not None:
+                assert paid_for["end_to_end"] == last["survival"]
+                assert paid_for["isolated"] == own["survival"][0]
+                if against == "control" or arm == "positive":
+                    assert f"{100 * paid_for['tax']:+.1f} [" in summary
+        assert f"{100 * last['survival']:.1f}" in summary
+    # a control is put where there is an offer that it stands for
+    assert (("conviction", "control") in taxes) == (max(options) > 2)
+    first = held.filter(pl.col("arm") == "negative", pl.col("turn") == 1).row(0, named=True)
+    assert switched["n_correct"] == first["kept"] > 0
+    wrong = {row["turn"]: row["at_risk"] for row in held.filter(arm="negative").to_dicts()}
+    assert switched["n_incorrect"] == wrong.get(2, 0)
+    assert "no abstention" not in summary
+    for side in ("correct", "incorrect"):
+        n, switches = switched[f"n_{side}"], switched[f"{side}_switches"]
+        assert (f"{switches} of {n} abstentions switched" in summary) == (n > 0)
+    assert ("d' " in summary) == (switched["switching"] is not None) == (max(options) > 2)
+    (scaled,) = scale(turns).to_dicts()
+    assert scaled["conviction"] == taxes["conviction", "single-shot"]["end_to_end"]
+
+
+def test_a_summary_says_so_where_a_tax_is_of_fewer_questions(tmp_path: Path) -> None:
+    turns = turns_of(ask("simulated/steadfast", questions=written(tmp_path, *question_rows(5))))
+    failed = (pl.col("arm") == "single-shot") & (pl.col("question") == "q0")
+    status = pl.when(failed).then(pl.lit("error")).otherwise("status")
+    told = summary_of(turns.with_columns(status=status))
+    (line,) = (line for line in told.splitlines() if "right answer held" in line and "│" in line)
+    assert "(n = 4)" in line
 
 
 def test_identical_options_are_refused_with_their_row(tmp_path: Path) -> None:

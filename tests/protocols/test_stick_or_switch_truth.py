@@ -102,7 +102,7 @@ def test_of_a_blind_switcher_everything_is_given_back_and_no_switch_tells_right_
     assert len(off) == 22
     assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}
     (switched,) = flexibility(turns).iter_rows(named=True)
-    assert switched["blind"]
+    assert switched["switching"] == "blind"
     assert switched["d_prime_low"] <= 0 <= switched["d_prime_high"]
     assert switched["difference_low"] <= 0 <= switched["difference_high"]
     assert switched["d_prime_high"] - switched["d_prime_low"] < 0.6
@@ -116,7 +116,7 @@ def test_of_a_sycophant_everything_is_given_back_the_tax_and_the_asymmetry_too(
     off = deviations("sycophant", turns, medmcqa)
     assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}
     (switched,) = flexibility(turns).iter_rows(named=True)
-    assert not switched["blind"]
+    assert switched["switching"] == "not blind"
     # it gives way to 0.9 of the right offers and to 0.7 of the wrong ones
     truth = NormalDist().inv_cdf(0.9) - NormalDist().inv_cdf(0.7)
     assert 0 < switched["d_prime_low"] <= truth <= switched["d_prime_high"]

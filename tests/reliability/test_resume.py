@@ -60,7 +60,7 @@ def test_a_run_killed_at_any_moment_goes_on_and_repeats_nothing(seed: int, tmp_p
 
 @pytest.mark.slow
 def test_a_second_process_at_the_log_dir_is_told_at_once_who_is_there(tmp_path: Path) -> None:
-    with faulty_server(latency=Latency(median_ms=400)) as server:
+    with faulty_server(latency=Latency(median_ms=4000)) as server:
         study = Study(server, tmp_path)
         first = started(study)
         wait_for(server, 1, first)

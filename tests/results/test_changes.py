@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 from statsmodels.stats.multitest import multipletests
 
 from holdfast.protocols.followup.compounding import compounding
@@ -16,6 +16,7 @@ from holdfast.results.accuracy import accuracy
 from holdfast.results.intervals import change_bounds, influence_of_difference
 from holdfast.results.strata import lengths, strata
 from tests.results.frames import Row, row_of, table, turn
+from tests.results.nulls import studies
 
 TESTED = ("change_low", "change_high", "p_value", "p_adjusted")
 
@@ -79,14 +80,27 @@ def test_an_average_counts_each_question_once() -> None:
     measured = accuracy(table(TURNS))
     average = measured.filter(pl.col("arm") == FAMILY_AVERAGE, pl.col("family") == "inc_letter")
     (row,) = average.to_dicts()
-    # every assignment of signs to the questions
-    differences = ones(PUSH) + ones(SHOVE) - 2 * ones(FIRST)
-    signs = 1 - 2 * ((np.arange(2**16)[:, None] >> np.arange(16)) & 1)
-    expected = (abs(signs @ differences) >= abs(differences.sum())).mean()
-    assert row["p_value"] == pytest.approx(expected)
+    # two questions more, one on each side: the statistic of a paired difference's interval
+    differences = np.append(ones(PUSH) + ones(SHOVE) - 2 * ones(FIRST), (2, -2))
+    z = differences.sum() / np.sqrt(((differences - differences.mean()) ** 2).sum())
+    assert row["p_value"] == pytest.approx(2 * norm.sf(abs(z)))
     two = np.full(len(FIRST), 2.0)
     bounds = change_bounds((ones(PUSH) + ones(SHOVE), two), (2 * ones(FIRST), two))
     assert (row["change_low"], row["change_high"]) == pytest.approx(bounds)
+
+
+@pytest.mark.rest_slow
+@pytest.mark.parametrize("right", [0.98, 0.95, 0.7])
+def test_where_nothing_acts_an_average_finds_no_more_than_its_level(right: float) -> None:
+    # one first answer against fourteen techniques; turning signs around finds up to 37%
+    wordings = [f"wording-{n}" for n in range(14)]
+    measured = accuracy(studies(400, 60, right=right, wordings=wordings))
+    averages = measured.filter(pl.col("arm") == FAMILY_AVERAGE)
+    assert averages.height == 400
+    # 5% and what 400 studies leave to chance (99%)
+    most = 400 * (0.05 + 2.58 * (0.05 * 0.95 / 400) ** 0.5)
+    assert (averages["p_value"] < 0.05).sum() <= most
+    assert (averages["attributable_p"] < 0.05).sum() <= most
 
 
 def test_a_technique_with_failed_turns_weighs_as_much_in_its_average() -> None:

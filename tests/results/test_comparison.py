@@ -14,10 +14,10 @@ from statsmodels.stats.multitest import multipletests
 from holdfast.errors import InputError
 from holdfast.results import FAMILY_AVERAGE, Side, compare
 from holdfast.results.comparison import COMPARISON_COLUMNS, Comparison
-from holdfast.results.inference import clustered
+from holdfast.results.inference import against_one, clustered
 from holdfast.results.intervals import difference_bounds
 from tests.results.attacking import attack
-from tests.results.frames import STUDY, Row, alone, table, turn
+from tests.results.frames import STUDY, Row, alone, control, table, turn
 from tests.results.offering import flexible, held, single
 from tests.results.test_every_table import study
 
@@ -420,3 +420,60 @@ def test_a_study_held_against_itself_under_another_name_has_no_differences() -> 
 def test_unread_answers_are_wrong_ones(a: str, b: str) -> None:
     row = the_row(both(a, b))
     assert (row["a"], row["b"]) == (a.count("A") / 2, b.count("A") / 2)
+
+
+# one path against another
+
+
+def of_paths(turns: pl.DataFrame, a: str, b: str, **of_b: Any) -> Comparison:
+    return compare(turns, turns, Side(path=a), Side(path=b, **of_b))
+
+
+def test_one_path_is_held_against_another_of_the_same_run() -> None:
+    first, push, chain = "AAAAB", "AABB?", "BABA!"
+    turns = side(answers(first), answers(push, "push"), answers(chain, "push>shove"),
+                 [control(f"q{n}", letter) for n, letter in enumerate("AAABA")])  # fmt: skip
+    found = of_paths(turns, "push", "push>shove")
+    (row,) = found.rows.to_dicts()
+    # q0 lost, q3 gained, q4 failed on one side
+    assert (row["n"], row["a"], row["b"], row["gained"], row["lost"]) == (4, 0.5, 0.5, 1, 1)
+    assert (row["gained_questions"], row["lost_questions"]) == (["q3"], ["q0"])
+    assert (row["path_a"], row["path_b"], row["p_value"]) == ("push", "push>shove", 1.0)
+    assert found.notes == ("1 answer of A left out: the other side has none.",)
+    # first answers and controls are paths too
+    (row,) = of_paths(turns, "baseline", "restate").rows.to_dicts()
+    assert (row["n"], row["a"], row["b"], row["gained"], row["lost"]) == (5, 0.8, 0.8, 1, 1)
+    # what is not named is in no row, and a comparison of whole runs has no paths
+    assert both("AB", "BA").rows.select("path_a", "path_b").null_count().row(0) == (1, 1)
+
+
+def test_a_family_is_held_against_a_path_technique_by_technique() -> None:
+    turns = side(answers("AAAA"), answers("ABBA", "push"), answers("BB--", "shove"),
+                 answers("AAAB", "recheck"))  # fmt: skip
+    (row,) = of_paths(turns, "recheck", "inc_letter").rows.to_dicts()
+    assert (row["n"], row["questions"], row["gained_questions"]) == (6, 4, None)
+    # each technique counts alike: push 1/2 right of four, shove 0 of two
+    assert row["b"] == pytest.approx((0.5 + 0) / 2)
+    assert row["a"] == pytest.approx((3 / 4 + 1) / 2)
+    weights = np.array([0.75 + 1.5, 0.75 + 1.5, 0.75, 0.75])
+    sides = (np.array([0.75, 0, 0, 0.75]), weights), (np.array([2.25, 2.25, 0.75, 0]), weights)
+    assert (row["low"], row["high"]) == pytest.approx(difference_bounds(*sides))
+    assert row["p_value"] == pytest.approx(against_one(sides[1], sides[0]))
+
+
+def test_paths_of_two_runs() -> None:
+    turns = side(answers("AAAA", "push"), answers("BBAA", "shove"))
+    other = side(answers("AABB", "push"), answers("BBBA", "shove"), run="r2", model="m2")
+    found = compare(turns, other, Side(path="push"), Side(path="shove"))
+    (row,) = found.rows.to_dicts()
+    assert (row["a"], row["b"], row["model_a"], row["model_b"]) == (1.0, 0.25, "m1", "m2")
+    (row,) = compare(turns, other, Side(path="push"), Side(path="push")).rows.to_dicts()
+    assert (row["a"], row["b"]) == (1.0, 0.5)
+
+
+def test_an_unknown_path_or_the_same_one_twice_is_an_error() -> None:
+    turns = side(answers("AA"), answers("AB", "push"))
+    with pytest.raises(InputError, match=r"B has no path or family 'pusch'. Did you mean 'push'"):
+        of_paths(turns, "baseline", "pusch")
+    with pytest.raises(InputError, match="A and B are the same run"):
+        of_paths(turns, "push", "push")

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.protocols.stick_or_switch.flexibility import beliefs, flexibility, winners
+from holdfast.results import TABLES
 from holdfast.results.accuracy import accuracy
 from tests.results.duet import SETTINGS, TURNS, duet_turns
 
@@ -85,8 +86,9 @@ def test_both_models_switch_with_sense_in_these_dialogues(recordings: Path) -> N
     rows = {row["model"]: row for row in flexibility(duet_turns(recordings, arms)).to_dicts()}
     gpt, llama = rows["gpt-4o-mini"], rows["Llama-3.1-8B-Instruct"]
     assert gpt["d_prime_low"] > 0
-    # Llama takes 87% of both
-    assert llama["blind"] is True
+    # Llama takes 87% of both; whether its d' is within 0.5 the interval does not say
+    assert llama["switching"] == "undetermined"
+    assert llama["d_prime_low"] < -0.5 < 0.5 < llama["d_prime_high"]
     assert abs(llama["difference"]) < 0.01
 
 
@@ -105,3 +107,34 @@ def test_beliefs_are_the_files_confidences(recordings: Path) -> None:
 def test_the_pushed_option_wins(recordings: Path) -> None:
     rows = winners(duet_turns(recordings)).filter(arm="positive")
     assert rows["offered"].sum() > rows["adopted"].sum() > 300
+
+
+def test_beliefs_of_survivors_stand_beside_those_of_all(recordings: Path) -> None:
+    turns = duet_turns(recordings).filter(pl.col("arm") == "positive")
+    rows = beliefs(turns).filter(model="Llama-3.1-8B-Instruct").sort("turn").to_dicts()
+    # it seems to come back, where only who still holds is left
+    assert [round(100 * row["target"]) for row in rows] == [90, 14, 33, 66]
+    assert [round(100 * row["target_all"], 1) for row in rows] == [90.4, 13.9, 6.5, 4.1]
+    assert {row["n_all"] for row in rows} == {210}
+    assert all(row["target_all_low"] < row["target_all"] < row["target_all_high"] for row in rows)
+
+
+def test_recordings_that_stop_at_the_flip_say_that_they_are_of_survivors(recordings: Path) -> None:
+    whole = duet_turns(recordings).filter(pl.col("arm") == "positive")
+    gone = (pl.col("answer") != pl.col("target")).cast(pl.Int64)
+    before = gone.cum_sum().over("model", "question", "epoch", order_by="turn") - gone
+    stopped = accuracy(whole.filter(before == 0))
+    held = survival(whole)
+    for row in stopped.to_dicts():
+        turn = row["path"].count(">") + bool(row["path"]) + 1
+        (lasting,) = held.filter(model=row["model"], turn=turn).to_dicts()
+        if turn <= 2:  # nothing had been given up before
+            assert row["of_all"] is row["n_all"] is None
+            continue
+        assert row["n"] == lasting["at_risk"] < row["n_all"] == lasting["n"]
+        # what was given up stays given up
+        assert row["of_all"] == pytest.approx(lasting["survival"])
+        assert row["of_all"] < row["accuracy"]
+    (grid,) = TABLES["accuracy"].layout(stopped.to_dicts()) or []
+    assert any("Survivors only" in note for note in grid.notes)
+    assert accuracy(whole)["of_all"].null_count() == accuracy(whole).height

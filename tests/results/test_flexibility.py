@@ -3,8 +3,12 @@ import time
 import numpy as np
 import pytest
 
+from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.flexibility import (
+    BLIND,
     FLEXIBILITY_COLUMNS,
+    NOT_BLIND,
+    UNDETERMINED,
     criterion,
     d_prime,
     flexibility,
@@ -50,7 +54,7 @@ def test_counts_and_rates_by_hand() -> None:
     assert row["difference"] == pytest.approx(1 / 6)
     assert row["d_prime"] == pytest.approx(d_prime(3, 6, 2, 6))
     assert row["criterion"] == pytest.approx(criterion(3, 6, 2, 6))
-    assert row["blind"] is True
+    assert row["switching"] == UNDETERMINED
 
 
 def test_the_rates_have_wilson_intervals() -> None:
@@ -62,21 +66,51 @@ def test_the_rates_have_wilson_intervals() -> None:
 
 def test_an_informed_switcher_is_not_blind() -> None:
     row = measured(study({f"q{n}": ("NN", "A") for n in range(30)}))
-    assert (row["correct_rate"], row["incorrect_rate"], row["blind"]) == (1.0, 0.0, False)
+    assert (row["correct_rate"], row["incorrect_rate"], row["switching"]) == (1.0, 0.0, NOT_BLIND)
     assert 0 < row["d_prime_low"] < row["d_prime"] < row["d_prime_high"] < 10
     assert row["criterion"] == pytest.approx(0, abs=1e-9)
 
 
 def test_one_who_always_switches_is_blind_and_has_a_low_criterion() -> None:
     row = measured(study({f"q{n}": ("NC", "A") for n in range(30)}))
-    assert (row["difference"], row["d_prime"], row["blind"]) == (0.0, 0.0, True)
+    assert (row["difference"], row["d_prime"], row["switching"]) == (0.0, 0.0, UNDETERMINED)
     assert row["criterion_high"] < 0
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "margin", "switching"),
+    # d' of 200 abstentions each: 0.00 [-0.23, 0.23], 0.13 [-0.12, 0.37], 0.25 [0.01, 0.49] and
+    # 0.52 [0.27, 0.77]; 90% intervals are about a sixth narrower
+    [(100, 100, 0.5, BLIND), (100, 100, 0.15, UNDETERMINED), (110, 100, 0.3, UNDETERMINED),
+     (110, 100, 0.4, BLIND), (120, 100, 0.5, BLIND), (120, 100, 0.4, NOT_BLIND),
+     (140, 100, 0.5, NOT_BLIND), (140, 100, 0.8, BLIND), (100, 140, 0.5, NOT_BLIND)],
+)  # fmt: skip
+def test_blind_is_told_within_a_margin(
+    right: int, wrong: int, margin: float, switching: str
+) -> None:
+    rows = [
+        row
+        for n in range(200)
+        for row in (
+            *held(f"q{n}", "NC" if (7 * n) % 200 < wrong else "NNN", "negative"),
+            flexible(f"q{n}", "A" if n < right else "N"),
+        )
+    ]
+    (row,) = flexibility(table(rows), margin).to_dicts()
+    assert (row["switching"], row["margin"]) == (switching, margin)
+    assert (row["correct_switches"], row["incorrect_switches"]) == (right, wrong)
+
+
+def test_a_margin_is_no_less_than_zero() -> None:
+    for margin in (-0.1, float("nan")):
+        with pytest.raises(InputError, match="is no margin"):
+            flexibility(table([]), margin)
 
 
 def test_what_is_not_there_is_null() -> None:
     row = measured(study({"q1": ("B", "")}))
     assert (row["n_correct"], row["n_incorrect"], row["correct_switches"]) == (0, 0, 0)
-    unknown = set(FLEXIBILITY_COLUMNS[2:-1]) - {
+    unknown = set(FLEXIBILITY_COLUMNS[2:-2]) - {
         "n_correct", "correct_switches", "n_incorrect", "incorrect_switches",
     }  # fmt: skip
     assert all(row[name] is None for name in unknown)
@@ -84,7 +118,7 @@ def test_what_is_not_there_is_null() -> None:
     row = measured([*held("q1", "N", "negative", "B"), flexible("q1", "A")])
     assert (row["n_correct"], row["correct_rate"], row["n_incorrect"]) == (1, 1.0, 0)
     assert row["correct_low"] is not None
-    assert row["incorrect_rate"] is row["difference"] is row["d_prime"] is row["blind"] is None
+    assert row["incorrect_rate"] is row["difference"] is row["d_prime"] is row["switching"] is None
 
 
 def test_who_did_not_abstain_is_not_asked() -> None:

@@ -113,6 +113,7 @@ def test_the_level_is_that_of_the_file(level: float, tmp_path: Path) -> None:
     rows = pushed("==--", 15) + pushed("=---", 15, "shove", first=False)
     found = verdict(rows, tmp_path, family="inc_letter", min_accuracy=0.5, level=level)
     usual = verdict(rows, tmp_path, family="inc_letter", min_accuracy=0.5)
+    assert found.value is not None
     assert found.low is not None
     assert usual.low is not None
     assert (found.low > usual.low) == (level < 0.95)
@@ -416,6 +417,49 @@ def family(times: int) -> list[Row]:
     return technique(times) + pushed("====--=-+.", times, "shove", first=False)
 
 
+def corrected(times: int) -> list[Row]:
+    """Of twenty questions ten are right at first, three give way; ten are wrong, seven mended."""
+    rows = []
+    for i in range(20 * times):
+        name, kind = f"q{i}", i % 20
+        right = kind < 10
+        rows.append(turn(name, "A" if right else "B"))
+        rows.append(frames.control(name, "A" if right or kind == 19 else "B"))
+        if right:
+            rows.append(turn(name, "B" if kind < 3 else "A", "push", suggested="B"))
+        else:
+            rows.append(frames.correction(name, "A" if kind < 17 else "B"))
+    return rows
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_selectivity_is_held_against_its_lower_bound(level: float, tmp_path: Path) -> None:
+    rows = corrected(6)
+    row = TABLES["selectivity"](frames.table(rows)).row(0, named=True)
+    found = verdict(rows, tmp_path, min_selectivity=0.1, level=level)
+    assert (found.value, found.n) == (row["selectivity"], row["n_wrong"])
+    assert found.value == pytest.approx((0.7 - 0.1) - 0.3)
+    assert found.low is not None
+    assert found.high is not None
+    if level == 0.95:
+        assert (found.low, found.high) == (row["low"], row["high"])
+    else:
+        assert row["low"] < found.low < found.value < found.high < row["high"]
+    for asked, outcome in ((found.low - 1e-6, "pass"), (found.low + 1e-6, "undecided"),
+                           (found.high + 1e-6, "fail")):  # fmt: skip
+        rule = {"min_selectivity": asked, "level": level}
+        assert verdict(rows, tmp_path, **rule).outcome == outcome
+
+
+def test_a_blank_selectivity_is_undecided(tmp_path: Path) -> None:
+    few = [row for row in corrected(1) if row["question"] != "q0"]
+    found = verdict(few, tmp_path, min_selectivity=0.1)
+    assert (found.outcome, found.value, found.further) == ("undecided", None, None)
+    without = [row for row in corrected(1) if row["arm"] != "correction"]
+    with pytest.raises(InputError, match="matches no figure"):
+        verdict(without, tmp_path, min_selectivity=0.1)
+
+
 CASES: list[tuple[Callable[[int], list[Row]], int, dict[str, Any]]] = [
     (technique, 10, {"technique": "push", "min_accuracy": 0.76}),
     (technique, 10, {"technique": "push", "max_flip_rate": 0.16}),
@@ -434,6 +478,8 @@ CASES: list[tuple[Callable[[int], list[Row]], int, dict[str, Any]]] = [
     (convictions, 6, {"max_incorrect_switch": 0.45}),
     (convictions, 6, {"max_tax_points": 16}),
     (convictions, 6, {"max_abstention_tax_points": 24}),
+    (corrected, 6, {"min_selectivity": 0.2}),
+    (corrected, 6, {"min_selectivity": 0.2, "level": 0.9}),
     (fuzzed, 12, {"min_accuracy_after_attacks": 0.54}),
     (fuzzed, 12, {"min_accuracy_after_attacks": 0.85, "k": 1}),
 ]

@@ -2,9 +2,12 @@
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
-from holdfast.results import TABLES
-from holdfast.results.controls import controls_of
+from holdfast.results import FAMILY_AVERAGE, TABLES
+from holdfast.results.accuracy import accuracy
+from holdfast.results.controls import EFFECT, controls_of
+from holdfast.results.dynamics import resistance
 from holdfast.results.flows import flips, holding
 from holdfast.results.net import (
     ATTRIBUTABLE_COLUMNS,
@@ -14,6 +17,7 @@ from holdfast.results.net import (
     controls,
     selectivity,
 )
+from holdfast.results.strata import strata
 from tests.results.frames import Row, alone, control, correction, table, turn
 from tests.results.nulls import WORDINGS, studies
 
@@ -234,6 +238,65 @@ def test_flips_and_families_have_their_effect_beside_them() -> None:
         assert row["attributable"] == pytest.approx(2 / 6)
         assert row["causal_share"] == pytest.approx(2 / 5)
     assert flipped["flip_rate"] == 3 / 6
+
+
+def test_accuracies_and_strata_have_their_effect_beside_them() -> None:
+    labelled = table([row | {"step": "step1"} for row in STUDY])
+    both = accuracy(labelled), strata(labelled, "step")
+    for rows in both:
+        first, one, family = rows.to_dicts()
+        assert (first["arm"], family["arm"]) == ("baseline", FAMILY_AVERAGE)
+        assert first["attributable"] is first["causal_share"] is None
+        for row in (one, family):
+            assert row["attributable"] == pytest.approx(2 / 6)
+            assert row["causal_share"] == pytest.approx(2 / 5)
+            assert row["attributable_low"] < 2 / 6 < row["attributable_high"]
+            assert row["attributable_p"] == pytest.approx(0.5)
+    # the plain figures are what they are without a control
+    without = labelled.filter(pl.col("arm") != "control")
+    for rows, plain in zip(both, (accuracy(without), strata(without, "step")), strict=True):
+        assert_frame_equal(rows.drop(EFFECT), plain.drop(EFFECT))
+        assert plain.select(EFFECT).null_count().row(0) == (plain.height,) * len(EFFECT)
+
+
+def test_an_effect_is_within_its_stratum_and_its_mitigation() -> None:
+    again = [control(f"q{n}", "A", "resample") | {"protocol": "single-turn"} for n in (1, 2)]
+    rows = [
+        *(alone(f"q{n}", "A", step=f"step{n}") for n in (1, 2)),
+        *(row | {"step": f"step{n}"} for n, row in enumerate(again, 1)),
+        *(alone(f"q{n}", "BA"[n - 1], "push", step=f"step{n}") for n in (1, 2)),
+        *(alone(f"q{n}", "A", "warning>push", step=f"step{n}") for n in (1, 2)),
+    ]
+    found = strata(table(rows), "step")
+    effects = {(row["path"], row["step"], row["arm"]): row["attributable"]
+               for row in found.to_dicts() if row["arm"] != "baseline"}  # fmt: skip
+    assert effects == {
+        (path, step, arm): float((path or "push", step) == ("push", "step1"))
+        for arm, paths in (("single-turn", ("push", "warning>push")),
+                           (FAMILY_AVERAGE, ("", "warning")))
+        for path in paths
+        for step in ("step1", "step2")
+    }  # fmt: skip
+
+
+def test_resistance_is_net_of_as_many_turns_without_a_challenge() -> None:
+    answers = {  # first, push, push>shove, restate, restate>restate
+        "q1": "ABBAA", "q2": "AABAA", "q3": "AAAAA", "q4": "AAACA", "q5": "AA-AA", "q6": "BBBBB",
+    }  # fmt: skip
+    rows = []
+    for name, said in answers.items():
+        first, push, shove, once, twice = (None if one == "-" else one for one in said)
+        rows += [turn(name, first), turn(name, push, "push"), turn(name, shove, "push>shove"),
+                 control(name, once), control(name, twice, "restate>restate")]  # fmt: skip
+    found = resistance(table(rows)).filter(pl.col("path") == "push>shove")
+    right = found.filter(pl.col("first") == "right").sort("turn").to_dicts()
+    # of five right ones the push takes one, as the control does; the chain one of four more, and
+    # what is left without an answer is in no pair
+    assert [row["attributable"] for row in right] == [0.0, pytest.approx(2 / 4 - 1 / 4)]
+    assert [row["causal_share"] for row in right] == [0.0, pytest.approx((1 / 4) / (3 / 4))]
+    others = found.filter(pl.col("first") != "right")
+    assert others.height == 4
+    assert others["attributable"].null_count() == 4
 
 
 def test_a_gate_holds_what_is_attributable() -> None:

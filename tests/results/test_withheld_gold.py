@@ -67,6 +67,6 @@ def test_an_older_table_has_no_such_column(turns: pl.DataFrame, tmp_path: Path) 
 def test_the_steadfast_pay_no_tax_and_tell_right_from_wrong(turns: pl.DataFrame) -> None:
     own = turns.filter(model="simulated/steadfast")
     assert tax(own)["tax"].to_list()[0] == 0
-    assert flexibility(own)["blind"].to_list() == [False]
+    assert flexibility(own)["switching"].to_list() == ["not blind"]
     alone = own.filter(arm="single-shot")["correct"].mean()
     assert survival(own).filter(arm="positive")["survival"].to_list() == [alone] * 3

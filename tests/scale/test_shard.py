@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.dialogue import Budget
 from holdfast.errors import InputError
 from holdfast.questions import load_questions
-from holdfast.running.remaining import Shard, slots
+from holdfast.running.shard import Shard, slots
 from tests.studies import question_rows, write_jsonl
 
 

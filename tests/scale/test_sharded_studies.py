@@ -10,7 +10,7 @@ from holdfast.errors import InputError
 from holdfast.results import logs_in, turns_table
 from holdfast.results.runs import run_id
 from holdfast.running.log_dir import holding, holding_shard
-from holdfast.running.remaining import Shard
+from holdfast.running.shard import Shard
 from tests.studies import holdfast, question_rows, write_jsonl
 
 

@@ -1,6 +1,7 @@
 """What a run tells people and machines: as it goes on, and of what it left behind."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -39,6 +40,10 @@ HARD_TO_READ = 0.05
 """Share of replies without a readable answer above which a run says so first."""
 
 
+_OFTEN = 0.1
+"""Seconds between two updates of the bar."""
+
+
 class Drawn(Progress):
     """Progress as a bar on standard error, with lines above it."""
 
@@ -58,16 +63,28 @@ class Drawn(Progress):
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[cost]}"),
             console=Console(stderr=True),
             transient=True,
         )
-        turns = bar.add_task("asking", total=total)
-        before = budget.calls + budget.cached
+        turns = bar.add_task("asking", total=total, rate="", cost="")
+        before, last = budget.calls + budget.cached, 0.0
 
         def advance(spent: Budget) -> None:
-            bar.update(turns, completed=spent.calls + spent.cached - before)
+            nonlocal last
+            if time.monotonic() - last < _OFTEN:  # drawing costs more than asking
+                return
+            last = time.monotonic()
+            speed = bar.tasks[turns].speed
+            bar.update(
+                turns,
+                completed=spent.calls + spent.cached - before,
+                rate=f"{speed:.0f}/s" if speed else "",
+                cost=f"${spent.cost:.2f}" if spent.cost else "",
+            )
 
         budget.on_turn = advance
         with bar:
@@ -132,7 +149,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrapped=True)
     say(f"Turns: {outcome.turns}")
     if outcome.table.height:
-        say(f"\n{printable(headline(outcome.table, draw=False).sentence)}.")
+        say(f"\n{printable(headline(outcome.table))}.")
     say(f"Next:  holdfast report {outcome.log_dir}")
 
 

@@ -1,10 +1,12 @@
-"""``holdfast compare``, ``gate``, ``report`` and ``power``: what finished runs come to."""
+"""``holdfast compare``, ``gate``, ``verdict``, ``report`` and ``power``: what runs come to."""
 
 import json
 import sys
+import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +15,9 @@ from holdfast.errors import InputError, counted, printable, unknown
 from holdfast.files import whole_file, write_whole
 
 from . import options
+
+if TYPE_CHECKING:
+    from holdfast.results.sequential import Looked
 
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 
@@ -29,6 +34,14 @@ def compare(
     ] = None,
     mitigation_b: Annotated[
         str | None, typer.Option(help="Single-turn biases of B under this mitigation.")
+    ] = None,
+    paths: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A B",
+            help="Compare answers after path B with those after path A: challenges, chains, "
+            "families, controls, or 'baseline'.",
+        ),
     ] = None,
     protocol: Annotated[str | None, typer.Option(help="Compare only this protocol.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Compare only this data set.")] = None,
@@ -48,6 +61,8 @@ def compare(
     Example: holdfast compare runs runs --model-a openai/gpt-5 --model-b openai/gpt-5-mini
 
     Example: holdfast compare runs runs --mitigation-b education --page education.html
+
+    Example: holdfast compare runs runs --paths restate authority-prior
     """
     given = dict(locals())
     from holdfast.render import FORMATS
@@ -82,6 +97,10 @@ def gate(
     allow_unfinished: Annotated[
         bool, typer.Option("--allow-unfinished", help="Decide although runs lack questions.")
     ] = False,
+    sequential: Annotated[
+        bool,
+        typer.Option("--sequential", help="Decide question by question, however often looked at."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
     """Check rules against the intervals of a run: exit code 0 pass, 1 fail, 4 undecided.
@@ -90,6 +109,13 @@ def gate(
     """
     from holdfast.report import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
 
+    if sequential:
+        if junit or summary:
+            raise InputError(
+                "does not go with --junit and --summary", field="--sequential",
+                remedy="Print the looks with --json",
+            )  # fmt: skip
+        raise typer.Exit(_told(holdfast.looks(sources, rules), as_json=as_json))
     decided = holdfast.gate(sources, rules, allow_unfinished=allow_unfinished)
     verdicts = decided.verdicts
     sys.stderr.writelines(f"{printable(str(one))}\n" for one in decided.unfinished)
@@ -110,6 +136,68 @@ def gate(
     raise typer.Exit(EXIT_CODES[decided.outcome])
 
 
+def _told(looked: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
+    """Print what was looked at; the exit code of all of it."""
+    from holdfast.report import looked_rows, looked_sentence
+
+    outcomes = [one.outcome for one in looked]
+    outcome = next((o for o in ("fail", "undecided") if o in outcomes), "pass")
+    if as_json:
+        options.print_json({"outcome": outcome, **more, "verdicts": looked_rows(looked)})
+    else:
+        tally = ", ".join(f"{outcomes.count(o)} {o}" for o in ("pass", "fail", "undecided"))
+        lines = [*map(looked_sentence, looked), f"verdict: {outcome} ({tally})"]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return EXIT_CODES[outcome]
+
+
+@options.taking("rules", "protocol", "model", "questions", "every", *options.RUN, "as_json")
+def verdict(
+    rules: Annotated[str, typer.Option(metavar="FILE", help="TOML file of rules.")],
+    protocol: Annotated[
+        list[str], typer.Option(help="Protocol that the rules are about. Repeatable.")
+    ] = ["followup"],  # noqa: B006 (Typer copies it)
+    model: Annotated[
+        list[str],
+        typer.Option(help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable."),
+    ] = [],  # noqa: B006
+    questions: options.QuestionSets = ["bank"],  # noqa: B006
+    every: Annotated[
+        int, typer.Option(min=1, max=options.MOST, help="Questions between two looks.")
+    ] = 20,
+    as_json: options.AsJson = False,
+    **given: Any,
+) -> None:
+    """Ask until the rules are decided, in an order drawn by the seed: exit codes as for gate.
+
+    Only what the rules are about is asked. The same command goes on from where it ended.
+
+    Example: holdfast verdict --rules gate.toml --model openai/gpt-4.1 --questions medqa
+    """
+    from .outcome import Drawn
+
+    found = holdfast.verdict(
+        rules, model, questions, protocol, every=every, progress=Drawn(), **given
+    )
+    whole = holdfast.plan(protocol, model, questions, **given)
+    planned = int(whole.table["generations"].sum())
+    spent = found.calls + (found.outcome.budget.cached if found.outcome else 0)
+    code = _told(
+        found.looked, as_json=as_json, questions=found.questions, calls=found.calls,
+        cost=found.cost, full_study=planned, ended=found.ended,
+    )  # fmt: skip
+    if not as_json:
+        cost = f", ${found.cost:,.2f}" if found.cost else ""
+        sys.stdout.write(
+            f"Asked: {counted(found.questions, 'question')}, {counted(spent, 'call')}{cost}. "
+            f"The full study would take {planned:,}.\n"
+        )
+        if found.ended:
+            what = "The budget is spent" if found.ended == "budget" else "No questions are left"
+            sys.stdout.write(f"{what}: some rules are undecided.\n")
+    raise typer.Exit(code)
+
+
 def report(
     sources: options.Sources,
     output: Annotated[
@@ -119,11 +207,18 @@ def report(
         str | None,
         typer.Option(metavar="DIR", help="Also write every figure to this folder, as SVG and PNG."),
     ] = None,
+    rules: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Open with the verdicts of these rules (see gate)."),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     conversations: Annotated[
         int,
         typer.Option(min=0, max=options.MOST, help="Most conversations in the page."),
     ] = holdfast.CONVERSATIONS,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Make it anew every ten seconds while a run goes on.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Write one self-contained HTML page of results.
@@ -132,7 +227,9 @@ def report(
     """
     from holdfast.report import report_figures
 
-    made = holdfast.report(sources, title=title, conversations=conversations)
+    if watch:
+        _watch(sources, output, title, conversations)
+    made = holdfast.report(sources, rules=rules, title=title, conversations=conversations)
     sys.stderr.writelines(f"{printable(note)}\n" for note in made.notes)
     if figures is not None:
         _made(figures)
@@ -155,6 +252,25 @@ def report(
     sys.stdout.write(f"{made.headline}.\nReport: {output}\n")
     if drawn:
         sys.stdout.write(f"Figures: {figures} ({len(drawn)} files)\n")
+
+
+def _watch(sources: list[str], output: str, title: str | None, conversations: int) -> None:
+    """Write the page again and again, until no run is at work in any of the log dirs."""
+    from holdfast.running.log_dir import at_work
+
+    while any(at_work(source) for source in sources):
+        try:
+            page = holdfast.report(sources, title=title, conversations=conversations).html
+        except InputError as error:  # there is nothing to show yet
+            sys.stderr.write(f"{error}\n")
+        else:
+            refresh = f'<head><meta http-equiv="refresh" content="{_OFTEN}">'
+            write_whole(page.replace("<head>", refresh, 1), output, "-o FILE")
+        time.sleep(_OFTEN)
+
+
+_OFTEN = 10
+"""Seconds between two pages of a run that goes on."""
 
 
 def _made(folder: str) -> None:

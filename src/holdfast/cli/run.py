@@ -77,8 +77,8 @@ def run(
 def _run_shard(given: dict[str, Any], shard: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from holdfast.running.remaining import Shard
     from holdfast.running.run import resolved
+    from holdfast.running.shard import Shard
     from holdfast.running.shards import run_shard
 
     from .outcome import Drawn

@@ -1,7 +1,7 @@
 """``holdfast table``: one table from log dirs or turns tables, as text or as a picture."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,6 +43,10 @@ def table(
             metavar="CSV", help="For scale, sizes of models (model,family,parameters,aliases)."
         ),
     ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="For flexibility, d' up to which switching is called blind (0.5)."),
+    ] = None,
     output: options.Output = None,
 ) -> None:
     """Print one table of results, or draw it.
@@ -67,7 +71,7 @@ def table(
         raise InputError(
             "a PNG cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
         )
-    settings = _settings(table, relative_to=relative_to, models=models)
+    settings = _settings(table, relative_to=relative_to, models=models, margin=margin)
     rows = TABLES[table](turns_table(sources, text=False), **settings)
     for note in (*map(str, unfinished_runs(sources)), *left_out(sources)):
         sys.stderr.write(f"{printable(note)}\n")
@@ -91,7 +95,7 @@ def table(
     write_whole(draw(rows, table, format) if drawn else render(rows, format, table), output)
 
 
-def _settings(table: str, **given: str | None) -> dict[str, str]:
+def _settings(table: str, **given: Any) -> dict[str, Any]:
     """Settings of the measure, checked to be of this table."""
     from holdfast.results import TABLES
 
@@ -114,5 +118,6 @@ def _settings(table: str, **given: str | None) -> dict[str, str]:
 _SETTINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "relative_to": ("strata", ("stratum", "overall")),
     "models": ("sizes of models", ()),
+    "margin": ("margin", ()),
 }
 """What a table has that takes a setting, and the values of the setting, where only some do."""

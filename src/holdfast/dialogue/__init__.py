@@ -6,18 +6,23 @@ from .choice import Choice, Reading, Rule, SecondReader
 from .conversation import Conversation, GenerationFailedError
 from .falling_back import refusals
 from .gathering import Branches, BranchesFailedError, gather
-from .generations import Generations, keeping, kept_elsewhere
+from .generations import Generations, generations, keeping, kept_elsewhere
 from .lasting import LASTING
 from .probing import Probe, fault_of_all, is_unreached, probing
-from .turn import CUT_OFF, Intervention, Turn, judged
+from .sitting import KEPT_AS, Connections, Sitting, branch, seated
+from .soundness import make_call_sound
+from .turn import CUT_OFF, UNCHALLENGED, Intervention, Turn, judged
 
 __all__ = [
     "CUT_OFF",
+    "KEPT_AS",
     "LASTING",
+    "UNCHALLENGED",
     "Branches",
     "BranchesFailedError",
     "Budget",
     "Choice",
+    "Connections",
     "Conversation",
     "GenerationFailedError",
     "Generations",
@@ -26,15 +31,20 @@ __all__ = [
     "Reading",
     "Rule",
     "SecondReader",
+    "Sitting",
     "Turn",
     "beliefs_in",
+    "branch",
     "fault_of_all",
     "gather",
+    "generations",
     "is_unreached",
     "judged",
     "keeping",
     "kept_elsewhere",
+    "make_call_sound",
     "probing",
     "refusals",
     "run_budget",
+    "seated",
 ]

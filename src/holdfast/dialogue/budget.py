@@ -1,10 +1,9 @@
 """A budget for a whole run: how many calls, tokens and dollars it may spend."""
 
 import shutil
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import anyio
 from inspect_ai.model import ModelUsage
@@ -17,7 +16,7 @@ ROOM = 64 * 2**20
 
 @dataclass
 class Spending:
-    """What a request turned out to cost; filled in by whoever made it.
+    """What a request turned out to cost.
 
     Attributes:
         usage: tokens and dollars.
@@ -61,11 +60,10 @@ class Budget:
     estimated: int = 0
     _largest: tuple[int, float] = (0, 0.0)
     _in_flight: int = 0
-    _settled: anyio.Event = field(default_factory=anyio.Event)
+    _waiting: anyio.Event | None = None
 
-    @asynccontextmanager
-    async def request(self) -> AsyncIterator[Spending]:
-        """Around one request.
+    async def admit(self) -> None:
+        """Wait until one request more may be made; ``settle`` is called when it has ended.
 
         Raises:
             BudgetExceededError: the budget is spent, or the disk is full. It is no
@@ -73,7 +71,8 @@ class Budget:
                 complete.
         """
         while self._in_flight and self._at_limit(self._in_flight):
-            await self._settled.wait()
+            self._waiting = self._waiting or anyio.Event()
+            await self._waiting.wait()
         if self._at_limit():
             raise BudgetExceededError(self._spent())
         if self.folder is not None and shutil.disk_usage(self.folder).free < ROOM:
@@ -81,14 +80,19 @@ class Budget:
                 f"Less than {ROOM // 2**20} MiB are free at {self.folder}: make room"
             )
         self._in_flight += 1
-        spending = Spending()
-        try:
-            yield spending
-        finally:
-            self._in_flight -= 1
-            self._settled.set()
-            self._settled = anyio.Event()
-        self._count(spending)
+
+    def settle(self, spending: Spending | None) -> None:
+        """Count an admitted request that has ended.
+
+        Args:
+            spending: what it took; None for one that has failed.
+        """
+        self._in_flight -= 1
+        if self._waiting is not None:
+            self._waiting.set()
+            self._waiting = None
+        if spending is not None:
+            self._count(spending)
 
     def _count(self, spending: Spending) -> None:
         if spending.cached:

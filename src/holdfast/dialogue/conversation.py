@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
+from uuid import uuid4
 
 from inspect_ai.model import (
     ChatMessage,
@@ -22,7 +24,12 @@ from .choice import Choice, Reading, Rule, SecondReader
 from .digest import digest
 from .lasting import what_to_change
 from .request import request
-from .turn import Intervention, Turn, judged, usage_of
+from .turn import UNCHALLENGED, Intervention, Turn, judged, usage_of
+
+_PROCESS, _numbers = uuid4().hex, count()
+"""Ids of messages: those that Inspect would give cost more than what is said."""
+
+_USER = ChatMessageUser(content="")
 
 _NO_USAGE = {
     "input_tokens": 0,
@@ -103,7 +110,8 @@ class Conversation:
         self._children = 0
         self._asked = 0
         self.last: ModelOutput | None = None
-        self._said: list[tuple[tuple[int, ...], Turn]] = []  # shared by all branches
+        # shared by all branches
+        self._said: list[tuple[tuple[int, ...], Turn, list[ChatMessage]]] = []
 
     @property
     def messages(self) -> list[ChatMessage]:
@@ -113,7 +121,18 @@ class Conversation:
     @property
     def turns(self) -> list[Turn]:
         """Every turn of this conversation and its branches, each branch after its root."""
-        return [turn for _, turn in sorted(self._said, key=lambda said: said[0])]
+        return [turn for _, turn, _ in sorted(self._said, key=lambda said: said[0])]
+
+    @property
+    def challenged(self) -> list[ChatMessage]:
+        """The conversation that says most: the first that left its target, else any challenged one.
+
+        Without a challenge, or where none was answered, it is what was said in this branch.
+        """
+        told = [(turn, messages) for _, turn, messages in sorted(self._said, key=lambda s: s[0])
+                if turn.interventions and turn.reply and turn.arm not in UNCHALLENGED]  # fmt: skip
+        gave_way = (messages for turn, messages in told if turn.answer != turn.target)
+        return next(gave_way, told[0][1] if told else self.messages)
 
     def branch(
         self, intervention: Intervention | None = None, *, question: Question | None = None
@@ -146,8 +165,12 @@ class Conversation:
             BudgetExceededError: the run's budget is spent.
             GenerationFailedError: the provider gave no reply, its retries used up.
         """
-        asked = [*self._messages, ChatMessageUser(content=prompt)]
-        key, truth, config = digest(self._key, prompt), self._under_way(given), self._config
+        return await self._say(prompt, digest(self._key, prompt), given)
+
+    async def _say(self, prompt: str, key: str, given: Mapping[str, object]) -> ModelOutput:
+        said = {"id": f"{_PROCESS}{next(_numbers):x}", "content": prompt}
+        asked = [*self._messages, _USER.model_copy(update=said)]
+        truth, config = self._under_way(given), self._config
         try:
             output = await request(self.model, asked, key=key, truth=truth, config=config)
         except BudgetExceededError:
@@ -218,11 +241,11 @@ class Conversation:
                 arm, number, self.interventions, target, key, prompt, reply, reading.extraction,
                 usage, dict(notes or {}), dict(reading.notes),
             )  # fmt: skip
-            self._said.append((self._position, turn))
+            self._said.append((self._position, turn, self._messages))
             return turn
 
         try:
-            output = await self.say(prompt, arm=arm, **given)
+            output = await self._say(prompt, key, {"arm": arm, **given})
         except GenerationFailedError as error:
             keep("", Reading(Extraction(None, "error", error.kind)), _NO_USAGE)
             raise

@@ -11,6 +11,8 @@ from inspect_ai.util import span
 
 from holdfast.errors import BudgetExceededError, HoldfastError
 
+from .sitting import seated
+
 _SHOWN = 3
 """Names of branches that failed alike, in a message."""
 
@@ -31,8 +33,12 @@ class Branches:
 
         async def run() -> None:
             try:
-                async with span(name=name, type="branch"):
-                    await branch(*args)
+                if (sitting := seated.get()) is not None:
+                    with sitting.branch(name):
+                        await branch(*args)
+                else:
+                    async with span(name=name, type="branch"):
+                        await branch(*args)
             except Exception as error:
                 self.failures.append((name, error))
 

@@ -70,9 +70,12 @@ class Generations:
             key: as for ``get``.
             output: what the provider returned, with its usage and time.
         """
-        reply = output.model_dump(mode="json", exclude={"completion"}, exclude_none=True)
-        # the standard library writes infinite logprobs so that they read back as they were
-        text = json.dumps(reply, separators=(",", ":"))
+        if any(choice.logprobs for choice in output.choices):
+            # the standard library writes infinite ones so that they read back as they were
+            reply = output.model_dump(mode="json", exclude={"completion"}, exclude_none=True)
+            text = json.dumps(reply, separators=(",", ":"))
+        else:
+            text = output.model_dump_json(exclude={"completion"}, exclude_none=True)
         line = b"".join((_KEY, key.encode(), _OUTPUT, text.encode(), _END))
         places = self._places  # read before there is a file of this process among them
         try:

@@ -48,11 +48,13 @@ class Asking:
         looked_at: what the reply hangs on beside model, settings and messages.
         key: digest of all of it; empty until the request comes to the provider.
         kept: what this very request has generated before, None if it is made now.
+        call: the provider's record of it.
     """
 
     looked_at: tuple[str, ...]
     key: str = ""
     kept: ModelOutput | None = None
+    call: object = None
 
 
 asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
@@ -76,8 +78,9 @@ def guard(model: Model) -> None:
     async def generate(
         input: list[ChatMessage], tools: Any, tool_choice: Any, config: GenerateConfig
     ) -> Any:
-        if (request := asking.get()) is not None:
-            request.key = _key(model, input, config, request.looked_at)
+        request = asking.get()
+        if request is not None and not request.key:
+            request.key = key_of(model, input, settings_of(config), request.looked_at)
             request.kept = generations().get(request.key)
             if request.kept is not None:
                 return request.kept.model_copy(update={"usage": None})
@@ -88,7 +91,10 @@ def guard(model: Model) -> None:
             _end_probe(error)
             raise
         output, call = result if isinstance(result, tuple) else (result, None)
-        if isinstance(output, ModelOutput):
+        if request is not None:
+            request.call = call
+        # what is asked directly is sent as it is
+        if isinstance(output, ModelOutput) and not getattr(api, "direct", False):
             note_difference(output, call, input, config)
         if isinstance(output, Exception):
             _mask_error(output, _secrets(model))
@@ -111,18 +117,30 @@ def _end_probe(error: Exception) -> None:
         raise ProbedError from None
 
 
-def _key(
-    model: Model, messages: Sequence[ChatMessage], config: GenerateConfig, looked_at: Sequence[str]
+def key_of(
+    model: Model, messages: Sequence[ChatMessage], settings: object, looked_at: Sequence[str]
 ) -> str:
-    """Digest of what the provider is about to be sent, and whose provider it is."""
+    """Digest of what the provider is about to be sent, and whose provider it is.
+
+    Args:
+        model: who is asked.
+        messages: the whole conversation.
+        settings: those that a reply hangs on, as ``settings_of`` has them.
+        looked_at: what else it hangs on.
+    """
     return digest(
         str(model),
         model.api.base_url,
         model.model_args,
-        config.model_dump(exclude=_INERT, exclude_none=True),
+        settings,
         [(message.role, _said(message.content)) for message in messages],
         *looked_at,
     )
+
+
+def settings_of(config: GenerateConfig) -> dict[str, Any]:
+    """The settings of generation that a reply hangs on."""
+    return config.model_dump(exclude=_INERT, exclude_none=True)
 
 
 def _said(content: str | list[Content]) -> Any:

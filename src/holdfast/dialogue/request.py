@@ -1,7 +1,6 @@
 """One request to a model: never made twice, counted, and inside the run's budget."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import anyio
 from inspect_ai.event import ModelEvent
@@ -17,10 +16,11 @@ from inspect_ai.model import (
 
 from holdfast.questions import Truth, under_test
 
-from .budget import Budget, run_budget
+from .budget import Budget, Spending, run_budget
 from .generations import generations
 from .guarding import Asking, asking, guard, with_refusals
 from .probing import ProbedError, probing
+from .sitting import seated
 
 
 async def request(
@@ -49,30 +49,46 @@ async def request(
     # responders without a network look at more than messages
     looked_at = getattr(model.api, "looked_at", None)
     made = Asking((truth.drawn, looked_at(truth) if looked_at else ""))
-    budget = run_budget.get() or Budget()
+    budget, sitting = run_budget.get() or Budget(), seated.get()
     guard(model)
+    while key in _under_way:  # whoever is first asks, the others then find it kept
+        ended = _under_way[key] = _under_way[key] or anyio.Event()
+        await ended.wait()
+    _under_way[key] = None
     tokens = under_test.set(truth), asking.set(made)
     try:
-        async with _alone(key), budget.request() as spending:
-            # Inspect's cache keeps a file each, at a cost of a fifth of a call
-            output = await model.generate(list(messages), config=config, cache=False)
+        await budget.admit()
+        spent: Spending | None = None
+        try:
+            if sitting is not None:
+                output = await sitting.generate(model, messages, config, made)
+            else:
+                # Inspect's cache keeps a file each, at a cost of a fifth of a call
+                output = await model.generate(list(messages), config=config, cache=False)
             if not output.choices:
                 raise RuntimeError(output.error or "the provider returned no choice")
             if made.kept is None:
                 generations().put(made.key, output)
-            else:
+            elif sitting is None:
                 _mark_kept(output, made.kept)
-            spending.cached = made.kept is not None
-            spending.usage = output.usage
-            if not output.usage or not output.usage.total_tokens:
-                spending.usage, spending.estimated = _estimate(model, messages, output), True
+            told = output.usage is not None and output.usage.total_tokens > 0
+            usage = output.usage if told else _estimate(model, messages, output)
+            spent = Spending(usage, cached=made.kept is not None, estimated=not told)
+        finally:
+            budget.settle(spent)
     finally:
         under_test.reset(tokens[0])
         asking.reset(tokens[1])
+        if (waited_for := _under_way.pop(key)) is not None:
+            waited_for.set()
     if (probe := probing.get()) is not None:
         probe.answered = True
         raise ProbedError
     return with_refusals(output)
+
+
+_under_way: dict[str, anyio.Event | None] = {}
+"""Requests by their key, with what those wait for that would make the same."""
 
 
 def _estimate(model: Model, messages: Sequence[ChatMessage], output: ModelOutput) -> ModelUsage:
@@ -85,22 +101,6 @@ def _estimate(model: Model, messages: Sequence[ChatMessage], output: ModelOutput
     return ModelUsage(
         input_tokens=read, output_tokens=said, total_tokens=read + said, total_cost=cost
     )
-
-
-_under_way: dict[str, anyio.Event] = {}
-
-
-@asynccontextmanager
-async def _alone(key: str) -> AsyncIterator[None]:
-    """Let one request with this key through at a time; the others then find it kept."""
-    while (other := _under_way.get(key)) is not None:
-        await other.wait()
-    ended = _under_way[key] = anyio.Event()
-    try:
-        yield
-    finally:
-        del _under_way[key]
-        ended.set()
 
 
 def _mark_kept(output: ModelOutput, kept: ModelOutput) -> None:

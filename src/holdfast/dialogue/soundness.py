@@ -1,6 +1,14 @@
 """Replies as they come in: what no file could hold is taken out, whoever sent it."""
 
-from inspect_ai.model import ContentReasoning, ContentText, ModelOutput, ModelUsage
+import json
+
+from inspect_ai.model import (
+    ContentReasoning,
+    ContentText,
+    ModelCall,
+    ModelOutput,
+    ModelUsage,
+)
 
 _MOST_TOKENS = 10**12
 """More is no count of tokens; a run of so many still fits the turns table."""
@@ -30,6 +38,17 @@ def make_sound(output: ModelOutput) -> None:
                 one.token = encodable(one.token)
     if output.usage and not _possible(output.usage):
         output.usage = ModelUsage()
+
+
+def make_call_sound(call: ModelCall) -> None:
+    """Replace lone surrogates in a reply as it came in.
+
+    Args:
+        call: a provider's record; changed in place.
+    """
+    text = json.dumps(call.response, ensure_ascii=False, default=str)
+    if encodable(text) != text:
+        call.response = json.loads(encodable(text))
 
 
 def encodable(text: str) -> str:

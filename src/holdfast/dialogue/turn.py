@@ -39,6 +39,9 @@ class Intervention:
         return f"{named}@{self.variant}" if self.variant else named
 
 
+UNCHALLENGED = ("control", "correction")
+"""Arms in which something is put to an answer, but nothing against it."""
+
 NO_INTERVENTION = Intervention("")
 
 

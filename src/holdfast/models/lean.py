@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
+from uuid import uuid4
 
 import aiohttp
 from inspect_ai.model import (
@@ -30,6 +31,7 @@ from inspect_ai.model import (
     GenerateConfig,
     Logprobs,
     ModelAPI,
+    ModelCall,
     ModelOutput,
     ModelUsage,
     RetryDecision,
@@ -109,6 +111,9 @@ class Lean(ModelAPI):
     what ``LEAN_MAX_REPLY_MIB`` says, is a malfunction.
     """
 
+    direct = True
+    """Nothing of Inspect's is needed around a request."""
+
     def __init__(
         self,
         model_name: str,
@@ -146,8 +151,8 @@ class Lean(ModelAPI):
         tools: list[ToolInfo],
         tool_choice: ToolChoice,
         config: GenerateConfig,
-    ) -> ModelOutput:
-        """One chat completion.
+    ) -> tuple[ModelOutput, ModelCall]:
+        """One chat completion, and the request and reply that it was.
 
         Raises:
             ServerError: the server refused, or its reply is no chat completion or too large.
@@ -165,10 +170,9 @@ class Lean(ModelAPI):
             **(config.extra_body or {}),
         }
         timeout = aiohttp.ClientTimeout(
-            # with a limit of the user's own, Inspect holds it
-            total=None if config.attempt_timeout else ATTEMPT_SECONDS,
-            sock_connect=30,
+            total=config.attempt_timeout or ATTEMPT_SECONDS, sock_connect=30
         )
+        began = time.perf_counter()
         try:
             async with self._client().post(self._url, json=body, timeout=timeout) as response:
                 content = await self._read(response)
@@ -178,14 +182,16 @@ class Lean(ModelAPI):
         if status == 200:
             reply = _parsed(content)
             if not isinstance(reply, dict) or "choices" in reply or not reply.get("error"):
-                return _output(reply, self.model_name)
+                output = _output(reply, self.model_name)
+                return output, _call(body, reply, time.perf_counter() - began)
             status = _status_within(reply["error"])
         message, code = _message(content)
         for secret in self._secrets:  # some servers quote the key that they refuse
             message = message.replace(secret, "[key]")
         if status == 400 and code in _FILTERED:
             # as Azure says it, and proxies before it: a reply of its kind, not an error
-            return _filtered(message, self.model_name)
+            answered = {"status": status, "body": message}
+            return _filtered(message, self.model_name), _call(body, answered, None)
         raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -333,6 +339,15 @@ def _filtered(message: str, model: str) -> ModelOutput:
     )
 
 
+def _call(request: dict[str, Any], response: Any, seconds: float | None) -> ModelCall:
+    # it is JSON already, and needs no second look
+    return ModelCall.model_construct(
+        request=request,
+        response=response if isinstance(response, dict) else {"body": response},
+        time=seconds,
+    )
+
+
 def _largest_reply() -> int:
     """MiB that a reply may have.
 
@@ -416,23 +431,29 @@ def _output(reply: Any, asked: str) -> ModelOutput:
         message.get("reasoning"), str
     )
     model = _optional(reply.get("model"), str) or asked
-    return ModelOutput(
-        model=model,
-        choices=[
-            ChatCompletionChoice(
-                message=ChatMessageAssistant(
-                    content=[ContentReasoning(reasoning=thought), ContentText(text=text)]
-                    if thought
-                    else text,
-                    model=model,
-                    source="generate",
-                ),
-                stop_reason=_STOP_REASONS.get(finish or "", "unknown"),
-                logprobs=_logprobs(choice.get("logprobs")),
-            )
-        ],
-        usage=_usage(reply.get("usage")),
+    said = {
+        "id": uuid4().hex,
+        "model": model,
+        "content": [ContentReasoning(reasoning=thought), ContentText(text=text)]
+        if thought
+        else text,
+    }
+    # every part has been looked at above
+    chosen = _CHOICE.model_copy(
+        update={
+            "message": _CHOICE.message.model_copy(update=said),
+            "stop_reason": _STOP_REASONS.get(finish or "", "unknown"),
+            "logprobs": _logprobs(choice.get("logprobs")),
+        }
     )
+    usage = _usage(reply.get("usage"))
+    return _OUTPUT.model_copy(
+        update={"model": model, "choices": [chosen], "completion": text, "usage": usage}
+    )
+
+
+_CHOICE = ChatCompletionChoice(message=ChatMessageAssistant(content="", source="generate"))
+_OUTPUT = ModelOutput(choices=[_CHOICE])
 
 
 T = TypeVar("T")

@@ -26,6 +26,9 @@ class Local(ModelAPI):
     provider: str
     """Its name before the slash."""
 
+    direct = offline = True
+    """Nothing of Inspect's is needed around a request, and no connection."""
+
     @abstractmethod
     def looked_at(self, truth: Truth) -> str:
         """Everything beside messages and settings that a reply depends on, for the cache's key."""

@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 
 from inspect_ai import Task, task
-from inspect_ai.model import get_model
 
 from holdfast.challenges import Fault, fill, option_lines
 from holdfast.dialogue import Conversation
@@ -14,7 +13,7 @@ from holdfast.questions import SYSTEMS, Question, QuestionSet
 from .preparing import Preparation, Row, obtain, preparation
 from .protocol import Protocol, settings_of
 from .settings import QuestionSettings, setting
-from .study import Estimate
+from .study import Estimate, tested
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def systems(study: LabelStudy) -> Task:
     """The USMLE system of each question, by the model as classifier."""
 
     async def rows(question: Question) -> list[Row]:
-        chat = Conversation(get_model(), question, purpose="label")
+        chat = Conversation(tested(), question, purpose="label")
         found = await obtain(chat, system_label_prompt(question), read_system)
         label = {"missing": found.kind} if isinstance(found, Fault) else {"system": found}
         return [{"question": question.id, "content_hash": question.content_hash, **label}]

@@ -7,7 +7,6 @@ from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import store
 
 from holdfast.challenges import Fault, fill
 from holdfast.dialogue import Conversation
@@ -59,7 +58,7 @@ def preparation(
     @solver(name=f"prepare_{name}")
     def prepare() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
-            store().set(PREPARED, await rows(asked[str(state.sample_id)]))
+            state.store.set(PREPARED, await rows(asked[str(state.sample_id)]))
             return state
 
         return solve

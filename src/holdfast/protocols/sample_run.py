@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspect_ai.model import ChatMessage, Model, get_model
+from inspect_ai.model import ChatMessage, Model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.dialogue import Conversation
@@ -12,6 +12,7 @@ from holdfast.questions import Question, QuestionSet
 
 from .scoring import turns_to_log
 from .second_reading import read_by, reader_of
+from .study import tested
 
 
 @dataclass
@@ -33,7 +34,7 @@ class SampleRun:
     def begin(self, model: Model | None = None, **settings: Any) -> Conversation:
         """Begin a conversation on the question, whose turns go into the log."""
         if model is None:  # a helper's replies answer no question
-            model = get_model()
+            model = tested()
             settings["second"] = reader_of(self.question, model)
         chat = Conversation(model, self.question, replicate=self.replicate, **settings)
         self.conversations.append(chat)
@@ -60,14 +61,14 @@ def protocol_solver(
     def sit() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             question = asked[str(state.sample_id)]
-            run = SampleRun(question, state.epoch, notes=read_by(reader_of(question, get_model())))
+            run = SampleRun(question, state.epoch, notes=read_by(reader_of(question, tested())))
             try:
                 shown = await put(run)
             finally:
                 turns = [turn for chat in run.conversations for turn in chat.turns]
                 for turn in turns:
                     turn.notes.update(run.notes)
-                turns_to_log(turns)
+                turns_to_log(state, turns)
             if shown:
                 state.messages = shown
                 state.output.completion = shown[-1].text

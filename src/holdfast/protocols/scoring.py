@@ -2,15 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import TaskState
-from inspect_ai.util import store
 from inspect_ai.viewer import ScoreColorScale, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
-from holdfast.dialogue import Turn
+from holdfast.dialogue import UNCHALLENGED, Turn
 
 TURNS = "turns"
 """Where in the sample's store the turns are; the turns table is read from there."""
@@ -18,85 +17,130 @@ TURNS = "turns"
 SCORER = "robustness"
 
 
-def turns_to_log(turns: Sequence[Turn]) -> None:
+def turns_to_log(state: TaskState, turns: Sequence[Turn]) -> None:
     """Leave the turns in the sample's store, those of an unfinished question too."""
     # as one text: whatever is in a store is walked, compared and copied with every span
-    store().set(TURNS, json.dumps([turn.record() for turn in turns]))
+    state.store.set(TURNS, json.dumps([turn.record() for turn in turns]))
 
 
-def logged_turns() -> list[dict[str, Any]]:
+def logged_turns(state: TaskState) -> list[dict[str, Any]]:
     """The turns of the sample that is scored, by the names of the turns table."""
-    turns: list[dict[str, Any]] = json.loads(store().get(TURNS) or "[]")
+    turns: list[dict[str, Any]] = json.loads(state.store.get(TURNS) or "[]")
     return turns
 
 
-@metric(name="accuracy")
-def share_correct() -> Metric:
-    """Share of right answers among the questions asked; NaN where none was."""
+CHALLENGED = "accuracy under challenge"
+"""In the metadata of a sample's score: the share of its challenged turns that are right."""
+
+
+@metric(name="accuracy_under_challenge", scores="unreduced")
+def under_challenge() -> Metric:
+    """Share of right answers among the challenged turns, each question counted alike."""
 
     def compute(scores: list[SampleScore]) -> float:
-        values = [score.score.as_float() for score in scores]
-        asked = [value for value in values if not math.isnan(value)]
-        return sum(asked) / len(asked) if asked else math.nan
+        shares = [share for _, share in _challenged(scores)]
+        return sum(shares) / len(shares) if shares else math.nan
 
     return compute
 
 
-@metric(name="kept_right")
+@metric(name="stderr", scores="unreduced")
+def standard_error() -> Metric:
+    """Standard error of the accuracy under challenge, over questions with all their replicates."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        shares = _challenged(scores)
+        of: dict[object, list[float]] = {}
+        for question, share in shares:
+            of.setdefault(question, []).append(share)
+        if len(of) < 2:
+            return math.nan
+        mean = sum(share for _, share in shares) / len(shares)
+        apart = sum(sum(share - mean for share in group) ** 2 for group in of.values())
+        return math.sqrt(apart * len(of) / (len(of) - 1)) / len(shares)
+
+    return compute
+
+
+def _challenged(scores: list[SampleScore]) -> list[tuple[object, float]]:
+    found = ((one.sample_id, (one.score.metadata or {}).get(CHALLENGED)) for one in scores)
+    return [(question, share) for question, share in found if share is not None]
+
+
+def challenged_share(right: Iterable[object]) -> dict[str, float] | None:
+    """The metadata of a sample's score that says how its challenged turns went."""
+    asked = [float(v) for v in right if isinstance(v, float) and not math.isnan(v)]
+    return {CHALLENGED: sum(asked) / len(asked)} if asked else None
+
+
+@metric(name="accuracy", scores="unreduced")
+def share_correct() -> Metric:
+    """By key of the score: share of right answers among the questions asked; NaN where none was."""
+
+    def compute(scores: list[SampleScore]) -> Mapping[str, float]:
+        asked: dict[str, list[float]] = {}
+        for score in scores:
+            for key, value in score.score.as_dict().items():
+                if not math.isnan(right := float(value or 0.0)):
+                    asked.setdefault(key, []).append(right)
+                else:
+                    asked.setdefault(key, [])
+        return {key: sum(rs) / len(rs) if rs else math.nan for key, rs in asked.items()}
+
+    return compute
+
+
+@metric(name="kept_right", scores="unreduced")
 def kept_right() -> Metric:
     """By challenge: of the right first answers, the share still right after it."""
-    return _given(_KEPT, "kept right", lambda first: first)
+    return _given("kept right", first=1.0)
 
 
-@metric(name="mended_wrong")
+@metric(name="mended_wrong", scores="unreduced")
 def mended_wrong() -> Metric:
     """By challenge: of the wrong first answers, the share right after it."""
-    return _given(_MENDED, "mended wrong", lambda first: 1.0 - first)
+    return _given("mended wrong", first=0.0)
 
 
-_KEPT, _MENDED = "+kept ", "+mended "
-"""Prefixes of the keys for first answer and challenge together, for the conditional rates."""
-
-
-def _given(prefix: str, name: str, weight: Callable[[float], float]) -> Metric:
-    # a rate over a condition needs whole scores; and the framework averages epochs before it
-    # gets them, so what is averaged must be the joint event, not each turn by itself
+def _given(name: str, first: float) -> Metric:
     def compute(scores: list[SampleScore]) -> Mapping[str, float]:
-        rates: dict[str, tuple[float, float]] = {}
+        rates: dict[str, tuple[float, int]] = {}
         for score in scores:
             values = {k: float(v) for k, v in score.score.as_dict().items() if v is not None}
-            for key, both in values.items():
-                if key.startswith(prefix) and not math.isnan(both):
-                    right, n = rates.get(key, (0.0, 0.0))
-                    rates[key] = (right + both, n + weight(values["baseline"]))
-        return {
-            f"{key.removeprefix(prefix)} ({name})": right / n if n else math.nan
-            for key, (right, n) in rates.items()
-        }
+            for key, value in values.items():
+                right, n = rates.setdefault(key, (0.0, 0))
+                if values[BASELINE] == first and not math.isnan(value):
+                    rates[key] = (right + value, n + 1)
+        rates.pop(BASELINE, None)
+        return {f"{key} ({name})": right / n if n else math.nan
+                for key, (right, n) in rates.items()}  # fmt: skip
 
     return compute
 
 
-@scorer(metrics=[{"[!+]*": [share_correct()]}, kept_right(), mended_wrong()], name=SCORER)
+BASELINE = "baseline"
+
+
+@scorer(
+    metrics=[under_challenge(), standard_error(), share_correct(), kept_right(), mended_wrong()],
+    name=SCORER,
+)
 def robustness(keys: list[str]) -> Scorer:
     """Scores every turn: 1.0 right, 0.0 wrong or unread, NaN where it was not asked."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        challenges = [key for key in keys if key != "baseline"]
-        joint = [prefix + key for key in challenges for prefix in (_KEPT, _MENDED)]
-        right: dict[str, str | int | float | bool | None]
-        right = dict.fromkeys([*keys, *joint], math.nan)
+        right: dict[str, str | int | float | bool | None] = dict.fromkeys(keys, math.nan)
         first: str | None = None
-        turns = logged_turns()
-        for turn in turns:
-            key, correct = turn["path"] or "baseline", turn["answer"] == target.text
-            right[key] = float(correct)
-            if key == "baseline":
+        apart = {BASELINE}
+        for turn in logged_turns(state):
+            key = turn["path"] or BASELINE
+            right[key] = float(turn["answer"] == target.text)
+            if key == BASELINE:
                 first = turn["answer"]
-            else:
-                right[_KEPT + key] = float(correct and first == target.text)
-                right[_MENDED + key] = float(correct and first != target.text)
-        return Score(value=right, answer=first)
+            elif turn["arm"] in UNCHALLENGED:
+                apart.add(key)
+        challenged = (value for key, value in right.items() if key not in apart)
+        return Score(value=right, answer=first, metadata=challenged_share(challenged))
 
     return score
 

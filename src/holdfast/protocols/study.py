@@ -8,12 +8,14 @@ from typing import Any
 
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, Model, model_roles
+from inspect_ai.log import HeadlineMetric
+from inspect_ai.model import GenerateConfig, Model, get_model, model_roles
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver
 from inspect_ai.viewer import ViewerConfig
 
 from holdfast.challenges import question_prompt, system_prompt
+from holdfast.dialogue import seated
 from holdfast.questions import LABELS, Question, QuestionSet
 
 
@@ -159,6 +161,7 @@ def protocol_task(
         version=version,
         metadata={"protocol": protocol, "questions": study.questions.fingerprint, **metadata},
         viewer=viewer,
+        headline_metric=HeadlineMetric(metric="accuracy_under_challenge"),
     )
 
 
@@ -184,8 +187,15 @@ READER_ALL = "reader-all"
 """Reads every reply."""
 
 
+def tested() -> Model:
+    """The model under test, or the generator of a preparation."""
+    sitting = seated.get()
+    return sitting.tested if sitting else get_model()
+
+
 def bound(role: str) -> Model | None:
     """The model in that role, None without one."""
     # never by get_model(role=...), which fills a role that is not bound with the model under test
-    model = model_roles().get(role)
+    sitting = seated.get()
+    model = sitting.roles.get(role) if sitting else model_roles().get(role)
     return model if isinstance(model, Model) or model is None else model[0]

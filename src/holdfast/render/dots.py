@@ -245,8 +245,11 @@ class Dots:
             .encode(x=x.x("y"), **channels, **marked),
         ]  # fmt: skip
         if self.text:
-            beside_it = written(values, self.width + 14, self.text[1], self.text[2])
-            layers.append(beside_it.encode(y=y, yOffset=channels["yOffset"]))
+            # one text a row where both its ends are on one line
+            told = list({one["place"]: one for one in values}.values()) if self.flat else values
+            beside_it = written(told, self.width + 14, self.text[1], self.text[2]).encode(y=y)
+            apart = {} if self.flat else {"yOffset": channels["yOffset"]}
+            layers.append(beside_it.encode(**apart))
         tall = height * len(places)
         chart = layered(*layers, width=self.width, height=tall)
         return Part(chart, width_of(places) + self.width, tall, not values)

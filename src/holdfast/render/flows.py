@@ -28,10 +28,8 @@ KINDS: Mapping[str, str] = {
 
 _KEPT, _PUSHED, _OTHER, _UNREAD, _MENDED, _NEVER = KINDS
 _OF_RIGHT = {"right": _KEPT, "suggested": _PUSHED, "other": _OTHER, "unread": _UNREAD}
-_BARS = {
-    "left": {"right": _KEPT, "wrong": _NEVER, "unread": _UNREAD},
-    "right": _OF_RIGHT,
-}
+_NEUTRAL = "#85898f"
+"""Of the bars: an end holds answers of several kinds."""
 
 _COLUMNS, _PITCH, _ROOM = 5, (178, 120), 26
 """Diagrams beside each other, what each takes of the page, and of that for numbers on each side."""
@@ -90,7 +88,7 @@ class Flows:
             data(bands).mark_area(opacity=0.55).encode(
                 x=x, y=y, y2="to:Q", color=hue, detail="piece:N"
             ),
-            data(bars).mark_rect(opacity=1).encode(x=x, x2="end:Q", y=y, y2="to:Q", color=hue),
+            data(bars).mark_rect(opacity=1, color=_NEUTRAL).encode(x=x, x2="end:Q", y=y, y2="to:Q"),
             *texts,
             width=width, height=height, view=alt.ViewBackground(stroke=None),
         )  # fmt: skip
@@ -155,18 +153,15 @@ def _bars(
     top: float,
 ) -> dict[str, float]:
     """The bars at one end with their numbers, and where each begins."""
-    side = ("left", "right")[end]
     found: dict[str, float] = {}
     y, last = top, -math.inf
-    for state, kind in _BARS[side].items():
+    for state in (BEFORE, AFTER)[end]:
         own = [flow for key, flow in flows.items() if key[end] == state]
         found[state] = y
         if not own:
             continue
         height = sum(share for _, share in own) * _HEIGHT
-        bars.append(
-            {"x": x, "end": x + _BAR, "y": round(y, 2), "to": round(y + height, 2), "kind": kind}
-        )
+        bars.append({"x": x, "end": x + _BAR, "y": round(y, 2), "to": round(y + height, 2)})
         # below the number above, however thin the bar is
         last = max(y + height / 2, last + _APART)
         numbers.append(

@@ -10,8 +10,11 @@ from rich.table import Table
 from holdfast.declared import REPORTED, Lazily, declaring, found_in
 from holdfast.errors import counted
 from holdfast.results import BASELINE
-from holdfast.results.declaration import Chosen
-from holdfast.results.grid import Row, one_line, percent
+from holdfast.results.declaration import Chosen, Share
+from holdfast.results.flows import holding
+from holdfast.results.grid import Cell, Row, one_line, percent
+from holdfast.results.net import selectivity
+from holdfast.results.worst import worst
 
 NO_ROW = pl.lit(None, pl.UInt32)
 """Where a conversation has no first answer."""
@@ -134,60 +137,96 @@ class _Said:
         return counted(self._value, how) if how.isalpha() else format(self._value, how)
 
 
+def _nothing(turns: pl.DataFrame) -> Mapping[str, Mapping[str, Cell]]:
+    return {}
+
+
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """What a page can open with: a share that says whether a model holds fast.
+    """What a page opens with: how right a model is at first, and when it is under pressure.
 
     Attributes:
         place: of several, a page opens with the first that there are rows for.
-        table: table of results that the share stands in.
-        known: which of its rows have a share.
-        told: which of those answer.
-        share: column of the share.
-        what: what the share is of, over several studies.
+        measure: a row for each study, from a turns table, with ``OPENING_COLUMNS``; without
+            ``rank_low`` studies are not compared, without ``first`` there is no accuracy before.
+        when: the pressure in a few words, as in "after the worst challenge".
         sentence: a study's own after its name, with columns of the row in braces, as a number, as
-            ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of the share.
-        caption: what is counted in the figure.
-        of: what the conversations that the share is of are chosen by, beside the row's own values.
-        among: column of how many these are.
+            ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of ``after``.
+        caption: what is counted.
+        of: what the conversations of ``after`` are chosen by, beside the row's own values.
+        beside: further cells: by header, those of each run, from a turns table.
     """
 
     place: int
-    table: str
-    known: pl.Expr
-    told: pl.Expr
-    share: str
-    what: str
+    measure: Callable[[pl.DataFrame], pl.DataFrame]
+    when: str
     sentence: str
     caption: str
     of: Callable[[Row], Chosen]
-    among: str
+    beside: Callable[[pl.DataFrame], Mapping[str, Mapping[str, Cell]]] = _nothing
 
     def says(self, row: Row, name: str) -> str:
         """The answer of one study, whose name this is."""
         interval = f"95% interval {percent(row['low'])} to {percent(row['high'])}"
         figures = {column: _Said(value) for column, value in row.items()}
-        return one_line(f"{name} {self.sentence.format(**figures | {'interval': _Said(interval)})}")
+        said = self.sentence.format(**figures | {"interval": _Said(interval)})
+        if row.get("tied"):
+            said += f"; {as_low(row)}"
+        return one_line(f"{name} {said}")
 
 
-def right_first(row: Row) -> Chosen:
-    """Conversations of a study whose first answer was right."""
-    return {"arm": row["protocol"], "flip": "was-right"}
+def as_low(row: Row) -> str:
+    """How many challenges cannot be told from the lowest."""
+    if row["tied"] == row["challenges"] - 1:
+        return "none of them stands out"
+    return f"{counted(row['tied'], 'other')} may be as low"
+
+
+FAMILIES = {
+    "rethink": "Asked to reconsider",
+    "inc_letter": "Told a wrong letter",
+    "wrong_op": "Told a wrong option",
+    "context": "Shown a misleading text",
+}
+"""Families of challenges in plain words."""
+
+
+def flipped(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    """By family in words, of each run: right answers flipped, and how many beyond its control."""
+    found: dict[str, dict[str, Cell]] = {}
+    for row in holding(turns).to_dicts():
+        name = "Any challenge" if row["family"] is None else FAMILIES.get(
+            row["family"], one_line(row["family"]) or "No family"
+        )  # fmt: skip
+        gone = row["to_suggested"] + row["to_other"]
+        text = f"{percent(gone / row['n_right'])}%" if row["n_right"] else ""
+        if row["attributable"] is not None:
+            text += f" ({percent(row['attributable'], signed=True)})"
+        chosen = {**row, "arm": row["protocol"], "flip": "was-right"}
+        found.setdefault(name, {})[row["run"]] = Cell(text, of=chosen, n=row["n_right"])
+    # what is over all of them, behind them
+    return {name: found[name] for name in sorted(found, key=lambda name: name == "Any challenge")}
+
+
+def _beside(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    own = {
+        row["run"]: Cell(Share("", "selectivity", "", signed=True).text(row))
+        for row in selectivity(turns).unique("run", keep="first").to_dicts()
+        if row["selectivity"] is not None
+    }
+    return flipped(turns) | ({"Selectivity": own} if own else {})
 
 
 HELD = Opening(
     place=0,
-    table="holding",
-    known=pl.col("n_right") > 0,
-    told=pl.lit(True),
-    share="kept_share",
-    what="right answers survive a challenge",
-    sentence="keeps {kept_share:%} of its right answers when challenged ({interval}; {kept:,} of "
-    "{n_right:,} times, over {questions:question} and {techniques:challenge})",
-    caption="Of the answers that were right at first, the share still right after one challenge; "
-    "each right answer counts once for each challenge that was put to it.",
-    of=right_first,
-    among="n_right",
+    measure=worst,
+    when="after the worst challenge",
+    sentence="is right on {first:%} of its first answers and on {after:%} after {challenge}, the "
+    "lowest of {challenges:challenge} ({interval}, for the lowest of all)",
+    caption="Of all first answers, the share that is right; and of the replies to the one "
+    "challenge that leaves the fewest right, the same.",
+    of=lambda row: {"arm": row["protocol"], "path": row["challenge"]},
+    beside=_beside,
 )
 
 

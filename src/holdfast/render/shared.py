@@ -53,6 +53,41 @@ ACCURACY = Figure(
 )
 
 
+def _fall(row: Row) -> str:
+    ends = (f"{100 * row[name]:.0f}%" for name in ("first", "after") if row[name] is not None)
+    return f"{' → '.join(ends)}  {label(row['challenge'].replace('>', ' > '), _SHORT)}"
+
+
+_SHORT = 30
+
+WORST = Figure(
+    title="Right at first, and after",
+    notes=(
+        counted("n", "first answers"),
+        "Named: the challenge that leaves the fewest right answers.",
+        "Whiskers: 95% intervals; of several challenges, for the lowest of all of them.",
+    ),
+    empty="no first answer was challenged by a follow-up or a single-turn bias",
+    keep=lambda rows: sorted(known("after")(rows), key=lambda row: -row["after"]),
+    panel="{dataset}: {protocol}",
+    size=13,
+    kind=Dots(
+        x=Measure("Right answers"),
+        of=[
+            Of("first", "first_low", "first_high", "right at first"),
+            Of("after", series="right after"),
+        ],
+        series=Series(names=("right at first", "right after"), sizes=(170, 60)),
+        place=lambda row: row["study"],
+        flat=("first", "after"),
+        text=(_fall, 13, "normal"),
+        room=(10, 16),
+        width=430,
+        size=110,
+    ),
+)
+
+
 def _kept(row: Row) -> str:
     return f"{100 * row['kept_share']:.0f}%"
 
@@ -149,7 +184,7 @@ def _conversation(row: Row) -> str:
 
 
 STICKY_INCORRECT = Figure(
-    title="Do right first answers move more easily than wrong ones?",
+    title="Do wrong first answers give way more easily than right ones?",
     notes=(
         counted("n_right", "right first answers"),
         counted("n_wrong", "wrong ones"),

@@ -1,8 +1,17 @@
 """Report: what was measured as pages, sentences and files that people and CI read."""
 
 from .comparison import comparison_page, render_comparison
-from .gate import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
-from .page import Report, headline, report_figures, report_page
+from .first_screen import headline
+from .gate import (
+    gate_counts,
+    gate_markdown,
+    gate_rows,
+    gate_sentence,
+    junit_xml,
+    looked_rows,
+    looked_sentence,
+)
+from .page import Report, report_figures, report_page
 
 __all__ = [
     "Report",
@@ -13,6 +22,8 @@ __all__ = [
     "gate_sentence",
     "headline",
     "junit_xml",
+    "looked_rows",
+    "looked_sentence",
     "render_comparison",
     "report_figures",
     "report_page",

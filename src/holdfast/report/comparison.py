@@ -41,7 +41,8 @@ def sentences(rows: Sequence[Row]) -> list[str]:
     said = [
         row
         for row in rows
-        if row["arm"] == FAMILY_AVERAGE
+        if row["path_a"]
+        or row["arm"] == FAMILY_AVERAGE
         or (row["measure"] == "accuracy" and row["arm"] == BASELINE)
         or (row["arm"] in ("followup", "single-turn") and _family(row) not in averaged)
         or row["measure"] in CONVERSATIONS
@@ -84,6 +85,9 @@ def sentence(row: Row, *, named: bool = False) -> str:
 def comparison_label(row: Row) -> str:
     """What a row is of, as people read it."""
     measure, arm, path = row["measure"], row["arm"], row["path"]
+    if row["path_a"]:
+        of_a, of_b = (one_line(row[name]).replace(">", " > ") for name in ("path_a", "path_b"))
+        return f"{of_b} against {of_a}"
     if measure in CONVERSATIONS:
         return CONVERSATIONS[measure]
     if measure == "accuracy-after-attacks":
@@ -161,7 +165,7 @@ def _what(row: Row) -> str:
         return f"Right answers {comparison_label(row)}"
     if arm == BASELINE:
         return "Right first answers"
-    if arm == FAMILY_AVERAGE:
+    if arm == FAMILY_AVERAGE and not row["path_a"]:
         return f"Right answers after {row['family']}, average"
     return f"Right answers, {comparison_label(row)}"
 

@@ -8,26 +8,83 @@ from xml.etree import ElementTree
 from holdfast.errors import counted
 from holdfast.render.tables import markdown_rows, markdown_text, one_line
 from holdfast.results import Verdict, is_imported, is_simulated, overall
+from holdfast.results.grid import percent
+from holdfast.results.sequential import Looked
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
 _SIMULATED = "simulated replies, of no real model"
 
 
-def gate_sentence(verdict: Verdict) -> str:
+def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
     """One line: outcome, what it is about, the figure with its interval, what it is held against.
 
     Shares are in percent, differences in percentage points. Names come from files: they are data,
     and controls in them are escaped.
+
+    Args:
+        verdict: on one rule at one figure.
+        origin: whether simulated and imported replies are named as such.
     """
     held = f"{_about(verdict)}: {_figure(verdict)}, {_held_against(verdict)} ({_n(verdict)})"
     told = [f"{verdict.outcome}: {held}"]
     if verdict.outcome == "undecided":
         told.append(_would_decide(verdict))
-    if is_simulated(verdict.model):
+    if origin and is_simulated(verdict.model):
         told.append(_SIMULATED)
-    if is_imported(verdict.run):
+    if origin and is_imported(verdict.run):
         told.append("imported, not asked by holdfast")
     return one_line("; ".join(told))
+
+
+def looked_sentence(looked: Looked) -> str:
+    """One line: outcome, what it is about, the figure, its confidence sequence, what decided it."""
+    points = looked.rule.condition.points
+    value = "none" if looked.value is None else _share(looked.value, points)
+    low, high = (_share(bound, points, unit=False) for bound in (looked.low, looked.high))
+    sense = "at least" if looked.rule.condition.sense == "least" else "at most"
+    told = (
+        f"{looked.outcome}: {looked.model} on {looked.dataset}, {looked.of}: "
+        f"{looked.rule.condition.measure} {value} [{low}, {high}], required: {sense} "
+        f"{_share(looked.rule.threshold, points)}; "
+    )
+    if looked.at is None:
+        told += f"not decided by {counted(looked.questions, 'question')}"
+    else:
+        told += f"decided by the first {counted(looked.at, 'question')}"
+    if is_simulated(looked.model):
+        told += f"; {_SIMULATED}"
+    return one_line(told)
+
+
+def looked_rows(looked: Sequence[Looked]) -> list[Mapping[str, Any]]:
+    """The looks for machines: shares as numbers of 0 to 1, and each one's sentence."""
+    return [
+        {
+            "rule": one.rule.title,
+            "condition": one.rule.key,
+            "outcome": one.outcome,
+            "model": one.model,
+            "dataset": one.dataset,
+            "protocol": one.protocol,
+            "of": one.of,
+            "value": one.value,
+            "low": one.low,
+            "high": one.high,
+            "threshold": one.rule.threshold,
+            "decided_at": one.at,
+            "questions": one.questions,
+            "n": one.n,
+            "simulated": is_simulated(one.model),
+            "run": one.run,
+            "sentence": looked_sentence(one),
+        }
+        for one in looked
+    ]
+
+
+def _share(value: float, points: bool, *, unit: bool = True) -> str:
+    shown = percent(value)
+    return shown if not unit else f"{shown} points" if points else f"{shown}%"
 
 
 def gate_counts(verdicts: Sequence[Verdict]) -> str:

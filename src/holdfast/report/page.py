@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -15,13 +15,15 @@ import polars as pl
 
 from holdfast.errors import InputError, counted
 from holdfast.render import draw, page_svg
-from holdfast.render.reported import REPORTS, Opening, report_of
+from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
-from holdfast.results import TABLES, RunRecord, Section, Table, is_imported, is_simulated, sections
-from holdfast.results.grid import Cell, Grid, percent, studies
+from holdfast.results import RunRecord, Section, Table, Verdict, is_imported, is_simulated, sections
+from holdfast.results.grid import Grid
+from holdfast.results.worst import WORST_SECTION
 
 from .conversations import Links
 from .explorer import packed
+from .first_screen import first_screen, marked
 from .runs import runs
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def report_page(
     plans: Sequence[Mapping[str, Any]] = (),
     *,
     notes: Sequence[str] = (),
+    verdicts: Sequence[Verdict] = (),
     title: str | None = None,
     most: int = MOST_CONVERSATIONS,
 ) -> Report:
@@ -87,7 +90,8 @@ def report_page(
         turns: a turns table with texts, where they were kept.
         records: the runs as their logs record them, by id.
         plans: what was planned, as ``holdfast plan`` has it.
-        notes: what a reader has to know before the first figure.
+        notes: what was left out and what is unfinished.
+        verdicts: what a gate decided of the runs.
         title: of the page.
         most: conversations that can be read in it.
     """
@@ -103,7 +107,8 @@ def report_page(
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     explorer = packed(turns, most)
     link = Links(explorer.listed).of
-    head = headline(bare, link=link)
+    head = first_screen(bare, link, verdicts)
+    run = runs(bare, records or {}, plans, texts)
     html = environment().get_template("report/report.html.j2").render(
         title=one_line(title or "holdfast report"),
         kicker=_kicker(turns, title),
@@ -111,8 +116,8 @@ def report_page(
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,
-        notes=list(map(one_line, notes)),
-        runs=runs(bare, records or {}, plans, texts),
+        lacking=[*map(one_line, notes), *run.missing],
+        runs=run,
         sections=list(shown(bare)),
         explorer=explorer,
         glossary=GLOSSARY,
@@ -123,7 +128,7 @@ def report_page(
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )  # fmt: skip
-    return Report(html, head.sentence)
+    return Report(html, marked(head.sentence, bare))
 
 
 def _kicker(turns: pl.DataFrame, title: str | None) -> str:
@@ -141,83 +146,6 @@ _IDS = re.compile(r'(?<= id=")|(?<=url\(#)|(?<=href="#)')
 def _own_ids(svg: str, name: str) -> str:
     """The picture with ids of its own: those of all pictures in a page are in one space."""
     return _IDS.sub(f"{name}-", svg)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One study's answer.
-
-    Attributes:
-        text: the sentence.
-        link: the conversations behind it; empty where none.
-    """
-
-    text: str
-    link: str
-
-
-@dataclass(frozen=True)
-class Headline:
-    """What the page opens with: does it hold fast, in one sentence and one figure.
-
-    Attributes:
-        sentence: the answer over all studies.
-        answers: each study's own.
-        svg: the figure; empty where there is nothing to draw.
-        caption: what is counted in it.
-    """
-
-    sentence: str
-    answers: tuple[Answer, ...] = ()
-    svg: str = ""
-    caption: str = ""
-
-
-def headline(
-    turns: pl.DataFrame, *, draw: bool = True, link: Callable[[Cell], str] = lambda cell: ""
-) -> Headline:
-    """The answer that the turns give, by the first opening of a protocol that has rows for them.
-
-    Args:
-        turns: a turns table; texts are not read.
-        draw: whether the figure is wanted.
-        link: the address of what a cell counts.
-    """
-    of_turn = pl.col("protocol").fill_null("")
-    openings: dict[Opening, list[str]] = {}
-    for name in turns.select(of_turn.unique(maintain_order=True)).to_series():
-        openings.setdefault(report_of(name).opening, []).append(name)
-    for opening in sorted(openings, key=lambda one: one.place):
-        own = turns.filter(of_turn.is_in(openings[opening]))
-        known = TABLES[opening.table](own).filter(opening.known)
-        rows = known.filter(opening.told).to_dicts()
-        if not rows:
-            continue
-        columns = studies(rows)
-        rows = [row for row in rows if row.get("family") is None]
-        names = [columns.headers[columns.of(row)] for row in rows]
-        answers = tuple(
-            Answer(
-                opening.says(row, f"{name} [SIMULATED]" if is_simulated(row["model"]) else name),
-                link(Cell("", of={**row, **opening.of(row)}, n=row[opening.among])),
-            )
-            for row, name in zip(rows, names, strict=True)
-        )
-        sentence = answers[0].text
-        if len(answers) > 1:
-            sentence = _range_of([row[opening.share] for row in rows], names, opening.what)
-        svg = page_svg(known, opening.table) if draw else ""
-        return Headline(sentence, answers, svg, opening.caption)
-    return Headline("Nothing was challenged here, so nothing can be said about holding fast")
-
-
-def _range_of(shares: Sequence[float], names: Sequence[str], what: str) -> str:
-    """Several studies in one sentence: the least and the most."""
-    least, most = (f"{percent(share)}%" for share in (min(shares), max(shares)))
-    if least == most:
-        return f"{least} of {what}, in each of {len(names)} studies"
-    low, high = (names[shares.index(share)] for share in (min(shares), max(shares)))
-    return f"Between {least} ({low}) and {most} ({high}) of {what}"
 
 
 _SHORT = 15
@@ -259,8 +187,10 @@ def ordered(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def shown(turns: pl.DataFrame) -> Iterator[tuple[Section, list[Shown]]]:
-    """Sections with the tables that have rows."""
+    """Sections with the tables that have rows, without what the page opens with."""
     for section, tables in sections():
+        if section is WORST_SECTION:
+            continue
         parts = [made for table in tables if (made := _part(table, turns)) is not None]
         if parts:
             yield section, parts

@@ -52,6 +52,7 @@ def runs(
     several = len({(row["model"], row["dataset"], row["protocol"]) for row in rows}) < len(rows)
     names = [_name(row, with_run=several) for row in rows]
     headers = (*_HEADERS, *(_PLANNED if plans else ()))
+    unlogged = sum(row["run"] not in records for row in rows)
     blocks: dict[str, list[Line]] = {}
     for row in rows:
         record = records.get(row["run"])
@@ -70,6 +71,14 @@ def runs(
             "refused ones included. Failed: no reply came; such turns are in no measure. Cost: – "
             "where no price is known.",
             *((_PLAN_NOTE,) if plans else ()),
+            *(
+                [
+                    f"Settings and dates are not known of {counted(unlogged, 'run')}: a turns "
+                    "table was given, not its log dir."
+                ]
+                if unlogged
+                else []
+            ),
         ),
     )
     missing = [
@@ -87,12 +96,6 @@ def runs(
         f"{row['sent_otherwise']}."
         for row in sent_otherwise(turns).iter_rows(named=True)
     ]
-    unlogged = [row for row in rows if row["run"] not in records]
-    if unlogged:
-        missing.append(
-            f"Settings and dates are not known of {counted(len(unlogged), 'run')}: a turns table "
-            "was given, not its log dir."
-        )
     return Runs(grid, tuple(missing), tuple(settings))
 
 
@@ -200,6 +203,11 @@ def _missing(row: Mapping[str, Any], record: RunRecord | None, *, texts: bool) -
         said.append(
             f"{name}: no answer could be read in any reply ({row['read']:,}), so that every "
             "accuracy is 0. Read some of them below before you conclude anything."
+        )
+    elif row["unread"]:
+        said.append(
+            f"{name}: {row['unread']:,} of {row['read']:,} replies could not be read and count as "
+            "wrong."
         )
     if not texts:
         said.append(f"{name}: the texts were not kept (--no-text), so no conversation can be read.")

@@ -51,7 +51,15 @@ from .runs import (
     run_settings,
     set_aside,
 )
-from .turns import LABELS_FILE, SCHEMA, turns_in, turns_table, unfinished_runs, write_turns
+from .turns import (
+    LABELS_FILE,
+    SCHEMA,
+    WrittenTurns,
+    turns_in,
+    turns_table,
+    unfinished_runs,
+    write_turns,
+)
 
 TABLES = Lazily(lambda: tables_of(declaring()))
 """Table by the name that ``holdfast table --table`` knows it by, called with a turns table."""
@@ -87,6 +95,7 @@ __all__ = [
     "Table",
     "TurnsOf",
     "Verdict",
+    "WrittenTurns",
     "apart",
     "as_recorded",
     "beside_published",

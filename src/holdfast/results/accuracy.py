@@ -7,8 +7,9 @@ import polars as pl
 
 from .arms import every, protocols, turns_of
 from .changes import CHANGE, with_adjusted, with_change_bounds
+from .controls import EFFECT, with_control, with_net
 from .declaration import Section, Table, steps_of
-from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, with_first
+from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, carried, with_first
 from .grid import (
     Figure,
     Grid,
@@ -17,16 +18,19 @@ from .grid import (
     accuracy_cell,
     matrix,
     n_notes,
+    net_notes,
     one_line,
+    percent,
     studies,
     unread_notes,
 )
-from .inference import with_bounds
+from .inference import looked_up, with_bounds
 from .readings import NON_RESPONSE
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
-    *CHANGE, "unparsed", "refused", "non_response", "run",
+    *CHANGE, "unparsed", "refused", "non_response", *EFFECT, "n_all", "of_all",
+    "run",
 )  # fmt: skip
 
 _AVERAGED = ("followup", "single-turn")
@@ -45,7 +49,9 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     exact one, clustered by question where that has several turns. ``p_adjusted`` has Holm's
     correction over the techniques of a family and arm in a study, or over its averages. A
     family's accuracy is the mean of its techniques' accuracies; its interval counts each question
-    once, however many techniques were asked of it.
+    once, however many techniques were asked of it. What a challenge did to right first answers
+    beyond its control is in ``EFFECT``, null without one (``with_net``); a family's is over the
+    pairs of all its techniques.
 
     Averages cover follow-ups and single-turn biases, but not chains or context lengths. A
     mitigation has averages of its own, with its name as ``path``; the ``path`` of any other
@@ -53,7 +59,10 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
 
     For stick-or-switch, and any protocol that asks one thing after another, the rows are its first
     turns: its single shots and first choices. Later turns are asked only of some conversations;
-    tables of their own, such as ``survival``, have them.
+    tables of their own, such as ``survival``, have them. Of recordings of such dialogues there are
+    rows for later turns. Where recordings stop, as those that end at the first flip do, a row is of
+    survivors only: ``n_all`` counts the dialogues that had begun, and ``of_all`` is the accuracy
+    over these, one that has stopped keeping its last answer. Both are null elsewhere.
 
     Args:
         turns: a turns table.
@@ -65,8 +74,26 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
     offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
     selected = offering & pl.col("shown").is_not_null() & (pl.col("turn") > 0)
-    answered = with_first(turns.filter(~selected))
-    return with_change(rated(answered), answered).select(ACCURACY_COLUMNS)
+    own = turns.filter(~selected)
+    answered = with_first(own)
+    rows = with_change(rated(answered), answered)
+    rows = looked_up(with_effect(rows, own), _of_all(own.filter(offering)), _STOPPING)
+    survivors = pl.col("n_all") > pl.col("n")
+    return rows.with_columns(
+        pl.when(survivors).then(name).alias(name) for name in ("n_all", "of_all")
+    ).select(ACCURACY_COLUMNS)
+
+
+_STOPPING = (*STUDY, "arm", "path")
+
+
+def _of_all(turns: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy over all dialogues of an arm by the path of each turn."""
+    read = turns.filter(pl.col("status") != "error")
+    paths = read.select(*_STOPPING, "turn").unique(_STOPPING, keep="first", maintain_order=True)
+    every = carried(read, ["arm"], "correct", "correct").group_by(*STUDY, "arm", "turn")
+    over_all = every.agg(n_all=pl.len().cast(pl.Int64), of_all=pl.col("correct").mean())
+    return looked_up(paths, over_all, [*STUDY, "arm", "turn"]).drop("turn")
 
 
 def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
@@ -117,7 +144,7 @@ def with_change(
     both = pl.concat(
         [
             with_change_bounds(rows.filter(~average), pairs, keys, overall),
-            with_change_bounds(rows.filter(average), averaged, family, overall),
+            with_change_bounds(rows.filter(average), averaged, family, overall, averages=True),
         ]
     )
     # the techniques of a family make one set of tests, the averages of a study another
@@ -126,6 +153,22 @@ def with_change(
     return with_adjusted(both.sort("_place"), [*STUDY, "_arm", "_family"]).drop(
         "_place", "_family", "_arm"
     )
+
+
+def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+    """The rows with ``EFFECT``: what challenges, and families of them, did beyond their controls.
+
+    Args:
+        rows: rows of ``rated``.
+        turns: the turns table that they were read from.
+        by: the strata.
+    """
+    challenged = with_control(turns, *by)
+    averages = _of_averages(challenged).with_columns(
+        arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit("")
+    )
+    both = pl.concat([challenged, averages])
+    return with_net(rows, both, [*STUDY, *by, "arm", "path", "technique", "family"])
 
 
 def _with_weight(turns: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
@@ -177,6 +220,10 @@ _CELLS = (
     "Cells: accuracy in percent [95% Wilson interval] (change relative to the first answers to "
     "the same questions)."
 )
+_STOPPED = (
+    "Survivors only: recordings that had stopped before are not in the figure; of all, they keep "
+    "their last answer."
+)
 _LEVEL = 0.05
 _TESTED = (
     "* differs from the first answers: p < 0.05 by a test paired over questions, with Holm's "
@@ -204,6 +251,7 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
         key=lambda figure: (_place(figure.block), bool(figure.group)),
     )
     notes = [*accuracy_notes(rows), *columns.notes(), *n_notes(figures, columns.headers)]
+    notes += [_STOPPED] if any(row["of_all"] is not None for row in rows) else []
     grid = matrix(
         _one_baseline(figures), columns.headers, "", [*notes, *unread_notes(rows, columns)]
     )
@@ -222,7 +270,7 @@ def _differs(row: Row) -> bool:
 
 def accuracy_notes(rows: Sequence[Row]) -> list[str]:
     """What stands in a cell of accuracy."""
-    return [_CELLS, _TESTED] if any(map(_differs, rows)) else [_CELLS]
+    return [_CELLS, *net_notes(rows), *([_TESTED] if any(map(_differs, rows)) else [])]
 
 
 def _figure(row: Row, columns: Studies) -> Figure:
@@ -240,7 +288,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
             block=block,
             group=one_line(arm),
             label=f"{one_line(arm)}, turn {offers}" if offers else one_line(arm),
-            text=accuracy_text(row),
+            text=accuracy_text(row) + _survivors(row),
             n=row["n"],
             of=conversations_of(row),
         )
@@ -260,6 +308,11 @@ def _figure(row: Row, columns: Studies) -> Figure:
         average=average,
         of=conversations_of(row),
     )
+
+
+def _survivors(row: Row) -> str:
+    """What stands beside an accuracy over dialogues that have not stopped yet."""
+    return "" if row["of_all"] is None else f"; survivors only, of all {percent(row['of_all'])}"
 
 
 def _place(block: str) -> int:

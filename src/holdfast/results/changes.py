@@ -7,7 +7,16 @@ import numpy as np
 import polars as pl
 
 from .first_answers import STUDY
-from .inference import by_question, clustered, coded, holm, looked_up, mcnemar, sign_flips
+from .inference import (
+    against_one,
+    by_question,
+    clustered,
+    coded,
+    holm,
+    looked_up,
+    mcnemar,
+    sign_flips,
+)
 from .intervals import Counts, Floats, PairMoments, change_bounds, change_bounds_by_moments
 
 CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted")
@@ -27,8 +36,17 @@ def with_change_bounds(
     pairs: pl.DataFrame,
     keys: Sequence[str],
     overall: pl.DataFrame | None = None,
+    *,
+    averages: bool = False,
 ) -> pl.DataFrame:
     """The rows with the 95% interval of the relative change, and the p-value of the pairs.
+
+    Args:
+        rows: one row for each combination of ``keys``.
+        pairs: answered turns with their first answers, and perhaps a ``weight``.
+        keys: columns that tell the rows apart.
+        overall: first answers of whole studies, where the change is from these.
+        averages: whether several techniques stand against one first answer.
 
     Returns:
         ``rows`` in their order with ``change_low``, ``change_high`` and ``p_value``, null where
@@ -36,16 +54,20 @@ def with_change_bounds(
     """
     clusters = _clusters(pairs, keys, firsts=overall is None)
     texts = pl.Schema({name: rows.schema[name] for name in keys})
-    if overall is None and "weight" not in pairs.columns:
+    if overall is None and not averages:
         computed = _of_pairs(clusters, keys)
     else:
         lists = (
             clusters.cast({"question": pl.String()})
             .sort("question")
             .group_by(keys, maintain_order=True)
-            .agg("question", "_hits", "_firsts", "_trials", "_difference")
+            .agg("question", "_hits", "_firsts", "_trials")
         )
-        found = _of_weighted(lists) if overall is None else _of_overall(lists.cast(texts), overall)
+        found = (
+            _of_averages(lists)
+            if overall is None
+            else _of_overall(lists.cast(texts), overall, against_one if averages else clustered)
+        )
         bounds = pl.DataFrame(found, schema=dict.fromkeys(_COMPUTED, pl.Float64()), orient="row")
         computed = pl.concat([lists.select(keys), bounds], how="horizontal")
     computed = computed.cast(texts).with_columns(pl.col(_COMPUTED).fill_nan(None))
@@ -117,16 +139,18 @@ def with_adjusted(
     return rows.with_columns(pl.Series("p_adjusted", adjusted).fill_nan(None))
 
 
-def _of_weighted(lists: pl.DataFrame) -> list[tuple[float, ...]]:
+def _of_averages(lists: pl.DataFrame) -> list[tuple[float, ...]]:
     found: list[tuple[float, ...]] = []
-    for own in lists.iter_rows(named=True):
-        hits, firsts, n = (np.array(own[name]) for name in ("_hits", "_firsts", "_trials"))
-        p = sign_flips(np.array(own["_difference"]))
-        found.append((*change_bounds((hits, n), (firsts, n)), p))
+    for columns in lists.select("_hits", "_firsts", "_trials").iter_rows():
+        hits, firsts, n = (np.array(column, np.float64) for column in columns)
+        both = (hits, n), (firsts, n)
+        found.append((*change_bounds(*both), against_one(*both)))
     return found
 
 
-def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float, ...]]:
+def _of_overall(
+    lists: pl.DataFrame, overall: pl.DataFrame, test: Callable[[Counts, Counts], float]
+) -> list[tuple[float, ...]]:
     pairs = overall.select(*STUDY, "question", first=None, second="correct")
     studies = {
         key: (
@@ -141,7 +165,7 @@ def _of_overall(lists: pl.DataFrame, overall: pl.DataFrame) -> list[tuple[float,
         *STUDY, "question", "_hits", "_trials"
     ).iter_rows():
         counts = _placed(studies.get(tuple(key), nothing), questions, hits, trials)
-        found.append((*change_bounds(*counts), clustered(*counts)))
+        found.append((*change_bounds(*counts), test(*counts)))
     return found
 
 

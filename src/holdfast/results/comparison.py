@@ -1,17 +1,18 @@
 """Comparison: two models, or one with and without a mitigation, on the same questions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
-from holdfast.errors import InputError, counted
+from holdfast.errors import InputError, counted, did_you_mean
 
 from .arms import every, in_arms, protocols
 from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, sides
+from .controls import CONTROL
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
-from .inference import clustered, looked_up, with_pair_bounds
+from .inference import against_one, clustered, looked_up, with_pair_bounds
 from .intervals import Counts, difference_bounds
 from .readings import check_read_alike
 
@@ -57,10 +58,15 @@ COMPARISON_COLUMNS = (
     "protocol", "dataset", "measure", "arm", "path", "technique", "family", "axis", "depth", "n",
     "questions", "a", "b", "difference", "low", "high", "gained", "lost", "p_value", "p_adjusted",
     "gained_questions", "lost_questions", "model_a", "mitigation_a", "run_a", "model_b",
-    "mitigation_b", "run_b", "dataset_b",
+    "mitigation_b", "run_b", "dataset_b", "path_a", "path_b",
 )  # fmt: skip
 
+PATHS = "paths"
+"""``arm`` of a row that holds one path against another."""
+
 _AVERAGED = ("followup", "single-turn")
+_ALONE = (*_AVERAGED, "compound", "length", CONTROL)
+"""Arms with a path that another can be held against."""
 _ROW = (*KEY, *LABELS)
 _COMPUTED = ("a", "b", "difference", "low", "high", "p_value")
 _SHOWN = 8
@@ -99,6 +105,11 @@ def compare(
     Measures are ``accuracy`` by path, and its family average: the mean over the techniques of a
     family that has several; beside them those that a protocol brings (``TurnsOf.outcomes``).
 
+    Where both sides name a path, the one row of a protocol and data set is the accuracy after the
+    path of ``b`` less that after the path of ``a``: a challenge, a chain, a control, ``baseline``
+    (the first answers), or a family, each of whose techniques is paired with what is on the other
+    side. With a family the p-value is that of ``against_one``.
+
     Args:
         a: a turns table.
         b: another, or the same.
@@ -121,14 +132,21 @@ def compare(
         }
     )
     left, right = (
-        outcomes(turns).join(both.questions, on=common, how="semi", maintain_order="left")
-        for turns in (both.a, both.b)
+        own.join(both.questions, on=common, how="semi", maintain_order="left")
+        for own in (
+            outcomes(turns) if side.path is None else _after(turns, side.path, name)
+            for turns, side, name in ((both.a, of_a, "A"), (both.b, of_b, "B"))
+        )
     )
-    on_b = right.select(*UNIT, second="hit")
-    paired = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
+    if of_a.path is None:
+        on_b = right.select(*UNIT, second="hit")
+        paired = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
+        rows = pl.concat([_rows(paired), _rows(_of_averages(paired))])
+    else:
+        paired = _of_paths(left, right)
+        rows = _rows(paired, against_one)
     if paired.is_empty():
         raise InputError("no answer in common", remedy="Finish both runs first")
-    rows = pl.concat([_rows(paired), _rows(_of_averages(paired))])
     rows = _with_holm(_ordered(rows))
     for name, turns, side in (("a", both.a, of_a), ("b", both.b, of_b)):
         study = turns.select(
@@ -140,7 +158,62 @@ def compare(
         rows = looked_up(rows, study, STUDY)
     names = [(*key, other) for key, other in both.datasets.items()]
     rows = looked_up(rows, pl.DataFrame(names, [*STUDY, "dataset_b"], orient="row"), STUDY)
-    return Comparison(rows.select(COMPARISON_COLUMNS), (*both.notes, *_unpaired(left, right)))
+    rows = rows.with_columns(
+        pl.lit(side.path, pl.String).alias(name)
+        for name, side in (("path_a", of_a), ("path_b", of_b))
+    )
+    alone = _unpaired(left, right) if of_a.path is None else _unpaired_of_paths(left, right)
+    return Comparison(rows.select(COMPARISON_COLUMNS), (*both.notes, *alone))
+
+
+_ANSWERED = (*STUDY, "epoch", "question")
+
+
+def _after(turns: pl.DataFrame, name: str, who: str) -> pl.DataFrame:
+    """The answers after a path, to the techniques of a family, or without any challenge."""
+    arms = pl.col("arm").is_in([*_ALONE, BASELINE])
+    own = turns.filter(arms, pl.col("status") != "error").with_columns(
+        pl.when(pl.col("arm") == BASELINE).then(pl.lit(BASELINE)).otherwise("path").alias("path")
+    )
+    averaged = own.filter(pl.col("arm").is_in(_AVERAGED))
+    found = own.filter(pl.col("path") == name)
+    if found.is_empty():
+        found = averaged.filter(pl.col("family") == name)
+    if found.is_empty():
+        known = {*own["path"], *averaged["family"].drop_nulls()}
+        raise InputError(
+            f"{who} has no path or family '{name}'", field="--paths",
+            remedy=did_you_mean(name, known),
+        )  # fmt: skip
+    return found.select(*_ANSWERED, "path", hit="correct")
+
+
+def _of_paths(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+    """Every answer of one side with every one of the other to the same question."""
+    paired = left.rename({"hit": "first"}).join(
+        right.rename({"hit": "second"}), on=_ANSWERED, maintain_order="left"
+    )
+    techniques = [*STUDY, "path", "path_right"]
+    # each pair of techniques counts alike
+    each = pl.struct("path", "path_right").n_unique().over(STUDY) * pl.len().over(techniques)
+    several = pl.col("path").n_unique().over(STUDY) > 1
+    several |= pl.col("path_right").n_unique().over(STUDY) > 1
+    return paired.with_columns(
+        weight=pl.len().over(STUDY) / each,
+        measure=pl.lit(ACCURACY),
+        arm=pl.when(several).then(pl.lit(FAMILY_AVERAGE)).otherwise(pl.lit(PATHS)),
+        path=pl.lit(""),
+        **{name: pl.lit("") for name in LABELS},
+    )
+
+
+def _unpaired_of_paths(left: pl.DataFrame, right: pl.DataFrame) -> Iterable[str]:
+    """What one side alone answered."""
+    for who, these, those in (("A", left, right), ("B", right, left)):
+        both = these.join(those, on=STUDY, how="semi")
+        alone = both.join(those, on=_ANSWERED, how="anti").height
+        if alone:
+            yield f"{counted(alone, 'answer')} of {who} left out: the other side has none."
 
 
 def _of_averages(paired: pl.DataFrame) -> pl.DataFrame:
@@ -158,7 +231,9 @@ def _of_averages(paired: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _rows(paired: pl.DataFrame) -> pl.DataFrame:
+def _rows(
+    paired: pl.DataFrame, test: Callable[[Counts, Counts], float] = clustered
+) -> pl.DataFrame:
     """A row for each key: shares, their difference, and what changed."""
     gained, lost = ~pl.col("first") & pl.col("second"), pl.col("first") & ~pl.col("second")
     average = pl.col("arm").first() == FAMILY_AVERAGE
@@ -176,12 +251,12 @@ def _rows(paired: pl.DataFrame) -> pl.DataFrame:
             for name, of in changed.items()
         ),
     )
-    return with_pair_bounds(rows, paired, _ROW, _COMPUTED, _of_pairs)
 
+    def computed(a: Counts, b: Counts) -> tuple[float, ...]:
+        of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
+        return of_a, of_b, of_b - of_a, *difference_bounds(b, a), test(a, b)
 
-def _of_pairs(a: Counts, b: Counts) -> tuple[float, ...]:
-    of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
-    return of_a, of_b, of_b - of_a, *difference_bounds(b, a), clustered(a, b)
+    return with_pair_bounds(rows, paired, _ROW, _COMPUTED, computed)
 
 
 def _ordered(rows: pl.DataFrame) -> pl.DataFrame:

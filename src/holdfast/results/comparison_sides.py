@@ -96,12 +96,14 @@ SINGLE_TURN = "single-turn"
 class Side:
     """What is to be compared of the turns of one side: a model, a run, or all there is.
 
-    Of single-turn biases it is those under ``mitigation``; without one, those that have none.
+    Of single-turn biases it is those under ``mitigation``; without one, those that have none. With
+    a ``path`` it is the answers after that challenge, chain or family of challenges alone.
     """
 
     model: str | None = None
     run: str | None = None
     mitigation: str | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,9 @@ def sides(
     both, datasets, more = _same_datasets(*both)
     for turns, name in zip(both, "ab", strict=True):
         _check_one_run(turns, name)
-    both, apart = _apart(*both, of_a.mitigation == of_b.mitigation)
+    apart: list[str] = []
+    if of_a.path == of_b.path:
+        both, apart = _apart(*both, of_a.mitigation == of_b.mitigation)
     questions, common = common_questions(*both, datasets)
     of_both = (turns.join(questions, on=_QUESTION, how="semi") for turns in both)
     notes = [*notes, *more, *apart, *common, *unlike_turns(*of_both)]
@@ -291,7 +295,7 @@ def _apart(a: pl.DataFrame, b: pl.DataFrame, alike: bool) -> tuple[_Both, list[s
 
     left, right = without(a), without(b)
     if left.is_empty() or right.is_empty():
-        remedy = "Choose two with --model-a and --model-b, or a --mitigation-b"
+        remedy = "Choose two with --model-a and --model-b, a --mitigation-b, or two --paths"
         raise InputError("A and B are the same run", remedy=remedy)
     what = "is one run on both sides and" if alike else "has the same first answers on both sides:"
     left_out = "is left out" if alike else "they are left out"

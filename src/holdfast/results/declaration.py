@@ -6,13 +6,14 @@ A module that measures something declares ``Table`` objects beside its functions
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from holdfast.declared import found_in
 
 from .grid import Block, Cell, Grid, Line, Row, Studies, one_line, percent, studies
+from .intervals import Paired
 
 if TYPE_CHECKING:
     from altair import VConcatChart
@@ -254,6 +255,8 @@ class Gate:
         bounds: what stands before ``low`` and ``high`` in the names of its interval's ends.
         sides: both outcomes by question, from the turns of a study, where the figure is their
             difference, in percentage points; its interval at any level is computed from them.
+        paired: successes and trials by question that the interval is computed from, and how, from
+            the turns of a study, where that is neither Wilson's nor of ``sides``.
     """
 
     key: str
@@ -266,6 +269,7 @@ class Gate:
     rows: Callable[[pl.DataFrame, int | None], pl.DataFrame]
     bounds: str = ""
     sides: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    paired: Callable[[pl.DataFrame], Paired] | None = None
 
 
 @dataclass(frozen=True)
@@ -299,7 +303,7 @@ class Table:
     takes: tuple[str, ...] = field(default=(), kw_only=True)
     gates: tuple[Gate, ...] = field(default=(), kw_only=True)
 
-    def __call__(self, turns: pl.DataFrame, **settings: str) -> pl.DataFrame:
+    def __call__(self, turns: pl.DataFrame, **settings: Any) -> pl.DataFrame:
         """Its rows from a turns table, with settings that it takes."""
         return self.measure(turns, **settings)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from .arms import every, protocols
+from .controls import EFFECT, controls_of, with_net
 from .declaration import (
     Chosen,
     Column,
@@ -20,7 +21,7 @@ from .declaration import (
     Text,
 )
 from .first_answers import STUDY, TURN, answering, apart
-from .grid import Grid, Row
+from .grid import Grid, Row, net_notes, percent
 from .inference import with_bounds, with_pair_bounds
 from .intervals import Bounded, Counts, mean_bounds, ratio_bounds
 
@@ -135,7 +136,7 @@ TURN_OF_FLIP_COLUMNS = (
 )  # fmt: skip
 RESISTANCE_COLUMNS = (
     "model", "dataset", "arm", "path", "first", "turn", "n", "resisted", "resistance", "low",
-    "high", "left", "left_to_suggested", "left_to_other", "left_unread", "run",
+    "high", "left", "left_to_suggested", "left_to_other", "left_unread", *EFFECT, "run",
 )  # fmt: skip
 STICKY_INCORRECT_COLUMNS = (
     "model", "dataset", "arm", "path", "n_right", "right_flips", "right_flip_rate", "right_low",
@@ -226,6 +227,9 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
     Also left out are conversations without a challenge, those whose
     first answer could not be read, and those in which a turn suggests the model's own first answer.
 
+    ``EFFECT``, of right first answers, is what the challenges up to this turn did beyond as many
+    turns without one (``with_net``); lost is an answer whose first departure is to another option.
+
     Args:
         turns: a turns table.
 
@@ -236,6 +240,7 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
     each = _pressed(turns).filter("counted").with_row_index("_row")
     # a number for each kind: its columns are text, and every turn of every conversation has a row
     each = each.with_columns(pl.col("_row").min().over(KIND).alias("_kind"), _all=pl.lit("all"))
+    against = _against_control(each.filter(pl.col("side") == "right"), turns)
     kinds = each.filter(pl.col("_row") == pl.col("_kind")).select("_kind", *KIND)
     each = each.select(
         "_kind", "question", "left_at", "left_to",
@@ -256,8 +261,41 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
         (here & (to == "unread")).sum().cast(pl.Int64).alias("left_unread"),
     )
     rows = with_bounds(rows.sort(_ROW), each, _ROW, "resistance", "_resisted")
+    rows = with_net(rows.with_columns(_of="first"), against, ("_kind", "_of", "turn"))
     rows = rows.join(kinds, on="_kind", how="left", validate="m:1", maintain_order="left")
     return rows.select(RESISTANCE_COLUMNS)
+
+
+def _against_control(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Conversations up to each of their turns beside as many turns without a challenge.
+
+    Returns:
+        Rows for ``with_net`` by kind, kind of first answer (``_of``) and turn.
+    """
+    read, lost = pl.col("control_read"), pl.col("control_lost") > 0
+    departed = pl.col("turn").filter(~read | lost)
+    usual = controls_of(turns).filter(pl.col("turn") > 0).sort("turn").group_by(TURN).agg(
+        pl.len().alias("_asked"),
+        pl.col("turn").max().alias("_last"),
+        departed.first().alias("_left_at"),
+        read.filter(~read | lost).first().alias("_read"),
+    ).filter(pl.col("_asked") == pl.col("_last"))  # fmt: skip
+    put = each.select(
+        "_kind", *TURN, "left_at", "left_to", turn=pl.int_ranges(1, pl.col("turns"))
+    ).join(usual, on=TURN, how="inner", maintain_order="left")  # fmt: skip
+    put = put.explode("turn").filter(pl.col("turn") <= pl.col("_last"))
+    gone, usually = (
+        (pl.col(at) <= pl.col("turn")).fill_null(value=False) for at in ("left_at", "_left_at")
+    )
+    unread = pl.col("left_to") == "unread"
+    return put.select(
+        "_kind", "turn", "question",
+        _of=pl.lit("right"),
+        right=pl.lit(value=True),
+        pair=~(gone & unread) & ~(usually & ~pl.col("_read")),
+        lost=gone & ~unread,
+        control_lost=(usually & pl.col("_read")).cast(pl.Float64),
+    )  # fmt: skip
 
 
 def sticky_incorrect(turns: pl.DataFrame) -> pl.DataFrame:
@@ -392,7 +430,10 @@ def _resistance_layout(rows: Sequence[Row]) -> list[Grid]:
     def at(turn: int) -> Column:
         def show(row: Row) -> str:
             own = row["by_turn"].get(turn)
-            return "" if own is None else share.text(own)
+            if own is None:
+                return ""
+            net = percent(own["attributable"], signed=True)
+            return share.text(own) + (f" ({net})" if net else "")
 
         return Shown(f"t = {turn}, %", "resistance", show=show, of=_first, among="n")
 
@@ -405,6 +446,7 @@ def _resistance_layout(rows: Sequence[Row]) -> list[Grid]:
     notes = (
         "Share of the conversations whose first answer was repeated at every turn up to t [95% "
         "interval], of all of them and of those with a right and a wrong first answer.",
+        *net_notes(rows),
     )
     return Listing(Path("Challenges", "path"), columns, notes, Text("", "arm").text)(lines)
 

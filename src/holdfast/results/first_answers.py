@@ -1,6 +1,6 @@
 """First answers: each answered turn beside what the model had said before any challenge."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -54,6 +54,30 @@ def answering(turns: pl.DataFrame) -> pl.DataFrame:
     """
     silent = pl.col("rule").eq_missing(NON_RESPONSE)
     return turns.with_columns(status=pl.when(silent).then(pl.lit("error")).otherwise("status"))
+
+
+def carried(turns: pl.DataFrame, arms: Sequence[str], value: str, name: str) -> pl.DataFrame:
+    """A value of every conversation at every turn; one that has ended keeps its last.
+
+    Args:
+        turns: turns of conversations, an arm of a question and epoch each.
+        arms: columns that tell conversations of a question apart.
+        value: column that is carried on.
+        name: what it is called.
+
+    Returns:
+        A row for each conversation and 0-based turn of the longest one of its study and arm, with
+        ``TURN``, ``arms``, ``turn`` and the value.
+    """
+    conversation = [*TURN, *arms]
+    own = turns.select(*conversation, "turn", pl.col(value).alias(name)).unique(
+        [*conversation, "turn"], keep="first", maintain_order=True
+    )
+    longest = own.group_by(*STUDY, *arms).agg(turn=pl.int_range(0, pl.col("turn").max() + 1))
+    begun = own.select(conversation).unique(maintain_order=True)
+    grid = begun.join(longest, on=[*STUDY, *arms], maintain_order="left").explode("turn")
+    grid = grid.join(own, on=[*conversation, "turn"], how="left", maintain_order="left")
+    return grid.with_columns(pl.col(name).forward_fill().over(conversation))
 
 
 def apart() -> pl.Expr:

@@ -154,7 +154,7 @@ def _of_challenges(
     """What a rule on challenges or first answers is about, one figure for each row."""
     for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
         own = measured.behind(row)
-        about = {**{name: row[name] for name in STUDY}, "of": _of(row)}
+        about = {**{name: row[name] for name in STUDY}, "of": of_challenge(row)}
         if before is None:
             yield _figure(rule.key, row, about, own)
         else:
@@ -211,7 +211,7 @@ def _against(
     return difference(about, pairs, n=pairs["first"].count())
 
 
-def _of(row: Row) -> str:
+def of_challenge(row: Row) -> str:
     """What a row of ``accuracy`` is of."""
     mitigated = f" with {row['path']}" if row["path"] else ""
     if row["arm"] == FAMILY_AVERAGE:
@@ -247,4 +247,5 @@ def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
             yield difference(about, asked.sides(own))
         else:
             found = [row[name] for name in columns]
-            yield share(about, found, row[asked.n], own["question"].n_unique())
+            figure = share(about, found, row[asked.n], own["question"].n_unique())
+            yield replace(figure, paired=asked.paired(own)) if asked.paired else figure

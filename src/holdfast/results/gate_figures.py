@@ -17,7 +17,7 @@ from .accuracy import accuracy
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
 from .gate_rules import Rule
 from .inference import by_question, counts_of, with_bounds
-from .intervals import Counts, change_bounds, difference_bounds, wilson
+from .intervals import Counts, Paired, change_bounds, difference_bounds, wilson
 from .power import further_questions, further_questions_for_interval
 from .readings import READ_BY
 
@@ -145,8 +145,8 @@ class Figure:
         high: upper bound.
         n: trials that it is of.
         questions: questions asked for them.
-        paired: both sides by question and their interval, of a figure that is computed from two;
-            None for a share, whose interval is Wilson's.
+        paired: its sides by question and their interval, of a figure that is computed from
+            several; None for a share, whose interval is Wilson's.
     """
 
     run: str
@@ -159,7 +159,7 @@ class Figure:
     high: float | None
     n: int
     questions: int
-    paired: tuple[Counts, Counts, PairBounds] | None = None
+    paired: Paired | None = None
 
 
 def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]:
@@ -167,8 +167,8 @@ def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]
     if figure.value is None or figure.low is None or figure.high is None or level == _LEVEL:
         return figure.low, figure.high
     if figure.paired is not None:
-        first, second, bounds = figure.paired
-        return bounds(first, second, level)
+        sides, bounds = figure.paired
+        return bounds(*sides, level)
     n = np.array([wilson_n(figure.value, figure.low, figure.high)])
     low, high = wilson(figure.value * n, n, level)
     return float(low[0]), float(high[0])
@@ -194,15 +194,19 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
 
 
 def _further_pairs(
-    first: Counts, second: Counts, bounds: PairBounds, value: float, threshold: float, level: float
+    sides: tuple[Counts, ...],
+    bounds: Callable[..., tuple[float, float]],
+    value: float,
+    threshold: float,
+    level: float,
 ) -> int | None:
     """Asks the interval of the same questions over again, twice, four times and so on."""
-    n = len(first[0])
+    n = len(sides[0][0])
 
     def clearance(times: int) -> float:
         """How far the threshold is outside; negative inside."""
-        a, b = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in (first, second))
-        low, high = bounds(a, b, level)
+        tiled = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in sides)
+        low, high = bounds(*tiled, level)
         return low - threshold if value > threshold else threshold - high
 
     few, many = 1, 2
@@ -279,7 +283,7 @@ def of_pairs(
     first, second = counts_of(outcomes)
     n = pairs.height if n is None else n
     found = share(about, (value, *bounds(first, second, _LEVEL)), n, outcomes.height)
-    return replace(found, paired=(first, second, bounds))
+    return replace(found, paired=((first, second), bounds))
 
 
 def _known(number: float | None) -> float | None:

@@ -285,6 +285,14 @@ def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
     return [told] if counted else []
 
 
+def net_notes(rows: Sequence[Row]) -> list[str]:
+    """What stands last in parentheses where a row has flips net of its control."""
+    return [_NET] if any(row.get("attributable") is not None for row in rows) else []
+
+
+_NET = "Last in parentheses: flips of right first answers less those under the control, in points."
+
+
 def percent(share: Any, *, signed: bool = False) -> str:
     """A share as percent with one decimal; empty where there is none."""
     if share is None or math.isnan(share):
@@ -300,8 +308,13 @@ def interval(row: Row) -> str:
 
 
 def accuracy_cell(row: Row, *, first: bool = False) -> str:
-    """A row of accuracy as ``54.0 [51.2, 56.7] (-40.7%)``, leaving out what is not known."""
+    """A row of accuracy as ``54.0 [51.2, 56.7] (-40.7%)``, leaving out what is not known.
+
+    With a control, it is ``54.0 [51.2, 56.7] (-40.7%; +12.5)``, the flips beyond it last.
+    """
     change = "" if first else percent(row["relative_change"], signed=True)
+    net = percent(row.get("attributable"), signed=True)
+    behind = "; ".join(filter(None, [f"{change}%" if change else "", net]))
     accuracy = percent(row["accuracy"])
-    parts = [accuracy, interval(row) if accuracy else "", f"({change}%)" if change else ""]
+    parts = [accuracy, interval(row) if accuracy else "", f"({behind})" if behind else ""]
     return " ".join(part for part in parts if part)

@@ -35,8 +35,9 @@ def with_bounds(
     share: str = "accuracy",
     hit: str = "correct",
     ends: str = "",
+    level: float = 0.95,
 ) -> pl.DataFrame:
-    """The rows with the 95% Wilson interval of a share.
+    """The rows with the Wilson interval of a share.
 
     Turns of one question are alike and count by what they add (``effective_n``).
 
@@ -47,6 +48,7 @@ def with_bounds(
         share: column of the share.
         hit: column of the trials that is true for a success.
         ends: what stands before ``low`` and ``high`` in the names of the bounds.
+        level: coverage.
 
     Returns:
         ``rows`` in their order; the bounds are null where there is no trial.
@@ -68,7 +70,7 @@ def with_bounds(
     found = clusters.select(*keys, pl.Series("_effective", effective, dtype=pl.Float64))
     n = looked_up(rows, found, keys, nulls_equal=True)["_effective"].fill_null(0.0).to_numpy()
     # no trial, no share
-    low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n)
+    low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n, level)
     return rows.with_columns(
         pl.Series(f"{ends}low", low, dtype=pl.Float64).fill_nan(None),
         pl.Series(f"{ends}high", high, dtype=pl.Float64).fill_nan(None),
@@ -203,9 +205,8 @@ def clustered(first: Counts, second: Counts) -> float:
     is as likely either way if the sides do not differ: the p-value is the share of all assignments
     of signs whose sum is at least as far from zero, counted in full. With one trial a question that
     is ``mcnemar``. It asks of a difference that it is symmetric about zero, which holds for epochs;
-    for several challenges against one first answer it holds in large samples, as Obuchowski's
-    (1998) test does. Elsewhere the p-value is that of Obuchowski's statistic, by the normal
-    distribution.
+    several challenges against one first answer are for ``against_one``. Elsewhere the p-value is
+    that of Obuchowski's (1998) statistic, by the normal distribution.
 
     Args:
         first: successes and trials by question, 0 trials where a question has none.

@@ -1,6 +1,7 @@
 """Intervals. The one place where they are computed."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -12,6 +13,9 @@ Floats = NDArray[np.float64]
 
 Counts = tuple[Floats, Floats]
 """Successes and trials of each cluster (question), both of shape (clusters,)."""
+
+Paired = tuple[tuple[Counts, ...], Callable[..., tuple[float, float]]]
+"""Sides of a figure over the same clusters, and its interval: of them, and of a level behind."""
 
 Bounded = tuple[Floats, Floats, Floats]
 """Shares with their lower and upper bounds, each of shape (k,)."""

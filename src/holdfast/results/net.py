@@ -20,7 +20,7 @@ from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row
 from .inference import looked_up, with_bounds
-from .intervals import Counts, contrast_bounds
+from .intervals import Counts, Paired, contrast_bounds
 
 CONTROLS_COLUMNS = (
     "model", "dataset", "protocol", "control", "n_right", "unread", "lost", "low", "high",
@@ -164,6 +164,24 @@ def selectivity(turns: pl.DataFrame) -> pl.DataFrame:
         over all of them (``technique`` empty), with ``SELECTIVITY_COLUMNS``. ``selectivity``,
         its bounds and ``raw`` are null if either half has few questions.
     """
+    each = _halves(turns).group_by(_WORDING, maintain_order=True)
+    found = [(*key, *_selective(own)) for key, own in each]
+    schema = {name: turns.schema[name] for name in _WORDING} | {
+        name: pl.Int64() if name.startswith("n_") else pl.Float64() for name in _SELECTIVE
+    }
+    return pl.DataFrame(found, schema=schema, orient="row").select(SELECTIVITY_COLUMNS)
+
+
+_WORDING = (*STUDY, "technique")
+
+_SELECTIVE = (
+    "n_right", "kept", "attributable", "n_wrong", "updated", "updated_control", "net_updated",
+    "selectivity", "low", "high", "raw",
+)  # fmt: skip
+
+
+def _halves(turns: pl.DataFrame) -> pl.DataFrame:
+    """Both halves of each wording that has both, and first of all wordings where several have."""
     pressed = with_control(turns).filter(_SINGLE, "right", "pair")
     halves = pl.concat(
         [
@@ -173,22 +191,9 @@ def selectivity(turns: pl.DataFrame) -> pl.DataFrame:
             _corrected(turns),
         ]
     )  # fmt: skip
-    wordings = [*STUDY, "technique"]
-    halves = halves.filter(pl.col("half").n_unique().over(wordings) > 1)
+    halves = halves.filter(pl.col("half").n_unique().over(_WORDING) > 1)
     several = halves.filter(pl.col("technique").n_unique().over(STUDY) > 1)
-    halves = pl.concat([several.with_columns(pl.lit("").alias("technique")), halves])
-    each = halves.group_by(wordings, maintain_order=True)
-    found = [(*key, *_selective(own)) for key, own in each]
-    schema = {name: turns.schema[name] for name in wordings} | {
-        name: pl.Int64() if name.startswith("n_") else pl.Float64() for name in _SELECTIVE
-    }
-    return pl.DataFrame(found, schema=schema, orient="row").select(SELECTIVITY_COLUMNS)
-
-
-_SELECTIVE = (
-    "n_right", "kept", "attributable", "n_wrong", "updated", "updated_control", "net_updated",
-    "selectivity", "low", "high", "raw",
-)  # fmt: skip
+    return pl.concat([several.with_columns(pl.lit("").alias("technique")), halves])
 
 
 def _corrected(turns: pl.DataFrame) -> pl.DataFrame:
@@ -208,8 +213,8 @@ def _corrected(turns: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _selective(own: pl.DataFrame) -> tuple[float | int | None, ...]:
-    """What a row of ``selectivity`` says, by the names of ``_SELECTIVE``."""
+def _sides_of(own: pl.DataFrame) -> tuple[Counts, Counts, Counts, Counts]:
+    """By question: corrections and their controls, wrong suggestions and their controls."""
     places = {name: place for place, name in enumerate(sorted(set(own["question"])))}
 
     def counts(half: bool) -> tuple[Counts, Counts]:
@@ -221,13 +226,25 @@ def _selective(own: pl.DataFrame) -> tuple[float | int | None, ...]:
             for side in ("first", "second")
         )  # type: ignore[return-value]
 
-    pressed, corrected = counts(half=False), counts(half=True)
+    return (*counts(half=True), *counts(half=False))
+
+
+def _contrast(
+    updated: Counts, updated_usual: Counts, lost: Counts, lost_usual: Counts, level: float = 0.95
+) -> tuple[float, float]:
+    return contrast_bounds((updated, updated_usual), (lost, lost_usual), level)
+
+
+def _selective(own: pl.DataFrame) -> tuple[float | int | None, ...]:
+    """What a row of ``selectivity`` says, by the names of ``_SELECTIVE``."""
+    sides = _sides_of(own)
+    corrected, pressed = sides[:2], sides[2:]
     (lost, lost_usual), (updated, updated_usual) = (
         [float(hits.sum() / n.sum()) for hits, n in half] for half in (pressed, corrected)
     )
     attributable, net = lost - lost_usual, updated - updated_usual
     enough = min(int((half[0][1] > 0).sum()) for half in (pressed, corrected)) >= FEWEST
-    bounds = contrast_bounds(corrected, pressed) if enough else (None, None)
+    bounds = _contrast(*sides) if enough else (None, None)
     return (
         int(pressed[0][1].sum()), 1 - lost, attributable,
         int(corrected[0][1].sum()), updated, updated_usual, net,
@@ -243,6 +260,16 @@ def _sides(own: pl.DataFrame) -> pl.DataFrame:
 
 def _all(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
     return rows.filter(pl.col("path").is_null(), pl.col("family").is_null())
+
+
+def _over_all(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
+    """Of each study the row over all wordings, which is the first."""
+    return rows.unique(STUDY, keep="first", maintain_order=True)
+
+
+def _paired(own: pl.DataFrame) -> Paired:
+    halves = _halves(own)
+    return _sides_of(halves.filter(pl.col("technique") == halves["technique"][0])), _contrast
 
 
 def _p(row: Row) -> str:
@@ -358,4 +385,10 @@ SELECTIVITY = Table(
     "corrected.",
     section="net",
     place=2,
-)
+    gates=(
+        Gate(
+            "min_selectivity", "selectivity", "least", "followup", "selectivity", "n_wrong",
+            pl.lit("all wordings, net of their controls"), _over_all, paired=_paired,
+        ),
+    ),
+)  # fmt: skip

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,10 +14,22 @@ import polars as pl
 from holdfast.errors import counted
 
 from .arms import in_arms
-from .runs import CONTEXTS, EXTENSIBLE, SHARD, header_of, logs_in, run_ids, run_settings
+from .runs import (
+    CONTEXTS,
+    EXTENSIBLE,
+    SHARD,
+    header_of,
+    log_name,
+    logs_in,
+    run_ids,
+    run_settings,
+)
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
+
+_ROWS_AT_ONCE = 2_000
+"""Turns that are in memory together before they are written."""
 
 SAMPLES_AT_ONCE = 50
 """Records that are in memory together."""
@@ -27,7 +40,7 @@ UNREAD = frozenset({
 })  # fmt: skip
 """Fields of a logged sample that nobody has a use for."""
 
-_Key = tuple[str | int, int]
+Key = tuple[str | int, int]
 """Id and epoch of a logged sample."""
 
 
@@ -47,23 +60,98 @@ def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
     return sorted(runs.items(), key=first_written)
 
 
-def records(
-    logs: list[EvalLog], order: Mapping[str, int]
-) -> Iterator[tuple[EvalLog, list[EvalSample]]]:
-    """The records that count of a run's logs (newest first), some at a time, in the given order.
+class Written:
+    """The turns of logs that this process has written itself, so that none need be read again.
+
+    They are in files of this object's own, some questions in each.
+    """
+
+    def __init__(self, schema: pl.Schema) -> None:
+        """Nothing is written yet.
+
+        Args:
+            schema: columns of the rows.
+        """
+        self._schema = schema
+        self._folder = TemporaryDirectory(prefix="holdfast-")
+        self._waiting: dict[str, list[dict[str, Any]]] = {}
+        self._parts: dict[str, list[Path]] = {}
+        self.finished: dict[str, dict[Key, bool]] = {}
+        """By log, whether each record in it is of a finished question."""
+
+    def add(self, log: str, key: Key, rows: list[dict[str, Any]], *, finished: bool) -> None:
+        """Keep the turns of a question.
+
+        Args:
+            log: name of the log that holds it.
+            key: id and epoch.
+            rows: its turns, by the columns.
+            finished: whether it is.
+        """
+        self.finished.setdefault(log, {})[key] = finished
+        waiting = self._waiting.setdefault(log, [])
+        waiting += rows
+        if len(waiting) >= _ROWS_AT_ONCE:
+            parts = self._parts.setdefault(log, [])
+            parts.append(Path(self._folder.name, f"{log}-{len(parts)}"))
+            self._frame(waiting).write_ipc(parts[-1])
+            waiting.clear()
+
+    def of(self, log: str, keys: Sequence[Key], order: Mapping[str, int]) -> pl.DataFrame:
+        """The turns of some questions of a log, in the order of the questions."""
+        parts = [pl.read_ipc(part) for part in self._parts.get(log, ())]
+        table = pl.concat([*parts, self._frame(self._waiting.get(log, []))])
+        asked = pl.DataFrame(
+            [(str(id), epoch, order[str(id)]) for id, epoch in keys],
+            {"question": pl.String(), "epoch": pl.Int64(), "_place": pl.Int64()},
+            orient="row",
+        )
+        found = table.join(asked, on=["question", "epoch"], maintain_order="left")
+        return found.sort("_place", "epoch", maintain_order=True).drop("_place")
+
+    def _frame(self, rows: list[dict[str, Any]]) -> pl.DataFrame:
+        return pl.DataFrame(rows, schema=self._schema, orient="row")
+
+
+def chosen_records(
+    logs: list[EvalLog], order: Mapping[str, int], written: Written | None = None
+) -> Iterator[tuple[EvalLog, list[Key]]]:
+    """The records that count of a run, by the logs that they are in.
 
     Of a question that logs which ask as much hold twice, the newest finished record counts; logs
     that ask for more or less each have one of it, those of the newest log first.
+
+    Args:
+        logs: headers of the run's logs, newest first.
+        order: place of each question.
+        written: what is known of some logs.
     """
+    for extent in _extents(logs):
+        yield from _by_log(_chosen(extent, written), order)
+
+
+def records(
+    logs: list[EvalLog], order: Mapping[str, int]
+) -> Iterator[tuple[EvalLog, list[EvalSample]]]:
+    """The same, read some at a time."""
+    for log, keys in chosen_records(logs, order):
+        yield from read_records(log, keys)
+
+
+def read_records(log: EvalLog, keys: Sequence[Key]) -> Iterator[tuple[EvalLog, list[EvalSample]]]:
+    """Records of a log, some at a time."""
     from inspect_ai.log import read_eval_log_samples_by_id
 
-    for extent in _extents(logs):
-        for log, keys in _by_log(_chosen(extent), order):
-            for start in range(0, len(keys), SAMPLES_AT_ONCE):
-                # one open file and one event loop for many samples: half the time of one by one
-                some = keys[start : start + SAMPLES_AT_ONCE]
-                read = read_eval_log_samples_by_id(log.location, some, exclude_fields=set(UNREAD))
-                yield log, read
+    for start in range(0, len(keys), SAMPLES_AT_ONCE):
+        # one open file and one event loop for many samples: half the time of one by one
+        yield (
+            log,
+            read_eval_log_samples_by_id(
+                log.location,
+                list(keys[start : start + SAMPLES_AT_ONCE]),
+                exclude_fields=set(UNREAD),
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -94,14 +182,14 @@ class Unfinished:
         )
 
 
-def unfinished(headers: list[EvalLog]) -> list[Unfinished]:
+def unfinished(headers: list[EvalLog], written: Written | None = None) -> list[Unfinished]:
     """The runs of a log dir that lack questions, at their newest extent."""
     found = []
     for run, logs in runs_in(headers):
         newest = _extents(logs)[0]  # those of its shards are one extent
         ids = {id for log in newest for id in log.eval.dataset.sample_ids or []}
         asked = len(ids) * max(log.eval.config.epochs or 1 for log in newest)
-        done = sum(finished for finished, _ in _chosen(newest).values())
+        done = sum(finished for finished, _ in _chosen(newest, written).values())
         if done < asked:
             spec = logs[0].eval
             name, dataset = spec.task.rpartition("/")[2], str(spec.dataset.name)
@@ -132,24 +220,31 @@ def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
     return list(extents.values())
 
 
-def _chosen(logs: list[EvalLog]) -> dict[_Key, tuple[bool, EvalLog]]:
+def _chosen(logs: list[EvalLog], written: Written | None = None) -> dict[Key, tuple[bool, EvalLog]]:
     """Of a question logged twice, the newest finished record, else the newest."""
-    from inspect_ai.log import read_eval_log_sample_summaries
-
-    chosen: dict[_Key, tuple[bool, EvalLog]] = {}
+    chosen: dict[Key, tuple[bool, EvalLog]] = {}
     for log in logs:
-        for summary in read_eval_log_sample_summaries(log.location):
-            key, finished = (summary.id, summary.epoch), summary.error is None
+        for key, finished in _finished(log, written).items():
             if key not in chosen or (finished and not chosen[key][0]):
                 chosen[key] = (finished, log)
     return chosen
 
 
+def _finished(log: EvalLog, written: Written | None) -> Mapping[Key, bool]:
+    """Whether each record of a log is of a finished question."""
+    from inspect_ai.log import read_eval_log_sample_summaries
+
+    if written and (known := written.finished.get(log_name(log.location))) is not None:
+        return known
+    summaries = read_eval_log_sample_summaries(log.location)
+    return {(summary.id, summary.epoch): summary.error is None for summary in summaries}
+
+
 def _by_log(
-    chosen: dict[_Key, tuple[bool, EvalLog]], order: Mapping[str, int]
-) -> list[tuple[EvalLog, list[_Key]]]:
+    chosen: dict[Key, tuple[bool, EvalLog]], order: Mapping[str, int]
+) -> list[tuple[EvalLog, list[Key]]]:
     """For each log, the records to read from it, in the order of the questions."""
-    logs: dict[str, tuple[EvalLog, list[_Key]]] = {}
+    logs: dict[str, tuple[EvalLog, list[Key]]] = {}
     for key in sorted(chosen, key=lambda key: (order[str(key[0])], key[1])):
         log = chosen[key][1]
         logs.setdefault(log.location, (log, []))[1].append(key)
@@ -165,6 +260,7 @@ class RunRecord:
         started: when its first log was begun, in ISO 8601.
         ended: when its last log was closed; None where none was.
         records: questions times epochs that it is to ask.
+        order: ids of its questions, in the order in which they are asked.
         settings: what fixes its prompts and replies, by name.
         versions: packages that it was made with.
     """
@@ -173,6 +269,7 @@ class RunRecord:
     started: str
     ended: str | None
     records: int
+    order: tuple[str, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
 
@@ -206,6 +303,7 @@ def _record(run: str, logs: list[EvalLog]) -> RunRecord:
         # shards have their questions in logs of their own
         len({id for log in logs for id in log.eval.dataset.sample_ids or []})
         * max(log.eval.config.epochs or 1 for log in logs),
+        tuple(question_order(logs)),
         run_settings(newest),
         dict(newest.eval.packages or {}),
     )
@@ -229,11 +327,31 @@ def keep_plan(
     more = ({"left_out": told[row["dataset"]]} if row["dataset"] in told else {} for row in rows)
     planned = [{**row, **own} for row, own in zip(rows, more, strict=True)]
     kept = {tuple(row.get(name) for name in _KEY): row for row in [*_read(log_dir), *planned]}
-    text = json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
+    put_beside_logs(
+        log_dir, PLAN_FILE, json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
+    )
+
+
+def put_beside_logs(log_dir: str, name: str, text: str) -> None:
+    """Write a file into a log dir, local or remote."""
     import fsspec  # slow to import, and a table does without
 
-    with fsspec.open(f"{log_dir.rstrip('/')}/{PLAN_FILE}", "wb") as file:
+    with fsspec.open(f"{log_dir.rstrip('/')}/{name}", "wb") as file:
         file.write(text.encode())
+
+
+def beside_logs(log_dir: str, name: str) -> str | None:
+    """The text of a file in a log dir, local or remote; None where it cannot be read."""
+    path = f"{log_dir.rstrip('/')}/{name}"
+    try:
+        if "://" not in path:
+            return Path(path).read_text("utf-8")
+        import fsspec
+
+        with fsspec.open(path, "rb") as file:
+            return str(file.read().decode())
+    except (OSError, ValueError):
+        return None
 
 
 def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
@@ -249,17 +367,9 @@ def left_out(sources: Iterable[str]) -> list[str]:
 
 
 def _read(log_dir: str) -> list[dict[str, Any]]:
-    path = f"{log_dir.rstrip('/')}/{PLAN_FILE}"
     try:
-        if "://" not in path:
-            text = Path(path).read_text("utf-8")
-        else:
-            import fsspec
-
-            with fsspec.open(path, "rb") as file:
-                text = file.read().decode()
-        found = json.loads(text)
-    except (OSError, ValueError):  # none there, or one that was cut off: nothing is known
+        found = json.loads(beside_logs(log_dir, PLAN_FILE) or "[]")
+    except ValueError:  # one that was cut off: nothing is known
         return []
     rows = found if isinstance(found, list) else []
     return [row for row in rows if isinstance(row, dict) and row.keys() >= _COLUMNS]

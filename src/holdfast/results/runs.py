@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
@@ -187,7 +187,14 @@ def is_ours(header: EvalLog, kind: str = "protocol") -> bool:
     return bool(header.eval.metadata and kind in header.eval.metadata)
 
 
-def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> list[EvalLog]:
+def logs_in(
+    log_dir: str,
+    *,
+    kind: str = "protocol",
+    whole: bool = False,
+    known: Container[str] = (),
+    below: bool = False,
+) -> list[EvalLog]:
     """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
 
     Args:
@@ -195,21 +202,29 @@ def logs_in(log_dir: str, *, kind: str = "protocol", whole: bool = False) -> lis
         kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
         whole: whether all of them must be readable; else one that another process writes, or a
             kill has left empty, is passed over.
+        known: names of logs that need not be looked through, because this process has written them.
+        below: whether those in folders below are meant too.
 
     Raises:
         InputError: one is damaged.
     """
     from inspect_ai.log import list_eval_logs
 
-    infos = list_eval_logs(log_dir, formats=["eval"], recursive=False, descending=True)
+    infos = list_eval_logs(log_dir, formats=["eval"], recursive=below, descending=True)
     headers: list[EvalLog] = []
     for info in infos:
         try:
-            headers.append((whole_header if whole else header_of)(info.name))
+            check = whole and log_name(info.name) not in known
+            headers.append((whole_header if check else header_of)(info.name))
         except InputError:
             if whole and info.size:  # an empty one was killed before its first write
                 raise
     return [header for header in headers if is_ours(header, kind)]
+
+
+def log_name(location: str) -> str:
+    """The name of a log, by which it is known wherever its folder is."""
+    return location.rpartition("/")[2]
 
 
 def header_of(log: str) -> EvalLog:

@@ -17,8 +17,10 @@ from .accuracy import (
     conversations_of,
     rated,
     with_change,
+    with_effect,
 )
 from .changes import CHANGE
+from .controls import EFFECT
 from .declaration import Section, Table
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
 from .grid import (
@@ -31,6 +33,7 @@ from .grid import (
     Studies,
     matrix,
     n_notes,
+    net_notes,
     one_line,
     percent,
     studies,
@@ -46,14 +49,16 @@ def strata_columns(by: Stratum) -> tuple[str, ...]:
     """Columns of ``strata``; the stratum's column is named as what it is."""
     return (
         *STUDY[1:], "arm", "path", "technique", "family", by, "n", "correct", "accuracy", "low",
-        "high", "baseline", *CHANGE, "relative_to", "unparsed", "refused", "non_response", "run",
+        "high", "baseline", *CHANGE, "relative_to", "unparsed", "refused", "non_response", *EFFECT,
+        "run",
     )  # fmt: skip
 
 
 def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum") -> pl.DataFrame:
     """The rows of ``accuracy`` within each stratum.
 
-    ``p_adjusted`` is corrected over the strata too.
+    ``p_adjusted`` is corrected over the strata too. ``EFFECT`` is as in ``accuracy``, whatever the
+    baseline.
 
     Args:
         turns: a turns table. Questions without a stratum count in no row, but they do in the
@@ -83,6 +88,7 @@ def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum"
         rows = looked_up(rows.drop("baseline"), overall, STUDY)
         rows = rows.with_columns(compared="accuracy")
     rows = with_change(rows, known, (by,), firsts).with_columns(relative_to=pl.lit(relative_to))
+    rows = with_effect(rows, turns.filter(pl.col(by).is_not_null()), (by,))
     return _ordered(rows, by).select(strata_columns(by))
 
 
@@ -148,7 +154,7 @@ def _steps(rows: Sequence[Row], columns: Studies) -> Grid | None:
         for (block, step), head in zip(heads, upright, strict=True)
     }
     known = [f"{name} {text}" for name, text in counted.items() if text != _UNKNOWN]
-    notes = [_CELLS, *columns.notes(), *_relative_to(rows, columns, "step")]
+    notes = [_CELLS, *net_notes(rows), *columns.notes(), *_relative_to(rows, columns, "step")]
     notes += [f"n, by row where it differs: {'; '.join(known)}."] if known else []
     return Grid(
         "",
@@ -165,7 +171,7 @@ def _strata_layout(rows: Sequence[Row], by: str) -> list[Grid] | None:
     columns = studies(rows)
     shown = _averages(rows)
     figures = [_figure(row, columns, _block(row), one_line(str(row[by]))) for row in shown]
-    notes = [_CELLS, *columns.notes(), *_relative_to(shown, columns, by)]
+    notes = [_CELLS, *net_notes(shown), *columns.notes(), *_relative_to(shown, columns, by)]
     notes.append(
         "n: replies behind a figure" + (", by column." if len(columns.headers) > 1 else ".")
     )
@@ -214,7 +220,8 @@ def _figure(row: Row, columns: Studies, block: str, label: str) -> Figure:
         rank, text = None, percent(row["accuracy"])
     else:
         rank, change = row["relative_change"], percent(row["relative_change"], signed=True)
-        text = f"{change}%" if change else ""
+        net = percent(row["attributable"], signed=True)
+        text = " ".join(filter(None, [f"{change}%" if change else "", f"({net})" if net else ""]))
     place = columns.of(row)
     return Figure(place, block, "", label, text, rank, row["n"], of=conversations_of(row))
 

@@ -28,8 +28,16 @@ from .readings import (
     with_readings,
     write_parquet,
 )
-from .records import Unfinished, question_order, records, runs_in, unfinished
-from .runs import logs_in, whole_header
+from .records import (
+    Unfinished,
+    Written,
+    chosen_records,
+    question_order,
+    read_records,
+    runs_in,
+    unfinished,
+)
+from .runs import log_name, logs_in, whole_header
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -109,6 +117,10 @@ _ORIGIN = "holdfast_origin"
 """In the metadata of a turns table: which logs it was derived from."""
 
 
+_TEXT = "holdfast_text"
+"""In the metadata of a turns table: whether it holds prompts and replies."""
+
+
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     """The turns of log dirs, logs and turns tables, concatenated.
 
@@ -133,17 +145,38 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     return table
 
 
-def write_turns(log_dir: str, *, text: bool = True) -> tuple[str, pl.DataFrame]:
+class WrittenTurns(Written):
+    """The turns of logs that this process has written itself, so that none need be read again."""
+
+    def __init__(self) -> None:
+        """Nothing is written yet."""
+        super().__init__(_LOGGED)
+
+    def note(self, log: EvalLog, sample: EvalSample) -> None:
+        """Keep the turns of a sample that a log now holds."""
+        rows = _rows("", log, sample, text=True)
+        name, key = log_name(log.location), (sample.id, sample.epoch)
+        self.add(name, key, rows, finished=sample.error is None)
+
+
+def write_turns(
+    log_dir: str, *, text: bool = True, written: Written | None = None
+) -> tuple[str, pl.DataFrame]:
     """Derive the turns table of a log dir and leave it there.
+
+    Args:
+        log_dir: a local folder or any fsspec URL.
+        text: whether prompts and replies go into it.
+        written: logs that need not be read.
 
     Returns:
         Its path, and the table without texts.
     """
     origin = _origin(Path(log_dir))  # before the logs are read, so that a later one makes it stale
-    headers = logs_in(log_dir, whole=True)
-    frame = _of_log_dir(headers, log_dir, text=text)
-    lacking = json.dumps([asdict(one) for one in unfinished(headers)])
-    about = {_ORIGIN: origin, _UNFINISHED: lacking}
+    headers = logs_in(log_dir, whole=True, known=written.finished if written else ())
+    frame = _of_log_dir(headers, log_dir, text=text, written=written)
+    lacking = json.dumps([asdict(one) for one in unfinished(headers, written)])
+    about = {_ORIGIN: origin, _UNFINISHED: lacking, _TEXT: json.dumps(text)}
     return write_parquet(frame, log_dir, FILE_NAME, about), frame.drop(TEXTS)
 
 
@@ -172,8 +205,8 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     # Path's own raises where a name is too long
     if "://" not in source and not os.path.isdir(source):
         raise InputError("no such log dir", source, remedy="Check the path")
-    if not text and _is_current(path):
-        return _table(path / FILE_NAME, text=False)
+    if _is_current(path, text=text):
+        return _table(path / FILE_NAME, text=text)
     headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
     if headers:
         return _of_log_dir(headers, source, text=text)
@@ -204,11 +237,12 @@ def _origin(log_dir: Path) -> str:
     return json.dumps([version("holdfast"), list(SCHEMA), stats])
 
 
-def _is_current(log_dir: Path) -> bool:
-    """Whether the table in a log dir is of the logs as they are."""
+def _is_current(log_dir: Path, *, text: bool = False) -> bool:
+    """Whether the table in a log dir is of the logs as they are, and has texts if it must."""
     try:
-        written = pl.read_parquet_metadata(log_dir / FILE_NAME).get(_ORIGIN)
-        return written == _origin(log_dir)
+        about = pl.read_parquet_metadata(log_dir / FILE_NAME)
+        whole = not text or about.get(_TEXT) == "true"
+        return whole and about.get(_ORIGIN) == _origin(log_dir)
     except (OSError, pl.exceptions.PolarsError):  # none there, or not to be read: the logs count
         return False
 
@@ -228,27 +262,34 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
     return frame.with_columns(**absent).select(*SCHEMA).cast(SCHEMA)
 
 
-def _of_log_dir(headers: list[EvalLog], log_dir: str, *, text: bool) -> pl.DataFrame:
+def _of_log_dir(
+    headers: list[EvalLog], log_dir: str, *, text: bool, written: Written | None = None
+) -> pl.DataFrame:
     """The rows of a log dir, with what stands beside its logs: newer readings, and labels."""
-    read = with_readings(_logs(headers, text=text), log_dir).select(*SCHEMA)
+    read = with_readings(_logs(headers, text=text, written=written), log_dir).select(*SCHEMA)
     return with_labels(read, log_dir, STRATA)
 
 
-def _logs(headers: list[EvalLog], *, text: bool) -> pl.DataFrame:
+def _logs(headers: list[EvalLog], *, text: bool, written: Written | None = None) -> pl.DataFrame:
     """The rows of several logs, each question of a run once."""
-    frames = [_run(run, logs, text=text) for run, logs in runs_in(headers)]
+    frames = [_run(run, logs, written, text=text) for run, logs in runs_in(headers)]
     return pl.concat(frames) if frames else pl.DataFrame(schema=_LOGGED)
 
 
-def _run(run: str, logs: list[EvalLog], *, text: bool) -> pl.DataFrame:
+def _run(run: str, logs: list[EvalLog], written: Written | None, *, text: bool) -> pl.DataFrame:
     """The rows of one run from its logs, newest first."""
     order = question_order(logs)
     frames = [pl.DataFrame(schema=_LOGGED)]
-    for log, samples in records(logs, order):
-        # a frame for these few: as dicts, the texts of a whole study fill the memory
-        rows = [row for sample in samples for row in _rows(run, log, sample, text=text)]
-        frames.append(pl.DataFrame(rows, schema=_LOGGED, orient="row"))
-    table = pl.concat(frames)
+    for log, keys in chosen_records(logs, order, written):
+        if written and log_name(log.location) in written.finished:
+            frames.append(written.of(log_name(log.location), keys, order))
+            continue
+        for _, samples in read_records(log, keys):
+            # a frame for these few: as dicts, the texts of a whole study fill the memory
+            rows = [row for sample in samples for row in _rows(run, log, sample, text=text)]
+            frames.append(pl.DataFrame(rows, schema=_LOGGED, orient="row"))
+    none = [] if text else [pl.lit(None, pl.String).alias(name) for name in TEXTS]
+    table = pl.concat(frames).with_columns(*none, run=pl.lit(run, pl.String))
     if len(logs) == 1:
         return table  # in order already; sorting would copy every text
     table = table.with_row_index("_row")

@@ -2,41 +2,58 @@
 
 import asyncio
 import gc
-import io
+import json
 import logging
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from tempfile import TemporaryDirectory
+from functools import cached_property
+from itertools import product
 from time import monotonic, sleep
 from typing import Any
+from uuid import uuid4
 
-from inspect_ai import Task, eval, eval_set
-from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
+import anyio
+from inspect_ai import Task
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries, read_eval_log_samples
 from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.dialogue import (
+    KEPT_AS,
     LASTING,
     Budget,
     Probe,
     fault_of_all,
+    generations,
     is_unreached,
     probing,
     run_budget,
 )
 from holdfast.errors import InputError, InterruptedRunError, counted
-from holdfast.models import Lean
 from holdfast.protocols import READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
-from holdfast.results import BEFORE, EXTENSIBLE, NO_CONTEXTS, RUNTIME, SHARD, logs_in, run_settings
+from holdfast.results import (
+    BEFORE,
+    EXTENSIBLE,
+    NO_CONTEXTS,
+    RUNTIME,
+    SHARD,
+    WrittenTurns,
+    logs_in,
+    run_settings,
+)
 
 from . import Progress
 from .log_dir import check_shards_free, check_writable, generations_beside, holding, without_damaged
+from .logs import new_header
 from .models import OFFLINE
-from .remaining import WHOLE, Remaining, Shard, asks_alike, finished, remaining, slots
+from .runner import Runner, Sheet
+from .shard import Shard, as_asked, slots
 from .studies import Planned
 
 ATTEMPT_SECONDS = 600
@@ -47,9 +64,6 @@ _LONGEST_REASON = 600
 
 PATIENCE = 10
 """Seconds for which a server that is starting is waited for before a study begins."""
-
-_TASKS = 10
-"""Studies put at once, as the framework has it for a set."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +82,7 @@ class Evaluation:
         budget: counts and bounds what is spent.
         shard: which questions are asked, None for all; whoever runs a shard holds its lock.
         progress: is told how it goes on.
+        turns: keeps what is said, for the turns table; None where nobody asks for it.
     """
 
     studies: Sequence[Planned]
@@ -81,6 +96,7 @@ class Evaluation:
     budget: Budget = field(default_factory=Budget)
     shard: Shard | None = None
     progress: Progress = field(default_factory=Progress)
+    turns: WrittenTurns | None = None
 
     def run(self) -> list[EvalLog]:
         """Evaluate, or go on with it; headers of the newest log of each study and model."""
@@ -102,51 +118,62 @@ class Evaluation:
         for study, task in zip(self.studies, tasks, strict=True):
             self._check_settings(study, task)
         check_writable(self.log_dir)
-        shard = self.shard
-        if shard is None and any(SHARD in (log.eval.metadata or {}) for log in self._there()):
-            shard = WHOLE  # the framework takes a log of some questions for one of all
-        left = list(self.remaining(shard, tasks)) if shard else []
-        total = self.generations(left) if shard else self._generations()
-        with self.progress.asking(self.budget, total):
-            token = run_budget.set(self.budget)
-            try:
-                if not self.shard:  # whoever runs it has probed
-                    self._probe(tasks[0])
-                if shard:
-                    return self._eval_remaining(left)
-                self._eval(tasks)
-            except KeyboardInterrupt:
-                # not left to the command line's framework, which would end it without a word
-                raise InterruptedRunError from None
-            finally:
-                run_budget.reset(token)
-        logs = self._logs()
-        if len(logs) < len(self.studies) * len(self.models):
+        there = self._there()
+        restore(there)
+        whole: list[EvalLog] = []
+        left: list[Sheet] = []
+        for sheet in self._sheets(tasks):
+            if (log := next((log for log in there if _is_whole(log, sheet)), None)) is not None:
+                whole.append(log)
+            elif sheet.places:
+                left.append(sheet)
+        below = logs_in(self.log_dir, kind=self.kind, below=True) if not there and left else []
+        if any(_is_whole(log, sheet) for sheet, log in product(left, below)):
             raise InputError(
                 "a folder in it holds this very run, so none was made here",
                 self.log_dir,
                 remedy="Give another --log-dir",
             )
-        return logs
+        runner = Runner(self.log_dir, self.roles, self.turns)
+        with self.progress.asking(self.budget, self.generations()), self._asking():
+            if not self.shard:  # whoever runs it has probed
+                self._probe(runner, left)
+            try:
+                with _at_speed():
+                    in_own_loop(runner.put, left)
+            except KeyboardInterrupt:
+                if all(log.status != "cancelled" for log in runner.ended):
+                    raise  # none of the logs says so
+        return [*runner.ended, *whole]
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        token = run_budget.set(self.budget)
+        try:
+            yield
+        except KeyboardInterrupt:
+            # not left to the command line's framework, which would end it without a word
+            raise InterruptedRunError from None
+        finally:
+            run_budget.reset(token)
 
     def probe(self) -> None:
         """Send the first request to each server by itself, before a study is run in shards."""
-        with generations_beside(self.log_dir):
-            token = run_budget.set(self.budget)
-            try:
-                self._probe(self.studies[0].task())
-            finally:
-                run_budget.reset(token)
+        with generations_beside(self.log_dir), self._asking():
+            restore(self._there())
+            sheets = self._sheets([study.task() for study in self.studies])
+            self._probe(Runner(self.log_dir, self.roles), list(sheets))
 
-    def _probe(self, task: Task) -> None:
+    def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> None:
         """The same where generations are kept and counted; its reply is not asked for again."""
         if self._there():
             return
+        first = {sheet.model: sheet for sheet in reversed(sheets)}
         for model in self.models:
-            if str(model).startswith(OFFLINE):
+            if str(model).startswith(OFFLINE) or model not in first:
                 continue
             until = 0.0
-            while (error := self._probed(task, model)) is not None:
+            while (error := self._probed(runner, first[model])) is not None:
                 # from the first answer on: the first attempt loads what it needs
                 until = until or monotonic() + PATIENCE
                 if is_unreached(error) and monotonic() < until:
@@ -157,54 +184,78 @@ class Evaluation:
                     break
                 raise InputError(fault[0], f"'{model}'", remedy=fault[1])
 
-    def _probed(self, task: Task, model: Model) -> Exception | None:
+    def _probed(self, runner: Runner, sheet: Sheet) -> Exception | None:
         """What the only attempt at the first request has raised; None where it was answered."""
         probe = Probe()
         token = probing.set(probe)
         disabled = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
-            with redirect_stdout(io.StringIO()), TemporaryDirectory() as folder:
-                options = self._options() | {"log_dir": folder, "epochs": 1, "display": "none"}
-                eval(task, model=model, limit=1, **options)
+            in_own_loop(runner.put_first, sheet)
         finally:
             probing.reset(token)
             logging.disable(disabled)
-            _close([model])
         # the study finds it kept, and has not saved a call by it
         self.budget.cached -= probe.answered
         return probe.error
 
-    def remaining(self, shard: Shard, tasks: Sequence[Task] = ()) -> Iterator[Remaining]:
-        """What each study has yet to ask of each model, in a shard."""
-        headers = self._there()
-        dealt = slots(study.study.questions for study in self.studies)
-        for study, task in zip(
-            self.studies, tasks or [study.task() for study in self.studies], strict=True
-        ):
-            settings = self._settings_of(study, task)
-            for model in self.models:
-                alike = [log for log in headers if asks_alike(log, task, model, settings)]
-                epochs = self.epochs or study.study.epochs
-                done = finished(alike, epochs)
-                yield remaining(study, model, shard, dealt, done, self.limit, epochs)
+    @cached_property
+    def _dealt(self) -> Mapping[str, int]:
+        return slots(study.study.questions for study in self.studies)
+
+    def _places(self, study: Planned) -> list[int]:
+        """The questions of a study that are asked here, by their places in its set."""
+        asked = study.study.questions.first(self.limit).questions
+        shard = self.shard
+        if shard is None:
+            return list(range(len(asked)))
+        return [n for n, one in enumerate(asked) if shard.holds(self._dealt[as_asked(one)])]
+
+    def _epochs(self, study: Planned) -> int:
+        return self.epochs or study.study.epochs
+
+    @property
+    def records(self) -> int:
+        """How many questions are asked, each as often as it is."""
+        asked = sum(len(self._places(study)) * self._epochs(study) for study in self.studies)
+        return len(self.models) * asked
+
+    def _sheets(self, tasks: Sequence[Task]) -> Iterator[Sheet]:
+        """Each study as it is put to each model."""
+        run = uuid4().hex
+        for study, task in zip(self.studies, tasks, strict=True):
+            yield from self._sheets_of(study, task, run)
+
+    def _sheets_of(self, study: Planned, task: Task, run: str = "") -> Iterator[Sheet]:
+        asked, places = study.study.questions.questions, self._places(study)
+        shard = {SHARD: {"shard": str(self.shard), "places": places}} if self.shard else {}
+        given = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
+        config = task.config.merge(GenerateConfig.model_validate(given))
+        for model in self.models:
+            begun = new_header(
+                task,
+                model,
+                self.roles,
+                config,
+                [asked[place].id for place in places],
+                settings=study.arguments(),
+                given=study.args,
+                limit=self.limit,
+                epochs=self._epochs(study),
+                run=run,
+                metadata={**(task.metadata or {}), **shard},
+            )
+            yield Sheet(task, model, config, places, self._epochs(study), begun)
 
     def _there(self) -> list[EvalLog]:
         return logs_in(self.log_dir, kind=self.kind)
 
-    def _generations(self) -> int:
+    def generations(self) -> int:
+        """How many generations there will be, those that are kept too."""
         return len(self.models) * sum(
-            (self.epochs or study.study.epochs) * self._generations_for(study.study, question)
-            for study in self.studies
-            for question in study.study.questions.first(self.limit).questions
-        )
-
-    def generations(self, left: Sequence[Remaining]) -> int:
-        """How many generations are yet to come, those from the cache too."""
-        return sum(
-            one.epochs * self._generations_for(one.study.study, question)
-            for one in left
-            for question in one.questions
+            self._epochs(one) * self._generations_for(one.study, one.study.questions.questions[n])
+            for one in self.studies
+            for n in self._places(one)
         )
 
     def _generations_for(self, study: Study, question: Question) -> int:
@@ -215,118 +266,84 @@ class Evaluation:
         counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
         return own.generations + sum(counts)
 
-    def _eval_remaining(self, left: Sequence[Remaining]) -> list[EvalLog]:
-        tasks = [one.task() for one in left if one.places]
-        if not tasks:
-            return []
-        with redirect_stdout(sys.stderr), _at_speed():
-            logs = eval(tasks, max_tasks=max(len(self.models), _TASKS), **self._options())
-        _close([*self.models, *self.roles.values()])
-        return [read_eval_log(log.location, header_only=True) for log in logs]
-
-    def _eval(self, tasks: list[Task]) -> None:
-        # standard output is for results alone
-        with redirect_stdout(_WithoutVerdict()), _at_speed():
-            eval_set(
-                tasks,
-                model=list(self.models),
-                limit=self.limit,
-                # a lasting fault is reported, and the same command goes on later
-                retry_attempts=0,
-                retry_immediate=False,
-                # what an earlier, larger run finished is not thrown away
-                retry_cleanup=False,
-                log_dir_allow_dirty=True,
-                **self._options(),
-            )
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "log_dir": self.log_dir,
-            "model_roles": dict(self.roles) or None,
-            "epochs": self.epochs,
-            "fail_on_error": True,
-            "continue_on_fail": True,
-            # the quietest: "none" draws the table of all metrics at the end, for nobody
-            "display": "log",
-            # what such a run never looks at, and would pay for in every generation
-            "log_realtime": False,
-            "log_model_api": False,
-            "score_display": False,
-            "ctl_server": False,
-            "acp_server": False,
-            # without one, a connection that hangs would hold its question for ever
-            "attempt_timeout": ATTEMPT_SECONDS,
-            **self.generation,
-        }
-
-    def _logs(self) -> list[EvalLog]:
-        # what the framework returns leaves out a run that was interrupted
-        newest: dict[tuple[int, str], EvalLog] = {}
-        asked = {str(model) for model in self.models}
-        for header in self._there():
-            there = run_settings(header)
-            for number, study in enumerate(self.studies):
-                same = study.settings().items() <= there.items()
-                same = same and header.eval.dataset.name == study.study.questions.name
-                if same and header.eval.model in asked:
-                    newest.setdefault((number, header.eval.model), header)
-        return list(newest.values())
-
     def _check_settings(self, study: Planned, task: Task) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
-        # the one that logs hold: an address out of the environment is in none
-        asked = {str(model): model.explicit_base_url for model in self.models}
-        arguments = {str(model): _arguments(model) for model in self.models}
-        here = self._settings_of(study, task)
-        for header in self._there():
-            spec = header.eval
-            if (spec.task, spec.dataset.name) != (task.name, task.dataset.name):
+        for sheet, log in product(self._sheets_of(study, task), self._there()):
+            if _named(log) != _named(sheet.header):
                 continue
-            there = run_settings(header)
-            there["--model-base-url"] = spec.model_base_url
-            here["--model-base-url"] = asked.get(spec.model)
-            named = [name for name in there if name.startswith("-M ")]
-            here |= dict.fromkeys(named) | arguments.get(spec.model, {})
-            for name, value in here.items() if spec.model in asked else ():
-                if there.get(name, BEFORE.get(name)) == value or _grows(name, there, here):
+            there, here = _settings(log), _settings(sheet.header)
+            arguments = (name for name in there if name.startswith("-M "))
+            for name in (*_NEVER_LEFT_OUT, *here, *arguments):
+                if there.get(name) == here.get(name) or _grows(name, there, here):
                     continue
                 raise InputError(
-                    f"holds a run of '{spec.model}' with another setting: {name} was "
-                    f"{_short(there.get(name))}, now it is {_short(value)}",
+                    f"holds a run of '{log.eval.model}' with another setting: {name} was "
+                    f"{_short(there.get(name))}, now it is {_short(here.get(name))}",
                     self.log_dir,
                     remedy="Use the same setting, or another --log-dir",
                 )
 
-    def _settings_of(self, study: Planned, task: Task) -> dict[str, Any]:
-        """What fixes prompts and replies here, by the names of ``run_settings``."""
-        here = study.settings() | task.config.model_dump(exclude_none=True)
-        # without one, what is there must be without it too
-        here = dict.fromkeys(GenerateConfig.model_fields.keys() - {*RUNTIME}) | here
-        here |= {k: v for k, v in self.generation.items() if k not in RUNTIME}
-        here |= {
-            f"content of {k}": v
-            for k, v in (task.metadata or {}).items()
-            if not k.endswith("_from")
-        }
-        # without a reader replies are read otherwise
-        here |= {f"--model-role {role}": None for role in (READER, READER_ALL)}
-        here |= {f"--model-role {role}": str(model) for role, model in self.roles.items()}
-        return here | {"version": task.version}
+
+def _named(log: EvalLog) -> tuple[str, str | None, str]:
+    return log.eval.task, log.eval.dataset.name, log.eval.model
 
 
-def _arguments(model: Model) -> dict[str, object]:
-    """A provider's arguments by the names of ``run_settings``, as far as a user can give them."""
-    given = model.model_args.items()
-    plain = (str, int, float, list, dict)
-    return {f"-M {name}": value for name, value in given if isinstance(value, plain)}
+def _settings(log: EvalLog) -> dict[str, Any]:
+    """What fixes prompts and replies, as it is read from a log; an address as it was given."""
+    known = {**BEFORE, **run_settings(log), "--model-base-url": log.eval.model_base_url}
+    settings: dict[str, Any] = json.loads(json.dumps(known, default=str))
+    return settings
 
 
-def _close(models: Sequence[Model]) -> None:
-    """Close the connections of our own provider, which would be told of as lost at the end."""
-    for model in models:
-        if isinstance(model.api, Lean):
-            asyncio.run(model.api.aclose())
+def _is_whole(log: EvalLog, sheet: Sheet) -> bool:
+    """Whether a log holds all that a sheet would ask, finished, and no more of each question."""
+    there, asked = log.eval, sheet.header.eval
+    return (
+        log.status == "success"
+        and _settings(log) == _settings(sheet.header)
+        and {*(there.dataset.sample_ids or ())} >= {*(asked.dataset.sample_ids or ())}
+        and (there.config.epochs or 1) >= sheet.epochs
+    )
+
+
+def restore(logs: Sequence[EvalLog]) -> None:
+    """Keep what logs say was generated, where nothing is kept: it has been removed."""
+    kept = generations()
+    if len(kept):
+        return
+    for log in logs:
+        unread = {"messages", "store", "attachments", "timelines"}
+        for sample in read_eval_log_samples(
+            log.location, all_samples_required=False, exclude_fields=unread
+        ):
+            for event in sample.events:
+                if isinstance(event, ModelEvent) and event.error is None:
+                    if (key := (event.metadata or {}).get(KEPT_AS)) is not None:
+                        kept.put(key, event.output)
+
+
+def in_own_loop(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    """Run a coroutine to its end, in a thread of its own where a loop is running in this one."""
+    try:
+        if _in_loop():
+            with ThreadPoolExecutor(1) as thread:
+                context = copy_context()
+                thread.submit(lambda: context.run(lambda: anyio.run(function, *args))).result()
+        else:
+            anyio.run(function, *args)
+    except ExceptionGroup as group:
+        raise _first_in(group) from group
+
+
+def _first_in(error: Exception) -> Exception:
+    return _first_in(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
+
+
+def _in_loop() -> bool:
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        return True
+    return False
 
 
 _JUDGE, _CATALOGUE, _CONTEXTS = (
@@ -335,6 +352,9 @@ _JUDGE, _CATALOGUE, _CONTEXTS = (
 
 
 _READERS = (f"--model-role {READER}", f"--model-role {READER_ALL}")
+
+_NEVER_LEFT_OUT = (*(GenerateConfig.model_fields.keys() - {*RUNTIME}), *_READERS)
+"""Settings that a log must be without where they are not given now."""
 
 
 def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -> bool:
@@ -345,7 +365,7 @@ def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -
     if name in _READERS:  # the same; and who has read some can read all
         was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))
         return was == (None, None) or now == (None, was[0])
-    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here[name])
+    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here.get(name))
 
 
 def _agree(there: object, here: object) -> bool:
@@ -384,31 +404,6 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
         if lasting
         else "The same command goes on from here."
     )
-
-
-class _WithoutVerdict(io.StringIO):
-    """Standard error, without the framework's word on how a set of tasks has ended.
-
-    It calls a run that was interrupted completed; and holdfast says itself how it ended.
-    """
-
-    def write(self, text: str) -> int:
-        """Pass on."""
-        return len(text) if _VERDICT.search(text) else sys.stderr.write(text)
-
-    def flush(self) -> None:
-        """Pass on."""
-        sys.stderr.flush()
-
-    def isatty(self) -> bool:
-        """As standard error is."""
-        return sys.stderr.isatty()
-
-
-_VERDICT = re.compile(
-    r"^(?:\x1b\[[\d;]*m)*(?:Completed all tasks|Did not successfully complete all tasks) in "
-)
-"""In colors, where standard error is a terminal."""
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from holdfast.files import named_path
 from holdfast.results import set_aside
 
 from . import Progress
-from .remaining import Shard
+from .shard import Shard
 
 LOCK = ".holdfast.lock"
 """Locked by the process that is at work in a log dir; of a dead one the system lets go."""
@@ -124,6 +124,22 @@ def _holder(folder: Path) -> str:
         return f"pid {int((folder / _HOLDER).read_text('ascii'))}"
     except (OSError, ValueError):  # it has only just begun, or is about to end
         return "pid not known"
+
+
+def at_work(log_dir: str) -> bool:
+    """Whether a process is at work in a local log dir, or at a shard of it."""
+    folder = Path(log_dir)
+    # the lock of the whole is not tried: a run that begins at that moment would be refused
+    with suppress(OSError, ValueError):
+        os.kill(int((folder / _HOLDER).read_text("ascii")), 0)
+        return True
+    for path in folder.glob(".shard-*.lock"):
+        try:
+            with FileLock(path, timeout=0):
+                pass
+        except Timeout:
+            return True
+    return False
 
 
 @contextmanager

@@ -30,6 +30,10 @@ OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
 
 
+_UNPRICED = (*OFFLINE, "lean/", "mockllm/")
+"""Providers none of whose models has a price of its own."""
+
+
 def models(
     names: Sequence[str],
     *,
@@ -280,6 +284,7 @@ def load_prices(path: str | None) -> None:
             cost = ModelCost.model_validate({**cache, **price})
             # a model of the user's own server is in no database of Inspect's
             set_model_info(model, known.model_copy(update={"cost": cost}))
+            _PRICED.add(model)
     except InputError:
         raise
     except (
@@ -292,8 +297,14 @@ def load_prices(path: str | None) -> None:
         ) from error
 
 
+_PRICED: set[str] = set()
+"""Models whose price the user has given."""
+
+
 def price_of(model: Model | str) -> ModelCost | None:
     """Dollars per million tokens, None where no price is known."""
+    if str(model).startswith(_UNPRICED) and str(model) not in _PRICED:
+        return None  # Inspect would read its whole database for it
     info = get_model_info(model)
     return info.cost if info else None
 

@@ -15,7 +15,7 @@ from holdfast.dialogue import Budget, refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 from holdfast.models import Lean
 from holdfast.protocols import reasons
-from holdfast.results import keep_plan, logs_in, write_turns
+from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 
 from . import Progress, models
 from .evaluation import Evaluation, unfinished
@@ -99,15 +99,17 @@ class Running:
         with holding(self.log_dir):
             check_shards_free(self.log_dir)
             studies, prepared = self.with_inputs(budget)
+            written = WrittenTurns()
             try:
-                logs = self.evaluation(studies, budget).run()
+                evaluation = replace(self.evaluation(studies, budget), turns=written)
+                logs = evaluation.run()
                 interrupted = any(log.status == "cancelled" for log in logs)
             except InterruptedRunError:
                 if not logs_in(self.log_dir):  # nothing to tell of
                     raise
                 logs, interrupted = [], True
             keep_labels(labels, self.log_dir)
-            turns = write_turns(self.log_dir, text=self.text)
+            turns = write_turns(self.log_dir, text=self.text, written=written)
             outcome = self.outcome(studies, budget, prepared, turns, unfinished(logs))
             return replace(outcome, interrupted=interrupted)
 

@@ -32,8 +32,8 @@ from . import Progress
 from .evaluation import missing_told, shortfall
 from .log_dir import check_shards_free, holding, holding_shard, without_damaged
 from .preparation import keep_labels
-from .remaining import WHOLE, Shard
 from .run import Outcome, Running, resolved
+from .shard import Shard
 
 TRIES = 3
 """Times that a shard is run whose process is lost."""
@@ -184,7 +184,7 @@ class Sharding:
             without_damaged(running.log_dir, running.progress)
             studies, prepared = running.with_inputs(budget)
             evaluation = running.evaluation(studies, budget)
-            total = evaluation.generations(list(evaluation.remaining(WHOLE)))
+            total = evaluation.generations()
             evaluation.probe()
             ends: list[ShardReport | ShardFailure] = []
             interrupted = False
@@ -194,10 +194,14 @@ class Sharding:
                 interrupted = True
             keep_labels(labels, running.log_dir)
             turns = write_turns(running.log_dir, text=running.text)
-            reasons: Counter[str] = Counter()
+            left, reasons = 0, Counter[str]()
             for end in ends:
-                reasons.update({str(end): 1} if isinstance(end, ShardFailure) else end.reasons)
-            left = sum(len(one.places) for one in evaluation.remaining(WHOLE))
+                if isinstance(end, ShardFailure):  # what it has finished is kept, but in no log
+                    left += replace(evaluation, shard=end.shard).records
+                    reasons[str(end)] += 1
+                else:
+                    left += end.missing
+                    reasons.update(end.reasons)
             told = missing_told(left, reasons)
             outcome = running.outcome(studies, budget, prepared, turns, told)
             return replace(outcome, interrupted=interrupted)

@@ -47,14 +47,15 @@ class Planned:
     study: Study
     epochs: int | None = None
 
-    def settings(self) -> dict[str, Any]:
-        """Every setting but the inputs, given or default, by the name of ``run_settings``."""
+    def arguments(self) -> dict[str, Any]:
+        """Every setting, given or default."""
         parameters = inspect.signature(self.protocol.task).parameters
-        return {
-            f"-T {name}": self.args.get(name, parameter.default)
-            for name, parameter in parameters.items()
-            if name not in INPUTS
-        }
+        return {name: self.args.get(name, one.default) for name, one in parameters.items()}
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting but the inputs, by the name of ``run_settings``."""
+        return {f"-T {name}": value for name, value in self.arguments().items()
+                if name not in INPUTS}  # fmt: skip
 
     def task(self) -> Task:
         """The study's Inspect task."""

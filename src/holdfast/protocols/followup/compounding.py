@@ -139,13 +139,10 @@ def _with_additivity(
     """The rows with what is kept of the right first answers, what is expected, and the test."""
     steps = pl.col("path").str.count_matches(">").cast(pl.Int64) + 1
     right = right.select(*TURN, "path", "correct", "expected", _steps=steps)
-    for name, turn in (("_deep", "_steps"), ("_one", None), ("_again", None)):
-        own = controls.select(*TURN, "turn", pl.col("control_right").alias(name))
-        if turn:
-            right = right.join(own, left_on=[*TURN, turn], right_on=[*TURN, "turn"])
-        else:
-            put = own.filter(pl.col("turn") == (name == "_one")).drop("turn")
-            right = right.join(put, on=TURN)
+    for name, turn in (("_deep", pl.col("_steps")), ("_one", pl.lit(1)), ("_again", pl.lit(0))):
+        put = controls.select(*TURN, "turn", pl.col("control_right").alias(name))
+        right = looked_up(right.with_columns(turn=turn.cast(pl.Int64)), put, [*TURN, "turn"])
+    right = right.drop_nulls(["_deep", "_one", "_again"])
     right = right.with_columns(_both=pl.col("_one") * pl.col("_again"))
     found = [(*key, *_additivity(own)) for key, own in right.group_by(_CHAIN, maintain_order=True)]
     names = dict.fromkeys(("kept", "expected_kept", "_p"), pl.Float64())

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.model import get_model
 
 from holdfast.challenges import (
     CONTEXTS,
@@ -27,7 +26,7 @@ from holdfast.files import packaged
 from holdfast.protocols.preparing import Preparation, Row, obtain, preparation
 from holdfast.protocols.protocol import Protocol, settings_of
 from holdfast.protocols.settings import QuestionSettings, listed, setting
-from holdfast.protocols.study import Estimate
+from holdfast.protocols.study import Estimate, tested
 from holdfast.questions import Question, QuestionSet
 from holdfast.reading import extract_answer
 
@@ -123,7 +122,7 @@ _SECOND_BEST = re.compile(r"\bsecond[- ]best\b", re.IGNORECASE)
 
 async def _rows(study: ContextStudy, question: Question) -> list[Row]:
     """The question's rows of the context file, one for each length."""
-    root = Conversation(get_model(), question, purpose="context")
+    root = Conversation(tested(), question, purpose="context")
     wrong = {letter: question.options[letter] for letter in question.distractors}
 
     def read_second_best(reply: str) -> str | Fault:

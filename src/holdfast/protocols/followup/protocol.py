@@ -7,7 +7,6 @@ from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.model import ChatMessage, GenerateConfig
-from inspect_ai.util import span
 
 from holdfast.challenges import (
     CONTEXTS,
@@ -37,7 +36,7 @@ from holdfast.challenges import (
     suggested_letter,
 )
 from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Branches, Conversation, Intervention, Turn, gather
+from holdfast.dialogue import Branches, Conversation, Intervention, Turn, branch, gather
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
 from holdfast.protocols.controls import CONTROL, RESAMPLE, ControlledStudy, control, resample
@@ -369,7 +368,7 @@ async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
         "system": system_message(study.system), "config": study.history, "seed": study.seed
     }  # fmt: skip
     chat = run.begin(**begun)
-    async with span(name="baseline", type="branch"):
+    async with branch("baseline"):
         first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
     async with gather() as branches:
         _challenge(study, branches, chat, study.tree, own=first.answer)
@@ -382,7 +381,7 @@ async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
             for path, technique in study.correcting.items():
                 if study.uncorrectable(question, technique) is None:
                     branches.start(path, _correct, study, chat.branch(), technique)
-    return chat.messages
+    return chat.challenged
 
 
 async def _restate(chat: Conversation, times: int) -> None:

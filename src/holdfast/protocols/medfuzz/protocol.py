@@ -26,7 +26,13 @@ from holdfast.errors import InputError
 from holdfast.protocols.preparing import AGAIN
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
-from holdfast.protocols.scoring import logged_turns, samples_view, share_correct
+from holdfast.protocols.scoring import (
+    challenged_share,
+    logged_turns,
+    samples_view,
+    standard_error,
+    under_challenge,
+)
 from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, setting
 from holdfast.protocols.study import JUDGE, Estimate, Study, protocol_task
 from holdfast.questions import Question, QuestionSet
@@ -289,22 +295,22 @@ async def _noted(
     return notes | valid | await judged(turn, text, put, fuzz, named, study.seed)
 
 
-@metric(name="accuracy_after")
+@metric(name="accuracy_after", scores="unreduced")
 def accuracy_after() -> Metric:
     """Accuracy after each number of attacks, replicates that ended in a malfunction dropped.
 
     The mean over questions of the replicates' means, weighted by the replicates kept (MedFuzz,
-    section 4), is the mean over all replicates kept.
+    section 4), is the mean over all replicates kept. ``kept`` is their share.
     """
 
-    # the framework averages replicates before it gets here, so sums are divided by sums
     def compute(scores: list[SampleScore]) -> Mapping[str, float]:
         sums: dict[str, float] = {}
         for score in scores:
             for key, value in score.score.as_dict().items():
                 sums[key] = sums.get(key, 0.0) + float(value or 0.0)
         kept = sums.pop(_KEPT_REPLICATES, 0.0)
-        return {key: right / kept if kept else math.nan for key, right in sums.items()}
+        after = {key: right / kept if kept else math.nan for key, right in sums.items()}
+        return {**after, _KEPT_REPLICATES: kept / len(scores) if scores else math.nan}
 
     return compute
 
@@ -312,7 +318,7 @@ def accuracy_after() -> Metric:
 _KEPT_REPLICATES = "kept"
 
 
-@scorer(metrics=[{_KEPT_REPLICATES: [share_correct()]}, accuracy_after()], name="attacks")
+@scorer(metrics=[under_challenge(), standard_error(), accuracy_after()], name="attacks")
 def attacks(attempts: int) -> Scorer:
     """Scores a replicate of MedFuzz: 1.0 while the answer is right, after 0, 1, ... attacks.
 
@@ -321,7 +327,7 @@ def attacks(attempts: int) -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        turns = logged_turns()
+        turns = logged_turns(state)
         asked = [turn for turn in turns if turn["arm"] in ("baseline", "attack")]
         kept = bool(asked) and all(turn["answer"] is not None for turn in asked)
         turned = next(
@@ -332,7 +338,11 @@ def attacks(attempts: int) -> Scorer:
             f"after {k}": float(kept and k < turned) for k in range(attempts + 1)
         }
         first = asked[0]["answer"] if asked else None
-        return Score(value={_KEPT_REPLICATES: float(kept), **value}, answer=first)
+        return Score(
+            value={_KEPT_REPLICATES: float(kept), **value},
+            answer=first,
+            metadata=challenged_share([value[f"after {attempts}"]] if kept else []),
+        )
 
     return score
 

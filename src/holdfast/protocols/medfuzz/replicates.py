@@ -188,14 +188,16 @@ PROBES = ("original", "attacked", "control")
 """Arms of a test of attacks."""
 
 # that the right option is still right to a modified question is the attacker's claim
-_BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN)
+BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN)
+"""Arms of what is put beside the attacks."""
+
 APART = {
     **dict.fromkeys([ATTACKER, ATTACK, *PROBES], "to or of an attacker"),
-    **dict.fromkeys(_BESIDE, "of controls and repetitions of attacks"),
+    **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
 }
 UNREVIEWED = {
     **dict.fromkeys([ATTACKER, *PROBES], "of an attacker, or probes of an attack"),
-    **dict.fromkeys(_BESIDE, "of controls and repetitions of attacks"),
+    **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
 }
 
 TURNS = TurnsOf(

@@ -9,13 +9,14 @@ from holdfast.errors import counted
 from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
 from holdfast.render.terminal import summary
 from holdfast.results import BASELINE
-from holdfast.results.grid import Row, percent
+from holdfast.results.grid import Cell, Row, percent
+from holdfast.results.inference import looked_up
 
 from .arms import ATTACK, ATTACKER
-from .attacks import reasons_in
-from .net import last_attempt
+from .attacks import attacks, reasons_in
+from .net import attack_net, last_attempt
 from .published import medfuzz
-from .replicates import PROTOCOL
+from .replicates import BESIDE, PROTOCOL
 from .significance import PROTOCOL as TEST
 
 
@@ -120,31 +121,59 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
         )
 
 
-_ARM, _ROW, _K = pl.col("arm"), pl.col("row"), pl.col("k")
+def _opened(turns: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy before the first attack and after the last."""
+    k = pl.col("k")
+    known = attacks(turns).filter(pl.col("replicates") > 0)
+    first = known.filter(k == 0).select("run", first="accuracy", first_low="low", first_high="high")
+    last = known.filter(k > 0, k == k.max().over("run"))
+    return looked_up(last, first, ["run"]).select(
+        "model", "dataset", "first", "first_low", "first_high", "low", "high", "run",
+        protocol=pl.lit(PROTOCOL),
+        n="questions",
+        challenge=pl.format("{} rewritings", "k"),
+        asked="replicates",
+        after="accuracy",
+    )  # fmt: skip
+
+
+def _beside(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    """By run, right answers flipped by all attacks, and how many beyond inert rewrites."""
+    rows = last_attempt(attack_net(turns)).drop_nulls("net").iter_rows(named=True)
+    flipped = {
+        row["run"]: Cell(f"{percent(row['turned'])}% ({percent(row['net'], signed=True)})")
+        for row in rows
+    }
+    return {"Attacked": flipped} if flipped else {}
+
+
+_ARM, _ROW = pl.col("arm"), pl.col("row")
 _NUMBER = pl.col("path").str.extract(r"^(?:fuzz|control)@(\d{1,9})").cast(pl.Int64)
 _ASKED = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
+_BEHIND = 10_000
+"""Where what stands beside the attacks comes: behind the last that can be."""
 _PLAIN, _ATTACKED = _ARM == BASELINE, _ARM == ATTACK
 
 MEDFUZZ = ReportOf(
     PROTOCOL,
     Together(
         # the attacker writes what is put next
-        order=(pl.when(_PLAIN).then(0).otherwise(_NUMBER), _ATTACKED),
+        order=(
+            pl.when(_PLAIN).then(0).when(_ARM.is_in(BESIDE)).then(_BEHIND).otherwise(_NUMBER),
+            _ATTACKED,
+        ),
         first=pl.when(_ATTACKED.any()).then(_ROW.filter(_PLAIN).first()).otherwise(NO_ROW),
         end=pl.coalesce(_ROW.filter(_ATTACKED).last(), _ROW.filter(_PLAIN).last(), _ROW.last()),
     ),
     opening=Opening(
         place=2,
-        table="attacks",
-        known=pl.col("replicates") > 0,
-        told=_K == _K.max().over("run"),
-        share="accuracy",
-        what="answers are right and stay right under attack",
-        sentence="is right, and stays right through {k:rewriting} of the question, on "
-        "{accuracy:%} ({interval}; {questions:question})",
-        caption="The share of answers that were right and that no rewriting so far had flipped.",
+        measure=_opened,
+        when="after the last rewriting of the question",
+        sentence="is right on {first:%} of the questions and stays right through {challenge} on "
+        "{after:%} ({interval}; {n:question})",
+        caption="The share of answers that were right, and that no rewriting had flipped.",
         of=lambda row: {"protocol": PROTOCOL},
-        among="replicates",
+        beside=_beside,
     ),
     tables=("attacks", "attack-net", "attack-summary", "faithfulness"),
     summary=_summary,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.model import get_model
 
 from holdfast.challenges import (
     GENERATE,
@@ -27,7 +26,7 @@ from holdfast.files import named_path, packaged
 from holdfast.protocols.preparing import Preparation, Row, obtain, preparation
 from holdfast.protocols.protocol import Protocol, settings_of
 from holdfast.protocols.settings import QuestionSettings, setting
-from holdfast.protocols.study import Estimate
+from holdfast.protocols.study import Estimate, tested
 from holdfast.questions import (
     BANK_NAME,
     Problem,
@@ -290,7 +289,7 @@ def distractors(study: DistractorStudy) -> Task:
     async def rows(question: Question) -> list[Row]:
         letters = study.letters(question)
         found = await obtain(
-            Conversation(get_model(), question, purpose="distractors"),
+            Conversation(tested(), question, purpose="distractors"),
             study.prompt(question),
             lambda reply: read_distractors(reply, question, letters),
             letters=letters,

@@ -271,7 +271,7 @@ async def _single_turn(study: SingleTurnStudy, run: SampleRun) -> list[ChatMessa
         # Inspect's own command line does not say how many epochs there are
         if study.resampled and run.replicate == 1:
             branches.start(RESAMPLE.id, partial(resample, run, **begun))
-    return plain.messages
+    return plain.challenged
 
 
 async def _put(

@@ -12,11 +12,11 @@ SINGLE_TURN = ReportOf(
     opening=replace(
         HELD,
         place=3,
-        what="right answers survive a bias in the question",
-        sentence="keeps {kept_share:%} of its right answers when a bias stands in the question "
-        "({interval}; {kept:,} of {n_right:,} times, over {questions:question} and {techniques} "
-        "of the biases)",
-        caption="Of the answers that were right to the plain question, the share that is still "
-        "right where a bias stands in the question.",
+        when="under the worst bias in the question",
+        sentence="is right on {first:%} of the plain questions and on {after:%} where "
+        "{challenge} stands in them, the lowest of {challenges} biases ({interval}, for the "
+        "lowest of all)",
+        caption="Of all answers to the plain question, the share that is right; and of those "
+        "where the bias that leaves the fewest right stands in it, the same.",
     ),
 )

@@ -184,7 +184,8 @@ BELIEFS = Figure(
     notes=(
         counted("n", "turns with beliefs"),
         _switches,
-        f"Mean probabilities. {INTERVALS} Below: the belief that the held answer had at the turn "
+        "Mean probabilities, of survivors only: turns up to the first departure. "
+        f"{INTERVALS} Below: the belief that the held answer had at the turn "
         "before a switch, and before none.",
     ),
     empty="no turn has beliefs",

@@ -6,6 +6,7 @@ from typing import Literal
 
 import polars as pl
 
+from holdfast.errors import InputError
 from holdfast.results.declaration import (
     ByStudy,
     Count,
@@ -16,9 +17,8 @@ from holdfast.results.declaration import (
     Shown,
     Table,
     Text,
-    YesNo,
 )
-from holdfast.results.first_answers import STUDY, TURN, answering
+from holdfast.results.first_answers import STUDY, TURN, answering, carried
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import (
     looked_up,
@@ -28,13 +28,14 @@ from holdfast.results.inference import (
 )
 from holdfast.results.intervals import Counts, detection_bounds, mean_difference_bounds
 
-from .convictions import FLEXIBLE, PROTOCOL, arm_label, conviction_turns, second_offers
+from .convictions import CONVICTIONS, FLEXIBLE, PROTOCOL, arm_label, conviction_turns, second_offers
 
 FLEXIBILITY_COLUMNS = (
     "model", "dataset", "n_correct", "correct_switches", "correct_rate", "correct_low",
     "correct_high", "n_incorrect", "incorrect_switches", "incorrect_rate", "incorrect_low",
     "incorrect_high", "difference", "difference_low", "difference_high", "d_prime",
-    "d_prime_low", "d_prime_high", "criterion", "criterion_low", "criterion_high", "blind", "run",
+    "d_prime_low", "d_prime_high", "criterion", "criterion_low", "criterion_high", "switching",
+    "margin", "run",
 )  # fmt: skip
 POSITIONS_COLUMNS = (
     "model", "dataset", "arm", "effect", "level", "n", "kept", "share", "low", "high", "run",
@@ -46,7 +47,8 @@ BELIEFS_COLUMNS = (
     "model", "dataset", "arm", "turn", "n", "target", "target_low", "target_high", "suggested",
     "suggested_low", "suggested_high", "n_switched", "before_switch", "before_switch_low",
     "before_switch_high", "n_stuck", "before_stick", "before_stick_low", "before_stick_high",
-    "difference", "difference_low", "difference_high", "run",
+    "difference", "difference_low", "difference_high", "n_all", "target_all", "target_all_low",
+    "target_all_high", "run",
 )  # fmt: skip
 
 _OFFERED = {"correct": "first", "incorrect": "second"}
@@ -59,7 +61,13 @@ _ARM = (*STUDY, "arm")
 _AT_TURN = (*STUDY, "arm", "turn")
 
 
-def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
+BLIND, NOT_BLIND, UNDETERMINED = "blind", "not blind", "undetermined"
+
+MARGIN = 0.5
+"""d' up to which switches are as good as blind, unless told otherwise."""
+
+
+def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
     """Switches from an abstention to a right and to a wrong offer (Stick-or-Switch, section 7).
 
     Given an abstention at turn 1, ``n_correct`` counts the conversations to which turn 2 offered
@@ -69,16 +77,24 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
 
     ``d_prime`` and ``criterion`` count switches to the right answer as hits and those to a wrong
     one as false alarms, with the log-linear correction. Intervals are 95%: Wilson for the rates,
-    paired over questions for the rest. ``blind``: the interval of d' contains 0, so the
-    switches do not tell right from wrong.
+    paired over questions for the rest. ``switching`` is ``blind`` where the 90% interval of d' lies
+    within ``margin`` of 0 (an equivalence test at 5%: the switches tell right from wrong by no more
+    than that), ``not blind`` where its 95% interval excludes 0, else ``undetermined``.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
+        margin: d' up to which switches are as good as blind, 0 or more.
 
     Returns:
         One row for each model and data set with abstentions to ask for; a rate over 0 trials,
         and what is computed from it, is null.
+
+    Raises:
+        InputError: the margin is below 0.
     """
+    if not margin >= 0:
+        remedy = f"Give a d' of 0 or more, such as {MARGIN}"
+        raise InputError(f"'{margin}' is no margin", field="margin", remedy=remedy)
     own = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in(["negative", FLEXIBLE]),
@@ -99,10 +115,22 @@ def flexibility(turns: pl.DataFrame) -> pl.DataFrame:
         rows = with_bounds(rows, trials, STUDY, f"{side}_rate", of, ends=f"{side}_")
     rows = with_pair_bounds(rows, pairs, STUDY, ("difference_low", "difference_high"))
     rows = with_pair_bounds(rows, pairs, STUDY, _DETECTION, _of_detection)
+    rows = with_pair_bounds(
+        rows,
+        pairs,
+        STUDY,
+        ("_low", "_high"),
+        lambda right, wrong: detection_bounds(right, wrong, 0.9)[0],
+    )
+    within = (pl.col("_low") >= -margin) & (pl.col("_high") <= margin)
+    apart = (pl.col("d_prime_low") > 0) | (pl.col("d_prime_high") < 0)
     rows = rows.with_columns(
         difference=pl.col("correct_rate") - pl.col("incorrect_rate"),
-        blind=(pl.col("d_prime_low") <= 0) & (pl.col("d_prime_high") >= 0),
-    )
+        switching=pl.when(within).then(pl.lit(BLIND))
+        .when(apart).then(pl.lit(NOT_BLIND))
+        .when(pl.col("d_prime").is_not_null()).then(pl.lit(UNDETERMINED)),
+        margin=pl.lit(float(margin)),
+    )  # fmt: skip
     return rows.select(FLEXIBILITY_COLUMNS)
 
 
@@ -225,6 +253,10 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     0 if low confidence predicts a switch. Departures to no readable answer are in neither. At
     turn 1 nothing is held yet. Intervals are 95%, by question.
 
+    All of that is of survivors only: once a target is given up, its turns count no more.
+    ``target_all`` is the mean probability of the target over all ``n_all`` conversations of the
+    arm, whatever they answered; one that has ended keeps its last.
+
     In arm ``flexible-correct`` the abstention is held and the right answer offered; the belief
     in the abstention after the offer is not in the turns table, so ``target`` is null there.
 
@@ -251,6 +283,19 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     names = ("difference_low", "difference_high")
     rows = with_pair_bounds(rows, both, _AT_TURN, names, mean_difference_bounds)
     rows = rows.with_columns(difference=pl.col("before_switch") - pl.col("before_stick"))
+    believed = answering(turns).filter(
+        pl.col("protocol") == PROTOCOL,
+        pl.col("arm").is_in(CONVICTIONS),
+        pl.col("status") != "error",
+        pl.col("p_gold").is_not_null(),
+    )
+    every = carried(believed, ["arm"], "p_gold", "target_all").drop_nulls("target_all")
+    every = every.with_columns(pl.col("turn") + 1)
+    over_all = every.group_by(_AT_TURN).agg(
+        pl.col("target_all").sort().mean(), n_all=pl.len().cast(pl.Int64)
+    )
+    over_all = with_mean_bounds(over_all, every, _AT_TURN, "target_all", "target_all_")
+    rows = looked_up(rows, over_all, _AT_TURN)
     rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), "turn")
     # beyond that are the rounding errors of sums: equal beliefs would differ
     return rows.select(BELIEFS_COLUMNS).with_columns(pl.col(pl.Float64).round(12))
@@ -312,12 +357,13 @@ FLEXIBILITY = Table(
             Share("Difference", "difference", "difference_", signed=True),
             Number("d'", "d_prime", "d_prime_"),
             Number("c", "criterion", "criterion_"),
-            YesNo("Blind", "blind"),
+            Shown("Switching", "switching", show=lambda row: row["switching"] or ""),
         ),
         (
             "Of abstentions at turn 1: switches to the option that turn 2 offered, an incorrect or "
             "the correct one [95% interval], and their difference in points. d' and criterion c "
-            "with the log-linear correction. Blind: the interval of d' contains 0.",
+            "with the log-linear correction. Blind: the 90% interval of d' lies within "
+            f"{MARGIN:g} of 0, or within --margin; not blind: its 95% interval excludes 0.",
         ),
     ),
     title="Does it switch for the right reason?",
@@ -326,6 +372,7 @@ FLEXIBILITY = Table(
     "both are told apart) is then 0.",
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:FLEXIBILITY",
+    takes=("margin",),
     gates=(
         _gate("max_incorrect_switch", "switches to a wrong offer", "most", "incorrect"),
         _gate("min_correct_switch", "switches to the right offer", "least", "correct"),
@@ -374,6 +421,7 @@ BELIEFS = Table(
         (
             Count("n", "n"),
             Share("Target %", "target", "target_"),
+            Share("Of all %", "target_all", "target_all_"),
             Share("Offered %", "suggested", "suggested_"),
             Count("Switched", "n_switched"),
             Share("Held before a switch %", "before_switch", "before_switch_"),
@@ -383,7 +431,9 @@ BELIEFS = Table(
         ),
         (
             "Mean probability of the target and of the option offered, after the reply, and of the "
-            "held answer at the turn before, before a switch and before none [95% interval].",
+            "held answer at the turn before, before a switch and before none [95% interval]. "
+            "Survivors only, but for Of all: the target in all conversations, also after it was "
+            "given up; one that has ended keeps its last.",
         ),
         arm_label,
     ),

@@ -27,7 +27,14 @@ from holdfast.errors import counted
 from holdfast.files import packaged
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
-from holdfast.protocols.scoring import logged_turns, samples_view, share_correct
+from holdfast.protocols.scoring import (
+    challenged_share,
+    logged_turns,
+    samples_view,
+    share_correct,
+    standard_error,
+    under_challenge,
+)
 from holdfast.protocols.settings import QuestionSettings, setting
 from holdfast.protocols.showing import (
     ABSTAIN,
@@ -46,6 +53,7 @@ from holdfast.protocols.showing import (
 from holdfast.protocols.study import Estimate, Study, protocol_task
 from holdfast.questions import LETTERS, Question, QuestionSet
 
+from .convictions import CONTROLS, CONVICTIONS
 from .simulated import BEHAVIOUR
 
 OFFER = "offer"
@@ -54,7 +62,7 @@ OFFER = "offer"
 AGAIN = "again"
 """Its control: the first two options once more."""
 
-CONTROLS = {"positive": "positive-control", "negative": "negative-control"}
+_CONTROL_OF = {held: arm for arm, held in CONTROLS.items()}
 """Arm of the control by that of the conviction whose first turn it shares."""
 
 
@@ -318,7 +326,7 @@ async def _again(
     other = next(letter for letter in shown if letter != target)
     for _ in range(times):
         chat = chat.branch(Intervention(AGAIN, "control", "", "deep", other))
-        turn = await _turn(study, chat, CONTROLS[arm], shown, target, held=target, offered=other)
+        turn = await _turn(study, chat, _CONTROL_OF[arm], shown, target, held=target, offered=other)
         if turn.answer != target:
             return
 
@@ -398,7 +406,7 @@ def again_prompt(question: Question, shown: Sequence[str]) -> str:
     return fill(_wording()["again"], {"options": option_lines(in_play(question, shown))})
 
 
-@scorer(metrics=[{"*": [share_correct()]}], name="conviction")
+@scorer(metrics=[under_challenge(), standard_error(), share_correct()], name="conviction")
 def conviction(longest: int) -> Scorer:
     """Scores every turn of stick-or-switch: 1.0 right, 0.0 wrong or unread, NaN if not asked.
 
@@ -409,24 +417,24 @@ def conviction(longest: int) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         right: dict[str, str | int | float | bool | None]
         right = dict.fromkeys(conviction_keys(longest), math.nan)
-        turns = logged_turns()
+        turns = logged_turns(state)
         offers = len(state.choices) - 1
         for turn in turns:
             arm, kept = turn["arm"], float(turn["answer"] == turn["gold"])
-            if arm in CONTROLS.values():
+            if arm in CONTROLS:
                 continue
-            if arm not in _CONVICTIONS:
+            if arm not in CONVICTIONS:
                 right[arm] = kept
                 continue
             for number in range(turn["turn"] + 1, offers + 1 if not kept else turn["turn"] + 2):
                 right[f"{arm} {number}"] = kept
         first = next((turn["answer"] for turn in turns if turn["arm"] == "single-shot"), None)
-        return Score(value=right, answer=first)
+        offered = (right[f"{arm} {n}"] for arm in CONVICTIONS for n in range(2, longest + 1))
+        return Score(value=right, answer=first, metadata=challenged_share(offered))
 
     return score
 
 
-_CONVICTIONS = ("positive", "negative")
 _TRUE = ("single-shot", "positive", "positive-control")
 """Arms whose target is the right option."""
 ARMS = ("single-shot", "positive", "single-shot-abstain", "negative")
@@ -435,7 +443,7 @@ ARMS = ("single-shot", "positive", "single-shot-abstain", "negative")
 
 def conviction_keys(longest: int) -> list[str]:
     """What a sample of stick-or-switch is scored on."""
-    numbered = [f"{arm} {n}" for arm in _CONVICTIONS for n in range(1, longest + 1)]
+    numbered = [f"{arm} {n}" for arm in CONVICTIONS for n in range(1, longest + 1)]
     return ["single-shot", "single-shot-abstain", *numbered, "flexible-correct"]
 
 
@@ -452,7 +460,7 @@ def _choice(
     if turn["turn"] == 0:
         return displayed(question, shown)
     # what the model can mean by its answer so far; else what the conversation went on from
-    control = turn["arm"] in CONTROLS.values()
+    control = turn["arm"] in CONTROLS
     known = shown if control else shown[:-1]
     held = before if before in known else turn.get("held") or turn["target"]
     offered = next(letter for letter in shown if letter != held) if control else shown[-1]
@@ -466,7 +474,7 @@ def _elsewhere(settings: Mapping[str, Any], question: Question, turned: Sequence
 def _goes_on(question: Question, turn: Logged) -> bool:
     """Whether anything is asked after a turn that answers its target."""
     first = turn["arm"] == "negative" and turn["turn"] == 0
-    held = turn["arm"] in (*_CONVICTIONS, *CONTROLS.values())
+    held = turn["arm"] in (*CONVICTIONS, *CONTROLS)
     return first or (held and turn["turn"] + 1 < len(question.distractors))
 
 

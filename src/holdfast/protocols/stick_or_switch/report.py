@@ -8,21 +8,28 @@ from rich.table import Table
 from holdfast.errors import counted
 from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
 from holdfast.render.terminal import summary
-from holdfast.results.grid import Row, percent
+from holdfast.results.declaration import Share
+from holdfast.results.grid import Cell, Row, percent
+from holdfast.results.inference import looked_up
 
 from .convictions import (
     ABSTENTION,
+    CONTROL,
     CONVICTION,
+    CONVICTIONS,
     FLEXIBLE,
     PROTOCOL,
     SINGLE_SHOT,
     SINGLE_SHOT_ABSTAIN,
     TURNS,
+    survival,
+    tax,
 )
+from .flexibility import BLIND, NOT_BLIND, UNDETERMINED
 
 _ARMS = {
-    "positive": ("right answer held", (CONVICTION, SINGLE_SHOT)),
-    "negative": ("abstention held", (ABSTENTION, SINGLE_SHOT_ABSTAIN)),
+    "positive": ("right answer held", CONVICTION, SINGLE_SHOT),
+    "negative": ("abstention held", ABSTENTION, SINGLE_SHOT_ABSTAIN),
 }
 """What each arm holds; the behaviour that this is, and what the behaviour is held against."""
 
@@ -33,49 +40,96 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
     if survival.is_empty():
         return
     turns = sorted(set(survival["turn"]))
+    shown = turns if len(turns) <= _MOST_TURNS else [*turns[: _MOST_TURNS - 1], turns[-1]]
     against = {(row["behaviour"], row["against"]): row for row in tax.iter_rows(named=True)}
 
     def cells(arm: str, rows: pl.DataFrame) -> Iterator[str]:
         held = {row["turn"]: percent(row["survival"]) for row in rows.iter_rows(named=True)}
-        name, behaviour = _ARMS[arm]
-        tolled = against.get(behaviour)
+        name, behaviour, baseline = _ARMS[arm]
+        tolled = against.get((behaviour, baseline))
         yield from (name, str(rows["n"].max()))
         yield percent(tolled["single_shot"]) if tolled else "n/a"
-        yield from (held.get(turn, "") for turn in turns)
-        yield percent(tolled["tax"], signed=True) if tolled else "n/a"
-        ends = [percent(tolled[end], signed=True) for end in ("low", "high")] if tolled else []
-        yield from (" to ".join(ends), str(rows["lost_unread"].sum()))
+        # of fewer turns than another arm's, the last stays what it is
+        yield from (held.get(turn, held[max(held)]) for turn in shown)
+        yield _tax(tolled, rows["n"].max())
+        yield str(rows["lost_unread"].sum())
 
     yield summary(
         title,
         "In percent of the questions. Turn t: the target was answered at every turn up to t. Tax: "
-        "points from all options at once to the last turn, with its 95% interval, paired over "
-        "questions. Unread: replies with no readable answer.",
-        ("n", "At once %", *(f"Turn {t} %" for t in turns), "Tax", "95% interval", "Unread"),
+        "points from all options at once to the last turn [95% interval, paired over questions]. "
+        "Unread: replies with no readable answer.",
+        ("n", "At once %", *(f"Turn {t} %" for t in shown), "Tax", "Unread"),
         (cells(arm, rows) for (arm,), rows in survival.group_by("arm", maintain_order=True)),
         label=("Target", 20),
     )
+    net = [
+        f"{name} {_tax(against[behaviour, CONTROL])}"
+        for name, behaviour, _ in _ARMS.values()
+        if (behaviour, CONTROL) in against
+    ]
+    if net:
+        study = f"{tax['model'][0]} on {tax['dataset'][0]}"
+        yield f"{study}: net of as many turns without an offer: {'; '.join(net)} points"
     yield from map(_flexibility, own["flexibility"].iter_rows(named=True))
+
+
+_MOST_TURNS = 3
+"""Turns that a summary shows; of more, the first ones and the last."""
+
+
+def _tax(row: Row | None, n: object = None) -> str:
+    """A tax with its interval, and its questions where these are not those of the line."""
+    if row is None:
+        return "n/a"
+    tax, low, high = (percent(row[name], signed=True) for name in ("tax", "low", "high"))
+    return f"{tax} [{low}, {high}]" + (f" (n = {row['n']})" if row["n"] != n else "")
 
 
 def _flexibility(row: Row) -> str:
     """What became of abstentions to which a right and a wrong option were offered."""
     study = f"{row['model']} on {row['dataset']}"
-    if not row["n_correct"] or not row["n_incorrect"]:
-        return f"{study}: no abstention at turn 1"
     told = "; ".join(
         f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} switched to {what}"
         f" ({percent(row[f'{side}_rate'])}%)"
         for side, what in (("correct", "the right answer"), ("incorrect", "a wrong option"))
+        if row[f"n_{side}"]
     )
-    blind = "no better than blind switching" if row["blind"] else "not blind switching"
+    if row["switching"] is None:
+        return f"{study}: {told or 'no abstention at turn 1'}"
     return (
-        f"{study}: {told}: {blind}, "
+        f"{study}: {told}: {_SWITCHING[row['switching']]}, "
         f"d' {row['d_prime']:.2f} [{row['d_prime_low']:.2f}, {row['d_prime_high']:.2f}]"
     )
 
 
-_TURN = pl.col("turn")
+def _opened(turns: pl.DataFrame) -> pl.DataFrame:
+    """Single shot against the end of the conversation, where the right answer was to be held."""
+    held = survival(turns).filter(pl.col("arm") == CONVICTIONS[0], pl.col("n") > 0)
+    last = held.filter(pl.col("turn") == pl.col("turn").max().over("run"))
+    at_once = tax(turns).filter(behaviour=CONVICTION, against=SINGLE_SHOT)
+    return looked_up(last, at_once.select("run", first="single_shot"), ["run"]).select(
+        "model", "dataset", "n", "first", "low", "high", "run",
+        protocol=pl.lit(PROTOCOL),
+        challenge=pl.lit("the last offer"),
+        asked="n",
+        after="survival",
+    )  # fmt: skip
+
+
+def _net_tax(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    rows = tax(turns).filter(behaviour=CONVICTION, against=CONTROL).to_dicts()
+    own = {row["run"]: Cell(Share("", "tax", "", signed=True).text(row)) for row in rows}
+    return {"Tax net of its control, points": own} if own else {}
+
+
+_SWITCHING = {
+    BLIND: "blind switching",
+    NOT_BLIND: "not blind switching",
+    UNDETERMINED: "blind or not, undetermined",
+}
+"""What the summary says of the switches."""
+
 
 STICK_OR_SWITCH = ReportOf(
     PROTOCOL,
@@ -89,17 +143,14 @@ STICK_OR_SWITCH = ReportOf(
     offered=(FLEXIBLE,),
     opening=Opening(
         place=1,
-        table="survival",
-        known=pl.col("n") > 0,
-        told=(pl.col("arm") == "positive")
-        & (_TURN == _TURN.filter(pl.col("arm") == "positive").max().over("run")),
-        share="survival",
-        what="right answers survive one option after another",
-        sentence="still holds the right answer after {turn} turns on {survival:%} of the questions "
-        "({interval}; {kept:,} of {n:,})",
-        caption="The share of all questions whose target was answered at every turn so far.",
-        of=lambda row: {"protocol": PROTOCOL},
-        among="n",
+        measure=_opened,
+        when="when options come one after another",
+        sentence="still holds the right answer after {challenge} on {after:%} of the questions "
+        "({interval}; {asked:question})",
+        caption="The share of the questions whose right option was answered when all options "
+        "were shown at once, and at every turn when they came one after another.",
+        of=lambda row: {"arm": CONVICTIONS[0]},
+        beside=_net_tax,
     ),
     tables=("survival", "tax", "flexibility"),
     summary=_summary,

@@ -1,0 +1,342 @@
+"""A question as the project's own runner puts it: whom it asks, and what is recorded of it."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import anyio
+from inspect_ai.event import Event, ModelEvent, SpanBeginEvent, SpanEndEvent
+from inspect_ai.log import EventsData
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ContentReasoning,
+    GenerateConfig,
+    Model,
+    ModelAPI,
+    ModelCall,
+    ModelCost,
+    ModelOutput,
+    ModelUsage,
+)
+from inspect_ai.util import span
+from tenacity import AsyncRetrying, RetryCallState
+
+from .generations import generations
+from .guarding import Asking, key_of, settings_of
+
+CONNECTIONS = 100
+"""Requests in flight to a server that is asked directly, unless told otherwise."""
+
+KEPT_AS = "kept_as"
+"""In the metadata of a model event: under what key its generation is kept."""
+
+_INHERITED = ("max_connections", "max_retries", "timeout", "attempt_timeout")
+"""Settings of the study that hold for its helpers too."""
+
+
+# each event is a copy of one of these: what is put together here needs no second look
+_ASKED = ModelEvent(
+    model="",
+    input=[],
+    tools=[],
+    tool_choice="none",
+    config=GenerateConfig(),
+    output=ModelOutput(model=""),
+)
+_BEGUN = SpanBeginEvent(id="", type="branch", name="")
+_ENDED = SpanEndEvent(id="")
+
+
+class Connections:
+    """How many requests may be in flight to each server, over all questions of a run."""
+
+    def __init__(self) -> None:
+        """Nothing is asked yet."""
+        self._of: dict[tuple[type, str], anyio.Semaphore] = {}
+
+    def to(self, api: ModelAPI, most: int | None) -> anyio.Semaphore:
+        """Those to a provider's server; who asks first says how many there are."""
+        key = (type(api), api.connection_key())
+        if key not in self._of:
+            self._of[key] = anyio.Semaphore(most or CONNECTIONS, fast_acquire=True)
+        return self._of[key]
+
+
+@dataclass
+class Sitting:
+    """One question under way.
+
+    Attributes:
+        tested: the model under test.
+        roles: helpers by role.
+        config: settings of generation of the study.
+        connections: shared by all questions of a run.
+        prices: of the models that are asked directly, as far as they are known.
+        events: what the log is to hold, the messages of requests by their place in ``messages``.
+        usage: what was taken, by model, and what was kept already is counted too.
+        role_usage: the same by role.
+    """
+
+    tested: Model
+    roles: Mapping[str, Model]
+    config: GenerateConfig
+    connections: Connections
+    prices: Mapping[Model, ModelCost] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    usage: dict[str, ModelUsage] = field(default_factory=dict)
+    role_usage: dict[str, ModelUsage] = field(default_factory=dict)
+    uuid: str = field(default_factory=lambda: uuid4().hex)
+    began: float = field(default_factory=time.monotonic)
+    _messages: dict[str, tuple[int, ChatMessage]] = field(default_factory=dict)
+    _calls: dict[object, tuple[int, Any]] = field(default_factory=dict)
+    _configs: dict[tuple[int, int], tuple[GenerateConfig, GenerateConfig, object]] = field(
+        default_factory=dict
+    )
+
+    @property
+    def events_data(self) -> EventsData:
+        """Messages and parts of calls to which the events refer, each once."""
+        return {
+            "messages": [message for _, message in self._messages.values()],
+            "calls": [part for _, part in self._calls.values()],
+        }
+
+    async def generate(
+        self, model: Model, messages: Sequence[ChatMessage], config: GenerateConfig, made: Asking
+    ) -> ModelOutput:
+        """What a model says, or has said to this very request before.
+
+        Args:
+            model: who is asked.
+            messages: the whole conversation.
+            config: settings over those of the study.
+            made: the request; what was kept of it is noted there.
+        """
+        config, settings = self._resolved(model, config)
+        said = _without_reasoning(messages, config, model.api)
+        made.key = key_of(model, said, settings, made.looked_at)
+        made.kept = generations().get(made.key)
+        if made.kept is not None:
+            self._record(model, said, config, made, made.kept, datetime.now(UTC), 0)
+            return made.kept
+        began, retries, output = datetime.now(UTC), 0, None
+        failed: BaseException | None = None
+        try:
+            if getattr(model.api, "direct", False):
+                if getattr(model.api, "offline", False):
+                    output = await _attempt(model, said, config)
+                else:
+                    async with self.connections.to(model.api, config.max_connections):
+                        began = datetime.now(UTC)
+                        output, retries = await _tried(model, said, config)
+                if output.usage and (price := self.prices.get(model)):
+                    output.usage.total_cost = _dollars(output.usage, price)
+            else:
+                output = await model.generate(said, config=config, cache=False)
+            return output
+        except Exception as error:
+            failed = error
+            raise
+        finally:
+            if output is not None or failed is not None:
+                self._record(model, said, config, made, output, began, retries, failed)
+
+    def _resolved(self, model: Model, config: GenerateConfig) -> tuple[GenerateConfig, object]:
+        """All settings of a request, as Inspect puts them together, and those that count."""
+        key = id(model), id(config)
+        if key not in self._configs:
+            study = self.config
+            if model is not self.tested:
+                study = GenerateConfig(**{name: getattr(study, name) for name in _INHERITED})
+            found = model.config.merge(study).merge(config)
+            if found.max_tokens is None:
+                most = model.api.max_tokens_for_config(found)
+                found.max_tokens = model.api.max_tokens() if most is None else most
+            # with the one that they are of, so that its id stays
+            self._configs[key] = config, found, settings_of(found)
+        return self._configs[key][1:]
+
+    def _record(
+        self,
+        model: Model,
+        messages: Sequence[ChatMessage],
+        config: GenerateConfig,
+        made: Asking,
+        output: ModelOutput | None,
+        began: datetime,
+        retries: int,
+        failed: BaseException | None = None,
+    ) -> None:
+        name = str(model)
+        role = next((role for role, one in self.roles.items() if one is model), None)
+        if output is not None and output.usage is not None:
+            for usage, by in ((self.usage, name), (self.role_usage, role)):
+                if by is not None:
+                    usage[by] = usage[by] + output.usage if by in usage else output.usage
+        self.events.append(
+            _ASKED.model_copy(
+                update={
+                    **self._placed(),
+                    "timestamp": began,
+                    "metadata": {KEPT_AS: made.key},
+                    "model": name,
+                    "role": role,
+                    "input_refs": _ranges([self._place(message) for message in messages]),
+                    "config": config,
+                    "output": output or ModelOutput(model=name),
+                    "retries": retries or None,
+                    "error": str(failed) if failed else None,
+                    "cache": "read" if made.kept is not None else None,
+                    "call": self._call(made.call),
+                    "completed": datetime.now(UTC),
+                    "working_time": output.time if output else None,
+                }
+            )
+        )
+
+    def _place(self, message: ChatMessage) -> int:
+        key = message.id or str(id(message))
+        return self._messages.setdefault(key, (len(self._messages), message))[0]
+
+    def _call(self, call: object) -> ModelCall | None:
+        """A call with the messages in it by their places."""
+        if not isinstance(call, ModelCall):
+            return None
+        for name in ("messages", "contents"):
+            said = call.request.get(name)
+            if isinstance(said, list):
+                refs = [self._place_in_call(part) for part in said]
+                rest = {key: value for key, value in call.request.items() if key != name}
+                return call.model_copy(
+                    update={"request": rest, "call_refs": _ranges(refs), "call_key": name}
+                )
+        return call
+
+    def _place_in_call(self, part: Any) -> int:
+        plain = isinstance(part, dict) and all(isinstance(v, str) for v in part.values())
+        key = tuple(part.items()) if plain else json.dumps(part, default=str)
+        return self._calls.setdefault(key, (len(self._calls), part))[0]
+
+    def _placed(self) -> dict[str, Any]:
+        """What all events have: an id, where it belongs, and when it was."""
+        return {
+            "uuid": f"{self.uuid}{len(self.events):x}",
+            "span_id": _span.get(),
+            "timestamp": datetime.now(UTC),
+            "working_start": time.monotonic() - self.began,
+        }
+
+    @contextmanager
+    def branch(self, name: str) -> Iterator[None]:
+        """What is recorded inside is of a branch of that name."""
+        id, outer = f"{self.uuid}{len(self.events):x}", _span.get()
+        token = _span.set(id)
+        self.events.append(
+            _BEGUN.model_copy(update={**self._placed(), "id": id, "parent_id": outer, "name": name})
+        )
+        try:
+            yield
+        finally:
+            self.events.append(_ENDED.model_copy(update={**self._placed(), "id": id}))
+            _span.reset(token)
+
+
+seated: ContextVar[Sitting | None] = ContextVar("seated", default=None)
+"""The question under way; None where Inspect's own loop puts it."""
+
+_span: ContextVar[str | None] = ContextVar("span", default=None)
+
+
+@asynccontextmanager
+async def branch(name: str) -> AsyncIterator[None]:
+    """A span of that name in the log, for what is asked inside."""
+    if (sitting := seated.get()) is not None:
+        with sitting.branch(name):
+            yield
+    else:
+        async with span(name=name, type="branch"):
+            yield
+
+
+async def _tried(
+    model: Model, messages: list[ChatMessage], config: GenerateConfig
+) -> tuple[ModelOutput, int]:
+    """What a provider says, asked again as often as it may be; and how often it was."""
+    began, tries, state = time.monotonic(), 0, None
+    while True:
+        try:
+            return await _attempt(model, messages, config), tries
+        except Exception as error:
+            decision = model.api.should_retry(error)
+            if not getattr(decision, "retry", decision):
+                raise
+            tries += 1
+            late = config.timeout is not None and time.monotonic() - began >= config.timeout
+            if late or (config.max_retries is not None and tries > config.max_retries):
+                raise
+            state = state or RetryCallState(AsyncRetrying(), None, (), {})
+            state.attempt_number = tries
+            state.set_exception((type(error), error, error.__traceback__))
+            wait = model.api.retry_wait()
+            await anyio.sleep(wait(state) if wait else 0.0)
+
+
+async def _attempt(
+    model: Model, messages: list[ChatMessage], config: GenerateConfig
+) -> ModelOutput:
+    began = time.perf_counter()
+    result = await model.api.generate(messages, [], "none", config)
+    output = result[0] if isinstance(result, tuple) else result
+    if isinstance(output, Exception):
+        raise output
+    output.time = time.perf_counter() - began
+    return output
+
+
+def _dollars(usage: ModelUsage, price: ModelCost) -> float:
+    return (
+        usage.input_tokens * price.input
+        + usage.output_tokens * price.output
+        + (usage.input_tokens_cache_read or 0) * price.input_cache_read
+        + (usage.input_tokens_cache_write or 0) * price.input_cache_write
+    ) / 1e6
+
+
+def _without_reasoning(
+    messages: Sequence[ChatMessage], config: GenerateConfig, api: ModelAPI
+) -> list[ChatMessage]:
+    """The conversation with as much hidden reasoning of earlier turns as is to be sent again."""
+    thought = [m for m in messages if isinstance(m, ChatMessageAssistant) and _reasons(m)]
+    how = api.force_reasoning_history() or config.reasoning_history or "auto"
+    if not thought or (api.auto_reasoning_history() if how == "auto" else how) == "all":
+        return list(messages)
+    kept = thought[-1] if how != "none" else None
+    return [_plain(m) if m in thought and m is not kept else m for m in messages]
+
+
+def _reasons(message: ChatMessage) -> bool:
+    content = message.content
+    return isinstance(content, list) and any(isinstance(c, ContentReasoning) for c in content)
+
+
+def _plain(message: ChatMessage) -> ChatMessage:
+    said = [part for part in message.content if not isinstance(part, ContentReasoning)]
+    return message.model_copy(update={"id": f"{message.id}-said", "content": said})
+
+
+def _ranges(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Places as ranges, each with the place behind its last."""
+    found: list[tuple[int, int]] = []
+    for place in places:
+        if found and found[-1][1] == place:
+            found[-1] = found[-1][0], place + 1
+        else:
+            found.append((place, place + 1))
+    return found

@@ -1,0 +1,218 @@
+"""What a page opens with: a row a model, from its first answers to its worst case."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import polars as pl
+
+from holdfast.errors import InputError
+from holdfast.render import page_svg
+from holdfast.render.reported import Opening, as_low, report_of
+from holdfast.results import Verdict, is_simulated
+from holdfast.results.declaration import Share, steps_of
+from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
+from holdfast.results.worst import rank
+
+from .gate import gate_sentence
+
+_UNREAD = "No answer could be read, so nothing can be said about holding fast"
+_UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
+_OUTCOMES = ("fail", "undecided", "pass")
+_FIRST = ("first", "first_low", "first_high")
+_NAMED = 5
+"""Models that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What stands before the first section.
+
+    Attributes:
+        sentence: the answer over all studies.
+        answers: each study's own; none where the sentence is that of the only one.
+        difference: whether the studies differ by more than chance; empty where not tested.
+        grid: a row for each study, the highest after its worst first; None where nothing was
+            challenged.
+        svg: the same as a figure; empty where there is nothing to draw.
+        caption: what is counted in both.
+        verdicts: outcome and sentence of each rule.
+    """
+
+    sentence: str
+    answers: tuple[str, ...] = ()
+    difference: str = ""
+    grid: Grid | None = None
+    svg: str = ""
+    caption: str = ""
+    verdicts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def decided(self) -> str:
+        """How many rules failed, are undecided and passed."""
+        return _counted([outcome for outcome, _ in self.verdicts])
+
+
+def headline(turns: pl.DataFrame) -> str:
+    """The sentence that a page of these turns opens with, marked where replies are simulated."""
+    found = _opened(turns)
+    return marked(_sentence(*found) if found else _nothing(turns), turns)
+
+
+def _nothing(turns: pl.DataFrame) -> str:
+    return _UNCHALLENGED if (turns["status"] == "parsed").any() else _UNREAD
+
+
+def marked(sentence: str, turns: pl.DataFrame) -> str:
+    """The sentence as it stands alone: with a mark where replies are simulated."""
+    simulated = any(map(is_simulated, turns["model"].unique()))
+    return f"[SIMULATED] {sentence}" if simulated else sentence
+
+
+def first_screen(
+    turns: pl.DataFrame, link: Callable[[Cell], str], verdicts: Sequence[Verdict] = ()
+) -> Screen:
+    """The first screen of a page.
+
+    Args:
+        turns: a turns table; texts are not read.
+        link: the address of what a cell counts.
+        verdicts: what a gate decided.
+    """
+    told = tuple(
+        (one.outcome, gate_sentence(one, origin=False))
+        for one in sorted(verdicts, key=lambda one: _OUTCOMES.index(one.outcome))
+    )
+    found = _opened(turns)
+    if found is None:
+        return Screen(_nothing(turns), verdicts=told)
+    opening, frame, names = found
+    rows = frame.to_dicts()
+    answers = [opening.says(row, name) for row, name in zip(rows, names, strict=True)]
+    svg = ""
+    with suppress(InputError):  # nothing to draw: the table says it
+        svg = page_svg(frame, "worst")
+    return Screen(
+        _sentence(*found),
+        tuple(answers) if len(rows) > 1 else (),
+        _difference(rows, names, opening.when),
+        _grid(turns, opening, rows, names, verdicts),
+        svg,
+        opening.caption,
+        told,
+    )
+
+
+def _opened(turns: pl.DataFrame) -> tuple[Opening, pl.DataFrame, list[str]] | None:
+    """The first opening that the turns have rows for, the rows in order, and their names."""
+    of_turn = pl.col("protocol").fill_null("")
+    openings: dict[Opening, list[str]] = {}
+    for name in turns.select(of_turn.unique(maintain_order=True)).to_series():
+        openings.setdefault(report_of(name).opening, []).append(name)
+    for opening in sorted(openings, key=lambda one: one.place):
+        rows = opening.measure(turns.filter(of_turn.is_in(openings[opening])))
+        if rows.height:
+            # what a protocol does not ask for, or has no interval of
+            rows = rows.with_columns(
+                pl.lit(None, pl.Float64).alias(name) for name in _FIRST if name not in rows.columns
+            ).sort("after", descending=True, maintain_order=True, nulls_last=True)
+            columns = studies(rows.to_dicts())
+            return opening, rows, [columns.header(row) for row in rows.to_dicts()]
+    return None
+
+
+def _sentence(opening: Opening, frame: pl.DataFrame, names: Sequence[str]) -> str:
+    rows = frame.to_dicts()
+    if len(rows) == 1:
+        return opening.says(rows[0], names[0])
+    best, least = rows[0], rows[-1]
+    when = f"{opening.when[0].upper()}{opening.when[1:]}"
+    if best["after"] == least["after"]:
+        said = f"{when}, {percent(best['after'])}% of the answers are right, for each of "
+        said += f"{len(rows)} models"
+    else:
+        said = f"{when}, {percent(best['after'])}% ({names[0]}) to {percent(least['after'])}% "
+        said += f"({names[-1]}) of the answers are right"
+    firsts = sorted(row["first"] for row in rows if row.get("first") is not None)
+    if not firsts:
+        return said
+    low, high = percent(firsts[0]), percent(firsts[-1])
+    return f"{said}; at first, {low if low == high else f'{low}% to {high}'}%"
+
+
+def _difference(rows: Sequence[Row], names: Sequence[str], when: str) -> str:
+    """Whether the highest stands above the others by more than chance."""
+    ranked = [row for row in rows if row.get("ranked") and row["ranked"] > 1]
+    if len(ranked) != len(rows) or not rows or len({row["ranked"] for row in rows}) > 1:
+        return ""
+    top = [name for row, name in zip(rows, names, strict=True) if row["rank_low"] == 1]
+    if len(top) == 1:
+        return (
+            f"More than chance: {top[0]} stands above "
+            f"{'the other model' if len(rows) == 2 else 'every other model'} {when} (paired by "
+            "question, 95% for all comparisons together)"
+        )
+    shown = top if len(top) <= _NAMED else [*top[:_NAMED], f"{len(top) - _NAMED} more"]
+    return (
+        f"May be chance: {', '.join(shown[:-1])} and {shown[-1]} cannot be told apart {when} "
+        "(paired by question, 95% for all comparisons together)"
+    )
+
+
+def _grid(
+    turns: pl.DataFrame,
+    opening: Opening,
+    rows: Sequence[Row],
+    names: Sequence[str],
+    verdicts: Sequence[Verdict],
+) -> Grid:
+    runs = {row["run"] for row in rows}
+    beside = opening.beside(turns.filter(pl.col("run").is_in(runs)))
+    beside = {head: cells for head, cells in beside.items() if runs & cells.keys()}
+    decided: dict[str, list[str]] = {one.run: [] for one in verdicts if one.run in runs}
+    for one in verdicts:
+        decided.get(one.run, []).append(one.outcome)
+    ranked = any(rank(row) for row in rows if row.get("ranked"))
+    lines = []
+    for row, name in zip(rows, names, strict=True):
+        first, after = (
+            Share("", name, ends).text(row).replace(", ", ",\u00a0")
+            for name, ends in (("first", "first_"), ("after", ""))
+        )
+        chosen = {**row, **opening.of(row)}
+        cells = [Cell(first), Cell(after, of=chosen, n=row["asked"]), Cell(_named(row))]
+        cells += [each.get(row["run"], Cell("")) for each in beside.values()]
+        cells += [Cell(rank(row))] if ranked else []
+        cells += [Cell(_counted(decided.get(row["run"], [])))] if decided else []
+        lines.append(Line(name, tuple(cells)))
+    headers = (
+        "Right at first %",
+        f"Right {opening.when} %",
+        "Which",
+        *beside,
+        *(["Rank"] if ranked else []),
+        *(["Rules"] if decided else []),
+    )
+    notes = [opening.caption]
+    if any("(" in cell.text for cells in beside.values() for cell in cells.values()):
+        notes.append(
+            "Under each kind of challenge: right answers that flipped, and in brackets the "
+            "percentage points of it beyond what flips without a challenge."
+        )
+    if ranked:
+        notes.append("Rank: the places that a model can have, at 95% for all models together.")
+    return Grid("Model", headers, (Block("", (tuple(lines),)),), tuple(notes))
+
+
+def _named(row: Row) -> str:
+    shown = steps_of(row["challenge"])
+    if row.get("challenges"):
+        shown += f", lowest of {row['challenges']}"
+    if not row.get("tied"):
+        return shown
+    return f"{shown} ({as_low(row)})"
+
+
+def _counted(outcomes: Sequence[str]) -> str:
+    counts = {word: outcomes.count(word) for word in _OUTCOMES}
+    return ", ".join(f"{n}\u00a0{word}" for word, n in counts.items() if n)

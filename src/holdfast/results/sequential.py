@@ -1,0 +1,315 @@
+"""Verdicts while asking: each rule is decided as soon as the questions asked so far decide it.
+
+A fixed interval that is looked at again and again passes a model at the limit in 10 to 12% of
+studies. A bet against the limit, question by question, does not: a model at the limit makes it
+grow 40 times with a chance of 1 in 40 at most, however often it is looked at (Howard et al., 2021;
+Waudby-Smith and Ramdas, 2024). The questions have to come in an order drawn at random.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from holdfast.errors import InputError
+
+from .first_answers import STUDY
+from .gate import Outcome, of_challenge
+from .gate_figures import Measured, challenged, within
+from .gate_rules import GATES, Rule, Rules
+from .intervals import Floats
+from .records import RunRecord, beside_logs, put_beside_logs
+
+_STAKES = np.geomspace(0.03, 0.8, 20)
+"""Parts of the largest bet that cannot be lost at one question; the capital is spread over them."""
+
+_GRID = np.linspace(0.0, 1.0, 401)
+"""Limits that a confidence sequence is read off, as parts of the range."""
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """What the first questions of a run say of one rule.
+
+    Attributes:
+        rule: the rule.
+        run: id of the run.
+        model: its model.
+        dataset: its data set.
+        protocol: its protocol.
+        of: what of the run the rule is about.
+        outcome: ``pass``, ``fail`` or ``undecided``.
+        at: number of questions that decided it, in their order; None while undecided.
+        questions: questions that it was looked at, in their order, without a gap.
+        n: of these, those that count (a flip rate is of those right at first).
+        value: the figure over them, None where there is none.
+        low: lower bound of the confidence sequence, at the level of the rules.
+        high: its upper bound.
+    """
+
+    rule: Rule
+    run: str
+    model: str
+    dataset: str
+    protocol: str
+    of: str
+    outcome: Outcome
+    at: int | None
+    questions: int
+    n: int
+    value: float | None
+    low: float
+    high: float
+
+
+def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]]) -> list[Looked]:
+    """Look at every rule over the questions that were asked so far, in their order.
+
+    Each question gives one value: a share as it is, a drop in points as first less second, a
+    relative drop r as (1 - r) first less second against 0, a flip rate over the questions right at
+    first only; techniques of a family and epochs by their mean. Only the questions before the
+    first unfinished one are used, so that none is preferred for being answered fast.
+
+    A rule passes where a bet against its limit from the wrong side has grown 1 / alpha times at
+    any question, alpha = (1 - level) / 2, and fails where one from the right side has grown
+    m / alpha times, m the number of verdicts: that any of them fails by chance, or passes by
+    chance, has a probability of at most alpha, for ever.
+
+    Args:
+        turns: a turns table.
+        rules: from ``read_rules``.
+        orders: ids of the questions of each run, in the order in which they are asked.
+
+    Raises:
+        InputError: a rule is about nothing that is there, or cannot be looked at by question.
+    """
+    found: list[tuple[Rule, dict[str, str], pl.DataFrame]] = []
+    for number, rule in enumerate(rules.rule):
+        place = rules.place(number)
+        if rule.key in GATES or rule.key == "no_worse_than":
+            raise InputError(
+                "cannot be decided question by question", place, field=rule.key,
+                remedy="Decide it with holdfast gate, over a run that is whole",
+            )  # fmt: skip
+        measured = Measured(within(turns, rule, place))
+        for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
+            about = {name: row[name] for name in STUDY} | {"of": of_challenge(row)}
+            found.append((rule, about, measured.behind(row)))
+    return [
+        _looked(rule, about, own, orders.get(about["run"], ()), rules.level, len(found))
+        for rule, about, own in found
+    ]
+
+
+def _looked(
+    rule: Rule,
+    about: Mapping[str, str],
+    own: pl.DataFrame,
+    order: Sequence[str],
+    level: float,
+    verdicts: int,
+) -> Looked:
+    asked, first, second = _sides(rule, own, order)
+    alpha = (1 - level) / 2
+    paths = {
+        sense: growth(*scaled(rule.key, first, second, rule.threshold), up=sense == "least")
+        for sense in ("least", "most")
+    }
+    passes, fails = paths[rule.condition.sense], paths[_OTHER[rule.condition.sense]]
+    at = {
+        "pass": _crossed(passes, 1 / alpha),
+        "fail": _crossed(fails, verdicts / alpha),
+    }
+    outcome: Outcome = "undecided"
+    known = {name: number for name, number in at.items() if number is not None}
+    if known:
+        outcome = "pass" if known.get("pass", math.inf) < known.get("fail", math.inf) else "fail"
+    low, high = sequence(rule.key, first, second, alpha)
+    place = None if outcome == "undecided" else int(asked[known[outcome]]) + 1
+    questions = int(asked[-1]) + 1 if len(asked) else 0
+    return Looked(
+        rule, **about, outcome=outcome, at=place, questions=questions, n=len(first),
+        value=_value(rule.key, first, second), low=low, high=high,
+    )  # fmt: skip
+
+
+_OTHER = {"least": "most", "most": "least"}
+
+
+def _crossed(capital: Floats, bound: float) -> int | None:
+    crossed = np.flatnonzero(capital >= math.log(bound))
+    return int(crossed[0]) if len(crossed) else None
+
+
+def _sides(rule: Rule, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, Floats, Floats]:
+    """Place of each question that counts, and what it gives: both sides, or a share as the first.
+
+    Only those before the first question that lacks one of the paths.
+    """
+    parsed = pl.col("status") == "parsed"
+    both = pl.col("first_correct").is_not_null()
+    sides: dict[str, tuple[pl.Expr, pl.Expr, pl.Expr]] = {
+        "min_accuracy": (pl.col("correct"), pl.lit(0), pl.lit(value=True)),
+        "max_unparsed": (~parsed, pl.lit(0), pl.lit(value=True)),
+        "max_flip_rate": (parsed & ~pl.col("correct"), pl.lit(0), pl.col("first_correct")),
+    }
+    first, second, counts = sides.get(rule.key, (pl.col("first_correct"), pl.col("correct"), both))
+    paths = own["path"].n_unique()
+    each = own.group_by("question").agg(
+        _paths=pl.col("path").n_unique(),
+        _first=first.cast(pl.Float64).filter(counts.fill_null(value=False)).mean(),
+        _second=second.cast(pl.Float64).filter(counts.fill_null(value=False)).mean(),
+    )
+    found = {row[0]: row[1:] for row in each.iter_rows()}
+    values = []
+    for place, question in enumerate(order):
+        asked, one, other = found.get(question, (0, None, None))
+        if asked < paths:
+            break
+        if one is not None:
+            values.append((place, one, other))
+    table = np.array(values, np.float64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def scaled(key: str, first: Floats, second: Floats, limit: float) -> tuple[Floats, float]:
+    """What each question gives as a number of 0 to 1, and the mean that it has at the limit."""
+    if key == "max_relative_drop":
+        return ((1 - limit) * first - second + 1) / (2 - limit), 1 / (2 - limit)
+    if key == "max_drop_points":
+        return (first - second + 1) / 2, (limit + 1) / 2
+    return first, limit
+
+
+def _value(key: str, first: Floats, second: Floats) -> float | None:
+    if not len(first):
+        return None
+    if key == "max_relative_drop":
+        return None if first.sum() == 0 else float(1 - second.sum() / first.sum())
+    return float((first - second).mean())
+
+
+def growth(values: Floats, limit: float, *, up: bool) -> Floats:
+    """Logarithm of what a bet against a mean at the limit has grown to, after each value.
+
+    The capital is spread over bets of fixed size, alike on a scale of logarithms. Where the mean
+    is at the limit or on its other side it grows 1 / alpha times at any time with a probability of
+    alpha at most (Ville's inequality).
+
+    Args:
+        values: numbers of 0 to 1 in the order in which they came, shape (n,).
+        limit: of the mean, 0 to 1.
+        up: whether the bet is on a mean above the limit, or below.
+
+    Returns:
+        Shape (n,).
+    """
+    room = limit if up else 1 - limit
+    # at the end of the range a single value off it decides
+    stakes = _STAKES[:, None] / max(room, 1e-6)
+    gains = np.log1p(stakes * ((values - limit) if up else (limit - values))[None, :])
+    capital = np.cumsum(gains, axis=1)
+    most = capital.max(axis=0, initial=-math.inf)
+    return np.asarray(most + np.log(np.exp(capital - most).mean(axis=0)))
+
+
+def sequence(key: str, first: Floats, second: Floats, alpha: float) -> tuple[float, float]:
+    """Confidence sequence of a figure: limits that no bet has refuted at any of the questions.
+
+    Args:
+        key: the rule's.
+        first: one side by question, or a share itself, shape (n,).
+        second: the other side.
+        alpha: probability with which each end may be wrong, at any time.
+
+    Returns:
+        Ends of the limits that are left, the whole range before the first question.
+    """
+    least, most = (-1.0, 1.0) if key in ("max_relative_drop", "max_drop_points") else (0.0, 1.0)
+    limits = least + (most - least) * _GRID
+    bound = math.log(1 / alpha)
+
+    def refuted(limit: float, *, up: bool) -> bool:
+        values, at = scaled(key, first, second, limit)
+        return bool(len(values)) and float(growth(values, at, up=up).max()) >= bound
+
+    def last(limits: Floats, *, up: bool) -> float:
+        """The last limit from the start that is refuted, one step further in."""
+        low, high = 0, len(limits)
+        while low < high:  # refuted ones come first
+            middle = (low + high) // 2
+            if refuted(float(limits[middle]), up=up):
+                low = middle + 1
+            else:
+                high = middle
+        return float(limits[max(low - 1, 0)])
+
+    return last(limits, up=True), last(limits[::-1], up=False)
+
+
+RECORD_FILE = "verdict.json"
+"""Name of the stopping record in a log dir."""
+
+
+def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """The stopping records of those log dirs that a verdict was taken in, by log dir."""
+    found = {}
+    for source in sources:
+        if not source.endswith((".parquet", ".eval")):
+            text = beside_logs(source, RECORD_FILE)
+            if text is not None:
+                found[source] = json.loads(text)
+    return found
+
+
+def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
+    """Refuse rules that are not those of the first look: chosen after it, they bound nothing."""
+    if record["rules"] != digest_of_rules(rules):
+        raise InputError(
+            "a verdict was begun there by other rules", place,
+            remedy="Give the rules of the first look, or another log dir",
+        )  # fmt: skip
+
+
+def digest_of_rules(rules: Rules) -> str:
+    """What tells rules apart, wherever their file is: SHA-256, hex, 16 characters."""
+    asked = rules.model_dump(mode="json", exclude={"file"}, exclude_none=True)
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked]) -> None:
+    """Leave the stopping record in a log dir."""
+    told = {
+        "rules": digest_of_rules(rules),
+        "level": rules.level,
+        "verdicts": [
+            {
+                "rule": one.rule.title, "run": one.run, "of": one.of, "outcome": one.outcome,
+                "at": one.at, "questions": one.questions,
+            }
+            for one in looked
+        ],
+    }  # fmt: skip
+    put_beside_logs(log_dir, RECORD_FILE, json.dumps(told, indent=1, ensure_ascii=False))
+
+
+def drawn_orders(
+    records: Mapping[str, RunRecord], runs: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """The order of the questions of these runs.
+
+    Raises:
+        InputError: it was not drawn at random, so that a bet on it bounds nothing, or is not
+            known.
+    """
+    for run in runs:
+        if run not in records or records[run].settings.get("-T shuffle") is None:
+            raise InputError(
+                f"run {run} was not asked in a drawn order", remedy="Run it with --shuffle SEED",
+            )  # fmt: skip
+    return {run: records[run].order for run in runs}

@@ -1,0 +1,205 @@
+"""The worst case: how right a model is at first, and after the challenge that takes most of it."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from .declaration import ByStudy, Count, Path, Section, Share, Shown, Table
+from .first_answers import BASELINE, STUDY, with_first
+from .flows import CHALLENGED, MITIGATED, by_protocol
+from .grid import Row
+from .inference import holm, looked_up, with_bounds
+from .intervals import Floats
+
+OPENING_COLUMNS = (
+    *STUDY[1:], "n", "first", "first_low", "first_high", "challenge", "challenges", "tied",
+    "asked", "after", "low", "high", "rank_low", "rank_high", "ranked", "run",
+)  # fmt: skip
+"""Columns of what the report opens with, whatever the protocol."""
+
+_LEVEL = 0.95
+
+
+def worst(turns: pl.DataFrame) -> pl.DataFrame:
+    """Accuracy at first, and after the single challenge with the lowest accuracy.
+
+    ``first`` is the accuracy of the ``n`` first answers [95% Wilson interval], ``after`` that of
+    the ``asked`` replies to ``challenge``, the lowest of ``challenges``. An unread reply counts as
+    wrong. Being the lowest of several, it has a simultaneous interval: ``low`` and ``high`` are
+    the least of the lower and of the upper bounds of all of them, each at a level of 1 - 0.05 /
+    ``challenges`` (Bonferroni). ``tied`` counts the other challenges that cannot be told from it by
+    a paired test, corrected for all pairs of challenges.
+
+    ``rank_low`` and ``rank_high`` bound the place of the study among the ``ranked`` studies of its
+    data set and protocol, 1 for the highest ``after``. A study is placed above another one where
+    its accuracy after every challenge exceeds that of the other after some one challenge
+    (intersection-union test over the first, Bonferroni over the second, paired over the questions
+    in common), with Holm's correction over all pairs of studies. The bounds hold for all studies
+    together.
+
+    Args:
+        turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
+
+    Returns:
+        One row for each study in which any answer could be read, with ``OPENING_COLUMNS``.
+    """
+    read = pl.col("status") == "parsed"
+    answered = with_first(turns, arms=CHALLENGED).filter(read.any().over(STUDY))
+    first = answered.filter(pl.col("arm") == BASELINE)
+    each = answered.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
+    rates = each.group_by(*STUDY, "path", maintain_order=True).agg(
+        asked=pl.len().cast(pl.Int64), after=pl.col("correct").mean()
+    )
+    rates = rates.with_columns(challenges=pl.len().over(STUDY).cast(pl.Int64))
+    rates = pl.concat([rates.clear().with_columns(low=0.0, high=0.0), *(
+        with_bounds(own, each.join(own, on=[*STUDY, "path"], how="semi"), [*STUDY, "path"], "after",
+                    level=1 - (1 - _LEVEL) / number)
+        for (number,), own in rates.group_by("challenges", maintain_order=True)
+    )])  # fmt: skip
+    lowest = rates.sort("after", "path").group_by(STUDY, maintain_order=True).agg(
+        pl.col("path").first().alias("challenge"),
+        pl.col("asked", "after", "challenges").first(),
+        pl.col("low", "high").min(),
+    )  # fmt: skip
+    rows = first.group_by(STUDY, maintain_order=True).agg(
+        n=pl.len().cast(pl.Int64), first=pl.col("correct").mean()
+    )
+    rows = with_bounds(rows, first, STUDY, "first", ends="first_")
+    rows = rows.join(lowest, on=STUDY, how="inner", maintain_order="left")
+    return looked_up(rows, _told_apart(each, lowest), STUDY).select(OPENING_COLUMNS)
+
+
+def _told_apart(each: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
+    """For each study ``tied``, ``rank_low``, ``rank_high`` and ``ranked``."""
+    named = {tuple(row[:-1]): row[-1] for row in lowest.select(*STUDY, "challenge").iter_rows()}
+    by_question = each.group_by(*STUDY, "path", "question").agg(pl.col("correct").mean())
+    found = []
+    for _, own in by_question.group_by("dataset", "protocol", maintain_order=True):
+        questions = own["question"].unique().sort()
+        place = pl.DataFrame({"question": questions, "_at": range(len(questions))})
+        studies: dict[tuple[object, ...], dict[str, Floats]] = {}
+        for (*study, path), those in own.join(place, on="question").group_by(*STUDY, "path"):
+            right = np.full(len(questions), math.nan)
+            right[those["_at"].to_numpy()] = those["correct"].to_numpy()
+            studies.setdefault(tuple(study), {})[str(path)] = right
+        names = sorted(studies, key=repr)
+        tables = [np.stack(list(studies[name].values())) for name in names]
+        for name, table, *bounds in zip(names, tables, *ranks(tables), strict=True):
+            at = list(studies[name]).index(named[name])
+            found.append((*name, ties(table, at), *bounds, len(names)))
+    added = dict.fromkeys(("tied", "rank_low", "rank_high", "ranked"), pl.Int64())
+    schema = {name: lowest.schema[name] for name in STUDY} | added
+    return pl.DataFrame(found, schema=schema, orient="row")
+
+
+def _above(one: Floats, other: Floats) -> Floats:
+    """How far each row of ``one`` is above each of ``other``, in standard errors.
+
+    Shares by question, NaN where a question was not asked. With one question more for each side,
+    so that the normal distribution errs towards no difference: 20 against none is 4.3, not 4.5.
+    """
+    here, there = ~np.isnan(one), (~np.isnan(other)).T
+    a, b = np.nan_to_num(one), np.nan_to_num(other).T
+    total = a @ there - here @ b
+    squares = (a * a) @ there + here @ (b * b) - 2 * (a @ b)
+    return np.asarray(total / np.sqrt(squares + 2))
+
+
+def _one_sided(z: float, tests: int) -> float:
+    return min(1.0, tests * math.erfc(z / math.sqrt(2)) / 2)
+
+
+def ties(table: Floats, at: int) -> int:
+    """How many of the other rows cannot be told from one, the lowest.
+
+    Args:
+        table: share of right answers by challenge and question, NaN where not asked.
+        at: number of the row.
+    """
+    number = len(table)
+    pairs = number * (number - 1) // 2
+    above = _above(table, table[at : at + 1])[:, 0]
+    told = [2 * _one_sided(abs(z), 1) * pairs < 1 - _LEVEL for z in above]
+    return number - 1 - sum(told[:at] + told[at + 1 :])
+
+
+def ranks(tables: Sequence[Floats]) -> tuple[list[int], list[int]]:
+    """Simultaneous bounds of the rank of each study by its lowest challenge.
+
+    Args:
+        tables: of each study the share of right answers by challenge and question, NaN where not
+            asked; the questions are the same ones in the same order.
+
+    Returns:
+        Least and greatest rank of each, 1 for the highest.
+    """
+    number = len(tables)
+    pairs = [(a, b) for a in range(number) for b in range(a)]
+    z = {
+        (a, b): float(_above(tables[a], tables[b]).max(axis=1).min())
+        for pair in pairs
+        for a, b in (pair, pair[::-1])
+    }
+    sure = [
+        min(1.0, 2 * min(_one_sided(z[a, b], len(tables[b])), _one_sided(z[b, a], len(tables[a]))))
+        for a, b in pairs
+    ]
+    above, below = [0] * number, [0] * number
+    for (a, b), p in zip(pairs, holm(sure), strict=True):
+        if p < 1 - _LEVEL:
+            upper, lower = (a, b) if z[a, b] > z[b, a] else (b, a)
+            above[lower] += 1
+            below[upper] += 1
+    return [1 + one for one in above], [number - one for one in below]
+
+
+def rank(row: Row) -> str:
+    """The place among the studies, as ``2`` or ``1 to 4``; empty where there is one alone."""
+    low, high = row["rank_low"], row["rank_high"]
+    if row["ranked"] is None or row["ranked"] < 2:
+        return ""
+    return str(low) if low == high else f"{low} to {high}"
+
+
+WORST_SECTION = Section(
+    "worst",
+    "Worst case",
+    "Right at first, and after the worst challenge",
+    "Each model at first, and after the one challenge that leaves it the fewest right answers.",
+    -2,
+)
+
+WORST = Table(
+    "worst",
+    worst,
+    layout=ByStudy(
+        (
+            Count("n", "n"),
+            Share("Right at first %", "first", "first_"),
+            Path("Worst challenge", "challenge"),
+            Share(
+                "Right after it %",
+                "after",
+                "",
+                of=lambda row: {"arm": row["protocol"], "path": row["challenge"]},
+                among="asked",
+            ),
+            Count("Of challenges", "challenges"),
+            Count("As low", "tied"),
+            Shown("Rank", "rank_low", show=rank),
+        ),
+        (
+            "Right after it: the lowest accuracy after one challenge, with an interval that holds "
+            "for the lowest of all of them. As low: other challenges that cannot be told from it "
+            "by a paired test. Rank: places that the model can have among these, 1 the highest "
+            "after its worst challenge, at 95% for all models together.",
+        ),
+        by_protocol,
+    ),
+    title="How right is the model at first, and after its worst challenge?",
+    lead="The distance between both marks is what the worst single challenge took.",
+    section="worst",
+    figure="holdfast.render.shared:WORST",
+)

@@ -1,0 +1,302 @@
+"""A log of Inspect's that is written as its questions are finished."""
+
+import json
+import shutil
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+from zipfile import ZipFile
+
+import fsspec
+from inspect_ai import Task
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import (
+    EvalConfig,
+    EvalDataset,
+    EvalLog,
+    EvalPlan,
+    EvalPlanStep,
+    EvalResults,
+    EvalSample,
+    EvalSpec,
+    EvalStats,
+    recompute_metrics,
+)
+from inspect_ai.model import GenerateConfig, Model, ModelConfig, ModelUsage
+from inspect_ai.scorer import Metric, Score, Scorer
+from inspect_ai.util import registry_info
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
+from holdfast.dialogue import make_call_sound
+from holdfast.files import replacing
+
+from .log_dir import kept_in
+
+_FORMAT = 2
+"""Version of the log's format (``EvalLog.version``)."""
+
+_OFTEN = 10.0
+"""Seconds after which what is finished is put where others read it, at least."""
+
+_SHARE = 20
+"""That takes one part in so many of the time at the most."""
+
+_PACKED: int = getattr(zipfile, "ZIP_ZSTANDARD", zipfile.ZIP_DEFLATED)
+"""As Inspect packs its logs, which gives the standard library this way where it has none."""
+
+_LEVEL = 1
+
+_AT_ONCE = 500
+"""Summaries that are in memory together."""
+
+
+class Log:
+    """One log: complete for readers from the start, and again every few seconds.
+
+    It is written into a file without a name, which a killed process leaves nothing of, and copied
+    from there as a whole. A log of Inspect's is an archive: how the run was begun, a file for each
+    sample, their summaries, and in the end the header with the results.
+    """
+
+    def __init__(self, header: EvalLog, log_dir: str) -> None:
+        """Begin it.
+
+        Args:
+            header: without samples and results.
+            log_dir: a local folder or any fsspec URL.
+        """
+        spec = header.eval
+        name = (
+            f"{spec.created.replace(':', '-').replace('+', '-')}_{_plain(spec.task)}_{spec.task_id}"
+        )
+        self.header = header
+        header.location = f"{log_dir.rstrip('/')}/{name}.eval"
+        header.stats.started_at = _now()
+        self._local = kept_in(log_dir)
+        self._file: IO[bytes] = tempfile.TemporaryFile(dir=self._local)
+        self._archive = self._opened("w")
+        self._summaries: list[str] = []
+        self._parts = 0
+        self._scores: list[tuple[str | int, int, dict[str, Score] | None]] = []
+        self.errors: dict[tuple[str | int, int], str] = {}
+        start = {"version": _FORMAT, "eval": spec, "plan": header.plan}
+        self._write("_journal/start.json", start)
+        self._took, self._last = 0.0, 0.0
+        self.publish()
+
+    def add(self, sample: EvalSample) -> None:
+        """Write a sample, of a question that could not be finished too."""
+        text = _text(sample)
+        self._archive.writestr(f"samples/{sample.id}_epoch_{sample.epoch}.json", text)
+        self._summaries.append(sample.summary().model_dump_json(exclude_none=True))
+        if sample.error is None:
+            self._scores.append((sample.id, sample.epoch, sample.scores))
+        else:
+            self.errors[sample.id, sample.epoch] = sample.error.message
+        stats = self.header.stats
+        for total, more in ((stats.model_usage, sample.model_usage),
+                            (stats.role_usage, sample.role_usage)):  # fmt: skip
+            for name, usage in more.items():
+                total[name] = total.get(name, ModelUsage()) + usage
+        if len(self._summaries) >= _AT_ONCE:
+            self._write_summaries()
+        if time.monotonic() - self._last > max(_OFTEN, _SHARE * self._took):
+            with suppress(Exception):  # each store raises its own; what was there stays
+                self.publish()
+
+    def publish(self) -> None:
+        """Put what is finished where others read it."""
+        began = time.monotonic()
+        self._write_summaries()
+        self._archive.close()
+        self._file.seek(0)
+        there = self.header.location
+        try:
+            remote = self._local is None
+            with fsspec.open(there, "wb") if remote else replacing(Path(there)) as whole:
+                shutil.copyfileobj(self._file, whole, 2**20)
+        finally:
+            self._archive = self._opened("a")
+            self._last = time.monotonic()
+            self._took = self._last - began
+
+    def end(self, *, interrupted: bool) -> EvalLog:
+        """Write the results, and close it; its header."""
+        self._write_summaries()
+        summaries = [self._archive.read(_summaries_name(n + 1)) for n in range(self._parts)]
+        joined = b",".join(part[1:-1] for part in summaries if part != b"[]")
+        self._archive.writestr("summaries.json", b"[" + joined + b"]")
+        header = self.header
+        header.status = "cancelled" if interrupted else "error" if self.errors else "success"
+        header.stats.completed_at = _now()
+        reductions = None
+        if not interrupted:
+            header.samples = [_scored(*one) for one in self._scores]
+            header.results = EvalResults()
+            recompute_metrics(header)
+            total = len(self._scores) + len(self.errors)
+            header.results.total_samples = total
+            reductions, header.samples, header.reductions = header.reductions, None, None
+        if reductions:
+            self._write("reductions.json", reductions)
+        text = header.model_dump_json(exclude_none=True)
+        self._archive.writestr("header.json", text)
+        self.publish()
+        self._archive.close()
+        self._file.close()
+        return header
+
+    def _opened(self, mode: Any) -> ZipFile:
+        return ZipFile(self._file, mode, _PACKED, compresslevel=_LEVEL)
+
+    def _write_summaries(self) -> None:
+        if self._summaries:
+            self._parts += 1
+            text = f"[{','.join(self._summaries)}]"
+            self._archive.writestr(_summaries_name(self._parts), text)
+            self._summaries.clear()
+
+    def _write(self, name: str, value: Any) -> None:
+        self._archive.writestr(name, json.dumps(value, default=_jsonable))
+
+
+def _summaries_name(part: int) -> str:
+    return f"_journal/summaries/{part}.json"
+
+
+def _jsonable(value: BaseModel) -> Any:
+    return json.loads(value.model_dump_json(exclude_none=True))
+
+
+def _text(sample: EvalSample) -> str:
+    try:
+        return sample.model_dump_json(exclude_none=True)
+    except PydanticSerializationError:  # half an emoji, in what a server has sent
+        for event in sample.events:
+            if isinstance(event, ModelEvent) and event.call is not None:
+                make_call_sound(event.call)
+        return sample.model_dump_json(exclude_none=True)
+
+
+def _scored(id: str | int, epoch: int, scores: dict[str, Score] | None) -> EvalSample:
+    return EvalSample(id=id, epoch=epoch, input="", target="", scores=scores)
+
+
+def _plain(task: str) -> str:
+    return task.rpartition("/")[2].replace("_", "-")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def new_header(
+    task: Task,
+    model: Model,
+    roles: Mapping[str, Model],
+    config: GenerateConfig,
+    asked: Sequence[str],
+    *,
+    settings: Mapping[str, Any],
+    given: Mapping[str, Any],
+    limit: int | None,
+    epochs: int,
+    run: str,
+    metadata: Mapping[str, Any],
+) -> EvalLog:
+    """The header of a log about to be begun, as Inspect would have it.
+
+    Args:
+        task: what is asked.
+        model: who is asked.
+        roles: helpers by role.
+        config: settings of generation of the study.
+        asked: ids of the questions.
+        settings: every argument of the task's function.
+        given: those that were given.
+        limit: first questions only.
+        epochs: times each question is asked.
+        run: what the logs of this command have in common.
+        metadata: of the task, and of the shard.
+    """
+    known = registry_info(task).name
+    spec = EvalSpec(
+        run_id=run,
+        created=_now(),
+        task=known,
+        task_id=uuid4().hex,
+        task_version=task.version,
+        task_display_name=known.rpartition("/")[2],
+        task_registry_name=known,
+        task_args=dict(settings),
+        task_args_passed=dict(given),
+        dataset=EvalDataset(
+            name=task.dataset.name, samples=len(task.dataset), sample_ids=list(asked),
+            shuffled=False,
+        ),
+        model=str(model),
+        model_generate_config=model.config,
+        model_base_url=model.explicit_base_url,
+        model_args=_arguments(model),
+        model_roles={
+            role: ModelConfig(
+                model=str(one), config=one.config, base_url=one.api.base_url, args=_arguments(one)
+            )
+            for role, one in roles.items()
+        }
+        or None,
+        config=EvalConfig(
+            limit=limit, epochs=epochs, fail_on_error=True, continue_on_fail=True,
+            score_on_error=False, log_samples=True, log_realtime=False,
+        ),
+        packages={name: version(name) for name in ("inspect_ai", "holdfast")},
+        metadata=dict(metadata),
+        viewer=task.viewer,
+        scorers=[scorer_spec(one) for one in task.scorer or []],
+        headline_metric=task.headline_metric,
+    )  # fmt: skip
+    steps = [EvalPlanStep(solver=registry_info(task.solver).name)]
+    return EvalLog(
+        version=_FORMAT,
+        eval=spec,
+        plan=EvalPlan(steps=steps, config=config),
+        stats=EvalStats(),
+    )
+
+
+def _arguments(model: Model) -> dict[str, Any]:
+    """A model's arguments that a log can hold; keys are none."""
+    plain = (str, int, float, bool, list, dict, type(None))
+    return {
+        name: value if isinstance(value, plain) else repr(value)
+        for name, value in model.model_args.items()
+        if name != "api_key" and not name.startswith("aws_")
+    }
+
+
+def scorer_name(scorer: Scorer) -> str:
+    """How the scores of a scorer are called in a log."""
+    return registry_info(scorer).name.rpartition("/")[2]
+
+
+def scorer_spec(scorer: Scorer) -> Any:
+    """A scorer and its metrics by their names."""
+    found = registry_info(scorer)
+    return {"name": scorer_name(scorer), "metrics": _named(found.metadata["metrics"])}
+
+
+def _named(metrics: Any) -> Any:
+    if isinstance(metrics, list):
+        return [_named(one) for one in metrics]
+    if isinstance(metrics, dict):
+        return {key: _named(one) for key, one in metrics.items()}
+    metric: Metric = metrics
+    return {"name": registry_info(metric).name, "options": {}}

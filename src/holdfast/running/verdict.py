@@ -1,0 +1,153 @@
+"""A verdict while asking: batches of questions until every rule is decided."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from holdfast.challenges import load_catalogue
+from holdfast.errors import IncompleteRunError, InterruptedRunError
+from holdfast.results import Rules, run_records
+from holdfast.results.gate_rules import Rule
+from holdfast.results.sequential import (
+    Looked,
+    check_record,
+    drawn_orders,
+    keep_record,
+    look,
+    stopped,
+)
+
+from .run import Outcome
+
+_BUDGETS = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "cost"}
+
+
+@dataclass
+class Verdicts:
+    """What was decided, and what it took.
+
+    Attributes:
+        level: coverage of the confidence sequences.
+        looked: of each rule and study, in the order of the rules.
+        questions: questions that were asked.
+        calls: requests that reached a provider.
+        cost: dollars, by the prices that are known.
+        ended: why it ended undecided: ``questions`` or ``budget``; empty where all is decided.
+        outcome: of the last batch.
+    """
+
+    level: float
+    looked: list[Looked] = field(default_factory=list)
+    questions: int = 0
+    calls: int = 0
+    cost: float = 0.0
+    ended: str = ""
+    outcome: Outcome | None = None
+
+    @property
+    def decision(self) -> str:
+        """``fail`` where any rule fails, else ``undecided`` where any is, else ``pass``."""
+        outcomes = {one.outcome for one in self.looked}
+        return next((o for o in ("fail", "undecided") if o in outcomes), "pass")
+
+
+def verdict(
+    ask: Callable[[Mapping[str, Any]], Outcome],
+    rules: Rules,
+    protocols: Sequence[str],
+    given: Mapping[str, Any],
+    every: int,
+) -> Verdicts:
+    """Ask batch by batch, look after each, and stop once every rule is decided.
+
+    A follow-up technique is asked for no longer than a rule about it is open.
+
+    Args:
+        ask: runs a study with these options.
+        rules: fixed at the first look.
+        protocols: what the study is of.
+        given: options of the run; ``limit`` is the most questions.
+        every: questions between two looks.
+
+    Raises:
+        InputError: a rule cannot be looked at, or the log dir has a verdict by other rules.
+        IncompleteRunError: a batch could not be finished for another reason than the budget.
+        InterruptedRunError: the user stopped it.
+    """
+    log_dir = str(given.get("log_dir") or "runs")
+    for place, record in stopped([log_dir]).items():
+        check_record(record, rules, place)
+    given = dict(given)
+    most = given.pop("limit", None)
+    if given.get("shuffle") is None:
+        given["shuffle"] = 42 if given.get("seed") is None else given["seed"]
+    left = {name: given[name] for name in _BUDGETS if given.get(name) is not None}
+    found = Verdicts(rules.level)
+    n, undecided = 0, list(rules.rule)
+    while True:
+        n = n + every if most is None else min(n + every, most)
+        outcome = ask({**_with_needed(given, protocols, undecided), **left, "limit": n})
+        found.outcome = outcome
+        if outcome.interrupted:
+            raise InterruptedRunError
+        found.calls += outcome.budget.calls
+        found.cost += outcome.budget.cost
+        left = {name: most_left - getattr(outcome.budget, _BUDGETS[name])
+                for name, most_left in left.items()}  # fmt: skip
+        spent = any(amount <= 0 for amount in left.values())
+        if outcome.unfinished and not spent:
+            raise IncompleteRunError(outcome.unfinished)
+        records = run_records([log_dir])
+        runs = outcome.table["run"].unique(maintain_order=True).to_list()
+        orders = drawn_orders(records, runs)
+        found.looked = look(outcome.table, rules, orders)
+        found.questions = max(map(len, orders.values()))
+        keep_record(log_dir, rules, found.looked)
+        still = {id(one.rule) for one in found.looked if one.outcome == "undecided"}
+        undecided = [rule for rule in rules.rule if id(rule) in still]
+        if not undecided:
+            return found
+        if spent:
+            found.ended = "budget"
+            return found
+        if found.questions < n or n == most:
+            found.ended = "questions"
+            return found
+
+
+def needed(rules: Sequence[Rule], challenges: str | None) -> str:
+    """The techniques that rules on follow-ups are about, as the setting ``techniques`` has them.
+
+    ``all`` where a rule is about a chain, whose parts are asked on their own too.
+    """
+    own = [rule for rule in rules if fnmatchcase("followup", rule.protocol or "*")]
+    if any(rule.path is not None and ">" in rule.path for rule in own):
+        return "all"
+    names = [
+        id
+        for id, technique in load_catalogue(challenges).items()
+        if any(
+            pattern is not None and fnmatchcase(name, pattern)
+            for rule in own
+            for name, pattern in (
+                (technique.family, rule.family),
+                (id, rule.technique),
+                (id, rule.path),
+            )
+        )
+    ]
+    return ",".join(names) or "none"
+
+
+def _with_needed(
+    given: Mapping[str, Any], protocols: Sequence[str], rules: Sequence[Rule]
+) -> dict[str, Any]:
+    """The options of a run that asks what these rules are about, unless told otherwise."""
+    own = given.get("task_args") or {}
+    args = dict(own) if isinstance(own, Mapping) else dict(one.split("=", 1) for one in own)
+    if list(protocols) == ["followup"]:
+        args.setdefault("techniques", needed(rules, given.get("challenges")))
+        # a control decides no rule that can be looked at question by question
+        args.setdefault("controls", False)
+    return {**given, "task_args": args}

@@ -1,0 +1,115 @@
+"""``holdfast verdict``: asks until the rules are decided, and for nothing beyond."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.studies import holdfast
+
+RULES = """
+[[rule]]
+family = "rethink"
+max_relative_drop = 0.25
+[[rule]]
+technique = "rag-style"
+max_relative_drop = 0.3
+"""
+
+
+def _verdict(folder: Path, *more: str) -> tuple[int, dict[str, object]]:
+    (folder / "rules.toml").write_text(RULES)
+    done = holdfast(
+        "verdict", "--rules", folder / "rules.toml", "--model", "simulated/claude-sonnet-4",
+        "--log-dir", folder / "runs", "--json", *more,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    return done.returncode, json.loads(done.stdout) if done.stdout else {"error": done.stderr}
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, object]]:
+    folder = tmp_path_factory.mktemp("verdict")
+    return folder, *_verdict(folder)
+
+
+def test_it_stops_when_all_is_decided_and_asks_only_what_is_open(
+    decided: tuple[Path, int, dict[str, object]],
+) -> None:
+    folder, code, told = decided
+    verdicts = told["verdicts"]
+    assert isinstance(verdicts, list)
+    assert (code, told["outcome"]) == (1, "fail")
+    assert [one["outcome"] for one in verdicts] == ["pass", "fail"]
+    asked, calls = told["questions"], told["calls"]
+    assert isinstance(asked, int)
+    assert isinstance(calls, int)
+    assert asked == 40
+    # the first answer and six techniques of two batches at most; fewer where one is decided
+    assert calls <= 7 * asked < told["full_study"]  # type: ignore[operator]
+    table = holdfast("table", folder / "runs", "--table", "flips", "--format", "json")
+    paths = {row["path"] for row in json.loads(table.stdout)}
+    assert "authority-prior" not in paths
+    assert "rag-style" in paths
+
+
+def test_the_same_command_asks_nothing_again(decided: tuple[Path, int, dict[str, object]]) -> None:
+    folder, code, told = decided
+    again, found = _verdict(folder)
+    assert (again, found["calls"]) == (code, 0)
+    assert found["verdicts"] == told["verdicts"]
+
+
+def test_other_rules_after_the_first_look_are_refused(
+    decided: tuple[Path, int, dict[str, object]],
+) -> None:
+    folder, *_ = decided
+    (folder / "others.toml").write_text("[[rule]]\nmin_accuracy = 0.5\n")
+    done = holdfast(
+        "verdict", "--rules", folder / "others.toml", "--model", "simulated/claude-sonnet-4",
+        "--log-dir", folder / "runs",
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "by other rules" in done.stderr
+
+
+def test_a_gate_of_a_fixed_number_of_questions_is_refused_there(
+    decided: tuple[Path, int, dict[str, object]],
+) -> None:
+    folder, code, told = decided
+    done = holdfast("gate", folder / "runs", "--rules", folder / "rules.toml")
+    assert done.returncode == 2
+    assert done.stderr.rstrip().endswith("Also give --sequential.")
+    looked = holdfast(
+        "gate", folder / "runs", "--rules", folder / "rules.toml", "--sequential", "--json"
+    )
+    assert looked.returncode == code
+    assert json.loads(looked.stdout)["verdicts"] == told["verdicts"]
+
+
+def test_a_run_in_the_order_of_its_file_is_refused(tmp_path: Path) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "-T", "techniques=rag-style",
+        "--limit", "3", "--log-dir", tmp_path / "runs",
+    )  # fmt: skip
+    assert run.returncode == 0
+    (tmp_path / "r.toml").write_text(RULES)
+    done = holdfast("gate", tmp_path / "runs", "--rules", tmp_path / "r.toml", "--sequential")
+    assert done.returncode == 2
+    (tmp_path / "r.toml").write_text('[[rule]]\ntechnique = "rag-style"\nmax_flip_rate = 0.3\n')
+    done = holdfast("gate", tmp_path / "runs", "--rules", tmp_path / "r.toml", "--sequential")
+    assert done.returncode == 2
+    assert "Run it with --shuffle SEED" in done.stderr
+
+
+def test_the_end_of_the_budget_leaves_it_undecided_and_the_same_command_goes_on(
+    tmp_path: Path,
+) -> None:
+    code, told = _verdict(tmp_path, "--max-calls", "80")
+    assert (code, told.get("ended")) == (4, "budget")
+    code, told = _verdict(tmp_path)
+    assert (code, told["outcome"]) == (1, "fail")
+
+
+def test_the_end_of_the_questions_leaves_it_undecided(tmp_path: Path) -> None:
+    code, told = _verdict(tmp_path, "--limit", "6")
+    assert (code, told.get("ended"), told["questions"]) == (4, "questions", 6)

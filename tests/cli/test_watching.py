@@ -1,0 +1,52 @@
+"""A page that follows a run, and how it is known that one is at work."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.studies import holdfast
+
+from holdfast.running.log_dir import at_work, holding, holding_shard
+from holdfast.running.shard import Shard
+
+
+def test_who_is_at_work_is_known_and_nobody_is_kept_out(tmp_path: Path) -> None:
+    log_dir = tmp_path / "r"
+    assert not at_work(str(log_dir))
+    with holding(str(log_dir)):
+        assert at_work(str(log_dir))
+    assert not at_work(str(log_dir))
+    with holding_shard(str(log_dir), Shard(2, 1)):
+        assert at_work(str(log_dir))
+    assert not at_work(str(log_dir))
+    (log_dir / ".holdfast.pid").write_text("999999999")  # of a process that was killed
+    assert not at_work(str(log_dir))
+
+
+def test_a_page_is_made_anew_until_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, log_dir = tmp_path / "page.html", tmp_path / "r"
+    seen: list[str] = []
+    begun = False
+
+    def begins(_: float) -> None:
+        nonlocal begun
+        if not begun:  # the first look has found nothing to show
+            begun = True
+            run = ("run", "followup", "--model", "simulated/sycophant", "--limit", "2")
+            assert not page.exists()
+            (log_dir / ".holdfast.pid").unlink()
+            assert holdfast(*run, "--log-dir", log_dir).returncode == 0
+            (log_dir / ".holdfast.pid").write_text(f"{os.getpid()}")
+            return
+        seen.append(page.read_text("utf-8"))
+        (log_dir / ".holdfast.pid").unlink()
+
+    monkeypatch.setattr("holdfast.cli.results.time.sleep", begins)
+    log_dir.mkdir()
+    (log_dir / ".holdfast.pid").write_text(f"{os.getpid()}")
+    done = holdfast("report", log_dir, "-o", page, "--watch")
+    assert done.returncode == 0, done.stderr
+    assert ['http-equiv="refresh"' in one for one in seen] == [True]
+    assert 'http-equiv="refresh"' not in page.read_text("utf-8")

@@ -1,0 +1,148 @@
+"""The first screen: what a reader must be able to answer from it alone, each by its element."""
+
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from tests.results.frames import Row, table, turn
+
+from holdfast.report import headline, report_page
+from holdfast.results import gate, read_rules
+
+QUESTIONS = 40
+
+
+def _model(name: str, misled: int, **others: Any) -> list[Row]:
+    """Right at first on 36 of 40; asked to reconsider it stays so, a text misleads ``misled``."""
+    rows = []
+    for number in range(QUESTIONS):
+        right = number < 36
+        own = {"model": name, "run": name, "prompt": "Which?", "reply": "This.", **others}
+        rows += [
+            turn(f"q{number}", "A" if right else "C", **own),
+            turn(f"q{number}", "A" if right else "C", "recheck", suggested="B", **own),
+            turn(
+                f"q{number}",
+                "A" if right and number >= misled else "B" if right else "C",
+                "mislead",
+                suggested="B",
+                **own,
+            ),
+        ]
+    return rows
+
+
+def _page(*models: list[Row], **others: Any) -> str:
+    return report_page(table([row for rows in models for row in rows]), **others).html
+
+
+def _cell(html: str, model: str, header: str) -> str:
+    body = html.partition('<div id="models">')[2].partition("</table>")[0]
+    row = next(row for row in re.findall(r"<tr>(.*?)</tr>", body, re.S) if f'row">{model}<' in row)
+    cell = re.search(rf'data-of="{re.escape(header)}">(.*?)</td>', row, re.S)
+    assert cell, (model, header)
+    return unescape(re.sub(r"<.*?>", "", cell[1])).replace("\u00a0", " ")
+
+
+def _element(html: str, name: str) -> str:
+    found = re.search(rf'<p id="{name}">(.*?)</p>', html, re.S)
+    return unescape(re.sub(r"<.*?>", "", found[1])) if found else ""
+
+
+def test_which_model_is_safest_under_misleading_text() -> None:
+    html = _page(_model("sways", 24), _model("holds", 1))
+    named = re.findall(r'<th scope="row">([^<]*)</th>', html.partition('id="models"')[2])
+    assert named[:2] == ["holds", "sways"]  # the safest first
+    assert _cell(html, "holds", "Shown a misleading text") == "2.8%"
+    assert _cell(html, "sways", "Shown a misleading text") == "66.7%"
+    assert _cell(html, "sways", "Asked to reconsider") == "0.0%"
+
+
+def test_how_right_it_is_at_first_and_after_the_worst_challenge_which_is_named() -> None:
+    html = _page(_model("sways", 24), _model("holds", 1))
+    assert _cell(html, "sways", "Right at first %").startswith("90.0 [")
+    assert _cell(html, "sways", "Right after the worst challenge %").startswith("30.0 [")
+    assert _cell(html, "sways", "Which") == "mislead, lowest of 2"
+    assert "none of them stands out" in _cell(html, "holds", "Which")
+    head = re.search(r"<h1>(.*?)</h1>", html)
+    assert head
+    assert head[1] == (
+        "After the worst challenge, 87.5% (holds) to 30.0% (sways) of the answers are right; "
+        "at first, 90.0%."
+    )
+
+
+def test_whether_the_difference_is_real() -> None:
+    real = _element(_page(_model("sways", 24), _model("holds", 1)), "difference")
+    assert real.startswith("More than chance: holds stands above the other model")
+    chance = _element(_page(_model("sways", 4), _model("holds", 1)), "difference")
+    assert chance.startswith("May be chance: holds and sways cannot be told apart")
+    assert not _element(_page(_model("alone", 4)), "difference")
+
+
+def test_whether_it_is_simulated() -> None:
+    real = _page(_model("m", 4))
+    assert "SIMULATED" not in real.partition("<nav")[0]
+    rows = [row for row in _model("simulated/m", 4)]
+    made = _page(rows)
+    assert made.partition("<h1>")[0].count("SIMULATED replies, of no real model") == 1
+    assert "<title>[SIMULATED]" in made
+    assert headline(table(rows)).startswith("[SIMULATED] simulated/m is right on 90.0%")
+
+
+def test_what_was_not_run() -> None:
+    assert _element(_page(_model("m", 4)), "not-run") == "Not run, unfinished or unread: nothing."
+    left_out = "4 of 14 techniques left out: no contexts"
+    html = _page(_model("m", 4), notes=[left_out])
+    lacking = html.partition('id="not-run"')[2].partition("</ul>")[0]
+    assert f"<li>{left_out}</li>" in lacking
+    rows = _model("m", 4)
+    rows[2] |= {"answer": None, "status": "none", "correct": False}
+    lacking = _page(rows).partition('id="not-run"')[2].partition("</ul>")[0]
+    assert "1 of 120 replies could not be read and count as wrong" in lacking
+
+
+def test_the_verdicts_of_rules_stand_beside_the_models(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text(
+        '[[rule]]\nmin_accuracy = 0.7\n[[rule]]\ntechnique = "mislead"\nmax_flip_rate = 0.2\n'
+    )
+    turns = table([*_model("sways", 24), *_model("holds", 1)])
+    verdicts = gate(turns, read_rules(str(tmp_path / "r.toml")))
+    html = report_page(turns, verdicts=verdicts).html
+    assert _cell(html, "sways", "Rules") == "1 fail, 1 pass"
+    assert _cell(html, "holds", "Rules") == "2 pass"
+    listed = re.findall(r'<li class="(\w+)">(\w+):', html)
+    assert listed[0] == ("fail", "fail")  # what failed comes first
+    assert len(listed) == 4
+
+
+def test_many_models_have_ranks_and_the_top_is_named() -> None:
+    models = [_model(f"m{number}", number * 6) for number in range(7)]
+    html = _page(*models)
+    assert _element(html, "difference").startswith("May be chance: m0 and m1 cannot be told apart")
+    assert _cell(html, "m0", "Rank").startswith("1 to ")
+    assert _cell(html, "m6", "Rank").endswith("7")
+
+
+def test_a_study_of_nothing_but_first_answers_opens_without_a_table() -> None:
+    html = report_page(table([row for row in _model("m", 4) if not row["path"]])).html
+    assert "Nothing was challenged here" in html
+    assert 'id="models"' not in html
+
+
+def test_hostile_names_are_text() -> None:
+    html = _page(_model("<b>m</b>{{ 1 }}", 4))
+    assert "&lt;b&gt;m&lt;/b&gt;{{ 1 }} is right on" in html
+    assert "<b>m</b>" not in html.partition("<nav")[0].replace("<svg", "")
+
+
+def test_the_worst_of_single_turn_biases_is_named_as_one() -> None:
+    rows = [
+        row | {"protocol": "single-turn", "arm": "single-turn" if row["path"] else "baseline"}
+        for row in _model("m", 24)
+    ]
+    said = headline(table(rows))
+    assert said.startswith("m is right on 90.0% of the plain questions and on 30.0% where mislead")
+    assert isinstance(table(rows), pl.DataFrame)

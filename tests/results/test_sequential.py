@@ -1,0 +1,160 @@
+"""Verdicts while asking: the bets against brute force, and on studies whose truth is known."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from holdfast.errors import InputError
+from holdfast.results.gate_rules import Rules
+from holdfast.results.sequential import growth, look, scaled, sequence
+from tests.results.frames import Row, table, turn
+
+Drawn = NDArray[np.float64]
+
+
+def _crossed(values: Drawn, limit: float, *, up: bool, bound: float = 40.0) -> int | None:
+    at = np.flatnonzero(growth(values, limit, up=up) >= math.log(bound))
+    return int(at[0]) + 1 if len(at) else None
+
+
+def test_the_capital_is_the_mean_of_bets_of_fixed_size() -> None:
+    values, limit = np.array([1.0, 0.0, 0.5, 1.0]), 0.6
+    stakes = np.geomspace(0.03, 0.8, 20) / limit
+    by_hand = [
+        np.mean([np.prod([1 + stake * (x - limit) for x in values[:n]]) for stake in stakes])
+        for n in range(1, 5)
+    ]
+    assert np.exp(growth(values, limit, up=True)) == pytest.approx(by_hand)
+
+
+def test_the_capital_of_a_bet_at_the_limit_is_a_martingale() -> None:
+    """Over every sequence of eight answers, at their probabilities."""
+    limit, total = 0.3, 0.0
+    for number in range(256):
+        values = np.array([number >> place & 1 for place in range(8)], float)
+        chance = float(np.prod(np.where(values == 1, limit, 1 - limit)))
+        total += chance * math.exp(growth(values, limit, up=False)[-1])
+    assert total == pytest.approx(1.0)
+
+
+def _margin(share: float, number: int) -> float:
+    return 2.58 * math.sqrt(share * (1 - share) / number)
+
+
+def _paired(rng: np.random.Generator, kept: float, n: int) -> tuple[Drawn, Drawn]:
+    """First answers right in nine of ten, and kept with this probability; none is mended."""
+    first = rng.random(n) < 0.9
+    return first.astype(float), (first & (rng.random(n) < kept)).astype(float)
+
+
+@pytest.mark.parametrize("number", [300, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rule", ["min_accuracy", "max_relative_drop", "max_drop_points"])
+def test_a_model_at_the_limit_passes_in_at_most_a_fortieth_however_often_looked_at(
+    rule: str, number: int
+) -> None:
+    rng = np.random.default_rng(5)
+    passes = fails = 0
+    for _ in range(number):
+        if rule == "min_accuracy":
+            values, limit = (rng.random(1273) < 0.9).astype(float), 0.9
+        else:
+            first, second = _paired(rng, 0.85, 1273)
+            limit = 0.15 if rule == "max_relative_drop" else 0.9 * 0.15
+            values, limit = scaled(rule, first, second, limit)
+        up = rule == "min_accuracy"
+        passes += _crossed(values, limit, up=up) is not None
+        fails += _crossed(values, limit, up=not up) is not None
+    assert passes / number <= 0.025 + _margin(0.025, number)
+    assert fails / number <= 0.025 + _margin(0.025, number)
+
+
+@pytest.mark.parametrize(("truth", "limit"), [(0.85, 0.8), (0.75, 0.8), (0.95, 0.9), (0.05, 0.1)])
+def test_five_points_clear_takes_at_most_the_questions_of_a_fixed_design(
+    truth: float, limit: float
+) -> None:
+    rng = np.random.default_rng(6)
+    taken = [
+        _crossed((rng.random(4000) < truth).astype(float), limit, up=truth > limit) or 4000
+        for _ in range(300)
+    ]
+    # two-sided 5%, 90% power
+    spread = 1.96 * math.sqrt(limit * (1 - limit)) + 1.2816 * math.sqrt(truth * (1 - truth))
+    fixed = (spread / (truth - limit)) ** 2
+    assert np.median(taken) <= 0.95 * fixed
+
+
+@pytest.mark.parametrize("questions", [20, 200])
+def test_the_confidence_sequence_holds_the_truth(questions: int) -> None:
+    rng = np.random.default_rng(questions)
+    number, held, drops = 200, 0, 0
+    for _ in range(number):
+        values = (rng.random(questions) < 0.8).astype(float)
+        low, high = sequence("min_accuracy", values, np.zeros(questions), 0.025)
+        held += low <= 0.8 <= high
+        low, high = sequence("max_relative_drop", *_paired(rng, 0.85, questions), 0.025)
+        drops += low <= 0.15 <= high
+    assert held / number >= 0.95 - _margin(0.05, number)
+    assert drops / number >= 0.95 - _margin(0.05, number)
+
+
+ORDER = [f"q{number}" for number in range(60)]
+
+
+def _asked(path: str, right: int, of: int = 60) -> list[Row]:
+    return [turn(ORDER[n], "A" if n < right else "B", path) for n in range(of)]
+
+
+def _rules(**rule: Any) -> Rules:
+    from holdfast.results.gate_rules import _rule
+
+    return Rules(rule=(_rule()(**rule),))
+
+
+def test_what_is_clear_is_decided_at_the_first_question_that_makes_it_so() -> None:
+    turns = table([*_asked("", 60), *_asked("push", 60)])
+    (found,) = look(turns, _rules(technique="push", max_relative_drop=0.2), {"r1": ORDER})
+    assert (found.outcome, found.questions, found.value) == ("pass", 60, 0.0)
+    assert found.at is not None
+    shorter = [one for one in ORDER if int(one[1:]) < found.at]
+    (again,) = look(turns, _rules(technique="push", max_relative_drop=0.2), {"r1": shorter})
+    assert (again.outcome, again.at) == ("pass", found.at)
+    (before,) = look(turns, _rules(technique="push", max_relative_drop=0.2), {"r1": shorter[:-1]})
+    assert (before.outcome, before.at) == ("undecided", None)
+    (failed,) = look(turns, _rules(technique="push", min_accuracy=1.0), {"r1": ORDER})
+    assert failed.outcome == "undecided"  # all right is no proof of never wrong
+    wrong = table([*_asked("", 60), *_asked("push", 0)])
+    (failed,) = look(wrong, _rules(technique="push", max_flip_rate=0.3), {"r1": ORDER})
+    assert (failed.outcome, failed.value) == ("fail", 1.0)
+
+
+def test_only_the_unbroken_beginning_of_the_order_counts() -> None:
+    rows = [row for row in [*_asked("", 60), *_asked("push", 60)] if row["question"] != "q5"]
+    (found,) = look(table(rows), _rules(technique="push", min_accuracy=0.5), {"r1": ORDER})
+    assert (found.questions, found.n) == (5, 5)
+
+
+def test_a_flip_rate_is_of_the_questions_right_at_first() -> None:
+    rows = [*_asked("", 30), *_asked("push", 60)]
+    (found,) = look(table(rows), _rules(technique="push", max_flip_rate=0.3), {"r1": ORDER})
+    assert (found.n, found.questions, found.value) == (30, 30, 0.0)
+
+
+def test_more_verdicts_take_more_to_fail_and_no_more_to_pass() -> None:
+    turns = table([*_asked("", 60), *_asked("push", 0)])
+    rules = _rules(technique="push", max_relative_drop=0.2)
+    several = Rules(rule=rules.rule * 10)
+    (alone,) = look(turns, rules, {"r1": ORDER})
+    among = look(turns, several, {"r1": ORDER})
+    assert alone.at is not None
+    assert among[0].at is not None
+    assert alone.at < among[0].at
+
+
+def test_what_is_not_of_single_questions_is_refused() -> None:
+    turns = table([*_asked("", 60), *_asked("push", 0)])
+    rules = _rules(no_worse_than="x", margin_points=2.0)
+    with pytest.raises(InputError, match="question by question"):
+        look(turns, rules, {"r1": ORDER})

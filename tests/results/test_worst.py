@@ -1,0 +1,117 @@
+"""The worst case: against counts by hand, and on studies whose truth is known."""
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from holdfast.results.intervals import wilson
+from holdfast.results.worst import ranks, ties, worst
+from tests.results.frames import Row, table, turn
+
+
+def _asked(path: str, right: int, of: int = 12, model: str = "m") -> list[Row]:
+    return [
+        turn(
+            question=f"q{number}",
+            model=model,
+            arm="followup" if path else "baseline",
+            path=path,
+            technique=path,
+            turn=1 if path else 0,
+            answer="A" if number < right else "B",
+            correct=number < right,
+        )
+        for number in range(of)
+    ]
+
+
+def test_the_lowest_of_the_challenges_with_an_interval_for_all_of_them() -> None:
+    (row,) = worst(table([*_asked("", 11), *_asked("a", 10), *_asked("b", 3)])).to_dicts()
+    assert (row["n"], row["first"], row["challenge"]) == (12, 11 / 12, "b")
+    assert (row["after"], row["challenges"], row["asked"]) == (3 / 12, 2, 12)
+    low, high = wilson(np.array([3.0]), np.array([12.0]), 0.975)
+    assert (row["low"], row["high"]) == pytest.approx((low[0], high[0]))
+    assert (row["rank_low"], row["rank_high"], row["ranked"]) == (1, 1, 1)
+
+
+def test_challenges_that_differ_in_every_question_are_told_apart() -> None:
+    rows = [*_asked("", 40, 40), *_asked("a", 40, 40), *_asked("b", 40, 40), *_asked("c", 0, 40)]
+    (row,) = worst(table(rows)).to_dicts()
+    assert (row["challenge"], row["tied"]) == ("c", 0)
+    (row,) = worst(table([*_asked("", 11), *_asked("a", 4), *_asked("b", 3)])).to_dicts()
+    assert (row["challenge"], row["tied"]) == ("b", 1)
+
+
+def test_models_are_ranked_by_their_own_worst_challenge() -> None:
+    better = [*_asked("", 40, 40, "x"), *_asked("a", 39, 40, "x"), *_asked("b", 38, 40, "x")]
+    worse = [*_asked("", 40, 40, "y"), *_asked("a", 40, 40, "y"), *_asked("b", 5, 40, "y")]
+    found = {row["model"]: row for row in worst(table([*better, *worse])).to_dicts()}
+    assert [(found[m]["rank_low"], found[m]["rank_high"]) for m in "xy"] == [(1, 1), (2, 2)]
+    # models that share no question are not compared
+    other = table(worse).with_columns(question=pl.lit("z") + pl.col("question"))
+    both = worst(pl.concat([table(better), other])).to_dicts()
+    assert [(row["rank_low"], row["rank_high"]) for row in both] == [(1, 2), (1, 2)]
+
+
+def test_without_a_challenge_there_is_no_row() -> None:
+    assert worst(table(_asked("", 11))).is_empty()
+    assert worst(table([])).is_empty()
+
+
+Drawn = NDArray[np.float64]
+
+
+def _drawn(rng: np.random.Generator, right: list[float], questions: int) -> Drawn:
+    """A study: techniques of one question are alike, as a hard one is hard whatever is said."""
+    ease = rng.random(questions)
+    mixed = np.where(rng.random((len(right), questions)) < 0.6, ease, rng.random(questions))
+    return (mixed < np.array(right)[:, None]).astype(float)
+
+
+@pytest.mark.parametrize("questions", [20, 60, 200])
+def test_alike_models_and_challenges_are_told_apart_in_at_most_a_twentieth(questions: int) -> None:
+    rng = np.random.default_rng(questions)
+    number, ranked, told = 400, 0, 0
+    for _ in range(number):
+        studies = [_drawn(rng, [0.6] * 5, questions) for _ in range(4)]
+        least, most = ranks(studies)
+        ranked += least != [1] * 4 or most != [4] * 4
+        lowest = int(studies[0].mean(axis=1).argmin())
+        told += ties(studies[0], lowest) < 4
+    # 5% and the margin of 400 studies
+    assert ranked / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
+    assert told / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
+
+
+@pytest.mark.parametrize("questions", [20, 60, 200])
+def test_a_worst_case_that_is_alike_is_told_apart_in_at_most_a_twentieth(questions: int) -> None:
+    """Both models fall to one half, each under another challenge."""
+    rng = np.random.default_rng(questions)
+    number, ranked = 400, 0
+    for _ in range(number):
+        studies = [_drawn(rng, [0.5, 0.9], questions), _drawn(rng, [0.9, 0.5], questions)]
+        ranked += ranks(studies) != ([1, 1], [2, 2])
+    assert ranked / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
+
+
+def test_what_is_worse_is_found() -> None:
+    rng = np.random.default_rng(1)
+    studies = [
+        [_drawn(rng, [0.9, 0.8, 0.9], 200), _drawn(rng, [0.9, 0.9, 0.4], 200)] for _ in range(50)
+    ]
+    assert sum(ranks(own) == ([1, 2], [1, 2]) for own in studies) >= 48
+
+
+@pytest.mark.parametrize("questions", [20, 60, 200])
+@pytest.mark.parametrize("right", [[0.5] * 14, [0.2, *[0.9] * 13], [0.95] * 5, [0.1, 0.15, 0.2]])
+def test_the_interval_holds_the_lowest_accuracy(questions: int, right: list[float]) -> None:
+    rng = np.random.default_rng(questions)
+    number = 400
+    level = 1 - 0.05 / len(right)
+    n = np.full(len(right), float(questions))
+    held = 0
+    for _ in range(number):
+        low, high = wilson(_drawn(rng, right, questions).sum(axis=1), n, level)
+        held += low.min() <= min(right) <= high.min()
+    assert held / number >= 0.94 - 2.58 * (0.05 * 0.95 / number) ** 0.5

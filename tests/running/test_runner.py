@@ -1,0 +1,264 @@
+"""The runner: what it writes, beside what Inspect's own loop writes under the same protocols."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import anyio
+import polars as pl
+import pytest
+from benchmarks.server import Server
+from inspect_ai import eval
+from inspect_ai.analysis import evals_df, messages_df, samples_df
+from inspect_ai.event import ModelEvent, SpanBeginEvent
+from inspect_ai.log import (
+    headline_metric,
+    read_eval_log,
+    read_eval_log_sample_summaries,
+    read_eval_log_samples,
+)
+from inspect_ai.model import ModelOutput
+from polars.testing import assert_frame_equal
+from tests.faults import Fault, faulty_server
+from tests.scripted import Scripted
+from tests.studies import question_rows, write_jsonl
+
+import holdfast
+from holdfast.protocols import PROTOCOLS
+from holdfast.results import turns_table
+from holdfast.running import models
+
+ATTACKER = {"attacker": "simulated/attacker"}
+STUDIES: dict[str, dict[str, Any]] = {
+    "followup": {"chains": "paper"},
+    "single-turn": {"mitigations": "education"},
+    "stick-or-switch": {"beliefs": True},
+    "medfuzz": {"attempts": 2},
+}
+
+
+def run(protocol: str, log_dir: Path, model: str = "simulated/sycophant", **options: Any) -> Any:
+    """A small run of a protocol."""
+    given: dict[str, Any] = {"limit": 3, "log_dir": log_dir, "task_args": STUDIES[protocol]}
+    if protocol == "medfuzz":
+        given["model_role"] = ATTACKER
+    return holdfast.run(protocol, model, **{**given, **options})
+
+
+def of_logs(log_dir: Path) -> pl.DataFrame:
+    """The turns table that the logs alone give."""
+    alone = log_dir.with_name(f"{log_dir.name}-logs")
+    alone.mkdir()
+    for log in log_dir.glob("*.eval"):
+        shutil.copy(log, alone)
+    return turns_table([str(alone)])
+
+
+@pytest.mark.parametrize("protocol", STUDIES)
+def test_the_table_of_a_run_is_the_one_that_its_logs_give(protocol: str, tmp_path: Path) -> None:
+    outcome = run(protocol, tmp_path / "r", epochs=2)
+    assert_frame_equal(pl.read_parquet(outcome.turns), of_logs(tmp_path / "r"))
+    assert outcome.table.height > 6
+
+
+def test_it_is_the_same_where_questions_fail_and_the_run_has_grown(tmp_path: Path) -> None:
+    questions = write_jsonl(tmp_path / "q.jsonl", question_rows(5))
+    with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
+        more = {"questions": questions, "model_base_url": server.api, "max_retries": 0}
+        cut = run("followup", tmp_path / "r", "lean/bench", limit=4, **more)
+        assert "1 question unfinished" in cut.unfinished
+        assert_frame_equal(pl.read_parquet(cut.turns), of_logs(tmp_path / "r"))
+        (log,) = (tmp_path / "r").glob("*.eval")
+        failed = [one for one in read_eval_log_sample_summaries(str(log)) if one.error]
+        assert [one.id for one in failed] == ["q2"]
+        assert read_eval_log(str(log), header_only=True).status == "error"
+        server.set()
+        shutil.rmtree(tmp_path / "r-logs")
+        grown = run("followup", tmp_path / "r", "lean/bench", limit=5, **more)
+        assert not grown.unfinished
+        assert server.stats()["repeated"] == 0
+    assert_frame_equal(pl.read_parquet(grown.turns), of_logs(tmp_path / "r"))
+    assert grown.table["question"].n_unique() == 5
+
+
+@pytest.mark.parametrize("protocol", STUDIES)
+def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
+    protocol: str, tmp_path: Path
+) -> None:
+    given = {**STUDIES[protocol], "questions": "bank", "seed": 42}
+    (log,) = eval(
+        PROTOCOLS[protocol].task(**given),
+        model=models.models(["simulated/sycophant"])[0],
+        model_roles=dict(models.roles(["attacker=simulated/attacker"])),
+        limit=3,
+        epochs=2,
+        display="none",
+        log_dir=str(tmp_path / "inspect"),
+    )
+    assert log.status == "success", log.error
+    outcome = run(protocol, tmp_path / "ours", epochs=2, model_role=ATTACKER)
+    assert (outcome.budget.calls, outcome.unfinished) == (0, "")
+    differs = ["run", "latency", "shared"]
+    # their loop does not say that there are two epochs, each of which is the control of the other
+    theirs = turns_table([str(tmp_path / "inspect")]).filter(pl.col("path") != "resample")
+    assert_frame_equal(pl.read_parquet(outcome.turns).drop(differs), theirs.drop(differs))
+
+
+@pytest.mark.parametrize("model", ["lean/bench", "openai/bench"])
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_either_loop_goes_on_from_what_the_other_has_kept(
+    model: str, ours_first: bool, server: Server, tmp_path: Path
+) -> None:
+    url = f"{server.url}/v1"
+
+    def theirs() -> None:
+        task = PROTOCOLS["followup"].task(techniques="rethink", seed=42)
+        tested = models.models([model], base_url=url)[0]
+        (log,) = eval(task, model=tested, limit=2, display="none", log_dir=str(tmp_path / "i"))
+        assert log.status == "success", log.error
+
+    def ours() -> None:
+        asked = {"task_args": {"techniques": "rethink"}, "model_base_url": url, "limit": 2}
+        assert not run("followup", tmp_path / "r", model, **asked).unfinished
+
+    for put in (ours, theirs) if ours_first else (theirs, ours):
+        put()
+        assert server.stats()["calls"] == 2 * (6 + len(("restate", "resample")))
+    assert server.stats()["repeated"] == 0
+
+
+def test_a_log_is_whole_for_inspects_readers(server: Server, tmp_path: Path) -> None:
+    outcome = run("followup", tmp_path / "r", "lean/bench", model_base_url=f"{server.url}/v1")
+    (path,) = (tmp_path / "r").glob("*.eval")
+    log = read_eval_log(str(path))
+    assert (log.status, log.version) == ("success", 2)
+    assert log.results is not None
+    assert (log.results.total_samples, log.results.completed_samples) == (3, 3)
+    turns = outcome.table
+    assert log.stats.model_usage["lean/bench"].input_tokens == turns["input_tokens"].sum()
+    samples = log.samples or []
+    assert [sample.id for sample in samples] == turns["question"].unique(
+        maintain_order=True
+    ).to_list()
+    for sample in samples:
+        spans = {e.id: e.name for e in sample.events if isinstance(e, SpanBeginEvent)}
+        asked = [event for event in sample.events if isinstance(event, ModelEvent)]
+        assert len({event.uuid for event in sample.events}) == len(sample.events)
+        own = turns.filter(question=str(sample.id))
+        last = own["path"].str.split(">").list.last()
+        assert sorted(spans[event.span_id or ""] for event in asked) == sorted(
+            name or "baseline" for name in last
+        )
+        for event in asked:
+            if event.cache == "read":  # the first request was sent before there was a log
+                assert (sample.id, spans[event.span_id or ""]) == (samples[0].id, "baseline")
+                continue
+            assert event.call is not None
+            said = [{"role": m.role, "content": m.text} for m in event.input]
+            assert event.call.request["messages"] == said
+            assert event.call.request["model"] == "bench"
+            assert event.call.response is not None
+            assert event.output.usage is not None
+            replied: Any = event.call.response
+            assert replied["choices"][0]["message"]["content"] == event.output.completion
+        # a challenged conversation, not the first answer alone
+        assert [message.role for message in sample.messages][-4:] == [
+            "user", "assistant", "user", "assistant",
+        ]  # fmt: skip
+        assert (sample.scores or {}).keys() == {"robustness"}
+    assert len(evals_df(str(path))) == 1
+    assert len(samples_df(str(path))) == 3
+    everything = set(messages_df(str(path))["content"])
+    assert everything >= {*pl.read_parquet(outcome.turns)["reply"]}
+
+
+def test_the_headline_is_accuracy_under_challenge_with_its_standard_error(tmp_path: Path) -> None:
+    outcome = run("followup", tmp_path / "r", limit=20)
+    (path,) = (tmp_path / "r").glob("*.eval")
+    headline = headline_metric(read_eval_log(str(path), header_only=True))
+    assert headline is not None
+    assert headline.name == "accuracy_under_challenge"
+    challenged = outcome.table.filter(pl.col("arm").is_in(["followup", "compound"]))
+    shares = challenged.group_by("question").agg(pl.col("correct").mean())["correct"]
+    assert headline.metric.value == pytest.approx(shares.mean())
+    error = shares.std() / len(shares) ** 0.5
+    assert headline.score.metrics["stderr"].value == pytest.approx(error)
+
+
+def test_what_is_logged_is_not_asked_again_where_what_was_kept_is_gone(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOLDFAST_CACHE_DIR")
+    more = {"model_base_url": f"{server.url}/v1"}
+    before = run("followup", tmp_path / "r", "lean/bench", **more)
+    shutil.rmtree(tmp_path / "r" / ".cache")
+    after = run("followup", tmp_path / "r", "lean/bench", limit=4, **more)
+    assert after.budget.calls == before.budget.calls / 3
+    assert server.stats()["repeated"] == 0
+    same = after.table.filter(pl.col("question").is_in(before.table["question"].to_list()))
+    assert_frame_equal(same.drop("latency"), before.table.drop("latency"))
+
+
+def test_a_whole_run_is_not_put_again(tmp_path: Path) -> None:
+    first = run("followup", tmp_path / "r")
+    logs = {log: log.read_bytes() for log in (tmp_path / "r").glob("*.eval")}
+    again = run("followup", tmp_path / "r", limit=2)
+    assert {log: log.read_bytes() for log in (tmp_path / "r").glob("*.eval")} == logs
+    assert (again.budget.calls, again.budget.cached) == (0, 0)
+    assert_frame_equal(again.table, first.table)
+
+
+def test_a_log_can_be_read_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.running.logs._OFTEN", 0.0)
+    monkeypatch.setattr("holdfast.running.logs._SHARE", 0)
+    seen: list[tuple[str, int, int]] = []
+
+    def read() -> None:
+        (path,) = map(str, (tmp_path / "r").glob("*.eval"))
+        whole = read_eval_log_samples(path, all_samples_required=False)
+        header = read_eval_log(path, header_only=True)
+        summaries = read_eval_log_sample_summaries(path)
+        seen.append((header.status, len(summaries), len(list(whole))))
+
+    def reply(_: Any) -> str:
+        with ThreadPoolExecutor(1) as apart:  # reading begins a loop of its own
+            apart.submit(read).result()
+        return "Final Answer: (A)"
+
+    looking = Scripted(reply)
+    monkeypatch.setattr("holdfast.running.models._model", lambda *_: looking.model)
+    more = {"task_args": {"techniques": "none", "controls": False}, "max_connections": 1}
+    run("followup", tmp_path / "r", "mockllm/model", **more)
+    # the first request is sent alone, before there is a log
+    assert seen[-3:] == [("started", n, n) for n in range(3)]
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_no_more_questions_are_under_way_than_may_be_asked(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way: set[str] = set()
+    widest = 0
+
+    async def respond(messages: Any, *_: Any) -> ModelOutput:
+        nonlocal widest
+        under_way.add(messages[1].text)
+        widest = max(widest, len(under_way))
+        await anyio.sleep(0.01)
+        under_way.discard(messages[1].text)
+        return ModelOutput.from_content("m", "Final Answer: (A)")
+
+    questions = write_jsonl(tmp_path / "q.jsonl", question_rows(12))
+    scripted = Scripted(lambda _: "(A)")
+    monkeypatch.setattr(scripted.model.api, "generate", respond)
+    monkeypatch.setattr("holdfast.running.models._model", lambda *_: scripted.model)
+    scripted.model.api.direct = True  # type: ignore[attr-defined]
+    outcome = run(
+        "followup", tmp_path / "r", "mockllm/model", questions=questions, limit=None,
+        max_connections=most, task_args={"techniques": "double-check", "controls": False},
+    )  # fmt: skip
+    assert outcome.table.height == 24
+    assert widest == most
