@@ -21,7 +21,9 @@ OFFERED = [
     "qwen-3-4b", "qwen-2.5-3b", "qwen-2.5-1.5b", "gemma-3-1b", "llama-3.2-1b",
 ]  # fmt: skip
 """Those of Stick-or-Switch."""
-OURS = ["steadfast", "sycophant", "noisy", "blind-switcher", "fuzz-blind", "fuzz-swayed"]
+OURS = [
+    "steadfast", "sycophant", "noisy", "blind-switcher", "fuzz-blind", "fuzz-swayed", "fuzz-noisy",
+]  # fmt: skip
 SINGLE_TURN = {
     **dict.fromkeys(
         ["confirmation", "cultural", "false-consensus", "frequency", "recency", "self-diagnosis",
