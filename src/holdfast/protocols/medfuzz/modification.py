@@ -264,8 +264,7 @@ def _object_in(reply: str) -> Mapping[str, Any]:
     """The JSON object of a reply; else one with commas too many, Python quotes, or cut off.
 
     A comma before a closing bracket, and what Python would read as the same, are no reason to ask
-    again; nor is an end within or behind a string, which is closed there: what has been lost is
-    found by the checks of what is there.
+    again; nor is an end behind a string. One that is cut off within a string is none.
     """
     if found := json_object(reply, _MODIFIED):
         return found
@@ -281,7 +280,7 @@ def _object_in(reply: str) -> Mapping[str, Any]:
 
 _MODIFIED = "modified_question"
 _OBJECT = re.compile(r"""\{\s*["']""")
-_ENDS = ("}", "]}", '"]}', "']}", '"}', "'}")
+_ENDS = ("}", "]}")
 # far more than a question and all that can be added to it
 _MOST_READ = 100_000
 _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
