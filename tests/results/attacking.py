@@ -123,8 +123,11 @@ def drawn(seed: int, models: Sequence[str] = ("m1", "m2"), attempts: int = 3) ->
             for epoch in (1, 2, 3):
                 at = {"model": model, "run": f"run of {model}"}
                 own = _replicate(rng, f"q{n}", epoch, attempts)
+                own += _beside(rng, f"q{n}", epoch, attempts) if own[0]["answer"] == "A" else []
                 rows += [row | at for row in own]
-                if own[-1]["arm"] == "attack" and own[-1]["answer"] == "B":
+                if any(row["arm"] == "attack" and row["answer"] == "B" for row in own):
+                    replay = _replayed(rng, f"q{n}", epoch, at["run"])
+                    rows += [row | {"model": model, "run": f"replay on {model}"} for row in replay]
                     at["run"] = f"test of {model}"
                     rows += [row | at for row in _test(rng, f"q{n}", epoch, believes)]
     return [rows[int(place)] for place in rng.permutation(len(rows))]
@@ -143,6 +146,25 @@ def _replicate(rng: np.random.Generator, question: str, epoch: int, attempts: in
         "words": int(rng.integers(5, 121)), "cost": float(rng.random()),
     }  # fmt: skip
     return attack(question, answers, epoch, **notes)
+
+
+def _beside(rng: np.random.Generator, question: str, epoch: int, attempts: int) -> list[Row]:
+    def letters(n: int) -> str:
+        return "".join(rng.choice(list("AAAB?"), size=n))
+
+    rows = [row for arm in ("inert", "reask") for row in
+            beside(question, arm, letters(attempts), epoch)]  # fmt: skip
+    return rows + again(question, letters(3), letters(3), epoch)
+
+
+def _replayed(rng: np.random.Generator, question: str, epoch: int, run: str) -> list[Row]:
+    at = {"protocol": "medfuzz-replay", "question": question, "epoch": epoch}
+    attacked, plain = rng.choice(list("AB?"), size=2)
+    return [
+        _row("unattacked", "A", **at),
+        _row("replayed", str(attacked), path=f"replay@{run}", attacked_run=run, **at),
+        _row("reask", str(plain), path="reask@1", **at),
+    ]
 
 
 def _test(rng: np.random.Generator, question: str, epoch: int, believes: bool) -> list[Row]:
