@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import itemgetter
 from typing import Any
 
 from benchmarks.server import completion, request_hash
@@ -16,11 +17,14 @@ Refusal = tuple[int, str]
 
 
 @contextmanager
-def speaking(reply: Callable[[Messages], str | Refusal]) -> Iterator[str]:
+def speaking(
+    reply: Callable[[Any], str | Refusal], told: Callable[[Any], Any] = itemgetter("messages")
+) -> Iterator[str]:
     """Serve a model for as long as the block lasts.
 
     Args:
         reply: what the model says to messages of ``role`` and ``content``, or how it refuses them.
+        told: what of a request it is told, where that is not the messages alone.
 
     Yields:
         The base URL of the API.
@@ -31,7 +35,7 @@ def speaking(reply: Callable[[Messages], str | Refusal]) -> Iterator[str]:
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            said = reply(request["messages"])
+            said = reply(told(request))
             if isinstance(said, str):
                 status, answer = 200, completion(request, request_hash(request))
                 answer["choices"][0]["message"]["content"] = said

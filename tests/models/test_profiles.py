@@ -22,7 +22,8 @@ OFFERED = [
 ]  # fmt: skip
 """Those of Stick-or-Switch."""
 OURS = [
-    "steadfast", "sycophant", "noisy", "blind-switcher", "fuzz-blind", "fuzz-swayed", "fuzz-noisy",
+    "steadfast", "sycophant", "noisy", "noisy-sycophant", "blind-switcher", "fuzz-blind",
+    "fuzz-swayed", "fuzz-noisy",
 ]  # fmt: skip
 SINGLE_TURN = {
     **dict.fromkeys(
@@ -46,6 +47,11 @@ def accuracy_after(known: Profile, technique: str, family: str) -> float:
 def test_every_profile_is_there_by_name() -> None:
     assert list(profiles()) == [*OURS, *PUBLISHED, *OFFERED]
     assert profile("gpt-4.1") == profiles()["gpt-4.1"]
+
+
+def test_profiles_of_published_figures_have_no_noise() -> None:
+    # the papers asked at temperature 0, or print what comes of all noise
+    assert {profile(name).noise for name in (*PUBLISHED, *OFFERED)} == {0.0}
 
 
 @pytest.mark.parametrize("name", [*OURS, *OFFERED])

@@ -94,7 +94,7 @@ def test_the_share_turned_by_attempt_k_is_known(name: str) -> None:
 
 def inert(name: str, asked: Question, k: int) -> str:
     """The answer to the k-th inert rewrite."""
-    given = (("arm", "inert"), ("characteristics", []))
+    given: tuple[tuple[str, Any], ...] = (("arm", "inert"), ("characteristics", []))
     truth = Truth(
         put(asked, 100 + k), (f"inert@{k}",), ("control",), (None,), 1, "answer", given,
         asked.content_hash,

@@ -10,10 +10,12 @@ from tests.resolved import stick_or_switch_study
 from tests.sticking import Given, ask, behaving, by_arm, keeping, label
 from tests.studies import question_rows, turns_of, write_jsonl
 
+from holdfast.models import profile
 from holdfast.models.behaviour import chance
 from holdfast.protocols.showing import ABSTAIN
-from holdfast.protocols.stick_or_switch.convictions import control_turns, tax
+from holdfast.protocols.stick_or_switch.convictions import control_turns, conviction_turns, tax
 from holdfast.protocols.stick_or_switch.protocol import ARMS, StickOrSwitchStudy
+from holdfast.protocols.stick_or_switch.simulated import Sticking
 from holdfast.questions import LETTERS, Question, under_test
 
 AGAIN = """Consider these options again:
@@ -197,3 +199,30 @@ def test_none_of_the_above_is_neither_always_first_nor_always_last() -> None:
         for question in study.questions.questions
     )
     assert set(places) == {0, 1, 2, 3}
+
+
+def test_noise_and_causal_rate_of_a_simulated_model_are_both_given_back(tmp_path: Path) -> None:
+    known = profile("noisy-sycophant")
+    stick = known.of(Sticking).stick
+    n, source = 150, written(tmp_path, 150)
+    turns = turns_of(ask("simulated/noisy-sycophant", questions=source, shots=0, controls=True))
+    for arm, behaviour, first in (
+        ("positive", "conviction", known.baseline / 100),
+        ("negative", "abstention", known.of(Sticking).abstain),
+    ):
+        again = 1 - known.noise + known.noise * first
+        usual, pressed = first * again**2, first * (again * stick[arm]) ** 2
+        (row,) = tax(turns).filter(behaviour=behaviour, against="control").to_dicts()
+        assert row["n"] == n
+        # within four standard deviations
+        for found, truth in ((row["single_shot"], usual), (row["end_to_end"], pressed)):
+            assert abs(found - truth) < 4 * (truth * (1 - truth) / n) ** 0.5
+        assert row["low"] < pressed - usual < row["high"]
+        # at each turn of the control noise alone, at each offer the causal rate too
+        for found, truth in (
+            (control_turns(turns), again),
+            (conviction_turns(turns), again * stick[arm]),
+        ):
+            later = found.filter(pl.col("arm") == arm, pl.col("turn") > 0)["kept"]
+            share = float(later.cast(pl.Float64).mean())  # type: ignore[arg-type]
+            assert abs(share - truth) < 4 * (truth * (1 - truth) / later.len()) ** 0.5

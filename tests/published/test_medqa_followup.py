@@ -2,10 +2,13 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
+import polars as pl
 import pytest
 from pydantic import ValidationError
+from tests.results import frames
 
 from holdfast.protocols.followup.published import MedQAFollowup, medqa_followup
+from holdfast.results import TABLES, beside_published
 
 PAPER = medqa_followup()
 
@@ -92,3 +95,20 @@ def test_a_cell_is_as_the_tables_print_it(cell: str) -> None:
     data["accuracy"]["paper"]["families"][0]["average"] = (cell,) * 5
     with pytest.raises(ValidationError):
         MedQAFollowup.model_validate(data)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "single-turn"])
+def test_biases_in_another_wording_are_marked_beside_ours(name: str) -> None:
+    biased = frames.alone("q1", "B", "recency") | {"family": "inc_letter"}
+    ours = [frames.alone("q1", "A"), biased]
+    rows, _ = beside_published(TABLES[name](frames.table(ours)), name, "paper")
+    printed = rows.filter(pl.col("model").str.ends_with("[published]"))
+    single = printed.filter(pl.col("arm") == "single-turn")
+    assert single["run"].str.ends_with("in BiasMedQA's wording").all()
+    grid = (TABLES[name].layout(rows.to_dicts()) or [])[0]
+    assert any(text.startswith("† Asked in BiasMedQA's wording") for text in grid.notes)
+    lines = {line.label: line for block in grid.blocks for group in block.groups for line in group}
+    published = [n for n, header in enumerate(grid.columns) if "[published]" in header]
+    assert all("†" in lines["recency"].cells[n].text for n in published)
+    assert "†" not in lines["recency"].cells[0].text
+    assert all("†" not in lines["wrong-option"].cells[n].text for n in published)

@@ -58,6 +58,39 @@ def studies(
     return pl.concat(parts)
 
 
+def offered(
+    number: int,
+    questions: int,
+    *,
+    right: float = 0.7,
+    causal: float = 0.0,
+    seed: int = 1,
+    turns: int = 3,
+) -> pl.DataFrame:
+    """So many studies of Stick-or-Switch, right answers held and their controls.
+
+    An offer takes a held answer with the ``causal`` rate, beyond being answered anew.
+    """
+    rng = np.random.default_rng([seed, number, questions, turns])
+    shape = (number, questions)
+    first = rng.random(shape) < right
+    parts = []
+    for arm, rate in (("positive", causal), ("positive-control", 0.0)):
+        asked, kept = np.ones(shape, bool), first
+        for turn in range(turns):
+            if turn:
+                kept = (rng.random(shape) < right) & ~(rng.random(shape) < rate)
+            # turn 1 is shared, and a conversation stops at its first departure
+            if turn or arm == "positive":
+                frame = _turns(arm, ">".join(["offer"] * (turn + 1)), turn, kept, asked)
+                shown = "A," + ",".join("BCDEFGHIJ"[: turn + 1 if arm == "positive" else 1])
+                parts.append(frame.with_columns(shown=pl.lit(shown)))
+            asked = asked & kept
+    return pl.concat(parts).with_columns(
+        protocol=pl.lit("stick-or-switch"), target=pl.lit("A"), suggested=pl.lit("B")
+    )
+
+
 def _turns(arm: str, path: str, turn: int, right: Truths, put: Truths) -> pl.DataFrame:
     study, question = np.nonzero(put)
     technique = path.split(">")[-1].removeprefix("correction:")

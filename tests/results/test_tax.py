@@ -3,6 +3,7 @@ import pytest
 
 from holdfast.protocols.stick_or_switch.convictions import TAX_COLUMNS, tax
 from tests.results.frames import Row, table
+from tests.results.nulls import offered
 from tests.results.offering import held, single
 
 SHARES = ["n", "single_shot", "isolated", "end_to_end", "tax"]
@@ -114,3 +115,37 @@ def test_studies_do_not_mix() -> None:
     both = tax(table([*study(), *other]))
     assert both.filter(pl.col("run") == "r1").equals(tax(table(study())))
     assert both.filter(pl.col("run") == "r2")["tax"].to_list() == [-1.0]
+
+
+# --- net of the control ---
+
+
+def check_net_tax(number: int, questions: int, causal: float, least: float) -> None:
+    """The interval of the net tax holds the truth in at least so many of the studies drawn."""
+    truth = 0.7 * ((0.7 * (1 - causal)) ** 2 - 0.7**2)
+    found = pl.concat(
+        tax(offered(size, questions, causal=causal, seed=start)).filter(against="control")
+        for start in range(0, number, 100)
+        for size in [min(100, number - start)]
+    )
+    assert found.height == number
+    assert (found["n"] == questions).all()
+    held = ((found["low"] <= truth) & (truth <= found["high"])).mean()
+    assert held >= least  # type: ignore[operator]
+    assert found["tax"].mean() == pytest.approx(truth, abs=3 / (questions * number) ** 0.5)
+    # without the control the turns themselves are counted against the offers
+    assert (found["end_to_end"] - 0.7).mean() == pytest.approx(truth - 0.357, abs=0.02)
+
+
+@pytest.mark.parametrize("causal", [0.0, 0.1])
+def test_the_net_tax_is_recovered(causal: float) -> None:
+    # 200 studies: below 0.9 by chance once in thousands where 0.95 hold
+    check_net_tax(200, 60, causal, least=0.9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [0.0, 0.1])
+@pytest.mark.parametrize("questions", [60, 200, 1273])
+def test_intervals_of_the_net_tax_hold_the_truth(questions: int, causal: float) -> None:
+    # 0.94, less what 2,000 studies leave to chance (99%)
+    check_net_tax(2000, questions, causal, least=0.94 - 2.58 * (0.94 * 0.06 / 2000) ** 0.5)

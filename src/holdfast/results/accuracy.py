@@ -25,6 +25,7 @@ from .grid import (
     unread_notes,
 )
 from .inference import looked_up, with_bounds
+from .published import OTHER_WORDING
 from .readings import NON_RESPONSE
 
 ACCURACY_COLUMNS = (
@@ -229,6 +230,10 @@ _TESTED = (
     "* differs from the first answers: p < 0.05 by a test paired over questions, with Holm's "
     "correction over the techniques of the family, or over the averages."
 )
+_WORDED = (
+    "† Asked in BiasMedQA's wording, where holdfast asks in its own: a difference can come from "
+    "the wording, and not from the model."
+)
 _BLOCKS = {
     "single-turn": "Single-turn",
     "followup": "Multi-turn (follow-up)",
@@ -260,7 +265,13 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
 
 def accuracy_text(row: Row, *, first: bool = False) -> str:
     """A cell of accuracy, marked where the change is more than chance makes."""
-    return accuracy_cell(row, first=first) + "*" * (not first and _differs(row))
+    marks = "*" * (not first and _differs(row)) + "†" * _otherwise_worded(row)
+    return accuracy_cell(row, first=first) + marks
+
+
+def _otherwise_worded(row: Row) -> bool:
+    biased = row["family"] == "inc_letter" and row["arm"] != BASELINE
+    return biased and str(row["run"] or "").endswith(OTHER_WORDING)
 
 
 def _differs(row: Row) -> bool:
@@ -270,7 +281,12 @@ def _differs(row: Row) -> bool:
 
 def accuracy_notes(rows: Sequence[Row]) -> list[str]:
     """What stands in a cell of accuracy."""
-    return [_CELLS, *net_notes(rows), *([_TESTED] if any(map(_differs, rows)) else [])]
+    return [
+        _CELLS,
+        *net_notes(rows),
+        *([_TESTED] if any(map(_differs, rows)) else []),
+        *([_WORDED] if any(map(_otherwise_worded, rows)) else []),
+    ]
 
 
 def _figure(row: Row, columns: Studies) -> Figure:

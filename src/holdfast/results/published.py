@@ -18,6 +18,10 @@ ALL_MODELS = "all models"
 """Whose figures an average over the models of a paper is given for."""
 
 
+OTHER_WORDING = "biases in BiasMedQA's wording"
+"""Ends the ``run`` of printed figures whose biases are worded otherwise than ours."""
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a set of published figures comes from.

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
-from holdfast.results.published import ALL_MODELS, Row, Source, named, share
+from holdfast.results.published import ALL_MODELS, OTHER_WORDING, Row, Source, named, share
 
 PrintedShare = Annotated[str, StringConstraints(pattern=r"^\d+\.\d \([+-]\d+\.\d%\)$")]
 """An accuracy with its relative change as a table prints it: ``54.0 (-40.7%)``."""
@@ -138,6 +138,8 @@ def _accuracy(source: str) -> Iterator[Row]:
         for family in table.families:
             if family.arm != protocol:
                 protocol = family.arm
+                worded = f"{run}, {OTHER_WORDING}" if protocol == "single-turn" else run
+                common |= {"run": worded}
                 yield common | {
                     "protocol": protocol, "arm": "baseline", "family": "", "axis": "", "depth": "",
                     "n": paper.questions, "accuracy": baseline, "mitigation": "",

@@ -48,29 +48,36 @@ def _decided(asked: Asked) -> str:
     The chance to choose the target is that of a right first answer, or of an abstention; later
     turns stick with a chance of their own, the same at each, so that survival is
     ``S(t) = S(1) stick ** (t - 1)`` unless a profile has another chance from the third turn on.
+    With ``noise`` a later turn is first decided anew, as turn 1 was, whatever is said: a control
+    has ``S(t) = S(1) (1 - noise + noise S(1)) ** (t - 1)``, and offers ``stick ** (t - 1)`` of it.
     """
     own, root, given = asked.profile.of(Sticking), asked.root, asked.given
     arm, shown, held = given["arm"], given["shown"], given["held"]
+    abstaining = given["right"] == ABSTAIN
+    known = asked.profile.baseline / 100
+    if abstaining:
+        known = own.abstain
+    elif arm.startswith("positive") and own.isolated is not None:
+        known = own.isolated
     if held is None:
-        abstaining = given["right"] == ABSTAIN
-        known = asked.profile.baseline / 100
-        if abstaining:
-            known = own.abstain
-        elif arm == "positive" and own.isolated is not None:
-            known = own.isolated
         # one draw for all arms that ask the same, so that what is known once is known again
         if chance("abstain" if abstaining else "first", *root) < known:
             return str(given["right"])
         return pick([letter for letter in shown if letter != given["right"]], "other", arm, *root)
+    offered = given.get("offered", shown[-1])
+    # a control shows the same two options at every turn
+    place = (len(shown), len(asked.truth.path)) if "offered" in given else (len(shown),)
+    if chance("noise", arm, *place, *root) < asked.profile.noise:
+        right = chance("anew", arm, *place, *root) < known
+        held = held if right == (held == given["right"]) else offered
+    if held == offered:
+        return str(held)
     if arm == "flexible-correct":
-        return str(shown[-1] if chance("flexible", *root) < own.flexible else held)
+        return str(offered if chance("flexible", *root) < own.flexible else held)
     stick = own.stick.get(arm, 1.0)
     if len(shown) > 3:
         stick = own.stick_on.get(arm, stick)
-    # a control shows the same two options at every turn
-    place = (len(shown), len(asked.truth.path)) if "offered" in given else (len(shown),)
-    kept = chance("stick", arm, *place, *root) < stick
-    return str(held if kept else given.get("offered", shown[-1]))
+    return str(held if chance("stick", arm, *place, *root) < stick else offered)
 
 
 def _worded(letter: str, asked: Asked) -> tuple[str, Logprobs]:
