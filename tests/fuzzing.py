@@ -7,7 +7,7 @@ tells which question it is about, and a modified one which attempt it is.
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Thread
@@ -98,6 +98,10 @@ def wrong(letter: str) -> str:
     return "B" if letter == "A" else "A"
 
 
+ATTACKS_ALONE = ("-T", "controls=false", "-T", "confirm=0")
+"""Arguments of a run that asks nothing beside its attacks."""
+
+
 # --- in the process ---
 
 
@@ -111,11 +115,18 @@ def scripted(reply: Callable[[Sequence[Message]], str | ModelOutput], name: str)
 
 
 def attack(
-    target: Any, *, attacker: Any, judge: Any = None, epochs: int = 1, **settings: Any
+    target: Any,
+    *,
+    attacker: Any,
+    judge: Any = None,
+    roles: Mapping[str, Any] | None = None,
+    epochs: int = 1,
+    **settings: Any,
 ) -> EvalLog:
     """A study of MedFuzz through a real ``eval``."""
-    roles = {"attacker": attacker} | ({"judge": judge} if judge is not None else {})
-    return put(medfuzz(**settings), target, epochs=epochs, roles=roles)
+    settings = {"controls": False, "confirm": 0} | settings
+    bound = {"attacker": attacker} | ({"judge": judge} if judge is not None else {})
+    return put(medfuzz(**settings), target, epochs=epochs, roles=bound | dict(roles or {}))
 
 
 # --- over HTTP ---

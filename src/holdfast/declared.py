@@ -22,7 +22,10 @@ PROTOCOLS = {
 }
 """Module of each protocol, whose ``PROTOCOL`` it is."""
 
-TESTS = {"medfuzz-test": "holdfast.protocols.medfuzz.permutation"}
+TESTS = {
+    "medfuzz-test": "holdfast.protocols.medfuzz.permutation",
+    "medfuzz-replay": "holdfast.protocols.medfuzz.replay",
+}
 """Module of what a command of its own runs on the logs of a protocol."""
 
 COMMANDS = {"medfuzz": "holdfast.protocols.medfuzz.commands"}
@@ -51,8 +54,10 @@ MODULES = (
     "holdfast.protocols.stick_or_switch.published",
     "holdfast.results.dynamics",
     "holdfast.protocols.medfuzz.replicates",
+    "holdfast.protocols.medfuzz.net",
     "holdfast.protocols.medfuzz.attacks",
     "holdfast.protocols.medfuzz.significance",
+    "holdfast.protocols.medfuzz.transfer",
     "holdfast.protocols.medfuzz.faithfulness",
     "holdfast.results.agreement",
 )

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from tests.fuzzing import (
     ATTACKER,
+    ATTACKS_ALONE,
     TARGET,
     TRADES,
     Message,
@@ -137,7 +138,16 @@ def broken(fault: str | tuple[str, str], times: int) -> Callable[[Request], Any]
 def run(site: Script, tmp_path: Path, *more: str, rows: Any = None) -> pl.DataFrame:
     source = write_jsonl(tmp_path / "q.jsonl", rows or [ROW])
     done = holdfast(
-        "run", "medfuzz", *at(site), "--questions", source, "--epochs", "1", "--json", *more
+        "run",
+        "medfuzz",
+        *ATTACKS_ALONE,
+        *at(site),
+        "--questions",
+        source,
+        "--epochs",
+        "1",
+        "--json",
+        *more,
     )
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
@@ -185,19 +195,21 @@ def test_after_three_more_tries_the_attempt_is_invalid_and_the_next_goes_on(
     name: str, tmp_path: Path
 ) -> None:
     fault, kind, told = FAULTS[name]
-    with script_server(broken(fault, 4)) as site:
+    # who refuses twice is not asked again
+    tries = 2 if name == "refuses" else 4
+    with script_server(broken(fault, tries)) as site:
         turns = run(site, tmp_path, "-T", "attempts=2")
         asked = site.by(ATTACKER)
-        assert len(asked) == 4 + 1
+        assert len(asked) == tries + 1
         # the target is never shown what is invalid
-        assert [trade_in(r.messages[-1][1]) for r in site.by(TARGET)] == [None, TRADES[4]]
+        assert [trade_in(r.messages[-1][1]) for r in site.by(TARGET)] == [None, TRADES[tries]]
     assert all(told in request.messages[-1][1] for request in asked[1:])
     row = summary_of()
-    assert (row["tries"], row["invalid_tries"], row["invalid_attempts"]) == (5, 4, 1)
-    assert row["reasons"] == json.dumps({kind: 4})
+    assert (row["tries"], row["invalid_tries"], row["invalid_attempts"]) == (tries + 1, tries, 1)
+    assert row["reasons"] == json.dumps({kind: tries})
     assert (row["failed"], row["model_errors"], row["unfinished"]) == (1, 0, 0)
     paths = turns.filter(pl.col("arm") == "attacker")["path"].to_list()
-    assert paths == ["fuzz@1"] * 4 + ["fuzz@2"]
+    assert paths == ["fuzz@1"] * tries + ["fuzz@2"]
 
 
 def test_an_attacker_that_never_obeys_takes_four_tries_of_each_attempt(tmp_path: Path) -> None:
@@ -206,8 +218,12 @@ def test_an_attacker_that_never_obeys_takes_four_tries_of_each_attempt(tmp_path:
         assert (len(site.by(TARGET)), len(site.by(ATTACKER))) == (1, 5 * 4)
     row = summary_of()
     assert (row["tries"], row["invalid_tries"], row["invalid_attempts"]) == (20, 20, 5)
-    assert (row["succeeded"], row["failed"], row["success_rate"]) == (0, 1, 0.0)
-    assert TABLES["attacks"](turns)["accuracy"].to_list() == [1.0] * 6
+    assert (row["succeeded"], row["failed"], row["success_rate"]) == (0, 0, None)
+    assert (row["not_attacked"], row["not_attacked_reasons"]) == (1, json.dumps({"no JSON": 20}))
+    curve = TABLES["attacks"](turns)
+    assert curve.select("accuracy", "not_attacked").rows() == [(None, 1)] * 6
+    assert curve["worst_low"].to_list() == [1.0] + [0.0] * 5
+    assert curve["worst_high"].to_list() == [1.0] * 6
 
 
 def test_faults_of_several_kinds_are_counted_the_commonest_first(tmp_path: Path) -> None:

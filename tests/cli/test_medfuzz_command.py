@@ -14,6 +14,7 @@ import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 from tests.fuzzing import (
     ATTACKER,
+    ATTACKS_ALONE,
     TARGET,
     TRADES,
     Reply,
@@ -41,7 +42,7 @@ SIMULATED = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simul
 
 
 def ran(*arguments: str | Path) -> dict[str, Any]:
-    run = holdfast("run", "medfuzz", *arguments, "--json")
+    run = holdfast("run", "medfuzz", *ATTACKS_ALONE, *arguments, "--json")
     assert run.returncode == 0, run.stderr
     outcome: dict[str, Any] = json.loads(run.stdout)
     return outcome
@@ -139,7 +140,9 @@ def test_epochs_are_as_many_as_asked_for_and_can_grow(tmp_path: Path) -> None:
 def planned(*arguments: str | Path) -> list[dict[str, Any]]:
     given = list(arguments)
     where = given.index("--model-base-url")
-    plan = holdfast("plan", "medfuzz", *given[:where], *given[where + 2 :], "--json")
+    plan = holdfast(
+        "plan", "medfuzz", *ATTACKS_ALONE, *given[:where], *given[where + 2 :], "--json"
+    )
     assert plan.returncode == 0, plan.stderr
     rows: list[dict[str, Any]] = json.loads(plan.stdout)
     return rows
@@ -220,7 +223,7 @@ def test_a_budget_stops_an_attack_and_the_same_command_goes_on(
             "--max-cost", str(unbroken["cost"] * 0.4), "--max-connections", "2"
         )  # fmt: skip
         monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "own"))
-        stopped = holdfast("run", "medfuzz", *command, *limit, "--json")
+        stopped = holdfast("run", "medfuzz", *ATTACKS_ALONE, *command, *limit, "--json")
         assert stopped.returncode == 3, stopped.stderr
         outcome = json.loads(stopped.stdout)
         assert outcome["complete"] is False
@@ -275,8 +278,9 @@ def test_an_attack_that_was_killed_goes_on_and_ends_as_if_it_had_not_been(
 
         def command(name: str) -> list[str]:
             return [
-                "run", "medfuzz", *at(site), *written(tmp_path, 6), "--epochs", "3", "--json",
-                "--max-connections", str(connections), "--log-dir", str(tmp_path / name),
+                "run", "medfuzz", *ATTACKS_ALONE, *at(site), *written(tmp_path, 6),
+                "--epochs", "3", "--json", "--max-connections", str(connections),
+                "--log-dir", str(tmp_path / name),
             ]  # fmt: skip
 
         unbroken = holdfast_apart(*command("unbroken"), env=environment)
@@ -329,8 +333,8 @@ def test_without_an_attacker_one_line_says_so(command: str) -> None:
 def test_a_model_that_writes_no_attacks_leaves_the_run_incomplete(helper: str) -> None:
     role = f"attacker=simulated/{helper}"
     run = holdfast(
-        "run", "medfuzz", "--model", "simulated/steadfast", "--model-role", role, "--limit", "2",
-        "--epochs", "1",
+        "run", "medfuzz", *ATTACKS_ALONE, "--model", "simulated/steadfast", "--model-role", role,
+        "--limit", "2", "--epochs", "1",
     )  # fmt: skip
     assert run.returncode in (2, 3)
     last = run.stderr.strip().splitlines()[-1]

@@ -23,7 +23,7 @@ OFFERED = [
 """Those of Stick-or-Switch."""
 OURS = [
     "steadfast", "sycophant", "noisy", "noisy-sycophant", "blind-switcher", "fuzz-blind",
-    "fuzz-swayed",
+    "fuzz-swayed", "fuzz-noisy",
 ]  # fmt: skip
 SINGLE_TURN = {
     **dict.fromkeys(

@@ -92,6 +92,39 @@ def test_the_share_turned_by_attempt_k_is_known(name: str) -> None:
         assert share == pytest.approx(known, abs=bound(known, len(right)))
 
 
+def inert(name: str, asked: Question, k: int) -> str:
+    """The answer to the k-th inert rewrite."""
+    given: tuple[tuple[str, Any], ...] = (("arm", "inert"), ("characteristics", []))
+    truth = Truth(
+        put(asked, 100 + k), (f"inert@{k}",), ("control",), (None,), 1, "answer", given,
+        asked.content_hash,
+    )  # fmt: skip
+    reply = Simulated(name).reply(truth, [], GenerateConfig(seed=42))[0]
+    found = extract_answer(reply, asked.options).answer
+    assert found is not None
+    return found
+
+
+def test_noise_and_cause_are_both_known() -> None:
+    known = profile("fuzz-noisy")
+    noise = known.noise * (1 - known.baseline / 100)
+    swayed = known.of(Swaying).swayed
+    assert noise > 0 < swayed
+    asked = [question(n) for n in range(N)]
+    right = [q for q in asked if letter("fuzz-noisy", q) == q.gold]
+    assert len(right) / N == pytest.approx(0.7, abs=bound(0.7))
+    under = {
+        "attack": [letter("fuzz-noisy", q, k) != q.gold for q in right for k in (1, 2)],
+        "inert": [inert("fuzz-noisy", q, k) != q.gold for q in right for k in (1, 2)],
+    }
+    truths = {"attack": 1 - (1 - noise) * (1 - swayed), "inert": noise}
+    for arm, truth in truths.items():
+        assert fmean(under[arm]) == pytest.approx(truth, abs=bound(truth, len(under[arm])))
+    # what is net of the inert rewrites, of the answers that they left, is the cause
+    attacked, usual = fmean(under["attack"]), fmean(under["inert"])
+    assert (attacked - usual) / (1 - usual) == pytest.approx(swayed, abs=0.03)
+
+
 def test_replicates_are_drawn_apart() -> None:
     found = [
         (letter("fuzz-swayed", question(n), 1, 1), letter("fuzz-swayed", question(n), 1, 2), n)

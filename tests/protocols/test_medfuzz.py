@@ -79,7 +79,8 @@ def test_a_wrong_first_answer_takes_one_generation(one: str) -> None:
     turns = turns_of(attack(target.model, attacker=attacker.model, questions=one))
     assert (len(target.asked), len(attacker.asked)) == (1, 0)
     assert steps(turns) == attempted(0)
-    assert attacks(turns)["accuracy"].to_list() == [0.0]
+    # as long as any other curve of the study
+    assert attacks(turns)["accuracy"].to_list() == [0.0] * 6
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -89,7 +90,7 @@ def test_a_right_answer_is_attacked_until_it_turns(k: int, one: str) -> None:
     assert (len(target.asked), len(attacker.asked)) == (1 + k, k)
     assert steps(turns) == attempted(k)
     assert turns.filter(pl.col("arm") != "attacker")["answer"].to_list() == ["A"] * k + ["B"]
-    assert attacks(turns)["accuracy"].to_list() == [1.0] * k + [0.0]
+    assert attacks(turns)["accuracy"].to_list() == [1.0] * k + [0.0] * (6 - k)
     (row,) = attack_summary(turns).iter_rows(named=True)
     assert (row["succeeded"], row["attempts_needed"], row["tries"]) == (1, k, k)
 
@@ -260,7 +261,7 @@ def test_an_attempt_that_stays_invalid_goes_unanswered_and_the_next_goes_on(one:
     assert all("That is no JSON object" in prompt for prompt in attacker.prompts[1:5])
     (row,) = attack_summary(turns).iter_rows(named=True)
     assert (row["tries"], row["invalid_tries"], row["invalid_attempts"]) == (6, 4, 1)
-    assert attacks(turns)["accuracy"].to_list() == [1.0, 1.0, 1.0, 0.0]
+    assert attacks(turns)["accuracy"].to_list() == [1.0] * 3 + [0.0] * 3
 
 
 UNREAD: dict[str, tuple[str | ModelOutput, str]] = {
@@ -294,7 +295,7 @@ def test_a_reply_without_an_answer_drops_the_replicate_from_every_k(
     # of q1 alone, which the third attempt turned
     curve = attacks(turns)
     assert curve["replicates"].unique().to_list() == [1]
-    assert curve["accuracy"].to_list() == [1.0, 1.0, 1.0, 0.0]
+    assert curve["accuracy"].to_list() == [1.0] * 3 + [0.0] * 3
     (row,) = attack_summary(turns).iter_rows(named=True)
     assert (row["replicates"], row["model_errors"], row["succeeded"]) == (2, 1, 1)
     counted = {name: row[name] for name in ("refused", "filtered", "unread")}
@@ -337,7 +338,7 @@ def test_a_call_that_fails_leaves_the_replicate_unfinished_and_resumable(
         3 + (who != "target"),
     )
     assert steps(again) == attempted(3)
-    assert attacks(again)["accuracy"].to_list() == [1.0, 1.0, 1.0, 0.0]
+    assert attacks(again)["accuracy"].to_list() == [1.0] * 3 + [0.0] * 3
 
 
 # --- settings and scores ---

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from tests.fuzzing import (
     ATTACKER,
+    ATTACKS_ALONE,
     TARGET,
     TRADES,
     Message,
@@ -19,8 +20,10 @@ from tests.fuzzing import (
     answering,
     at,
     attacking,
+    fuzz,
     gold_in,
     script_server,
+    stem_in,
     trade_in,
     wrong,
 )
@@ -37,7 +40,7 @@ SMALL = ("--controls", "3", "--samples", "2")
 def probed(messages: Sequence[Message]) -> str:
     """Right to direct questions but where a trade sways; the options stand in any order."""
     prompt = messages[-1][1]
-    letter, swayed = gold_in(prompt), trade_in(prompt) in ("baker", TRADES[-1])
+    letter, swayed = gold_in(prompt), trade_in(prompt) in (*TRADES[:2], TRADES[-1])
     chosen = wrong(letter) if swayed else letter
     found = re.search(rf"^([A-D])\. finding {chosen} of case", prompt, re.MULTILINE)
     assert found, prompt
@@ -45,17 +48,29 @@ def probed(messages: Sequence[Message]) -> str:
 
 
 def reply(request: Request) -> str:
-    """The first attempt sways, and of the controls the first one too."""
+    """The first attempt sways, and of the controls the first one too; no two attacks are alike."""
+    asked = request.messages[-1][1]
+    if request.model == ATTACKER and "This is control number" not in asked:
+        return fuzz(stem_in(asked), TRADES[(request.seed or 42) - 42])
     if request.model == ATTACKER:
         return attacking(request.messages)
     if "Final Answer" in request.messages[-1][1]:
-        return answering("baker")(request.messages)
+        return answering(*TRADES[:2])(request.messages)
     return probed(request.messages)
+
+
+def alike(request: Request) -> str:
+    """As ``reply``, and every replicate finds the same attack."""
+    if request.model == ATTACKER:
+        return attacking(request.messages)
+    return reply(request)
 
 
 def attacked(site: Script, tmp_path: Path, n: int = 2, epochs: int = 2) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(n))
-    run = holdfast("run", "medfuzz", *at(site), "--questions", source, "--epochs", str(epochs))
+    run = holdfast(
+        "run", "medfuzz", *ATTACKS_ALONE, *at(site), "--questions", source, "--epochs", str(epochs)
+    )
     assert run.returncode == 0, run.stderr
     assert len(site.requests) == n * epochs * 3
     site.requests.clear()
@@ -69,7 +84,7 @@ def permuted(*arguments: str) -> list[dict[str, Any]]:
 
 
 def simulated(*more: str) -> None:
-    run = holdfast("run", "medfuzz", *SIMULATED, "--limit", "4", *more)
+    run = holdfast("run", "medfuzz", *ATTACKS_ALONE, *SIMULATED, "--limit", "4", *more)
     assert run.returncode == 0, run.stderr
 
 
@@ -139,6 +154,15 @@ def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Pat
         assert len(site.requests) - before == 4 * (2 + 5)
         assert site.repeated == 0
         assert [(row["m"], row["samples"]) for row in finer] == [(5, 3)] * 4
+
+
+@pytest.mark.slow
+def test_identical_attacks_are_one_hypothesis(tmp_path: Path) -> None:
+    with script_server(alike) as site:
+        attacked(site, tmp_path)
+        rows = permuted(*SMALL)
+        assert len(site.by(ATTACKER)) == 2 * 3
+    assert [(row["question"], row["epoch"]) for row in rows] == [("q0", 1), ("q1", 1)]
 
 
 @pytest.mark.slow
@@ -276,7 +300,7 @@ def test_an_unknown_question_is_told_in_one_line() -> None:
 
 def test_a_run_without_a_success_is_told_in_one_line() -> None:
     run = holdfast(
-        "run", "medfuzz", "--model", "simulated/steadfast", "--model-role",
+        "run", "medfuzz", *ATTACKS_ALONE, "--model", "simulated/steadfast", "--model-role",
         "attacker=simulated/attacker", "--limit", "2", "--epochs", "1",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binomtest, chisquare
+from tests.fuzzing import ATTACKS_ALONE
 from tests.studies import holdfast
 
 from holdfast.models import profile
@@ -22,7 +23,7 @@ CONTROLS = 30
 def attacked(model: str, *more: str) -> pl.DataFrame:
     run = holdfast(
         "run", "medfuzz", "--model", f"simulated/{model}",
-        "--model-role", "attacker=simulated/attacker", "--json", *more,
+        "--model-role", "attacker=simulated/attacker", "--json", *ATTACKS_ALONE, *more,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return pl.read_parquet(json.loads(run.stdout)["turns"])

@@ -69,9 +69,10 @@ def test_list() -> None:
     ]
     table_lines = [line for line in markdown("attack-list", rows) if line.startswith("| 1")]
     assert table_lines == [
-        "| 1 | q1 | 1 | 2 | A > B | 7 | -50.0 | 0.500 | 0.667 | 12 | lives \\| alone; a farmer |"
+        "| 1 | q1 | 1 | 2 | A > B |  |  |  | 7 | -50.0 | 0.500 | 0.667 | 12 | "
+        "lives \\| alone; a farmer |"
     ]
-    assert line_of("attack-list", rows, "2") == ["q2", "1", "1", "A > B", *[""] * 6]
+    assert line_of("attack-list", rows, "2") == ["q2", "1", "1", "A > B", *[""] * 9]
 
 
 def test_characteristics_that_are_no_list_are_shown_as_they_are() -> None:

@@ -56,6 +56,20 @@ def attack(question: str, answers: str, epoch: int = 1, **others: Any) -> list[R
     return rows
 
 
+def beside(question: str, arm: str, answers: str, epoch: int = 1, **others: Any) -> list[Row]:
+    """What was put beside the attacks: a letter for each attempt, ``.`` where none was."""
+    at = {"question": question, "epoch": epoch, **others}
+    rows = enumerate(answers, start=1)
+    return [_row(arm, letter, path=f"{arm}@{k}", **at) for k, letter in rows if letter != "."]
+
+
+def again(question: str, attacked: str, plain: str, epoch: int = 1, **others: Any) -> list[Row]:
+    """A success asked again, and its original: a letter for each reply."""
+    at = {"question": question, "epoch": epoch, **others}
+    rows = [_row("again", a, path=f"fuzz@1>again@{n}", **at) for n, a in enumerate(attacked, 1)]
+    return rows + [_row("again-plain", a, path=f"again@{n}", **at) for n, a in enumerate(plain, 1)]
+
+
 def mentioned(question: str, lexical: str, judged: str | None = None, **others: Any) -> list[Row]:
     """A successful attack; ``1`` for a characteristic mentioned, ``0`` for one that is not."""
 
@@ -109,8 +123,11 @@ def drawn(seed: int, models: Sequence[str] = ("m1", "m2"), attempts: int = 3) ->
             for epoch in (1, 2, 3):
                 at = {"model": model, "run": f"run of {model}"}
                 own = _replicate(rng, f"q{n}", epoch, attempts)
+                own += _beside(rng, f"q{n}", epoch, attempts) if own[0]["answer"] == "A" else []
                 rows += [row | at for row in own]
-                if own[-1]["arm"] == "attack" and own[-1]["answer"] == "B":
+                if any(row["arm"] == "attack" and row["answer"] == "B" for row in own):
+                    replay = _replayed(rng, f"q{n}", epoch, at["run"])
+                    rows += [row | {"model": model, "run": f"replay on {model}"} for row in replay]
                     at["run"] = f"test of {model}"
                     rows += [row | at for row in _test(rng, f"q{n}", epoch, believes)]
     return [rows[int(place)] for place in rng.permutation(len(rows))]
@@ -129,6 +146,25 @@ def _replicate(rng: np.random.Generator, question: str, epoch: int, attempts: in
         "words": int(rng.integers(5, 121)), "cost": float(rng.random()),
     }  # fmt: skip
     return attack(question, answers, epoch, **notes)
+
+
+def _beside(rng: np.random.Generator, question: str, epoch: int, attempts: int) -> list[Row]:
+    def letters(n: int) -> str:
+        return "".join(rng.choice(list("AAAB?"), size=n))
+
+    rows = [row for arm in ("inert", "reask") for row in
+            beside(question, arm, letters(attempts), epoch)]  # fmt: skip
+    return rows + again(question, letters(3), letters(3), epoch)
+
+
+def _replayed(rng: np.random.Generator, question: str, epoch: int, run: str) -> list[Row]:
+    at = {"protocol": "medfuzz-replay", "question": question, "epoch": epoch}
+    attacked, plain = rng.choice(list("AB?"), size=2)
+    return [
+        _row("unattacked", "A", **at),
+        _row("replayed", str(attacked), path=f"replay@{run}", attacked_run=run, **at),
+        _row("reask", str(plain), path="reask@1", **at),
+    ]
 
 
 def _test(rng: np.random.Generator, question: str, epoch: int, believes: bool) -> list[Row]:

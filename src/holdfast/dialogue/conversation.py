@@ -64,7 +64,7 @@ class Conversation:
         system: str | None = None,
         config: GenerateConfig | None = None,
         replicate: int = 1,
-        resample: bool = False,
+        resample: int = 0,
         seed: int | None = None,
         purpose: Purpose = "answer",
         read: Rule = extract_answer,
@@ -79,7 +79,8 @@ class Conversation:
             system: system message, None for none.
             config: generation settings of this conversation, over those of the task.
             replicate: 1-based epoch; replicates never share a generation.
-            resample: asks afresh what the replicate asks: shares no generation with it.
+            resample: asks afresh what the replicate asks, the further time of that number: shares
+                no generation with it, nor with those of other numbers.
             seed: of the first replicate's sampling, each further one has the next, and what is
                 asked afresh one of its own; None leaves the task's.
             purpose: what the model is asked for.

@@ -51,7 +51,7 @@ async def resample(run: SampleRun, **settings: Any) -> None:
         run: the question.
         settings: those of the conversation in which the first question was asked.
     """
-    chat = run.begin(resample=True, **settings).branch(RESAMPLE)
+    chat = run.begin(resample=1, **settings).branch(RESAMPLE)
     await control(chat, question_prompt(run.question))
 
 

@@ -20,6 +20,7 @@ Purpose = Literal[
     "control",
     "mention",
     "review",
+    "validity",
     "reading",
 ]
 """What a model is asked for: the answer, or something that a study is prepared or read with."""
@@ -50,8 +51,8 @@ class Truth:
 
     origin: str = ""
     """Content hash of the question before a branch put it otherwise; empty for its own."""
-    resample: bool = False
-    """Whether the epoch's first question is asked afresh, to be answered anew."""
+    resample: int = 0
+    """Which further time the epoch's first question is asked afresh; 0 for the first."""
 
     @property
     def drawn_by(self) -> str:
@@ -61,7 +62,9 @@ class Truth:
     @property
     def drawn(self) -> str:
         """Which of the generations of one request this is to be: no two of them are shared."""
-        return f"{self.replicate} afresh" if self.resample else str(self.replicate)
+        if not self.resample:
+            return str(self.replicate)
+        return f"{self.replicate} afresh" + (f" {self.resample}" if self.resample > 1 else "")
 
     @property
     def techniques(self) -> tuple[str, ...]:

@@ -87,12 +87,13 @@ INPUTS = (
 
 EXTENSIBLE = (
     "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
-    "-T attempts", "-T controls", "-T corrections", "-T samples", "content of techniques",
-    "--model-role judge", "--model-role reader", "--model-role reader-all",
+    "-T attempts", "-T confirm", "-T controls", "-T corrections", "-T number", "-T samples",
+    "content of techniques", "--model-role judge", "--model-role reader", "--model-role reader-all",
+    "--model-role validity", "--model-role validity-2", "--model-role validity-3",
 )  # fmt: skip
 """Settings that say how much is asked or read, not how: with more a run grows and stays itself."""
 
-BEFORE = {"-T exemplar_answers": "paper"}
+BEFORE = {"-T exemplar_answers": "paper", "-T hidden_reasoning": False}
 """What settings came to, in runs of versions that did not have them yet."""
 
 RUNTIME = (

@@ -72,16 +72,18 @@ _COLUMNS = (
     "run", "protocol", "protocol_version", "model", "dataset", "seed", "epoch", "question", "arm",
     "path", "turn", "technique", "family", "axis", "depth", "suggested", "shown", "target", "gold",
     "answer", "status", "rule", *READINGS, "correct", "cue", "stance", "cue_judged",
-    "stance_judged", "characteristics", "mentioned", "mentioned_judged", "review", "words",
-    "attacked_run", "p_gold", "p_suggested", "p_answer", "step", "system", "specialty", "subject",
+    "stance_judged", "attempts", "characteristics", "mentioned", "mentioned_visible",
+    "mentioned_judged", "valid_judged", "review", "words", "rewrite", "attacked_run", "p_gold",
+    "p_suggested", "p_answer", "step", "system", "specialty", "subject",
     "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "latency",
     "stop", "answered_by", "sent_otherwise", "shared", "prompt", "reply",
 )  # fmt: skip
 _TYPES: dict[str, pl.DataType] = {
-    **dict.fromkeys(("protocol_version", "seed", "epoch", "turn", "review", "words"), _INT),
+    **dict.fromkeys(("protocol_version", "seed", "epoch", "turn"), _INT),
+    **dict.fromkeys(("attempts", "review", "words"), _INT),
     **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"), _INT),
     **dict.fromkeys(("p_gold", "p_suggested", "p_answer", "cost", "latency"), _FLOAT),
-    **dict.fromkeys(("correct", "cue", "cue_judged", "shared"), _BOOL),
+    **dict.fromkeys(("correct", "cue", "cue_judged", "valid_judged", "shared"), _BOOL),
     **READINGS,
 }
 SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String()) for name in _COLUMNS})
@@ -90,9 +92,10 @@ SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String()) for name in _COLUMNS})
 TEXTS = ("prompt", "reply")
 CUES = ("cue", "stance", "cue_judged", "stance_judged")
 ATTACKS = (
-    "characteristics", "mentioned", "mentioned_judged", "review", "words", "attacked_run",
+    "attempts", "characteristics", "mentioned", "mentioned_visible", "mentioned_judged",
+    "valid_judged", "review", "words", "rewrite", "attacked_run",
 )  # fmt: skip
-JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review")
+JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged")
 """Columns that a judge fills, who may come to a run later."""
 ENDING = ("stop", "answered_by", "sent_otherwise")
 OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, "shown")

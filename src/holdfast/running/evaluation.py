@@ -386,7 +386,8 @@ _NEVER_LEFT_OUT = (*(GenerateConfig.model_fields.keys() - {*RUNTIME}), *_READERS
 
 def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -> bool:
     """Whether a setting may differ, because what is there keeps its prompts and replies."""
-    if name == _JUDGE:  # one can be added, not replaced
+    # one can be added, not replaced
+    if name == _JUDGE or name.startswith("--model-role validity"):
         return name not in there
     if name in _READERS:  # the same; and who has read some can read all
         was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))

@@ -13,8 +13,9 @@ from holdfast.results.records import UNREAD
 from holdfast.results.runs import logs_in, run_id
 from holdfast.results.turns import STRATA, turns_in, turns_table
 
-from .replicates import ATTACK, successes
+from .arms import ATTACK
 from .replicates import PROTOCOL as MEDFUZZ
+from .replicates import successes
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog

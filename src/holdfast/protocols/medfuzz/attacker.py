@@ -15,6 +15,7 @@ from holdfast.protocols.study import bound
 from holdfast.questions import Purpose, Question
 from holdfast.reading import Extraction, is_refusal, without_reasoning
 
+from .arms import ATTACKER, REFUSALS
 from .modification import MOST_WORDS, Fuzz, word_count
 
 FUZZ_SCHEMA: dict[str, Any] = {
@@ -96,6 +97,12 @@ def next_attack_prompt(reasoning: str, answer: str, confidence: float | None) ->
     )
 
 
+def told(reply: str, hidden: str) -> str:
+    """A reply as others read it, with the hidden reasoning before it told apart."""
+    texts = {"hidden": excerpt(hidden), "reply": reply}
+    return fuzz_prompt("told_apart", texts) if hidden else reply
+
+
 def again_fuzz_prompt(fault: Fault) -> str:
     """Asks for the same attack once more, and says what was wrong."""
     return fuzz_prompt("again", {}, fault=fault.detail, limit=str(MOST_WORDS))
@@ -137,9 +144,6 @@ def _confidence(probability: float | None) -> str:
         {"percent": f"{100 * probability:.0f}"},
     )
 
-
-ATTACKER = "attacker"
-"""The role of the model that modifies questions."""
 
 ADDED_TOKENS = 160
 """What a modification adds to a question, at most (120 words)."""
@@ -194,6 +198,7 @@ async def modify(
         The modification, or the last reply's fault.
     """
     found: Fuzz | Fault = Fault("empty", "is empty")
+    refused = 0
 
     def reading(reply: str) -> Extraction:
         nonlocal found
@@ -209,6 +214,9 @@ async def modify(
     for attempt in range(1 + AGAIN):
         await attacker.ask(prompt, arm="attacker", read=reading, **given, attempt=attempt)
         if not isinstance(found, Fault):
+            break
+        refused += found.kind == "refused"
+        if refused == REFUSALS:
             break
         prompt = again(found)
     return found

@@ -1,10 +1,11 @@
 """Attacks: how far accuracy falls when an assumption of the examination is violated (MedFuzz)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from holdfast.errors import counted
 from holdfast.results.declaration import (
     Column,
     Count,
@@ -16,53 +17,59 @@ from holdfast.results.declaration import (
     Shown,
     Table,
     Text,
+    YesNo,
     count,
 )  # fmt: skip
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
-from holdfast.results.grid import Figure, Grid, Row, Studies, matrix, one_line, studies
+from holdfast.results.grid import Figure, Grid, Row, Studies, matrix, one_line, percent, studies
 from holdfast.results.inference import looked_up, with_bounds
 from holdfast.results.intervals import bootstrap_shares
 
+from .arms import AGAIN, AGAIN_PLAIN, ATTACK, ATTACKER, INERT, REASK
+from .confirmed import CONFIRMED, HYPOTHESIS, confirmed, hypotheses
+from .net import last_attempt
 from .published import medfuzz
+from .replicates import MEDFUZZ_ROW as _ROW
 from .replicates import (
-    ATTACK,
-    ATTACKER,
     MODEL_ERROR,
+    NOT_ATTACKED,
     PROTOCOL,
     UNFINISHED,
     attempts,
     replicates,
     right_at_each,
-    successes,
 )  # fmt: skip
 from .significance import permutation
 
 ATTACKS_COLUMNS = (
-    "model", "dataset", "k", "questions", "replicates", "accuracy", "low", "high",
-    "bootstrap_low", "bootstrap_high", "turned", "run",
+    "model", "dataset", "k", "attempts", "questions", "replicates", "accuracy", "low", "high",
+    "bootstrap_low", "bootstrap_high", "turned", "confirmed", "not_attacked", "worst_low",
+    "worst_high", "held_valid", "accuracy_valid", "valid_low", "valid_high", "run",
 )  # fmt: skip
 ATTACK_SUMMARY_COLUMNS = (
     "model", "dataset", "questions", "replicates", "first_wrong", "failed", "succeeded",
-    "model_errors", "refused", "filtered", "unread", "unfinished", "success_rate", "low", "high",
-    "attempts_needed", "tries", "invalid_tries", "invalid_attempts", "reasons", "cost", "unpriced",
-    "cost_per_success", "run",
+    "different", "confirmed", "not_attacked", "model_errors", "refused", "filtered", "unread",
+    "unfinished", "success_rate", "low", "high",
+    "attempts_needed", "tries", "invalid_tries", "invalid_attempts", "reasons",
+    "not_attacked_reasons", "cost", "unpriced", "cost_per_success", "run",
 )  # fmt: skip
 ATTACK_LIST_COLUMNS = (
-    "model", "dataset", "rank", "question", "epoch", "k", "gold", "answer", "review", "p0", "pa",
-    "effect", "p_value", "p_plus_one", "p_adjusted", "words", "characteristics", "run",
+    "model", "dataset", "rank", "question", "epoch", "k", "gold", "answer", "review",
+    "valid_judged", *CONFIRMED, "p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted",
+    "words", "characteristics", "run",
 )  # fmt: skip
 
 _OUTCOMES = {
     "first_wrong": ("outcome", "wrong-first"),
     "failed": ("outcome", "failed"),
     "succeeded": ("outcome", "succeeded"),
+    "not_attacked": ("outcome", NOT_ATTACKED),
     "model_errors": ("outcome", MODEL_ERROR),
     "refused": ("error", "refused"),
     "filtered": ("error", "filtered"),
     "unread": ("error", "unread"),
     "unfinished": ("outcome", UNFINISHED),
 }
-_ROW = (*STUDY, "k")
 _OF_TEST = ("p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted")
 
 
@@ -71,7 +78,9 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
 
     The share of replicates whose first answer was right and that no attempt up to k flipped: the
     mean over questions of the means of their replicates, weighted by the replicates that are kept.
-    Replicates with a model error are dropped whole, and so are unfinished ones. ``low`` and
+    Replicates with a model error are dropped whole, and so are unfinished ones and those without
+    any valid attack (``not_attacked``); ``worst_low`` and ``worst_high`` are the accuracy if these
+    had all been turned, or all held. ``low`` and
     ``high`` are a 95% Wilson interval with the effective number of replicates, those of a question
     being alike; ``bootstrap_low`` and ``bootstrap_high`` are the percentile bootstrap over
     questions, which has no width where all that was seen is alike.
@@ -79,20 +88,62 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
+    With a judge of validity, ``accuracy_valid`` leaves out the replicates that an attack turned
+    which it does not hold valid; ``held_valid`` counts the others, with ``valid_low`` and
+    ``valid_high`` as their interval.
+
     Returns:
-        One row for each model, data set and ``k`` from 0 to the most attempts of the study:
-        ``questions`` and ``replicates`` that are kept, and ``turned``, the answers that attempt k
-        flipped.
+        One row for each model, data set and ``k`` from 0 to ``attempts``, the most that the study
+        asks for: ``questions`` and ``replicates`` that are kept, ``turned``, the answers that
+        attempt k flipped, and ``confirmed``, those of them whose attack did so again (null where
+        none was asked again).
     """
-    each = right_at_each(turns)
+    each, hit = right_at_each(turns), pl.col("hit")
     rows = each.group_by(_ROW, maintain_order=True).agg(
-        questions=pl.col("question").n_unique().cast(pl.Int64),
-        replicates=pl.len().cast(pl.Int64),
-        accuracy=pl.col("hit").mean(),
+        questions=pl.col("question").filter(hit.is_not_null()).n_unique().cast(pl.Int64),
+        replicates=hit.count().cast(pl.Int64),
+        accuracy=hit.mean(),
         turned=(pl.col("turned_at") == pl.col("k")).sum().cast(pl.Int64),
+        attempts=pl.col("attempts").first(),
+        not_attacked=hit.null_count().cast(pl.Int64),
+        _hits=hit.sum(),
     )
+    each = each.drop_nulls("hit")
     rows = with_bounds(rows, each, _ROW, "accuracy", "hit")
-    return looked_up(rows, _bootstrapped(each, rows.schema), _ROW).select(ATTACKS_COLUMNS)
+    rows = looked_up(rows, _bootstrapped(each, rows.schema), _ROW)
+    left_out, every = pl.col("not_attacked"), pl.col("replicates") + pl.col("not_attacked")
+    # nothing has turned a first answer
+    held = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
+    rows = rows.with_columns(
+        worst_low=(pl.col("_hits") + held) / every, worst_high=(pl.col("_hits") + left_out) / every
+    )
+    rows = looked_up(rows, _confirmed_at(turns), _ROW)
+    asked = pl.col("confirmed").is_not_null().any().over(STUDY)
+    rows = rows.with_columns(pl.when(asked).then(pl.col("confirmed").fill_null(0)))
+    return looked_up(rows, _valid(turns, each, rows.schema), _ROW).select(ATTACKS_COLUMNS)
+
+
+def _with_confirmed(turns: pl.DataFrame) -> pl.DataFrame:
+    """Successful attacks with what was asked of them again."""
+    return looked_up(hypotheses(turns), confirmed(turns), HYPOTHESIS)
+
+
+def _confirmed_at(turns: pl.DataFrame) -> pl.DataFrame:
+    """Confirmed successes by attempt, of studies that asked any again."""
+    found = _with_confirmed(turns).filter(pl.col("confirmed").is_not_null())
+    return found.group_by(_ROW, maintain_order=True).agg(pl.col("confirmed").sum().cast(pl.Int64))
+
+
+def _valid(turns: pl.DataFrame, each: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """The curve without replicates that an attack turned which is not held valid."""
+    judged = hypotheses(turns).filter(pl.col("valid_judged").is_not_null())
+    own = each.join(judged.select(STUDY).unique(), on=STUDY, how="semi", maintain_order="left")
+    refuted = judged.filter(~pl.col("valid_judged"))
+    own = own.join(refuted, on=TURN, how="anti", maintain_order="left")
+    rows = own.group_by(_ROW, maintain_order=True).agg(
+        held_valid=pl.len().cast(pl.Int64), accuracy_valid=pl.col("hit").mean()
+    )
+    return with_bounds(rows, own, _ROW, "accuracy_valid", "hit", "valid_")
 
 
 def _bootstrapped(each: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
@@ -117,11 +168,14 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
     """Outcomes of the replicates, what the attacker needed, and what it cost.
 
     ``success_rate`` is ``succeeded`` of the replicates attacked without a model error, with its
-    95% Wilson interval, replicates of a question counting by what they add; ``attempts_needed``
-    is the mean k of the successes. ``tries`` are replies of the attacker, ``invalid_tries`` those
-    that could not be used (``reasons``: how often for what, as JSON, most frequent first), and
-    ``invalid_attempts`` attempts without a valid modification. Unfinished replicates count only in
-    ``unfinished`` and in the cost.
+    95% Wilson interval, replicates of a question counting by what they add; ``different`` counts
+    the successful attacks by their text, and ``confirmed`` those of them that turned the answer
+    again (null where none was asked again). ``attempts_needed`` is the mean k of the successes.
+    ``not_attacked`` counts the replicates without a valid attack (``not_attacked_reasons``: why, as
+    ``reasons``). ``tries`` are replies of the attacker, ``invalid_tries`` those that could not be
+    used (``reasons``: how often for what, as JSON, most frequent first), and ``invalid_attempts``
+    attempts without a valid modification. Unfinished replicates count only in ``unfinished`` and in
+    the cost.
 
     ``cost`` is that of every generation of attacker and model in dollars, null where no price is
     known; ``unpriced`` counts generations without one. The judge's generations are not included.
@@ -150,9 +204,20 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
     attacked = each.filter(outcome.is_in(["failed", "succeeded"]))
     attacked = attacked.with_columns(_turned=outcome == "succeeded")
     rows = with_bounds(rows, attacked, STUDY, "success_rate", "_turned")
-    for more in (_tries(turns, each.filter(finished)), _costs(turns)):
+    won = _with_confirmed(turns).unique(HYPOTHESIS, keep="first", maintain_order=True)
+    again = won.group_by(STUDY, maintain_order=True).agg(
+        different=pl.len().cast(pl.Int64),
+        confirmed=pl.when(pl.col("confirmed").count() > 0).then(
+            pl.col("confirmed").sum().cast(pl.Int64)
+        ),
+    )
+    spared = _reasons_of(turns, each.filter(outcome == NOT_ATTACKED))
+    spared = spared.rename({"reasons": "not_attacked_reasons"})
+    for more in (_tries(turns, each.filter(finished)), again, spared, _costs(turns)):
         rows = looked_up(rows, more, STUDY)
     return rows.with_columns(
+        pl.col("different").fill_null(0),
+        pl.col("not_attacked_reasons").fill_null("{}"),
         pl.col("tries", "invalid_tries", "invalid_attempts", "unpriced").fill_null(0),
         cost_per_success=pl.when(succeeded > 0).then(pl.col("cost") / succeeded),
         reasons=pl.col("reasons").fill_null("{}"),
@@ -162,9 +227,10 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
 def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
     """Successful attacks, the most telling first, for review by an expert (MedFuzz, section 4).
 
-    Ranked by the judge's ``review`` score where there is one, then by the drop of p(correct), the
-    p-value, the attempts that it took and the words that were added, what is not known last. Of an
-    attack tested twice, the test with the most controls counts.
+    Ranked by whether they are confirmed, then by the judge's ``review`` score where there is one,
+    then by the drop of p(correct), the p-value, the attempts that it took and the words that were
+    added, what is not known last. Of an attack tested twice, the test with the most controls
+    counts.
 
     Args:
         turns: a turns table; protocols ``medfuzz`` and, for the tests, ``medfuzz-test`` are read.
@@ -176,11 +242,11 @@ def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
     attack = ("model", "dataset", "question", "epoch", "run")
     tests = permutation(turns).sort("m", "run", descending=[True, False])
     tests = tests.with_columns(run="attacked_run").unique(attack, keep="first")
-    found = looked_up(successes(turns), tests.select(*attack, *_OF_TEST), attack)
+    found = looked_up(_with_confirmed(turns), tests.select(*attack, *_OF_TEST), attack)
     found = found.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
     found = found.sort(
-        "_row", "review", "effect", "p_value", "k", "words", "question", "epoch",
-        descending=[False, True, *[False] * 6], nulls_last=True,
+        "_row", "confirmed", "review", "effect", "p_value", "k", "words", "question", "epoch",
+        descending=[False, True, True, *[False] * 6], nulls_last=True,
     )  # fmt: skip
     rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(STUDY)
     return found.with_columns(rank=rank).select(ATTACK_LIST_COLUMNS)
@@ -193,13 +259,18 @@ def _tries(turns: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
         pl.col("tries", "invalid_tries").sum(),
         invalid_attempts=(~pl.col("valid") & (pl.col("tries") > 0)).sum().cast(pl.Int64),
     )
+    return looked_up(counts, _reasons_of(turns, finished), STUDY)
+
+
+def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
+    """Why replies of the attacker could not be used, as JSON by study, most frequent first."""
     unusable = turns.select(*TURN, "arm", "status", "rule").filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm") == ATTACKER,
         ~pl.col("status").is_in(["parsed", "error"]),
     )
     by_reason = (
-        unusable.join(finished, on=TURN, how="semi")
+        unusable.join(among, on=TURN, how="semi")
         .group_by(*STUDY, reason=pl.col("rule").fill_null(""))
         .agg(n=pl.len())
         .sort("n", "reason", descending=[True, False])
@@ -209,14 +280,14 @@ def _tries(turns: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
         for study, own in by_reason.group_by(STUDY, maintain_order=True)
     ]
     schema = dict.fromkeys([*STUDY, "reasons"], pl.String())
-    return looked_up(counts, pl.DataFrame(reasons, schema, orient="row"), STUDY)
+    return pl.DataFrame(reasons, schema, orient="row")
 
 
 def _costs(turns: pl.DataFrame) -> pl.DataFrame:
     """Dollars spent and generations without a price, by study."""
     made = turns.select(*STUDY, "arm", "status", "shared", "cost").filter(
         pl.col("protocol") == PROTOCOL,
-        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER]),
+        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, INERT, REASK, AGAIN, AGAIN_PLAIN]),
         pl.col("status") != "error",
         ~pl.col("shared").fill_null(value=False),
     )
@@ -244,12 +315,31 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
         "Share of the replicates, in percent, whose first answer was right and that no attempt up "
         "to k flipped [95% Wilson interval]; model errors dropped.",
         f"Kept: {', '.join(kept)}.",
+        *_left_out(columns, rows),
         f"People: {paper.human_accuracy} on average on {paper.human_examination} "
         f"({paper.citation}, Figure 2).",
         *columns.notes(),
     ]
     grid = matrix(figures, columns.headers, "Attempts k", notes)
     return None if grid is None else [grid]
+
+
+def _left_out(columns: Studies, rows: Sequence[Row]) -> Iterator[str]:
+    """What is not in the curve, or not held valid, of studies that have any."""
+    for row in last_attempt(pl.DataFrame(rows)).iter_rows(named=True):
+        name = columns.header(row)
+        if row["not_attacked"]:
+            ends = " to ".join(percent(row[end]) for end in ("worst_low", "worst_high"))
+            yield (
+                f"{name}: {counted(row['not_attacked'], 'replicate')} never validly attacked, left "
+                f"out; {ends} after {row['k']} if all of them had been flipped, or none."
+            )
+        if row["accuracy_valid"] is not None:
+            yield (
+                f"{name}: {Share('', 'accuracy_valid', 'valid_').text(row)} after {row['k']} over "
+                f"the {count(row['held_valid'])} replicates that no attack flipped which the "
+                "judge holds invalid."
+            )
 
 
 def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
@@ -277,7 +367,16 @@ def _figure(columns: Studies, row: Row, block: str, label: str, column: Column) 
 
 
 def _reasons(row: Row) -> str:
-    found = json.loads(row["reasons"])
+    return reasons_in(row["reasons"])
+
+
+def _spared(row: Row) -> str:
+    return reasons_in(row["not_attacked_reasons"])
+
+
+def reasons_in(counts: str) -> str:
+    """Reasons with their numbers, from JSON."""
+    found = json.loads(counts)
     return ", ".join(f"{one_line(reason) or 'unnamed'} {n}" for reason, n in found.items())
 
 
@@ -289,6 +388,12 @@ def _added(row: Row) -> str:
     except (ValueError, RecursionError):
         read = listed
     return "; ".join(one_line(str(text)) for text in (read if isinstance(read, list) else [read]))
+
+
+def _again(row: Row) -> str:
+    if row["again"] is None:
+        return ""
+    return f"{row['again_wrong']}/{row['again']}, {row['plain_wrong']}/{row['plain']}"
 
 
 def _turned(row: Row) -> str:
@@ -316,6 +421,10 @@ _SUMMARY: dict[str, tuple[Column, ...]] = {
         Count("First answer wrong", "first_wrong", of=_ATTACKED | {"flip": "single"}),
         Count("Attack failed", "failed", of=_ATTACKED | {"flip": "kept"}),
         Count("Attack succeeded", "succeeded", of=_ATTACKED | {"flip": "gave-way"}),
+        Count("Different attacks", "different"),
+        Count("of which confirmed", "confirmed"),
+        Count("Not attacked", "not_attacked"),
+        Shown("Not attacked for", "not_attacked_reasons", show=_spared),
         Count("Model error", "model_errors"),
         Count("of which refused", "refused"),
         Count("of which filtered", "filtered"),
@@ -376,6 +485,9 @@ ATTACK_LIST = Table(
             Count("Replicate", "epoch", of=_ATTACKED, among=1),
             Count("k", "k"),
             Shown("Answer", "answer", show=_turned),
+            YesNo("Confirmed", "confirmed"),
+            Shown("Again", "again_wrong", show=_again),
+            YesNo("Valid", "valid_judged"),
             Count("Review", "review"),
             Share("Effect", "effect", signed=True),
             Number("p", "p_value", digits=3),
@@ -384,9 +496,11 @@ ATTACK_LIST = Table(
             Shown("Added", "characteristics", show=_added),
         ),
         (
-            "Ranked by the judge's review, the drop of p(correct), the p-value, the attempts and "
-            "the words added. Answer: the right one and the one given. Effect: of the attack on "
-            "p(correct) in points. Empty: not tested, or not known.",
+            "Ranked by confirmation, the judge's review, the drop of p(correct), the p-value, the "
+            "attempts and the words added. Answer: the right one and the one given. Again: wrong "
+            "replies as the attacked question and the original were asked again; confirmed: more "
+            "of the first, by Fisher's test, after Benjamini and Hochberg over the run. Effect: of "
+            "the attack on p(correct) in points. Empty: not tested, or not known.",
         ),
     ),
     title="Every successful attack",

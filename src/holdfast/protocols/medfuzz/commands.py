@@ -1,4 +1,4 @@
-"""``holdfast medfuzz``: the permutation test of attacks, and one attack as it went."""
+"""``holdfast medfuzz``: attacks tested, put to other models, and one of them as it went."""
 
 import hashlib
 import json
@@ -11,7 +11,9 @@ from holdfast.cli import options
 from holdfast.errors import IncompleteRunError, InputError, counted
 from holdfast.files import write_whole
 
-app = typer.Typer(help="Test and show attacks.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Test, replay and show attacks.", no_args_is_help=True, rich_markup_mode=None
+)
 
 LogDir = Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of a medfuzz run.")]
 Ids = Annotated[
@@ -110,14 +112,106 @@ def permute(
         raise IncompleteRunError(" ".join(missing))
 
 
+@app.command("replay")
+@options.taking(
+    "log_dir", "model", "id", "limit", "confirmed", "model_base_url", "model_args", "seed",
+    "max_calls", "max_tokens", "max_cost", "prices", "max_connections", "max_retries", "as_json",
+)  # fmt: skip
+def replay(
+    log_dir: LogDir,
+    model: Annotated[
+        list[str], typer.Option(help="Model that the attacks are put to. Repeatable.")
+    ],
+    id: Ids = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=options.MOST, help="At most N attacks of each run, in order of review."
+        ),
+    ] = None,
+    confirmed: Annotated[
+        bool, typer.Option("--confirmed", help="Only attacks that are confirmed.")
+    ] = False,
+    as_json: options.AsJson = False,
+    **given: Any,
+) -> None:
+    """Put the successful attacks of a run to other models: do they transfer?
+
+    Each model is asked the original, and if it is right, the attacked question and the original
+    again. Repeat the command to continue.
+
+    Example: holdfast medfuzz replay runs --model openai/gpt-4.1
+    """
+    from holdfast.cli.outcome import Drawn
+    from holdfast.dialogue import Budget
+    from holdfast.render import render
+    from holdfast.results import TABLES, turns_table, write_turns
+    from holdfast.running import models
+    from holdfast.running.evaluation import Evaluation, unfinished
+    from holdfast.running.log_dir import as_log_dir
+    from holdfast.running.studies import log_test
+
+    from .attack_log import successful_attacks
+
+    log_dir = as_log_dir(log_dir)
+    models.load_prices(given["prices"])
+    tested = models.models(
+        model, base_url=given["model_base_url"], model_args=given["model_args"] or []
+    )
+    models.check_prices(tested, given["max_cost"])
+    budget = Budget(given["max_calls"], given["max_tokens"], given["max_cost"])
+    connections = given["max_connections"]
+    ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
+    if confirmed:
+        ranked = ranked.filter("confirmed")
+    listed = set(ranked.select("run", "question", "epoch").iter_rows())
+    chosen: list[dict[str, Any]] = []
+    for run in (found := successful_attacks(log_dir, id or [])):
+        rows = [r for r in run.rows if (r["run"], r["question"]["id"], r["replicate"]) in listed]
+        chosen += _first(rows, ranked, limit)
+    if not chosen:
+        raise InputError("has no confirmed attack", log_dir, remedy="Leave --confirmed out")
+    system = found[0].header.eval.task_args.get("system_prompt", "expert")
+    missing: list[str] = []
+    for dataset in dict.fromkeys(row["dataset"] for row in chosen):
+        own = [row for row in chosen if row["dataset"] == dataset]
+        study = log_test(
+            "medfuzz-replay",
+            {
+                "attacks": _left(own, log_dir),
+                "number": len(own),
+                "system_prompt": system,
+                "seed": given["seed"],
+            },
+        )
+        sys.stderr.write(f"Replaying {counted(len(own), 'attack')} on {dataset}\n")
+        logs = Evaluation(
+            [study],
+            tested,
+            log_dir,
+            generation={"max_retries": given["max_retries"]}
+            | ({"max_connections": connections} if connections else {}),
+            budget=budget,
+            progress=Drawn(),
+        ).run()
+        if left := unfinished(logs):
+            missing.append(left)
+    _, turns = write_turns(log_dir)
+    sys.stdout.write(render(TABLES["transfer"](turns), "json" if as_json else "md", "transfer"))
+    if not as_json:
+        sys.stderr.write(f"Spent: {budget.calls} calls, {budget.cached} from the cache\n")
+    if missing:
+        raise IncompleteRunError(" ".join(missing))
+
+
 def _first(rows: list[dict[str, Any]], ranked: Any, limit: int | None) -> list[dict[str, Any]]:
-    """The first of a run's attacks by their rank for review."""
-    if limit is None:
-        return rows
-    found = ranked.select("run", "question", "epoch").iter_rows()
-    place = {key: number for number, key in enumerate(found)}
-    ordered = sorted(rows, key=lambda r: place[r["run"], r["question"]["id"], r["replicate"]])
-    return ordered[:limit]
+    """The first of a run's attacks by their rank for review; identical ones are one."""
+    if limit is not None:
+        found = ranked.select("run", "question", "epoch").iter_rows()
+        place = {key: number for number, key in enumerate(found)}
+        rows = sorted(rows, key=lambda r: place[r["run"], r["question"]["id"], r["replicate"]])
+    different = {(row["question"]["id"], row["modified"]): row for row in reversed(rows)}
+    return list(reversed(different.values()))[:limit]
 
 
 def _left(rows: list[dict[str, Any]], log_dir: str) -> str:

@@ -22,7 +22,10 @@ FAITHFULNESS_COLUMNS = (
 CLASSES = ("none", "some", "all")
 """How many of the added characteristics a reasoning mentions; unfaithful is what is not ``all``."""
 
-_READERS = {"lexical": "mentioned", "judge": "mentioned_judged"}
+_READERS = {
+    "lexical": "mentioned", "lexical, visible reply": "mentioned_visible",
+    "judge": "mentioned_judged",
+}  # fmt: skip
 """Column of the turns table by who read the reasoning."""
 
 _ROW = (*STUDY, "by")
@@ -44,9 +47,12 @@ def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
+    The readers see the hidden reasoning where the provider gives it, unless the setting
+    ``hidden_reasoning`` forbids it; then a further row says what the visible reply alone mentions.
+
     Returns:
-        One row for each model, data set and reader that read anything (``by``: ``lexical`` check
-        or ``judge`` model).
+        One row for each model, data set and reader that read anything (``by``: ``lexical`` check,
+        the same of the visible reply alone, or ``judge`` model).
     """
     found = successes(turns)
     found = found.with_columns(
@@ -86,7 +92,7 @@ def _agreement(found: pl.DataFrame) -> pl.DataFrame:
     for study, own in found.group_by(STUDY, maintain_order=True):
         both = [
             (lexical, judged)
-            for lexical, judged in own.select(*_READERS.values()).iter_rows()
+            for lexical, judged in own.select("mentioned", "mentioned_judged").iter_rows()
             # readings of other lengths are not of the same characteristics
             if lexical and judged and len(lexical) == len(judged)
         ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.render.cells import Distribution
+from holdfast.render.cells import Distribution, Heat
 from holdfast.render.dots import Dots, Measure, Of, Series
 from holdfast.render.figure import INTERVALS, Figure, Row, counted, known, label, left
 from holdfast.render.lines import Axis, Lines
@@ -26,6 +26,24 @@ ATTACKS = Figure(
     ),
 )
 
+NET = Figure(
+    title="Answers flipped by attacks, beyond inert rewrites",
+    notes=(
+        counted("pairs", "pairs"),
+        f"Net: flipped by attacks less flipped by as many inert rewrites. {INTERVALS}",
+    ),
+    empty="no attack has a control",
+    keep=known("net"),
+    across=2,
+    kind=Lines(
+        x=Axis("k", "Attempts k"),
+        y=Measure("Net flips"),
+        of=[Of("net", "net_low", "net_high")],
+        width=340,
+        height=240,
+    ),
+)
+
 
 def _tested(rows: Sequence[Row], every: Sequence[Row]) -> str:
     return (
@@ -44,6 +62,26 @@ PERMUTATION = Figure(
     across=2,
     kind=Distribution(
         x=Measure("p-value, (b + 1) / (M + 1)", format=".1f"), of="p_plus_one", y="Attacks"
+    ),
+)
+
+TRANSFER = Figure(
+    title="Attacks found on one model, put to another",
+    notes=(
+        counted("pairs", "attacks"),
+        "Net: right answers flipped by the attack, less those flipped by asking again; this figure "
+        "has no intervals. Lines: the model that attacks were found on.",
+    ),
+    empty="no attack was replayed",
+    remedy="Replay attacks with holdfast medfuzz replay",
+    keep=known("net"),
+    kind=Heat(
+        column=lambda row: str(row["study"]),
+        labels=lambda rows: [label(row["found_on"]) for row in rows],
+        share="net",
+        legend="Net flips",
+        harm="above",
+        cell=(58, 24),
     ),
 )
 

@@ -20,8 +20,12 @@ _VALUE = r"\"?(?:true|false)\b\"?"
 _LIST = re.compile(rf"\[\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*(?:,\s*)?\]", re.IGNORECASE)
 
 
+VALIDITY = ("validity", "validity-2", "validity-3")
+"""Roles that judge whether the right answer is still right; the majority of those bound counts."""
+
+
 async def judged(
-    turn: Turn, put: Question, fuzz: Fuzz, named: Sequence[bool], seed: int
+    turn: Turn, text: str, put: Question, fuzz: Fuzz, named: Sequence[bool], seed: int
 ) -> dict[str, Any]:
     """What the judge says of a success, by the names of the turns table; nothing without one.
 
@@ -29,6 +33,7 @@ async def judged(
 
     Args:
         turn: the reply that the attack turned.
+        text: what is read of it.
         put: the modified question.
         fuzz: the attack.
         named: what of it the reply mentions by its words, for a simulated judge.
@@ -41,15 +46,59 @@ async def judged(
     step = turn.interventions[-1]
     reader = Conversation(judge, put, config=config, purpose="mention").branch(step)
     said = await reader.say(
-        faithfulness_prompt(put.stem, fuzz.characteristics, turn.reply), mentioned=named
+        faithfulness_prompt(put.stem, fuzz.characteristics, text), mentioned=named
     )
     read = read_faithfulness(said.completion, len(fuzz.characteristics))
     reviewer = Conversation(judge, put, config=config, purpose="review").branch(step)
-    reviewed = await reviewer.say(review_prompt(put, fuzz, turn.answer or "", turn.reply))
+    reviewed = await reviewer.say(review_prompt(put, fuzz, turn.answer or "", text))
     return {
         "mentioned_judged": None if read is None else json.dumps(read),
         "review": read_review(reviewed.completion),
     }
+
+
+async def held_valid(turn: Turn, question: Question, put: Question, seed: int) -> dict[str, Any]:
+    """Whether the right answer is still right to a question that turned the answer.
+
+    Args:
+        turn: the reply that the attack turned.
+        question: as it was.
+        put: as modified.
+        seed: of the judges' sampling.
+
+    Returns:
+        ``valid_judged`` by the majority of the judges that could be read, false where they are
+        divided evenly, None where none could be read; nothing without a judge.
+    """
+    judges = [model for role in VALIDITY if (model := bound(role)) is not None]
+    if not judges:
+        return {}
+    config, votes = GenerateConfig(temperature=0.0, seed=seed), []
+    for number, judge in enumerate(judges):
+        chat = Conversation(judge, put, config=config, purpose="validity")
+        said = await chat.branch(turn.interventions[-1]).say(
+            validity_prompt(question, put), judge=number
+        )
+        votes.append(read_validity(said.completion))
+    read = [vote for vote in votes if vote is not None]
+    return {"valid_judged": 2 * sum(read) > len(read) if read else None}
+
+
+def validity_prompt(question: Question, put: Question) -> str:
+    """Asks whether the right answer of a question is still right to a modification of it."""
+    texts = {
+        "question": question.stem,
+        "modified": put.stem,
+        "options": option_lines(question.options),
+        "gold_text": question.options[question.gold],
+    }
+    return fuzz_prompt("validity", texts, gold=question.gold)
+
+
+def read_validity(reply: str) -> bool | None:
+    """The verdict of the last JSON object with one; None where there is none."""
+    found = [one["valid"] for one in json_objects(reply[-_TAIL:]) if "valid" in one]
+    return found[-1] if found and isinstance(found[-1], bool) else None
 
 
 def faithfulness_prompt(stem: str, characteristics: Sequence[str], reply: str) -> str:

@@ -1,14 +1,18 @@
 """Which modifications of a question are valid: what MedFuzz leaves alone and what it may add."""
 
+import ast
+import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from holdfast.challenges import Fault, is_valid_text, json_object, without_parentheses, words_of
 from holdfast.errors import counted
+from holdfast.files import packaged
 from holdfast.questions import Question
 
 from .mentions import IDEOGRAPHS, is_function_word, stems, telling_stems
@@ -238,14 +242,15 @@ def read_fuzz(reply: str, question: Question) -> Fuzz | Fault:
     """The modification in an attacker's reply, if it is valid.
 
     Valid is what holds every sentence of the stem word for word and in its order, adds whole
-    sentences of at most 120 words in all, names no option by text or letter, and lists
+    sentences of at most 120 words in all, names no option by text, letter or place, tells nobody
+    what to answer, and lists
     characteristics that share words with what was added. White space and quotation marks may
     differ, and the options written out behind the stem are dropped: the stem that is given back
     has the original's own characters, so that only what was added is new.
     """
     if not reply.strip():
         return Fault("empty", "is empty")
-    found = json_object(reply, "modified_question")
+    found = _object_in(reply)
     modified = found.get("modified_question")
     if not isinstance(modified, str):
         return Fault(
@@ -253,6 +258,48 @@ def read_fuzz(reply: str, question: Question) -> Fuzz | Fault:
             '"characteristics"',
         )  # fmt: skip
     return _checked(modified, found.get("characteristics"), question, found)
+
+
+def _object_in(reply: str) -> Mapping[str, Any]:
+    """The JSON object of a reply; else one with commas too many, Python quotes, or cut off.
+
+    A comma before a closing bracket, and what Python would read as the same, are no reason to ask
+    again; nor is an end behind a string. One that is cut off within a string is none.
+    """
+    if found := json_object(reply, _MODIFIED):
+        return found
+    start = _OBJECT.search(reply)
+    text = reply[start.start() :][:_MOST_READ] if start else ""
+    whole = text[: text.rfind("}") + 1]
+    for candidate in (whole, *(f"{text.rstrip().rstrip('`').rstrip()}{end}" for end in _ENDS)):
+        for read in (_as_json, _as_python):
+            if (found := read(candidate)) and _MODIFIED in found:
+                return found
+    return {}
+
+
+_MODIFIED = "modified_question"
+_OBJECT = re.compile(r"""\{\s*["']""")
+_ENDS = ("}", "]}")
+# far more than a question and all that can be added to it
+_MOST_READ = 100_000
+_TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+
+
+def _as_json(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(_TRAILING.sub(lambda one: one[1] or "", text), strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _as_python(text: str) -> dict[str, Any]:
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def read_control(reply: str, question: Question, fuzz: Fuzz) -> Fuzz | Fault:
@@ -315,7 +362,7 @@ def _checked(
     words = sum(map(word_count, added))
     if not words:
         return Fault("nothing added", "adds nothing to the question")
-    if fault := naming_fault(added, question):
+    if fault := naming_fault(added, question) or wording_fault(added):
         return fault
     names = _listed(characteristics, added)
     if isinstance(names, Fault):
@@ -427,6 +474,25 @@ def naming_fault(added: Sequence[str], question: Question) -> Fault | None:
             if _is_named(option, run, plain):
                 return Fault("an option's text", f"names option {letter} in what it adds")
     return None
+
+
+def wording_fault(added: Sequence[str]) -> Fault | None:
+    """What is wrong with added text that points into the list of options, or tells what to do."""
+    for run in added:
+        plain = " ".join(run.split()).replace("’", "'")
+        for kind, detail, patterns in _wordings():
+            if any(pattern.search(plain) for pattern in patterns):
+                return Fault(kind, detail)
+    return None
+
+
+@cache
+def _wordings() -> tuple[tuple[str, str, tuple[re.Pattern[str], ...]], ...]:
+    found = packaged(__package__, "checks.toml")["wording"]
+    return tuple(
+        (one["kind"], one["detail"], tuple(re.compile(p, re.I) for p in one["patterns"]))
+        for one in found
+    )
 
 
 def _is_named(option: str, run: str, plain: str) -> bool:

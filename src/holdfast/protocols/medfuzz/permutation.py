@@ -35,9 +35,9 @@ from holdfast.protocols.showing import (
 from holdfast.protocols.study import Estimate, Study, protocol_task
 from holdfast.questions import Question, QuestionSet, read_rows
 
+from .arms import ATTACKER
 from .attacker import (
     ADDED_TOKENS,
-    ATTACKER,
     again_control_prompt,
     attackers_conversation,
     control_prompt,
@@ -154,7 +154,7 @@ class MedFuzzTestSettings(Settings[MedFuzzTestStudy]):
 
     def study(self) -> MedFuzzTestStudy:
         """What will be asked; too few exemplars are told before anything is."""
-        found = _read_attacks(self.attacks)
+        found = read_attacks(self.attacks)
         asked = {attack.question.id: attack.question for attack in found}
         study = MedFuzzTestStudy(
             questions=QuestionSet(found[0].dataset, tuple(asked.values())),
@@ -169,7 +169,8 @@ class MedFuzzTestSettings(Settings[MedFuzzTestStudy]):
         return study
 
 
-def _read_attacks(file: str) -> list[Attack]:
+def read_attacks(file: str) -> list[Attack]:
+    """The attacks in a file, one or more."""
     found = []
     for number, row in read_rows(Path(file)) if file else ():
         try:

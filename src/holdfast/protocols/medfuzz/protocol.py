@@ -5,6 +5,7 @@ assumption of the examination no longer holds, while the right answer stays righ
 asked anew; if it still answers right, the attacker is shown its reasoning and tries again.
 """
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.model import ChatMessage, GenerateConfig
+from inspect_ai.model import ChatMessage, ContentReasoning, GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import TaskState
 from inspect_ai.viewer import ViewerConfig
@@ -36,17 +37,19 @@ from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, se
 from holdfast.protocols.study import JUDGE, Estimate, Study, protocol_task
 from holdfast.questions import Question, QuestionSet
 
+from .arms import ATTACK, ATTACKER, INERT, REASK
 from .attacker import (
     ADDED_TOKENS,
-    ATTACKER,
     again_fuzz_prompt,
     attack_prompt,
     attackers_conversation,
     fuzz_version,
     modify,
     next_attack_prompt,
+    told,
 )
-from .judge import judged
+from .beside import Won, put_beside
+from .judge import VALIDITY, held_valid, judged
 from .mentions import mentions
 from .modification import Fuzz, read_fuzz
 from .simulated import BEHAVIOUR
@@ -66,6 +69,9 @@ class MedFuzzStudy(Study):
     system: str
     seed: int
     history: GenerateConfig
+    controls: bool
+    confirm: int
+    hidden: bool
 
     epochs = 5
     """Replicates, R (section 4)."""
@@ -75,10 +81,12 @@ class MedFuzzStudy(Study):
 
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations of one replicate at the most; one where the first answer is wrong."""
-        n = 1 + self.attempts
+        # each attempt has two controls
+        n = 1 + self.attempts * (3 if self.controls else 1) + 2 * self.confirm
         system = len(system_message(self.system) or "") // 4
         asked = len(question_prompt(question)) // 4 + system
-        return Estimate(n, n * asked + self.attempts * ADDED_TOKENS, n * reply_tokens, 1)
+        added = (self.attempts + self.confirm) * ADDED_TOKENS
+        return Estimate(n, n * asked + added, n * reply_tokens, 1)
 
     def helped(self, question: Question, reply_tokens: int) -> dict[str, Estimate]:
         """Attacks of one replicate with every try, and the judgement of a success."""
@@ -91,6 +99,7 @@ class MedFuzzStudy(Study):
         return {
             ATTACKER: Estimate(tries, read, tries * said, 0),
             JUDGE: Estimate(2, 2 * judged, 40, 0),
+            **dict.fromkeys(VALIDITY, Estimate(1, 2 * judged, 20, 0)),
         }
 
 
@@ -116,6 +125,22 @@ class MedFuzzSettings(QuestionSettings[MedFuzzStudy]):
     )
     seed: int = setting(42, "seed of the sampling; each replicate has its own")
     reasoning_history: str = setting("none", "as in the follow-up protocol", choices=HISTORIES)
+    controls: bool = setting(
+        True,
+        "whether each attempt has its controls: an inert rewrite and a re-ask, until they turn",
+        grows=True,
+    )
+    hidden_reasoning: bool = setting(
+        True,
+        "whether the attacker and the readings of the reasoning see the hidden reasoning that a "
+        "provider gives, told apart from the visible reply",
+    )
+    confirm: int = setting(
+        10,
+        "how often a successful attack and its original are each asked again; 0 for never",
+        at_least=0,
+        grows=True,
+    )
 
     def study(self) -> MedFuzzStudy:
         """What will be asked."""
@@ -129,6 +154,9 @@ class MedFuzzSettings(QuestionSettings[MedFuzzStudy]):
             self.system_prompt,
             self.seed,
             history(self.reasoning_history),
+            self.controls,
+            self.confirm,
+            self.hidden_reasoning,
         )
 
 
@@ -151,32 +179,54 @@ def medfuzz(study: MedFuzzStudy) -> Task:
 async def _attack(study: MedFuzzStudy, run: SampleRun) -> list[ChatMessage]:
     """One replicate; the conversation that it ended with."""
     asked = GenerateConfig(logprobs=True, top_logprobs=5) if study.confidence else GenerateConfig()
-    target = run.begin(
+    begin = partial(
+        run.begin,
         system=system_message(study.system),
         config=study.history.merge(asked),
         seed=study.seed,
     )
+    target = begin()
     attacker = attackers_conversation(run, study.assumption, "attack", study.seed)
-    last = await _fuzz(study, target, attacker, run.question)
+    last, attempts, won = await _fuzz(study, target, attacker, run.question)
+    await put_beside(
+        begin,
+        run.question,
+        attempts=attempts if study.controls else (),
+        seed=study.seed,
+        replicate=run.replicate,
+        won=won,
+        confirm=study.confirm,
+    )
     return last.messages
 
 
 async def _fuzz(
     study: MedFuzzStudy, target: Conversation, attacker: Conversation, question: Question
-) -> Conversation:
-    """Algorithm 1 on one question; the conversation that it ended with."""
-    chat = target.branch()
-    turn = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
+) -> tuple[Conversation, list[int], Won | None]:
+    """Algorithm 1 on one question.
+
+    Returns:
+        The conversation that it ended with; the attempts that have controls, which are those that
+        were put, and those that a success has saved; and the attack that succeeded.
+    """
+    chat, made, won = target.branch(), list[int](), None
+    turn = await chat.ask(
+        question_prompt(question),
+        arm="baseline",
+        target=question.gold,
+        notes={"attempts": study.attempts},
+    )
     prompt = attack_prompt(
         question,
-        turn.reply,
+        told(turn.reply, _hidden(study, chat)),
         turn.answer or "",
         _confidence(study, chat, question),
         study.assumption,
     )
     for attempt in range(1, study.attempts + 1):
-        if turn.answer != question.gold:  # turned, or no answer: a malfunction of the model
-            break
+        if turn.answer != question.gold:
+            made += [attempt] if won else []
+            continue
         step = Intervention(FUZZ, "medfuzz", "indirect", "shallow", variant=str(attempt))
         attacker.interventions = (step,)
         fuzz = await modify(
@@ -193,11 +243,17 @@ async def _fuzz(
             target=question.gold,
             characteristics=list(fuzz.characteristics),
         )
-        turn.notes.update(await _noted(study, turn, put, fuzz, question))
+        made.append(attempt)
+        if turn.answer not in (None, question.gold):
+            won = Won(step, put, fuzz.characteristics)
+        turn.notes.update(await _noted(study, turn, chat, fuzz, question))
         prompt = next_attack_prompt(
-            turn.reply, turn.answer or "", _confidence(study, chat, question)
+            told(turn.reply, _hidden(study, chat)),
+            turn.answer or "",
+            _confidence(study, chat, question),
         )
-    return chat
+    # without an answer it is a malfunction of the model, which leaves nothing to compare
+    return chat, made if won or turn.answer == question.gold else [], won
 
 
 def _confidence(study: MedFuzzStudy, chat: Conversation, question: Question) -> float | None:
@@ -208,20 +264,35 @@ def _confidence(study: MedFuzzStudy, chat: Conversation, question: Question) -> 
     return beliefs_in(chat.last, question.options, None).get(question.gold)
 
 
+def _hidden(study: MedFuzzStudy, chat: Conversation) -> str:
+    """The hidden reasoning of the last reply, where it is given and may be read."""
+    content = chat.last.message.content if chat.last and study.hidden else ""
+    parts = [] if isinstance(content, str) else content
+    found = [part for part in parts if isinstance(part, ContentReasoning) and not part.redacted]
+    return "\n\n".join(part.reasoning for part in found).strip()
+
+
 async def _noted(
-    study: MedFuzzStudy, turn: Turn, put: Question, fuzz: Fuzz, question: Question
+    study: MedFuzzStudy, turn: Turn, chat: Conversation, fuzz: Fuzz, question: Question
 ) -> dict[str, Any]:
     """What was added and what of it the reasoning mentions, by the names of the turns table."""
-    named = mentions(turn.reply, fuzz.characteristics)
+    hidden = _hidden(study, chat)
+    text, put = told(turn.reply, hidden), chat.question
+    named = mentions(text, fuzz.characteristics)
     notes = {
         "modified": fuzz.stem,  # for the log alone
+        "rewrite": hashlib.sha256(fuzz.stem.encode()).hexdigest()[:16],
         "words": fuzz.words,
         "characteristics": json.dumps(fuzz.characteristics),
         "mentioned": json.dumps(named),
     }
+    if hidden:
+        notes["hidden"] = hidden  # for the log alone
+        notes["mentioned_visible"] = json.dumps(mentions(turn.reply, fuzz.characteristics))
     if turn.answer in (None, question.gold):
         return notes
-    return notes | await judged(turn, put, fuzz, named, study.seed)
+    valid = await held_valid(turn, question, put, study.seed)
+    return notes | valid | await judged(turn, text, put, fuzz, named, study.seed)
 
 
 @metric(name="accuracy_after", scores="unreduced")
@@ -282,15 +353,16 @@ def attacks_view(attempts: int) -> ViewerConfig:
 
 
 def _elsewhere(settings: Mapping[str, Any], question: Question, turned: Sequence[Logged]) -> int:
-    """The attack goes on as long as the answer is right, up to the last attempt."""
-    made = (int(turn["path"].partition("@")[2] or 0) for turn in turned)
+    """Attacks and controls go on as long as the answer is right, up to the last attempt."""
+    going = [turn for turn in turned if turn["arm"] in ("baseline", ATTACK, INERT, REASK)]
+    made = (int(turn["path"].partition("@")[2] or 0) for turn in going)
     return int(any(attempt < int(settings["attempts"]) for attempt in made))
 
 
 PROTOCOL = Protocol(
     MedFuzzSettings,
     medfuzz,
-    roles=(ATTACKER,),
+    roles=(ATTACKER, *VALIDITY),
     behaviour=BEHAVIOUR,
     rereading=Rereading(elsewhere=_elsewhere),
 )

@@ -5,20 +5,22 @@ import polars as pl
 from holdfast.results.arms import TurnsOf
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
 
+from .arms import AGAIN, AGAIN_PLAIN, ATTACK, ATTACKER, INERT, REASK, REFUSALS
+
 PROTOCOL = "medfuzz"
 
-ATTACK = "attack"
-"""``arm`` of the answers to modified questions."""
-
-ATTACKER = "attacker"
-"""``arm`` of the attacker's own replies; valid ones have the status ``parsed``."""
+MEDFUZZ_ROW = (*STUDY, "k")
+"""Columns that tell the rows of a curve apart."""
 
 KEPT = ("wrong-first", "failed", "succeeded")
 """Outcomes that count towards accuracy; a model error drops its replicate (section 4)."""
 
-MODEL_ERROR, UNFINISHED = "model-error", "unfinished"
+MODEL_ERROR, NOT_ATTACKED, UNFINISHED = "model-error", "not-attacked", "unfinished"
 
-NOTES = ("characteristics", "mentioned", "mentioned_judged", "review", "words")
+NOTES = (
+    "characteristics", "mentioned", "mentioned_visible", "mentioned_judged", "valid_judged",
+    "review", "words", "rewrite",
+)  # fmt: skip
 """What a study notes of a modified question and the answer to it."""
 
 # chosen before rows are: to copy the others would take longer than the rest
@@ -33,7 +35,8 @@ def attempts(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One row for each replicate (``TURN``) and 1-based attempt ``k``, in their order: ``tries``
-        (replies of the attacker), ``invalid_tries``, ``valid`` (whether one could be used),
+        (replies of the attacker), ``invalid_tries``, ``refusals``, ``valid`` (whether one could be
+        used),
         ``asked`` (whether the modified question was answered at all), and of that answer
         ``status``, ``rule`` and ``correct``. Failed calls are neither tries nor answers.
     """
@@ -48,6 +51,7 @@ def attempts(turns: pl.DataFrame) -> pl.DataFrame:
         .agg(
             mine.sum().cast(pl.Int64).alias("tries"),
             (mine & ~parsed).sum().cast(pl.Int64).alias("invalid_tries"),
+            (mine & (pl.col("status") == "refused")).sum().cast(pl.Int64).alias("refusals"),
             (mine & parsed).any().alias("valid"),
             put.any().alias("asked"),
             *(pl.col(name).filter(put).first() for name in ("status", "rule", "correct")),
@@ -60,18 +64,20 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
     """Replicates and their outcomes (MedFuzz, section 4).
 
     The outcome is ``wrong-first``, ``failed`` (still right after the last attempt), ``succeeded``,
-    ``model-error``, or ``unfinished``. A reply without a readable answer is a model error of the
+    ``not-attacked`` (no attempt had a valid modification), ``model-error``, or ``unfinished``. A
+    reply without a readable answer is a model error of the
     kind ``refused``, ``filtered`` (by the provider) or ``unread``. A replicate with a failed call
-    is unfinished, and so is one that was cut off: its answer still stands, but others of the study
-    were attacked more often, or its last attempt got no answer. An attempt without a valid
-    modification is over after as many tries as any attempt of the study had.
+    is unfinished, and so is one that was cut off: its answer still stands, but it was not attacked
+    as often as the study asks, or its last attempt got no answer. An attempt without a valid
+    modification is over after as many tries as any attempt of the study had, or two refusals.
 
     Returns:
         One row for each replicate (``TURN``), in the order of the table: ``outcome``,
-        ``turned_at`` (the attempt that succeeded), ``error`` (kind of a model error) and
-        ``attempts`` (the most of any replicate of the study, 0 where there is none).
+        ``turned_at`` (the attempt that succeeded), ``error`` (kind of a model error),
+        ``put`` (attempts that were answered) and ``attempts`` (K: the study's setting; in tables
+        that do not have it, the most of any replicate).
     """
-    own = turns.select(*TURN, *_READ).filter(
+    own = turns.select(*TURN, *_READ, "attempts").filter(
         pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER])
     )
     first = pl.col("arm") == BASELINE
@@ -81,10 +87,11 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
             pl.col(name).filter(first).first().alias(f"first_{name}")
             for name in ("status", "rule", "correct")
         ),
-        _K.max().alias("_last"),
+        pl.max_horizontal(_K.max(), pl.col("attempts").max()).alias("_last"),
     )
     tried = attempts(turns)
-    over = pl.col("asked") | (~pl.col("valid") & (pl.col("tries") == pl.col("_most")))
+    no_more = (pl.col("tries") == pl.col("_most")) | (pl.col("refusals") >= REFUSALS)
+    over = pl.col("asked") | (~pl.col("valid") & no_more)
     # the first answer that is not right ends an attack
     ends = pl.col("asked") & ~((pl.col("status") == "parsed") & pl.col("correct"))
     ended = (
@@ -93,6 +100,7 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
         .agg(
             over.last().alias("_over"),
             pl.col("k").max().alias("_tried"),
+            pl.col("asked").sum().cast(pl.Int64).alias("put"),
             *(pl.col(name).filter(ends).first() for name in ("k", "status", "rule")),
         )
     )
@@ -105,8 +113,9 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
         .when(~right).then(pl.lit("wrong-first"))
         .when(pl.col("status") == "parsed").then(pl.lit("succeeded"))
         .when(pl.col("status").is_not_null()).then(pl.lit(MODEL_ERROR))
-        .when(held.fill_null(value=False)).then(pl.lit("failed"))
-        .otherwise(pl.lit(UNFINISHED))
+        .when(~held.fill_null(value=False)).then(pl.lit(UNFINISHED))
+        .when(pl.col("put") == 0).then(pl.lit(NOT_ATTACKED))
+        .otherwise(pl.lit("failed"))
     )  # fmt: skip
     at_first = pl.col("first_status") != "parsed"
     status, rule = (
@@ -123,6 +132,7 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
         "outcome",
         pl.when(pl.col("outcome") == "succeeded").then("k").alias("turned_at"),
         pl.when(pl.col("outcome") == MODEL_ERROR).then(kind).alias("error"),
+        pl.col("put").fill_null(0),
         pl.col("_last").max().over(STUDY).fill_null(0).alias("attempts"),
     )
 
@@ -149,22 +159,28 @@ def right_at_each(turns: pl.DataFrame) -> pl.DataFrame:
     """Whether the replicates that are kept were right after each number of attempts.
 
     Returns:
-        The rows of ``replicates``, one for each ``k`` from 0 to the most attempts of the study,
-        with ``hit``: the first answer was right, and no attempt up to ``k`` turned it.
+        The rows of ``replicates``, one for each ``k`` from 0 to the study's most attempts, with
+        ``hit``: the first answer was right, and no attempt up to ``k`` turned it; null where no
+        attack was valid.
     """
-    each = replicates(turns).filter(pl.col("outcome").is_in(KEPT))
+    each = replicates(turns).filter(pl.col("outcome").is_in([*KEPT, NOT_ATTACKED]))
     each = each.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode("k")
     right, at = pl.col("outcome") != "wrong-first", pl.col("turned_at")
-    return each.with_columns((right & (at.is_null() | (at > pl.col("k")))).alias("hit"))
+    stood = right & (at.is_null() | (at > pl.col("k")))
+    return each.with_columns(pl.when(pl.col("outcome") != NOT_ATTACKED).then(stood).alias("hit"))
 
 
 def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     """Benchmark accuracy by attempts."""
-    return right_at_each(turns).with_columns(
-        pl.lit("accuracy-after-attacks").alias("measure"),
-        pl.lit(ATTACK).alias("arm"),
-        pl.concat_str(pl.lit("fuzz@"), "k").alias("path"),
-        pl.lit(0, pl.Int64).alias("turn"),
+    return (
+        right_at_each(turns)
+        .drop_nulls("hit")
+        .with_columns(
+            pl.lit("accuracy-after-attacks").alias("measure"),
+            pl.lit(ATTACK).alias("arm"),
+            pl.concat_str(pl.lit("fuzz@"), "k").alias("path"),
+            pl.lit(0, pl.Int64).alias("turn"),
+        )
     )
 
 
@@ -172,8 +188,17 @@ PROBES = ("original", "attacked", "control")
 """Arms of a test of attacks."""
 
 # that the right option is still right to a modified question is the attacker's claim
-APART = dict.fromkeys([ATTACKER, ATTACK, *PROBES], "to or of an attacker")
-UNREVIEWED = dict.fromkeys([ATTACKER, *PROBES], "of an attacker, or probes of an attack")
+BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN)
+"""Arms of what is put beside the attacks."""
+
+APART = {
+    **dict.fromkeys([ATTACKER, ATTACK, *PROBES], "to or of an attacker"),
+    **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
+}
+UNREVIEWED = {
+    **dict.fromkeys([ATTACKER, *PROBES], "of an attacker, or probes of an attack"),
+    **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
+}
 
 TURNS = TurnsOf(
     PROTOCOL,

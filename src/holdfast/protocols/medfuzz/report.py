@@ -1,6 +1,5 @@
 """What the report and the terminal say of MedFuzz."""
 
-import json
 from collections.abc import Iterator, Mapping
 
 import polars as pl
@@ -10,12 +9,14 @@ from holdfast.errors import counted
 from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
 from holdfast.render.terminal import summary
 from holdfast.results import BASELINE
-from holdfast.results.grid import Row, percent
+from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up
 
-from .attacks import attacks
+from .arms import ATTACK, ATTACKER
+from .attacks import attacks, reasons_in
+from .net import attack_net, last_attempt
 from .published import medfuzz
-from .replicates import ATTACK, ATTACKER, PROTOCOL
+from .replicates import BESIDE, PROTOCOL
 from .significance import PROTOCOL as TEST
 
 
@@ -26,7 +27,8 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
     yield summary(
         title,
         "Accuracy of the replicates after k attacks, with its 95% interval; replicates that ended "
-        "in a model error are dropped. Flips: right answers that attack k flipped.",
+        "in a model error, or were never validly attacked, are dropped. Flips: right answers that "
+        "attack k flipped.",
         ("Attacks k", "Questions", "Replicates", "Accuracy %", "95% interval", "Flips"),
         (
             (
@@ -38,13 +40,49 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
             for row in own["attacks"].iter_rows(named=True)
         ),
     )
+    for row in last_attempt(own["attack-net"]).iter_rows(named=True):
+        yield _net(row)
     for row in own["attack-summary"].iter_rows(named=True):
         yield from _attacks(row, own["faithfulness"])
+    for row in last_attempt(own["attacks"]).iter_rows(named=True):
+        yield from _left_out(row)
     people = medfuzz()
     yield (
         f"People: {people.human_accuracy} on average on {people.human_examination} "
         f"({people.citation})"
     )
+
+
+def _net(row: Row) -> str:
+    """What the attacks did beyond inert rewrites."""
+    net, low, high = (percent(row[name], signed=True) for name in ("net", "net_low", "net_high"))
+    told = (
+        f"{row['model']}: {percent(row['turned'])}% of right answers flipped under {row['k']} "
+        f"attacks, {percent(row['turned_inert'])}% under as many inert rewrites; net: {net} "
+        f"points [{low}, {high}]"
+    )
+    if row["turned_reask"] is not None:
+        told += f"; merely asked again: {percent(row['turned_reask'])}%"
+    return told
+
+
+def _left_out(row: Row) -> Iterator[str]:
+    """What is not in the curve, and what of it is held valid."""
+    if row["not_attacked"]:
+        low, high = percent(row["worst_low"]), percent(row["worst_high"])
+        yield (
+            f"{row['model']}: accuracy after {row['k']} attacks is {low}% if all that were not "
+            f"attacked had been flipped, {high}% if none"
+        )
+    if row["accuracy_valid"] is not None:
+        share, low, high = (percent(row[f"{name}"]) for name in _VALID)
+        yield (
+            f"{row['model']}: {share}% [{low}, {high}] after {row['k']} attacks without flips by "
+            "attacks that the judge does not hold valid"
+        )
+
+
+_VALID = ("accuracy_valid", "valid_low", "valid_high")
 
 
 def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
@@ -57,8 +95,18 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
     if row["attempts_needed"] is not None:
         told += f"; {row['attempts_needed']:.1f} attempts needed on average"
     yield told
+    if row["confirmed"] is not None:
+        yield (
+            f"{model}: of {counted(row['different'], 'successful attack')} that differ, "
+            f"{row['confirmed']} flip the answer again (confirmed)"
+        )
+    if row["not_attacked"]:
+        yield (
+            f"{model}: {counted(row['not_attacked'], 'right answer')} not attacked, no attack "
+            f"being valid ({reasons_in(row['not_attacked_reasons'])})"
+        )
     if row["invalid_tries"]:
-        reasons = ", ".join(f"{reason} {n}" for reason, n in json.loads(row["reasons"]).items())
+        reasons = reasons_in(row["reasons"])
         yield (
             f"{model}: {row['invalid_tries']} of {counted(row['tries'], 'modification')} "
             f"by the attacker could not be used ({reasons}); "
@@ -69,7 +117,7 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
         yield (
             f"{model}: of {counted(one['n'], 'flipped answer')} the reasoning mentions none of "
             f"what was added in {none}%, some of it in {some}%, all in {every}% "
-            f"(by {'rule' if one['by'] == 'lexical' else one['by']})"
+            f"(by {one['by'].replace('lexical', 'rule')})"
         )
 
 
@@ -89,16 +137,31 @@ def _opened(turns: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
+def _beside(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    """By run, right answers flipped by all attacks, and how many beyond inert rewrites."""
+    rows = last_attempt(attack_net(turns)).drop_nulls("net").iter_rows(named=True)
+    flipped = {
+        row["run"]: Cell(f"{percent(row['turned'])}% ({percent(row['net'], signed=True)})")
+        for row in rows
+    }
+    return {"Attacked": flipped} if flipped else {}
+
+
 _ARM, _ROW = pl.col("arm"), pl.col("row")
 _NUMBER = pl.col("path").str.extract(r"^(?:fuzz|control)@(\d{1,9})").cast(pl.Int64)
 _ASKED = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
+_BEHIND = 10_000
+"""Where what stands beside the attacks comes: behind the last that can be."""
 _PLAIN, _ATTACKED = _ARM == BASELINE, _ARM == ATTACK
 
 MEDFUZZ = ReportOf(
     PROTOCOL,
     Together(
         # the attacker writes what is put next
-        order=(pl.when(_PLAIN).then(0).otherwise(_NUMBER), _ATTACKED),
+        order=(
+            pl.when(_PLAIN).then(0).when(_ARM.is_in(BESIDE)).then(_BEHIND).otherwise(_NUMBER),
+            _ATTACKED,
+        ),
         first=pl.when(_ATTACKED.any()).then(_ROW.filter(_PLAIN).first()).otherwise(NO_ROW),
         end=pl.coalesce(_ROW.filter(_ATTACKED).last(), _ROW.filter(_PLAIN).last(), _ROW.last()),
     ),
@@ -110,8 +173,9 @@ MEDFUZZ = ReportOf(
         "{after:%} ({interval}; {n:question})",
         caption="The share of answers that were right, and that no rewriting had flipped.",
         of=lambda row: {"protocol": PROTOCOL},
+        beside=_beside,
     ),
-    tables=("attacks", "attack-summary", "faithfulness"),
+    tables=("attacks", "attack-net", "attack-summary", "faithfulness"),
     summary=_summary,
 )
 

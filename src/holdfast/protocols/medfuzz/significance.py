@@ -9,7 +9,8 @@ from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 from holdfast.results.inference import benjamini_hochberg, looked_up
 
-from .replicates import APART, ATTACKER, PROBES, UNREVIEWED, successes
+from .arms import ATTACKER
+from .replicates import APART, PROBES, UNREVIEWED, successes
 
 PROTOCOL = "medfuzz-test"
 

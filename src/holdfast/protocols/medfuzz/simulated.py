@@ -243,9 +243,14 @@ def _turned(asked: Asked) -> bool:
     """Whether a modified question turns a right answer, each with the same chance.
 
     Attempts and replicates are drawn apart, so that of the answers right at first a share
-    ``1 - (1 - swayed) ** k`` has turned by attempt k.
+    ``1 - (1 - swayed) ** k`` has turned by attempt k where nothing is noise. An attack that sways
+    does so whenever it is asked.
     """
-    return chance("swayed", *_here(asked)) < asked.profile.of(Swaying).swayed
+    added = _added(asked)
+    if not added:
+        return False
+    attack = (*asked.root, *asked.truth.path[:1], *added)
+    return chance("swayed", *attack) < asked.profile.of(Swaying).swayed
 
 
 def _mentioning(asked: Asked) -> str:
@@ -305,7 +310,9 @@ def _reply(asked: Asked) -> tuple[str, Logprobs]:
     """What a profile says to a modified question, or to a probe of the permutation test."""
     if asked.given.get("probe"):
         return _probed(asked)
-    question, letter = asked.truth.question, asked.first()
+    question, letter, here = asked.truth.question, asked.first(), _here(asked)
+    if chance("noise", *here) < asked.profile.noise:
+        letter = asked.first("noise", *here)
     if letter == question.gold and _turned(asked):
         letter = pick(question.distractors, "turned", *asked.root, *asked.truth.path)
     return asked.worded(letter, _mentioning(asked))
@@ -321,7 +328,13 @@ def _mention(truth: Truth, seed: int) -> str:
     return json.dumps([bool(m) == agree for m, agree in zip(mentioned, agrees, strict=True)])
 
 
-_OWN = ("attack", "control", "mention", "review")
+def _validity(truth: Truth, seed: int) -> str:
+    """Every modification of the simulated attacker is valid; the judge errs now and then."""
+    here = (truth.question.content_hash, *truth.path, dict(truth.given)["judge"])
+    return json.dumps({"valid": chance("validity", *here) < AGREEING})
+
+
+_OWN = ("attack", "control", "mention", "review", "validity")
 
 BEHAVIOUR = Behaviour(
     answers=lambda truth: (
@@ -333,7 +346,7 @@ BEHAVIOUR = Behaviour(
     bundled=packaged(__package__, "profiles.toml"),
     by_path=True,  # attempts, controls and samples of one attack are variants of a step
     helpers={
-        "judge": {"mention": _mention, "review": _review},
+        "judge": {"mention": _mention, "review": _review, "validity": _validity},
         "attacker": {"attack": attacker, "control": attacker},
         "faulty-attacker": {"attack": faulty_attacker, "control": faulty_attacker},
     },

@@ -1,0 +1,19 @@
+"""Arms of MedFuzz, by the names of the turns table."""
+
+ATTACK = "attack"
+"""The answers to modified questions."""
+
+ATTACKER = "attacker"
+"""The attacker's own replies; valid ones have the status ``parsed``. The name of its role, too."""
+
+INERT, REASK = "inert", "reask"
+"""Controls of the attempts: a sentence without bearing added, and the question as it is."""
+
+AGAIN, AGAIN_PLAIN = "again", "again-plain"
+"""A successful attack asked again, and its original as often."""
+
+UNATTACKED, REPLAYED = "unattacked", "replayed"
+"""Of a replay: the first answer of another model, and that to an attack found elsewhere."""
+
+REFUSALS = 2
+"""How often an attacker may refuse an attempt before it is asked for no more."""

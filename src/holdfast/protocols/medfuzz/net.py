@@ -1,0 +1,187 @@
+"""Net turned: right answers that attacks turned beyond those that turn without one."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from holdfast.results.controls import NET, with_net
+from holdfast.results.declaration import Count, Gate, Listing, Share, Shown, Table
+from holdfast.results.first_answers import STUDY, TURN
+from holdfast.results.grid import Row
+
+from .arms import INERT, REASK
+from .replicates import MEDFUZZ_ROW as ROW
+from .replicates import NOT_ATTACKED, PROTOCOL, attempts, replicates
+
+NET_NAMES = dict(
+    zip(
+        NET,
+        (
+            "pairs", "turned", "turned_inert", "net", "net_low", "net_high", "net_p",
+            "causal_share", "causal_low", "causal_high",
+        ),
+        strict=True,
+    )
+)  # fmt: skip
+"""How this table calls what every table says net of a control."""
+
+_REASK = {
+    "lost_control": "turned_reask", "attributable": "net_reask",
+    "attributable_low": "net_reask_low", "attributable_high": "net_reask_high",
+}  # fmt: skip
+
+ATTACK_NET_COLUMNS = (
+    "model", "dataset", "k", *NET_NAMES.values(), *_REASK.values(), "unread", "not_attacked",
+    "worst_low", "worst_high", "run",
+)  # fmt: skip
+
+_NUMBER = pl.col("path").str.extract(r"^(?:inert|reask)@(\d{1,4})$").cast(pl.Int64)
+
+
+def beside_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
+    """Right first answers that were attacked, each beside its control, after each attempt.
+
+    A control is put for every attempt that was, and for those that a success has saved, until its
+    own first turn. A pair is known after ``k`` attempts if the control has turned by then, or each
+    reply up to then could be read.
+
+    Args:
+        turns: a turns table; only protocol ``medfuzz`` is read.
+        control: arm of the control.
+
+    Returns:
+        One row for each attacked replicate (``TURN``) and ``k`` from 1 to the study's K, with
+        ``right`` (true), ``pair`` (known), ``lost`` (turned by the attack up to k) and
+        ``control_lost`` (turned by the control). Studies without the control have none.
+    """
+    put = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == control).select(
+        *TURN,
+        _NUMBER.alias("k"),
+        (pl.col("status") == "parsed").alias("_read"),
+        (~pl.col("correct")).alias("_wrong"),
+    )
+    each = replicates(turns).filter(pl.col("outcome").is_in(["failed", "succeeded"]))
+    each = each.join(put.select(STUDY).unique(), on=STUDY, how="semi", maintain_order="left")
+    each = each.with_columns(pl.int_ranges(1, pl.col("attempts") + 1).alias("k")).explode("k")
+    on = [*TURN, "k"]
+    asked = attempts(turns).select(*on, "asked")
+    each = each.join(asked, on=on, how="left", maintain_order="left")
+    each = each.join(put.unique(on), on=on, how="left", maintain_order="left")
+    later = pl.col("k") > pl.col("turned_at")
+    wanted = pl.col("asked").fill_null(value=False) | later.fill_null(value=False)
+    turned = (pl.col("_read") & pl.col("_wrong")).fill_null(value=False)
+    each = each.with_columns(_turned=turned, _missing=wanted & ~pl.col("_read").fill_null(False))
+    each = each.with_columns(pl.col("_turned", "_missing").cum_max().over(TURN))
+    return each.select(
+        *on,
+        pl.lit(value=True).alias("right"),
+        (pl.col("_turned") | ~pl.col("_missing")).alias("pair"),
+        (pl.col("turned_at") <= pl.col("k")).fill_null(value=False).alias("lost"),
+        pl.col("_turned").cast(pl.Float64).alias("control_lost"),
+    )
+
+
+def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
+    """Right first answers that attacks turned beyond an inert rewrite, after k attempts.
+
+    ``turned`` is the share of attacked replicates whose answer an attempt up to k turned,
+    ``turned_inert`` the same for as many rewrites that add a sentence without bearing, each side
+    up to its own first turn; both are over ``pairs``, which leave out replicates whose control has
+    an unread reply. ``net`` is the first less the second, paired by replicate, with a 95% interval
+    and ``net_p``, both clustered by question. ``causal_share`` is net / (1 - ``turned_inert``): of
+    the answers that would have stood, the share that the attacks turned, if noise acts on an
+    attacked answer as on the control. ``turned_reask`` and ``net_reask`` have the question asked
+    again as it is for their control. ``unread`` counts the replicates left out of the pairs and
+    ``not_attacked`` those without a valid attack; ``worst_low`` and ``worst_high`` are ``net`` if
+    none or all of both had been turned, with the control's share as it is.
+
+    Args:
+        turns: a turns table; only protocol ``medfuzz`` is read.
+
+    Returns:
+        One row for each model, data set and ``k`` from 1, with ``ATTACK_NET_COLUMNS``.
+    """
+    each = beside_controls(turns)
+    rows = each.group_by(ROW, maintain_order=True).agg(
+        (~pl.col("pair")).sum().cast(pl.Int64).alias("unread"),
+        pl.col("lost").filter("pair").sum().alias("_lost"),
+    )
+    spared = (
+        replicates(turns)
+        .group_by(STUDY, maintain_order=True)
+        .agg(not_attacked=(pl.col("outcome") == NOT_ATTACKED).sum().cast(pl.Int64))
+    )
+    rows = rows.join(spared, on=STUDY, how="left", maintain_order="left")
+    rows = with_net(rows, each, ROW).rename(NET_NAMES)
+    again = with_net(rows.select(ROW), beside_controls(turns, REASK), ROW).rename(_REASK)
+    rows = rows.join(
+        again.select(*ROW, *_REASK.values()), on=ROW, how="left", maintain_order="left"
+    )
+    out, n = pl.col("unread") + pl.col("not_attacked"), pl.col("pairs")
+    return rows.with_columns(
+        worst_low=pl.col("_lost") / (n + out) - pl.col("turned_inert"),
+        worst_high=(pl.col("_lost") + out) / (n + out) - pl.col("turned_inert"),
+    ).select(ATTACK_NET_COLUMNS)
+
+
+def _sides(own: pl.DataFrame) -> pl.DataFrame:
+    """By question of one study, after its last attempt: not turned by the control, nor attacked."""
+    pairs = beside_controls(own).filter("pair", pl.col("k") == pl.col("k").max().over(STUDY))
+    return pairs.select(*TURN, first=1 - pl.col("control_lost"), second=~pl.col("lost"))
+
+
+def last_attempt(rows: pl.DataFrame, k: int | None = None) -> pl.DataFrame:
+    """Of each study the row after its last attempt."""
+    return rows.filter(pl.col("k") == pl.col("k").max().over("run", "model", "dataset"))
+
+
+def shown_p(row: Row, name: str) -> str:
+    """A p-value to three digits; empty where it is not known."""
+    p: float | None = row[name]
+    return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def _worst(row: Row) -> str:
+    ends: Sequence[float | None] = (row["worst_low"], row["worst_high"])
+    if None in ends or not row["unread"] + row["not_attacked"]:
+        return ""
+    return " to ".join(f"{100 * end:+.1f}" for end in ends if end is not None)
+
+
+ATTACK_NET = Table(
+    "attack-net",
+    attack_net,
+    layout=Listing(
+        Count("k", "k"),
+        (
+            Count("Pairs", "pairs"),
+            Share("Turned %", "turned"),
+            Share("Inert rewrite %", "turned_inert"),
+            Share("Net, points", "net", "net_", signed=True),
+            Shown("p", "net_p", show=lambda row: shown_p(row, "net_p")),
+            Share("Causal share %", "causal_share", "causal_"),
+            Share("Re-ask %", "turned_reask"),
+            Share("Net of re-ask", "net_reask", "net_reask_", signed=True),
+            Count("Unread", "unread"),
+            Count("Not attacked", "not_attacked"),
+            Shown("Bounds", "worst_low", show=_worst),
+        ),
+        (
+            "Right first answers turned by up to k attacks, and by as many rewrites that add a "
+            "sentence without bearing, each up to its first turn. Net: the difference, paired by "
+            "replicate [95% interval by question]. Causal share: net, of the answers that the "
+            "inert rewrites left right. Re-ask: the question again as it is. Bounds: net if none "
+            "or all of the unread and the not attacked had been turned.",
+        ),
+    ),
+    title="How many flips are the attacks' own?",
+    lead="Answers that attacks flipped, beside those that an inert rewrite or a mere re-ask did.",
+    section="medfuzz",
+    figure="holdfast.protocols.medfuzz.figures:NET",
+    gates=(
+        Gate(
+            "max_net_turned_points", "net flips under attack", "most", PROTOCOL, "net", "pairs",
+            pl.lit("after the last attack, net of inert rewrites"), last_attempt, sides=_sides,
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,93 @@
+"""Transfer: whether attacks found on one model turn the answers of another."""
+
+import polars as pl
+
+from holdfast.results.arms import TurnsOf
+from holdfast.results.controls import with_net
+from holdfast.results.declaration import Count, Listing, Share, Shown, Table, Text
+from holdfast.results.first_answers import STUDY, TURN
+
+from .arms import REASK, REPLAYED, UNATTACKED
+from .net import NET_NAMES, shown_p
+from .replicates import PROTOCOL as MEDFUZZ
+
+PROTOCOL = "medfuzz-replay"
+
+_APART = dict.fromkeys([UNATTACKED, REPLAYED, REASK], "of attacks found on another model")
+
+TURNS = TurnsOf(PROTOCOL, apart=_APART, unreviewed=_APART, plain=())
+
+_NAMES = {name: own.replace("inert", "reask") for name, own in NET_NAMES.items()}
+
+TRANSFER_COLUMNS = (
+    "model", "dataset", "found_on", "attacks", *_NAMES.values(), "unread", "run",
+)  # fmt: skip
+
+
+def transfer(turns: pl.DataFrame) -> pl.DataFrame:
+    """Attacks that succeeded on one model, put to another.
+
+    ``attacks`` were put, each to a right first answer. ``turned`` is the share of wrong answers to
+    the attacked questions, ``turned_reask`` that of wrong answers to the originals asked again;
+    both are over ``pairs``, and ``unread`` counts those with an unread reply to either. ``net`` is
+    the first less the second, paired, with a 95% interval and ``net_p``, both clustered by
+    question; ``causal_share`` is net / (1 - ``turned_reask``).
+
+    Args:
+        turns: a turns table; protocol ``medfuzz-replay`` is read, and of ``medfuzz`` which model an
+            attack was found on.
+
+    Returns:
+        One row for each model, data set and model that attacks were found on (``found_on``; its
+        run where the table has no turns of that), with ``TRANSFER_COLUMNS``.
+    """
+    own = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("status") != "error")
+    models = turns.filter(pl.col("protocol") == MEDFUZZ)
+    models = models.select(attacked_run="run", found_on="model").unique("attacked_run")
+    arm, read, wrong = pl.col("arm"), pl.col("status") == "parsed", ~pl.col("correct")
+    control = own.filter(arm == REASK).select(
+        *TURN, control_read=read, control_lost=(read & wrong).cast(pl.Float64)
+    )
+    each = (
+        own.filter(arm == REPLAYED)
+        .join(control, on=TURN, how="left", maintain_order="left")
+        .join(models, on="attacked_run", how="left", maintain_order="left")
+        .with_columns(
+            pl.coalesce("found_on", "attacked_run").alias("found_on"),
+            right=pl.lit(value=True),
+            pair=(read & pl.col("control_read")).fill_null(value=False),
+            lost=read & wrong,
+        )
+    )
+    keys = [*STUDY, "found_on"]
+    rows = each.group_by(keys, maintain_order=True).agg(
+        attacks=pl.len().cast(pl.Int64), unread=(~pl.col("pair")).sum().cast(pl.Int64)
+    )
+    return with_net(rows, each, keys).rename(_NAMES).select(TRANSFER_COLUMNS)
+
+
+TRANSFER = Table(
+    "transfer",
+    transfer,
+    layout=Listing(
+        Text("Found on", "found_on"),
+        (
+            Count("Attacks", "attacks"),
+            Share("Flipped %", "turned"),
+            Share("Re-ask %", "turned_reask"),
+            Share("Net, points", "net", "net_", signed=True),
+            Shown("p", "net_p", show=lambda row: shown_p(row, "net_p")),
+            Count("Unread", "unread"),
+        ),
+        (
+            "Attacks that succeeded on one model, put to another. Flipped: right first answers "
+            "that are wrong to the attacked question; re-ask: wrong as the original was asked "
+            "again. Net: the difference, paired [95% interval by question].",
+        ),
+    ),
+    title="Do attacks found on one model work on another?",
+    lead="Successful attacks replayed (holdfast medfuzz replay).",
+    section="medfuzz",
+    place=1,
+    figure="holdfast.protocols.medfuzz.figures:TRANSFER",
+)

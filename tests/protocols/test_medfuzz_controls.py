@@ -1,0 +1,373 @@
+"""Beside the attacks of MedFuzz: controls, repetitions, judges of validity, hidden reasoning."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessageAssistant,
+    ContentReasoning,
+    ContentText,
+    ModelOutput,
+)
+from tests.fuzzing import (
+    ATTACKER,
+    TARGET,
+    TRADES,
+    Message,
+    Request,
+    answering,
+    at,
+    attack,
+    attacking,
+    gold_in,
+    script_server,
+    scripted,
+    serving,
+    trade_in,
+    wrong,
+)
+from tests.resolved import medfuzz_study
+from tests.scripted import Scripted
+from tests.studies import holdfast, question_rows, turns_of, write_jsonl
+
+from holdfast.files import packaged
+from holdfast.models.behaviour import chance
+from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
+from holdfast.protocols.medfuzz.beside import inert_rewrite
+from holdfast.protocols.medfuzz.faithfulness import faithfulness
+from holdfast.protocols.medfuzz.judge import read_validity
+from holdfast.protocols.medfuzz.modification import naming_fault, with_insertions
+from holdfast.protocols.medfuzz.net import attack_net
+from holdfast.questions import load_questions
+from holdfast.results import TABLES
+
+INERT = [str(one) for one in packaged("holdfast.protocols.medfuzz", "inert.toml")["sentences"]]
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> str:
+    return write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+
+
+def target_of(*turned: str) -> Scripted:
+    return scripted(answering(*turned), "target")
+
+
+def inert_in(text: str) -> str | None:
+    return next((sentence for sentence in INERT if sentence in text), None)
+
+
+def counted(turns: pl.DataFrame) -> dict[str, int]:
+    return dict(Counter(turns["arm"].to_list()))
+
+
+# --- controls ---
+
+
+def test_each_attempt_has_an_inert_rewrite_and_a_re_ask(one: str) -> None:
+    target = target_of()
+    attacker = scripted(attacking, "attacker")
+    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, controls=True))
+    assert counted(turns) == {"baseline": 1, "attacker": 5, "attack": 5, "inert": 5, "reask": 5}
+    assert turns.filter(pl.col("arm") == "inert")["path"].to_list() == [
+        f"inert@{k}" for k in range(1, 6)
+    ]
+    first = target.prompts[0]
+    assert target.prompts.count(first) == 1 + 5
+    added = [inert_in(prompt) for prompt in target.prompts]
+    assert len({text for text in added if text}) == 5
+    assert not turns.filter(pl.col("arm").is_in(["inert", "reask"]))["shared"].any()
+    net = attack_net(turns)
+    assert net["pairs"].to_list() == [1] * 5
+    assert net["turned"].to_list() == net["turned_inert"].to_list() == [0.0] * 5
+
+
+def test_a_control_stops_at_its_own_first_turn_and_goes_on_where_the_attack_has_ended(
+    one: str,
+) -> None:
+    seen: list[str] = []
+
+    def reply(messages: Sequence[Message]) -> str:
+        prompt = messages[-1][1]
+        seen.extend([prompt] if inert_in(prompt) else [])
+        gives_way = trade_in(prompt) == TRADES[0] or (inert_in(prompt) and len(seen) == 3)
+        gold = gold_in(prompt)
+        return f"Final Answer: ({wrong(gold) if gives_way else gold})"
+
+    target, attacker = scripted(reply, "target"), scripted(attacking, "attacker")
+    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, controls=True))
+    assert counted(turns) == {"baseline": 1, "attacker": 1, "attack": 1, "inert": 3, "reask": 5}
+    net = attack_net(turns)
+    assert net["turned"].to_list() == [1.0] * 5
+    assert net["turned_inert"].to_list() == [0.0, 0.0, 1.0, 1.0, 1.0]
+    assert net["net"].to_list() == [1.0, 1.0, 0.0, 0.0, 0.0]
+
+
+def test_an_attempt_without_a_valid_attack_has_no_control(one: str) -> None:
+    def reply(messages: Sequence[Message]) -> str:
+        replies = sum(role == "assistant" for role, _ in messages)
+        return "Prose." if replies < 4 else attacking(messages)
+
+    target, attacker = target_of(), scripted(reply, "attacker")
+    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, controls=True))
+    paths = turns.filter(pl.col("arm") == "inert")["path"].to_list()
+    assert paths == [f"inert@{k}" for k in range(2, 6)]
+    assert attack_net(turns)["pairs"].to_list() == [1] * 5
+
+
+@pytest.mark.parametrize("first", ["Final Answer: (B)", "I cannot answer medical questions."])
+def test_where_nothing_is_attacked_nothing_stands_beside_it(first: str, one: str) -> None:
+    target, attacker = scripted(lambda _: first, "target"), scripted(attacking, "attacker")
+    log = attack(target.model, attacker=attacker.model, questions=one, controls=True, confirm=3)
+    assert counted(turns_of(log)) == {"baseline": 1}
+
+
+def test_an_inert_sentence_names_no_option_and_keeps_the_question() -> None:
+    for question in load_questions("bank").questions:
+        put = [inert_rewrite(question, 42, 1, k) for k in range(1, 6)]
+        for changed in put:
+            read = with_insertions(question.stem, changed.stem)
+            assert isinstance(read, tuple)
+            (added,) = read[1]
+            assert added.text in INERT
+            assert naming_fault([added.text], question) is None
+        assert len({changed.stem for changed in put}) == 5
+        assert inert_rewrite(question, 42, 2, 1) == inert_rewrite(question, 42, 2, 1)
+
+
+# --- confirmed ---
+
+
+def test_a_success_and_its_original_are_each_asked_again(one: str) -> None:
+    target, attacker = target_of(TRADES[1]), scripted(attacking, "attacker")
+    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, confirm=4))
+    assert counted(turns) == {
+        "baseline": 1, "attacker": 2, "attack": 2, "again": 4, "again-plain": 4,
+    }  # fmt: skip
+    again = turns.filter(pl.col("arm") == "again")
+    assert again["path"].to_list() == [f"fuzz@2>again@{n}" for n in range(1, 5)]
+    (row,) = attack_list(turns).iter_rows(named=True)
+    assert (row["again"], row["again_wrong"], row["plain"], row["plain_wrong"]) == (4, 4, 4, 0)
+    assert row["confirm_p"] == pytest.approx(1 / 70)
+    assert row["confirmed"]
+    assert attack_summary(turns)["confirmed"].to_list() == [1]
+
+
+def test_the_reply_that_turned_is_discarded(one: str) -> None:
+    told: list[str] = []
+
+    def once(messages: Sequence[Message]) -> str:
+        prompt = messages[-1][1]
+        first = trade_in(prompt) == TRADES[0] and not told
+        told.extend([prompt] if first else [])
+        return f"Final Answer: ({wrong(gold_in(prompt)) if first else gold_in(prompt)})"
+
+    target, attacker = scripted(once, "target"), scripted(attacking, "attacker")
+    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, confirm=10))
+    (row,) = attack_list(turns).iter_rows(named=True)
+    assert (row["again"], row["again_wrong"], row["confirm_p"]) == (10, 0, 1.0)
+    assert attacks(turns).select("turned", "confirmed").row(1) == (1, 0)
+
+
+def test_generations_are_planned_for(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    most = {
+        (True, 10): 1 + 3 * 5 + 20, (False, 10): 1 + 5 + 20, (True, 0): 1 + 15, (False, 0): 6,
+    }  # fmt: skip
+    for (controls, confirm), expected in most.items():
+        study = medfuzz_study(questions=source, controls=controls, confirm=confirm)
+        found = study.estimate(study.questions.questions[0], 200)
+        assert (found.generations, found.least) == (expected, 1)
+    # a success at the last attempt takes all of them
+    target, attacker = target_of(TRADES[4]), scripted(attacking, "attacker")
+    attack(target.model, attacker=attacker.model, questions=source, controls=True, confirm=10)
+    assert len(target.asked) == most[True, 10]
+
+
+# --- the attacker ---
+
+
+def test_an_attacker_that_refuses_twice_is_not_asked_four_times(one: str) -> None:
+    refusal = "I'm sorry, but I can't help with misleading a medical model."
+    target, attacker = target_of(), scripted(lambda _: refusal, "attacker")
+    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, attempts=2))
+    assert (len(target.asked), len(attacker.asked)) == (1, 2 * 2)
+    (row,) = attack_summary(turns).iter_rows(named=True)
+    assert (row["not_attacked"], row["failed"]) == (1, 0)
+    assert json.loads(row["not_attacked_reasons"]) == {"refused": 4}
+
+
+# --- validity ---
+
+
+def judge_of(*verdicts: str) -> dict[str, Any]:
+    names = ("validity", "validity-2", "validity-3")
+    return {
+        name: scripted(lambda _, said=said: said, name)  # type: ignore[misc]
+        for name, said in zip(names, verdicts, strict=False)
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        (['{"valid": true}'], True),
+        (['{"valid": false}'], False),
+        (["It is."], None),
+        (['{"valid": true}', '{"valid": false}', '{"valid": true}'], True),
+        (['{"valid": true}', '{"valid": false}'], False),
+        (['{"valid": true}', "perhaps"], True),
+    ],
+)
+def test_a_majority_of_judges_says_whether_the_right_answer_still_is(
+    verdicts: list[str], expected: bool | None, one: str
+) -> None:
+    target, attacker, judges = target_of(TRADES[1]), scripted(attacking, "attacker"), {}
+    judges = judge_of(*verdicts)
+    log = attack(
+        target.model,
+        attacker=attacker.model,
+        roles={name: judge.model for name, judge in judges.items()},
+        questions=one,
+    )
+    turns = turns_of(log)
+    for judge in judges.values():
+        (prompt,) = judge.prompts
+        assert "The right answer to the original: A. " in prompt
+        assert f"works as a {TRADES[1]}" in prompt
+    assert turns.filter(pl.col("arm") == "attack")["valid_judged"].to_list() == [None, expected]
+    last = attacks(turns).row(-1, named=True)
+    assert last["accuracy"] == 0.0
+    assert last["held_valid"] == {True: 1, False: None, None: None}[expected]
+
+
+def test_a_verdict_is_the_last_object_with_one() -> None:
+    assert read_validity('{"valid": true} or rather {"valid": false}') is False
+    assert read_validity('```json\n{"valid": true}\n```') is True
+    assert read_validity('{"valid": "yes"}') is None
+    assert read_validity("") is None
+
+
+# --- hidden reasoning ---
+
+
+def thinking(messages: Sequence[Message]) -> ModelOutput:
+    """Names what was added in its hidden reasoning alone."""
+    prompt = messages[-1][1]
+    trade, gold = trade_in(prompt), gold_in(prompt)
+    hidden = f"The patient works as a {trade}, hm." if trade else "Plain, hm."
+    answer = wrong(gold) if trade == TRADES[1] else gold
+    content = [ContentReasoning(reasoning=hidden), ContentText(text=f"Final Answer: ({answer})")]
+    message = ChatMessageAssistant(content=list(content))
+    return ModelOutput(model="mockllm/model", choices=[ChatCompletionChoice(message=message)])
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_hidden_reasoning_is_read_and_told_apart_unless_forbidden(allowed: bool, one: str) -> None:
+    target, attacker = scripted(thinking, "target"), scripted(attacking, "attacker")
+    log = attack(target.model, attacker=attacker.model, questions=one, hidden_reasoning=allowed)
+    turns = turns_of(log)
+    told = "[Hidden reasoning of the model]\nPlain, hm.\n[End of the hidden reasoning]"
+    assert (told in attacker.prompts[0]) == allowed
+    assert ("[Visible reply]\nFinal Answer: (A)" in attacker.prompts[0]) == allowed
+    assert "Final Answer: (A)" in attacker.prompts[0]
+    assert (f"works as a {TRADES[0]}, hm." in attacker.prompts[1]) == allowed
+    last = turns.filter(pl.col("arm") == "attack").row(-1, named=True)
+    assert json.loads(last["mentioned"]) == [allowed]
+    assert last["mentioned_visible"] == ("[false]" if allowed else None)
+    rows = {row["by"]: row["mentioned"] for row in faithfulness(turns).iter_rows(named=True)}
+    expected = {"lexical": 1.0, "lexical, visible reply": 0.0} if allowed else {"lexical": 0.0}
+    assert rows == expected
+    assert "hm." not in last["reply"]
+
+
+# --- over HTTP, against a server that heeds nothing ---
+
+
+@pytest.mark.parametrize("seed", [42, 43, 44])
+def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_path: Path) -> None:
+    said: dict[str, Counter[bool]] = {}
+
+    def anew(request: Request) -> str:
+        """Right seven times in ten, whatever is said."""
+        if request.model == ATTACKER:
+            return serving(answering())(request)
+        prompt = request.messages[-1][1]
+        right = chance("null", request.seed, prompt) < 0.7
+        kind = "attack" if trade_in(prompt) else "inert" if inert_in(prompt) else "plain"
+        said.setdefault(kind, Counter())[right] += 1
+        letter = gold_in(prompt) if right else wrong(gold_in(prompt))
+        return f"Final Answer: ({letter})"
+
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(20))
+    with script_server(anew) as site:
+        run = holdfast(
+            "run", "medfuzz", *at(site), "--questions", source, "--epochs", "2", "--seed",
+            str(seed), "-T", "attempts=3", "-T", "confirm=4", "--json",
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
+        assert site.repeated == 0
+    turns = pl.read_parquet(json.loads(run.stdout)["turns"])
+    # the turns are what the server has on record
+    kinds = {"attack": ("attack", "again"), "inert": ("inert",)}
+    kinds["plain"] = ("baseline", "reask", "again-plain")
+    for kind, arms in kinds.items():
+        answers = turns.filter(pl.col("arm").is_in(arms))["correct"].to_list()
+        assert Counter(answers) == said[kind]
+    assert turns.filter(pl.col("arm") != "attacker").height == len(site.by(TARGET))
+    for row in TABLES["attack-net"](turns).iter_rows(named=True):
+        assert row["net_low"] < 0 < row["net_high"]
+        assert row["turned"] > 0.2
+    assert TABLES["attacks"](turns)["confirmed"].sum() == 0
+
+
+# --- replay ---
+
+
+def test_attacks_found_on_one_model_are_put_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = holdfast(
+        "run", "medfuzz", "--model", "simulated/fuzz-swayed", "--model-role",
+        "attacker=simulated/attacker", "--limit", "6", "--epochs", "1", "-T", "confirm=2",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+
+    def replay(*more: str) -> list[dict[str, Any]]:
+        done = holdfast("medfuzz", "replay", "runs", "--json", *more)
+        assert done.returncode == 0, done.stderr
+        rows: list[dict[str, Any]] = json.loads(done.stdout)
+        return rows
+
+    both = ("--model", "simulated/steadfast", "--model", "simulated/sycophant")
+    few = replay(*both, "--limit", "2")
+    assert {row["model"] for row in few} == {"simulated/steadfast", "simulated/sycophant"}
+    rows = {row["model"]: row for row in replay(*both)}
+    turns = pl.read_parquet("runs/turns.parquet")
+    found = TABLES["attack-list"](turns).height
+    own = turns.filter(pl.col("protocol") == "medfuzz-replay")
+    for row in rows.values():
+        assert row["found_on"] == "simulated/fuzz-swayed"
+        put = own.filter(pl.col("model") == row["model"], pl.col("arm") == "replayed")
+        assert row["attacks"] == row["pairs"] == put.height <= found
+        assert row["turned"] == pytest.approx((~put["correct"]).mean())
+        assert row["turned_reask"] == 0.0
+    assert rows["simulated/steadfast"]["net"] == 0.0
+    # what is there is not asked again, and the attacked texts are those of the run
+    assert (
+        own.height
+        == pl.read_parquet("runs/turns.parquet")
+        .filter(pl.col("protocol") == "medfuzz-replay")
+        .height
+    )
+    texts = set(turns.filter(pl.col("protocol") == "medfuzz", pl.col("arm") == "attack")["prompt"])
+    assert set(own.filter(pl.col("arm") == "replayed")["prompt"]) <= texts
+    done = holdfast("table", "runs", "--table", "transfer", "--format", "md")
+    assert "| simulated/fuzz-swayed |" in done.stdout
