@@ -480,7 +480,7 @@ def test_selectivity_is_held_against_its_lower_bound(level: float, tmp_path: Pat
     if level == 0.95:
         assert (found.low, found.high) == (row["low"], row["high"])
     else:
-        assert row["low"] < found.low < found.value < found.high < row["high"]
+        assert row["low"] < found.low < row["selectivity"] < found.high < row["high"]
     for asked, outcome in ((found.low - 1e-6, "pass"), (found.low + 1e-6, "undecided"),
                            (found.high + 1e-6, "fail")):  # fmt: skip
         rule = {"min_selectivity": asked, "level": level}
