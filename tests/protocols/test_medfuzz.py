@@ -98,7 +98,7 @@ def test_a_right_answer_is_attacked_until_it_turns(k: int, one: str) -> None:
 @pytest.mark.parametrize("attempts", [1, 5])
 def test_an_answer_that_stays_right_is_attacked_k_times(attempts: int, one: str) -> None:
     target, attacker = target_of(), attacker_of()
-    more = {} if attempts == 5 else {"attempts": attempts}
+    more: dict[str, Any] = {} if attempts == 5 else {"attempts": attempts}
     turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, **more))
     assert (len(target.asked), len(attacker.asked)) == (1 + attempts, attempts)
     assert steps(turns) == attempted(attempts)
@@ -140,7 +140,8 @@ def test_the_attacker_has_its_whole_history_and_what_the_model_said_last(one: st
 
 
 def test_without_confidence_the_attacker_is_told_none(one: str) -> None:
-    for script, settings in ((surer, {"confidence": False}), (answering(), {})):
+    without: dict[str, Any] = {"confidence": False}
+    for script, settings in ((surer, without), (answering(), {})):
         target, attacker = scripted(script, "target"), attacker_of()
         attack(target.model, attacker=attacker.model, questions=one, attempts=2, **settings)
         assert all("Its answer: A\n" in prompt for prompt in attacker.prompts)

@@ -147,7 +147,7 @@ def replay(
     from holdfast.render import render
     from holdfast.results import TABLES, turns_table, write_turns
     from holdfast.running import models
-    from holdfast.running.evaluation import Evaluation, unfinished
+    from holdfast.running.evaluation import Evaluation
     from holdfast.running.log_dir import as_log_dir
     from holdfast.running.studies import log_test
 
@@ -185,7 +185,7 @@ def replay(
             },
         )
         sys.stderr.write(f"Replaying {counted(len(own), 'attack')} on {dataset}\n")
-        logs = Evaluation(
+        ended = Evaluation(
             [study],
             tested,
             log_dir,
@@ -194,8 +194,8 @@ def replay(
             budget=budget,
             progress=Drawn(),
         ).run()
-        if left := unfinished(logs):
-            missing.append(left)
+        if ended.unfinished:
+            missing.append(ended.unfinished)
     _, turns = write_turns(log_dir)
     sys.stdout.write(render(TABLES["transfer"](turns), "json" if as_json else "md", "transfer"))
     if not as_json:
