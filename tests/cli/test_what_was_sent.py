@@ -53,9 +53,10 @@ def test_a_model_of_an_own_server_is_asked_as_the_study_has_it(model: str, tmp_p
 @pytest.mark.slow
 def test_what_a_provider_leaves_out_is_told_everywhere(tmp_path: Path) -> None:
     with script_server(answer) as site:
-        run = ran(site, tmp_path, "openai/o3-mini", "--log-dir", "runs")
+        plain = ("--log-dir", "runs", "-T", "controls=false")
+        run = ran(site, tmp_path, "openai/o3-mini", *plain)
         assert run.returncode == 0, run.stderr
-        again = ran(site, tmp_path, "openai/o3-mini", "--log-dir", "runs", "--json")
+        again = ran(site, tmp_path, "openai/o3-mini", *plain, "--json")
     assert all("temperature" not in body for body in asked(site))
     told = "temperature 0 was not sent; the system message was sent as developer"
     assert f"openai/o3-mini: 4 turns not sent as given: {told}" in run.stdout
