@@ -131,6 +131,10 @@ GOOD: dict[str, tuple[str, ...]] = {
     "report": ("report", "runs", "--conversations", "5"),
     "compare": ("compare", "runs", "fuzzed"),
     "gate": ("gate", "runs", "--rules", "rules.toml"),
+    "verdict": (
+        "verdict", "--rules", "rules.toml", "--model", "simulated/sycophant", "--questions",
+        "q.jsonl", "--log-dir", "decided", "-T", "techniques=rethink",
+    ),
     "import": ("import", "replies.jsonl", "--mapping", "mapping.toml"),
     "reread": ("reread", "runs"),
     "export": ("export", "runs", "--format", "csv"),

@@ -85,7 +85,7 @@ def test_a_bad_argument_is_refused_with_the_nearest_name(
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ("simulated/sycophnt", "Did you mean 'sycophant'?"),
+        ("simulated/sycophnt", "Did you mean 'sycophant' or 'noisy-sycophant'?"),
         ("opnai/gpt-4.1", "Did you mean 'openai'"),
         ("lexical/bm25", "Use lexical/overlap"),
         ("recorded/none.jsonl", "no such file"),

@@ -83,7 +83,7 @@ def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
     assert ids == SECTIONS_OF_ALL | {"run", "conversations", "terms"}
     figures = drawn(page)
     named = {shown.title for _, tables in sections() for shown in tables}
-    assert figures.keys() - {"Does it hold fast?"} <= named
+    assert figures.keys() - {"Right at first, and after"} <= named
     assert len(figures) >= 15
     assert all(width > 100 and height > 50 for width, height in figures.values()), figures
     assert len(set(page.locator("svg [id]").evaluate_all("all => all.map(one => one.id)"))) == (
@@ -278,6 +278,7 @@ def test_the_plan_stands_beside_what_was_asked(tmp_path: Path, opened: Opened) -
     (folder / "plan.json").write_text(json.dumps([planned]), "utf-8")
     assert holdfast("report", folder, "-o", tmp_path / "r.html").returncode == 0
     page = opened(tmp_path / "r.html")
+    page.locator("#run summary").first.click()
     cells = page.locator("#run tbody tr").last.locator("td").all_inner_texts()
     assert [cells[2], cells[7], *cells[-2:]] == ["8", "$4.00", "8 to 9", "$5.00"]
 
