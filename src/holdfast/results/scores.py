@@ -154,18 +154,21 @@ def _tilt(off: Floats, weights: Floats) -> Floats:
     ends = -rest / off
     low = np.where(off > 0, ends, -math.inf).max(axis=1)
     high = np.where(off < 0, ends, math.inf).min(axis=1)
-    tilt, found = np.zeros(len(off)), np.zeros(len(off), bool)
+    tilt, left = np.zeros(len(off)), np.arange(len(off))
     for _ in range(_STEPS):
-        parts = off / (1 + tilt[:, None] * off)
-        value, slope = (weights * parts).sum(axis=1), (weights * parts**2).sum(axis=1)
-        low, high = np.where(value > 0, tilt, low), np.where(value > 0, high, tilt)
-        newton = tilt + value / slope
-        following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        # where nothing is off to one side there is none, and no end
-        near = ~(np.abs(following - tilt) > 1e-9 * np.abs(following)) | ~np.isfinite(following)
         # a figure stays where it is found, whatever stands beside it
-        tilt, found = np.where(found, tilt, following), found | near
-        if found.all():
+        now = tilt[left]
+        parts = off / (1 + now[:, None] * off)
+        value, slope = (weights * parts).sum(axis=1), (weights * parts**2).sum(axis=1)
+        low, high = np.where(value > 0, now, low), np.where(value > 0, high, now)
+        newton = now + value / slope
+        following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        tilt[left] = following
+        # where nothing is off to one side there is none, and no end
+        more = (np.abs(following - now) > 1e-9 * np.abs(following)) & np.isfinite(following)
+        left, low, high = left[more], low[more], high[more]
+        off, weights = off[more], weights[more]
+        if not len(left):
             break
     return tilt
 
@@ -184,18 +187,22 @@ def _ends(
     side = np.repeat([1.0, -1.0], k)
     z = NormalDist().inv_cdf(0.5 + level / 2)
 
-    def clearance(value: Floats) -> Floats:
-        return side * _statistic(both, contrast, added, value) - z
+    def clearance(value: Floats, of: NDArray[np.int64]) -> Floats:
+        own, more = (_taken(part, of) for part in (both, added))
+        return side[of] * _statistic(own, contrast, more, value[of]) - z
 
     near, far = np.concatenate([seen, seen]), np.repeat([least, most], k)
-    open_, end = clearance(far) <= 0, far
+    open_, end = clearance(far, np.arange(2 * k)) <= 0, far
     before, at_before = near, np.full(2 * k, -z)
     value = near - side * z * _standard_error(both, contrast, added, near)
     found = open_ | np.isnan(near)
     for _ in range(_STEPS):
         inside = (value - near) * (value - far) < 0
         value = np.where(inside, value, (near + far) / 2)
-        at = clearance(value)
+        # only of those that are still searched for
+        left = np.flatnonzero(~found)
+        at = at_before.copy()
+        at[left] = clearance(value, left)
         near, far = np.where(at <= 0, value, near), np.where(at > 0, value, far)
         close = ~(np.abs(value - before) > 1e-9 * np.abs(end - before))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -207,6 +214,11 @@ def _ends(
     # beyond that are the rounding errors of sums
     ends = (np.where(open_, end, before) + 0 * np.concatenate([seen, seen])).round(12)
     return ends[:k], ends[k:]
+
+
+def _taken(of: Outcomes, at: NDArray[np.int64]) -> Outcomes:
+    """The outcomes of some of the figures."""
+    return Outcomes(*(part[at] for part in vars(of).values()))
 
 
 def _standard_error(of: Outcomes, contrast: _Contrast, added: Outcomes, value: Floats) -> Floats:
