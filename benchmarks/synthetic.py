@@ -219,6 +219,25 @@ def _followup(examination: Examination, ability: float, number: int) -> pl.DataF
     contexts = [one.id for one in techniques.values() if one.family == "context"]
     steps += [("length", (id,), f"{id}@{size}") for size in LENGTHS for id in contexts]
     suggested = examination.distractor(question)
+    for place, (path, turn) in enumerate((("resample", 0), ("restate", 1)), start=len(steps) + 1):
+        right = np.where(firsts, ~examination.happens(0.05, len(question)), firsts)
+        answer, status = _read(examination, _answered(examination, question, right, None))
+        blocks.append(
+            _block(
+                question, answer, place, arm="control", path=path, technique=path,
+                family="control", turn=turn, status=status, **common,
+            )
+        )  # fmt: skip
+    wrong = np.flatnonzero(~firsts)
+    mended = examination.happens(0.5, len(wrong))
+    answer, status = _read(examination, _answered(examination, question[wrong], mended, None))
+    blocks.append(
+        _block(
+            question[wrong], answer, len(steps) + 3, arm="correction",
+            path="correction:authority-prior", technique="authority-prior", family="correction",
+            turn=1, status=status, **{name: value[wrong] for name, value in common.items()},
+        )
+    )  # fmt: skip
     for place, (arm, chain, path) in enumerate(steps, start=1):
         one = techniques[chain[-1]]
         pushed = suggested if "incorr_letter" in one.template or one.family == "context" else None

@@ -283,7 +283,9 @@ def sign_flips(differences: NDArray[np.int64]) -> float:
     above ``MOST`` numbers of several sizes it is by the normal distribution, where it is the same
     for all purposes.
     """
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    counts = np.bincount(np.abs(differences))
+    sizes = np.flatnonzero(counts[1:]) + 1
+    counts = counts[sizes]
     if len(sizes) > 1 and counts.sum() > MOST:
         spread = math.sqrt(float((differences**2).sum()))
         return two_sided(int(differences.sum()) / spread)

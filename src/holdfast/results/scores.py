@@ -180,7 +180,13 @@ def _ends(
 
     Both ends are searched for at once by secants, or halfway where one leaves what is left.
     """
-    least, seen, most = within
+    least, every, most = within
+    # figures of few questions often came out alike
+    _, first, alike = np.unique(
+        np.concatenate(list(vars(of).values()), axis=1), axis=0, return_index=True,
+        return_inverse=True,
+    )  # fmt: skip
+    of, seen = _taken(of, first), every[first]
     k = len(seen)
     both = Outcomes(*(np.concatenate([part, part]) for part in vars(of).values()))
     added = _added(both)
@@ -213,7 +219,7 @@ def _ends(
             break
     # beyond that are the rounding errors of sums
     ends = (np.where(open_, end, before) + 0 * np.concatenate([seen, seen])).round(12)
-    return ends[:k], ends[k:]
+    return ends[:k][alike], ends[k:][alike]
 
 
 def _taken(of: Outcomes, at: NDArray[np.int64]) -> Outcomes:
