@@ -17,7 +17,7 @@ from tests.studies import holdfast, holdfast_apart
 from holdfast.render import FIGURES
 from holdfast.results import sections
 
-SECTIONS_OF_ALL = {"accuracy", "flips", "cues", "strata", "compounding", "single-turn",
+SECTIONS_OF_ALL = {"net", "accuracy", "flips", "cues", "strata", "compounding", "single-turn",
                    "stick-or-switch", "dynamics", "medfuzz"}  # fmt: skip
 
 MAPPINGS = Path(__file__).parents[3] / "examples" / "mappings"
@@ -96,7 +96,7 @@ def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
     summary = page.locator("summary", has_text="Which right answers flipped?")
     summary.focus()
     page.keyboard.press("Enter")
-    cells = page.locator('td a[href*="given-up-pushed"]')
+    cells = page.locator('details[open] td a[href*="given-up-pushed"]')
     numbers = cells.evaluate_all("all => all.map(one => +one.textContent)")
     place = numbers.index(max(numbers))
     cells.nth(place).focus()
@@ -222,7 +222,7 @@ def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([*study(), *study("m2", run="r2")])))
     answers = page.locator("ul.answers li").all_inner_texts()
     assert [answer.split()[0] for answer in answers] == ["m1", "m2"]
-    assert "at first, 75.0%" in page.locator("h1").inner_text()
+    assert "for each of 2 models; at first, 50.0%" in page.locator("h1").inner_text()
     assert chosen(page) == (16, 16)  # first answers by themselves among them
     assert serious(page) == []
 
