@@ -54,8 +54,13 @@ def outcomes_of(pairs: Sequence[Pair]) -> Outcomes:
     for first, second in pairs:
         asked = np.stack([first[0], second[0], first[1]])[:, first[1] > 0]
         # to the digits that rounding leaves, or what weights make alike would not be
-        kinds, questions = np.unique(asked.round(9), axis=1, return_counts=True)
-        each.append(np.vstack([kinds, questions]))
+        asked = asked.round(9)
+        asked = asked[:, np.lexsort(asked[::-1])]
+        other = np.ones(asked.shape[1], bool)
+        other[1:] = (asked[:, 1:] != asked[:, :-1]).any(axis=0)
+        starts = np.flatnonzero(other)
+        questions = np.diff(starts, append=asked.shape[1])
+        each.append(np.vstack([asked[:, starts], questions]))
     return filled(each)
 
 
