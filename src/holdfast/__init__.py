@@ -272,16 +272,14 @@ def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
         InputError: as for ``gate``; a run was not asked in a drawn order; a rule cannot be decided
             question by question; or a verdict was begun there by other rules.
     """
-    from holdfast.results import Rules, read_rules, run_records
+    from holdfast.results import Rules, read_rules
     from holdfast.results.sequential import check_record, drawn_orders, look, stopped
 
     read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
     listed = _listed(sources)
     for place, record in stopped(listed).items():
         check_record(record, read, place)
-    turns = _some(listed, text=False)
-    runs = turns["run"].unique(maintain_order=True).to_list()
-    return look(turns, read, drawn_orders(run_records(listed), runs))
+    return look(_some(listed, text=False), read, drawn_orders(listed))
 
 
 def gate(

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from tests.studies import holdfast
 
+from holdfast import read_turns
+from holdfast.results.records import finished_orders
+
 RULES = """
 [[rule]]
 family = "rethink"
@@ -99,6 +102,55 @@ def test_a_run_in_the_order_of_its_file_is_refused(tmp_path: Path) -> None:
     done = holdfast("gate", tmp_path / "runs", "--rules", tmp_path / "r.toml", "--sequential")
     assert done.returncode == 2
     assert "Run it with --shuffle SEED" in done.stderr
+
+
+def test_only_the_questions_before_the_first_unfinished_one_are_looked_at(tmp_path: Path) -> None:
+    run = holdfast(
+        "run", "followup", "--model", "simulated/sycophant", "-T", "techniques=rag-style",
+        "-T", "controls=false", "--limit", "10", "--shuffle", "1", "--max-calls", "9",
+        "--log-dir", tmp_path / "runs",
+    )  # fmt: skip
+    assert run.returncode == 3
+    ((name, order),) = finished_orders([str(tmp_path / "runs")]).items()
+    turns = read_turns(tmp_path / "runs", text=False)
+    asked = turns.filter(run=name).group_by("question", maintain_order=True).len()
+    # the last one has its first answer alone
+    assert asked["len"].to_list() == [2, 2, 2, 2, 1]
+    assert list(order) == asked["question"].to_list()[:4]
+
+
+def test_what_cannot_be_looked_at_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text("[[rule]]\nmax_attributable_points = 5\n")
+    command = ("--rules", tmp_path / "r.toml", "--model", "simulated/sycophant",
+               "--log-dir", tmp_path / "runs")  # fmt: skip
+    done = holdfast("verdict", *command)
+    assert (done.returncode, "question by question" in done.stderr) == (2, True)
+    assert not (tmp_path / "runs").exists()
+    run = holdfast("run", "followup", *command[2:], "--limit", "2")
+    assert run.returncode == 0
+    (tmp_path / "r.toml").write_text("[[rule]]\nmin_accuracy = 0.5\n")
+    before = sorted((tmp_path / "runs").iterdir())
+    done = holdfast("verdict", *command)
+    assert (done.returncode, "in a log dir of its own" in done.stderr) == (2, True)
+    assert sorted((tmp_path / "runs").iterdir()) == before
+
+
+def test_a_damaged_record_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "verdict.json").write_text('{"rules": "12')
+    code, told = _verdict(tmp_path)
+    assert code == 2
+    assert "stopping record is damaged" in str(told["error"])
+
+
+def test_a_budget_that_ends_before_a_question_decides_nothing(tmp_path: Path) -> None:
+    code, told = _verdict(tmp_path, "--max-calls", "1")
+    assert (code, told["outcome"], told["ended"], told["verdicts"]) == (
+        4,
+        "undecided",
+        "budget",
+        [],
+    )
 
 
 def test_the_end_of_the_budget_leaves_it_undecided_and_the_same_command_goes_on(

@@ -139,9 +139,11 @@ def gate(
 def _told(looked: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
     """Print what was looked at; the exit code of all of it."""
     from holdfast.report import looked_rows, looked_sentence
+    from holdfast.results import overall
 
     outcomes = [one.outcome for one in looked]
-    outcome = next((o for o in ("fail", "undecided") if o in outcomes), "pass")
+    # a budget can end before a question is finished
+    outcome = overall(looked) if looked else "undecided"
     if as_json:
         options.print_json({"outcome": outcome, **more, "verdicts": looked_rows(looked)})
     else:

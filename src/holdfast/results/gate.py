@@ -1,8 +1,8 @@
 """The gate: rules held against intervals; a rule passes, fails or is undecided."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import polars as pl
 
@@ -118,7 +118,15 @@ def undecided_where_unfinished(
     ]
 
 
-def overall(verdicts: Sequence[Verdict]) -> Outcome:
+class Decided(Protocol):
+    """What was decided of a rule, by an interval or question by question."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of it."""
+
+
+def overall(verdicts: Iterable[Decided]) -> Outcome:
     """``fail`` if any failed, else ``undecided`` if any is, else ``pass``."""
     outcomes = {verdict.outcome for verdict in verdicts}
     return "fail" if "fail" in outcomes else "undecided" if "undecided" in outcomes else "pass"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -299,7 +300,6 @@ class RunRecord:
         started: when its first log was begun, in ISO 8601.
         ended: when its last log was closed; None where none was.
         records: questions times epochs that it is to ask.
-        order: ids of its questions, in the order in which they are asked.
         settings: what fixes its prompts and replies, by name.
         versions: packages that it was made with.
     """
@@ -308,19 +308,34 @@ class RunRecord:
     started: str
     ended: str | None
     records: int
-    order: tuple[str, ...]
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
 
 
 def run_records(sources: Iterable[str]) -> dict[str, RunRecord]:
     """The runs of log dirs and logs, by id; turns tables record none."""
+    return {run: _record(run, logs) for run, logs in _by_run(sources).items()}
+
+
+def finished_orders(sources: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Questions (ids) of each run as they are asked, up to the first that is not finished."""
+    found = {}
+    for run, logs in _by_run(sources).items():
+        epochs = max(log.eval.config.epochs or 1 for log in logs)
+        newest = sorted(logs, key=lambda log: log.eval.created, reverse=True)
+        done = Counter(str(id) for (id, _), (finished, _) in _chosen(newest).items() if finished)
+        whole = {id for id, replicates in done.items() if replicates == epochs}
+        found[run] = tuple(takewhile(whole.__contains__, question_order(logs)))
+    return found
+
+
+def _by_run(sources: Iterable[str]) -> dict[str, list[EvalLog]]:
     runs: dict[str, list[EvalLog]] = {}
     for source in sources:
         headers = _headers(source)
         for header, id in zip(headers, run_ids(headers), strict=True):
             runs.setdefault(id, []).append(header)
-    return {run: _record(run, logs) for run, logs in runs.items()}
+    return runs
 
 
 def _headers(source: str) -> list[EvalLog]:
@@ -342,7 +357,6 @@ def _record(run: str, logs: list[EvalLog]) -> RunRecord:
         # shards have their questions in logs of their own
         len({id for log in logs for id in log.eval.dataset.sample_ids or []})
         * max(log.eval.config.epochs or 1 for log in logs),
-        tuple(question_order(logs)),
         run_settings(newest),
         dict(newest.eval.packages or {}),
     )

@@ -9,7 +9,8 @@ Waudby-Smith and Ramdas, 2024). The questions have to come in an order drawn at 
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from .gate import Outcome, of_challenge
 from .gate_figures import Measured, challenged, within
 from .gate_rules import GATES, Rule, Rules
 from .intervals import Floats
-from .records import RunRecord, beside_logs, put_beside_logs
+from .records import beside_logs, finished_orders, put_beside_logs, run_records
 
 _STAKES = np.geomspace(0.03, 0.8, 20)
 """Parts of the largest bet that cannot be lost at one question; the capital is spread over them."""
@@ -72,8 +73,8 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
 
     Each question gives one value: a share as it is, a drop in points as first less second, a
     relative drop r as (1 - r) first less second against 0, a flip rate over the questions right at
-    first only; techniques of a family and epochs by their mean. Only the questions before the
-    first unfinished one are used, so that none is preferred for being answered fast.
+    first only; techniques of a family and epochs by their mean. Questions that a challenge of the
+    rule was not put to, for want of a context or because the rule was decided, count for nothing.
 
     A rule passes where a bet against its limit from the wrong side has grown 1 / alpha times at
     any question, alpha = (1 - level) / 2, and fails where one from the right side has grown
@@ -83,19 +84,15 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
     Args:
         turns: a turns table.
         rules: from ``read_rules``.
-        orders: ids of the questions of each run, in the order in which they are asked.
+        orders: of each run the questions to look at, from ``drawn_orders``.
 
     Raises:
         InputError: a rule is about nothing that is there, or cannot be looked at by question.
     """
+    check_rules(rules)
     found: list[tuple[Rule, dict[str, str], pl.DataFrame]] = []
     for number, rule in enumerate(rules.rule):
         place = rules.place(number)
-        if rule.key in GATES or rule.key == "no_worse_than":
-            raise InputError(
-                "cannot be decided question by question", place, field=rule.key,
-                remedy="Decide it with holdfast gate, over a run that is whole",
-            )  # fmt: skip
         measured = Measured(within(turns, rule, place))
         for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
             about = {name: row[name] for name in STUDY} | {"of": of_challenge(row)}
@@ -104,6 +101,16 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
         _looked(rule, about, own, orders.get(about["run"], ()), rules.level, len(found))
         for rule, about, own in found
     ]
+
+
+def check_rules(rules: Rules) -> None:
+    """Refuse rules that no single question says anything of."""
+    for number, rule in enumerate(rules.rule):
+        if rule.key in GATES or rule.key == "no_worse_than":
+            raise InputError(
+                "cannot be decided question by question", rules.place(number), field=rule.key,
+                remedy="Decide it with holdfast gate, over a run that is whole",
+            )  # fmt: skip
 
 
 def _looked(
@@ -149,7 +156,7 @@ def _crossed(capital: Floats, bound: float) -> int | None:
 def _sides(rule: Rule, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, Floats, Floats]:
     """Place of each question that counts, and what it gives: both sides, or a share as the first.
 
-    Only those before the first question that lacks one of the paths.
+    What it gives is over all paths of the rule, so a question that lacks one does not count.
     """
     parsed = pl.col("status") == "parsed"
     both = pl.col("first_correct").is_not_null()
@@ -169,9 +176,7 @@ def _sides(rule: Rule, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats,
     values = []
     for place, question in enumerate(order):
         asked, one, other = found.get(question, (0, None, None))
-        if asked < paths:
-            break
-        if one is not None:
+        if asked == paths and one is not None:
             values.append((place, one, other))
     table = np.array(values, np.float64).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
@@ -263,8 +268,19 @@ def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
         if not source.endswith((".parquet", ".eval")):
             text = beside_logs(source, RECORD_FILE)
             if text is not None:
-                found[source] = json.loads(text)
+                found[source] = _record(text, source)
     return found
+
+
+def _record(text: str, place: str) -> Mapping[str, Any]:
+    with suppress(ValueError):
+        told = json.loads(text)
+        if isinstance(told, dict) and "rules" in told:
+            return told
+    raise InputError(
+        "its stopping record is damaged", f"{place}/{RECORD_FILE}",
+        remedy="Restore it, or start the verdict in another log dir",
+    )  # fmt: skip
 
 
 def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
@@ -298,18 +314,18 @@ def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked]) -> None:
     put_beside_logs(log_dir, RECORD_FILE, json.dumps(told, indent=1, ensure_ascii=False))
 
 
-def drawn_orders(
-    records: Mapping[str, RunRecord], runs: Collection[str]
-) -> dict[str, tuple[str, ...]]:
-    """The order of the questions of these runs.
+def drawn_orders(sources: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The questions of each run in their order, up to the first unfinished one.
+
+    Whichever finish first are not drawn at random, so only an unbroken beginning can be looked at.
 
     Raises:
-        InputError: it was not drawn at random, so that a bet on it bounds nothing, or is not
-            known.
+        InputError: the order was not drawn at random, so that a bet on it bounds nothing.
     """
-    for run in runs:
-        if run not in records or records[run].settings.get("-T shuffle") is None:
+    for run, record in run_records(sources).items():
+        if record.settings.get("-T shuffle") is None:
             raise InputError(
-                f"run {run} was not asked in a drawn order", remedy="Run it with --shuffle SEED",
+                f"run {run} was not asked in a drawn order", ", ".join(sources),
+                remedy="Run it with --shuffle SEED, in a log dir of its own",
             )  # fmt: skip
-    return {run: records[run].order for run in runs}
+    return finished_orders(sources)

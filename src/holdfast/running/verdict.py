@@ -7,11 +7,12 @@ from typing import Any
 
 from holdfast.challenges import load_catalogue
 from holdfast.errors import IncompleteRunError, InterruptedRunError
-from holdfast.results import Rules, run_records
+from holdfast.results import Rules
 from holdfast.results.gate_rules import Rule
 from holdfast.results.sequential import (
     Looked,
     check_record,
+    check_rules,
     drawn_orders,
     keep_record,
     look,
@@ -45,12 +46,6 @@ class Verdicts:
     ended: str = ""
     outcome: Outcome | None = None
 
-    @property
-    def decision(self) -> str:
-        """``fail`` where any rule fails, else ``undecided`` where any is, else ``pass``."""
-        outcomes = {one.outcome for one in self.looked}
-        return next((o for o in ("fail", "undecided") if o in outcomes), "pass")
-
 
 def verdict(
     ask: Callable[[Mapping[str, Any]], Outcome],
@@ -76,8 +71,11 @@ def verdict(
         InterruptedRunError: the user stopped it.
     """
     log_dir = str(given.get("log_dir") or "runs")
+    # what cannot be looked at is refused before anything is asked
+    check_rules(rules)
     for place, record in stopped([log_dir]).items():
         check_record(record, rules, place)
+    drawn_orders([log_dir])
     given = dict(given)
     most = given.pop("limit", None)
     if given.get("shuffle") is None:
@@ -98,11 +96,12 @@ def verdict(
         spent = any(amount <= 0 for amount in left.values())
         if outcome.unfinished and not spent:
             raise IncompleteRunError(outcome.unfinished)
-        records = run_records([log_dir])
-        runs = outcome.table["run"].unique(maintain_order=True).to_list()
-        orders = drawn_orders(records, runs)
+        orders = drawn_orders([log_dir])
+        found.questions = max(map(len, orders.values()), default=0)
+        if not found.questions:
+            found.ended = "budget"
+            return found
         found.looked = look(outcome.table, rules, orders)
-        found.questions = max(map(len, orders.values()))
         keep_record(log_dir, rules, found.looked)
         still = {id(one.rule) for one in found.looked if one.outcome == "undecided"}
         undecided = [rule for rule in rules.rule if id(rule) in still]
