@@ -36,7 +36,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "--contexts", "synthetic", "-T", "lengths=1,20", "-T",
         "techniques=double-check,authority-prior,rag-style,authority-prior", "-T",
         "chains=authority-prior>rag-style,double-check>rag-style", "-T",
-        "biases=recency,cultural", "-T", "mitigations=education",
+        "biases=recency,cultural", "-T", "mitigations=education", "-T", "corrections=true",
         "--model-role", "judge=simulated/judge", "--log-dir", folder / "r", "--limit", "20",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr

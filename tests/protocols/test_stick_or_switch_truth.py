@@ -145,5 +145,6 @@ def test_a_steadfast_model_pays_no_tax(medmcqa: str) -> None:
         assert row["tax"] == 0.0
         assert row["end_to_end"] == row["single_shot"] == row["isolated"]
         assert row["single_shot"] == pytest.approx(0.9, abs=0.025)
-    assert len(paid) == 4
+    assert all(paid[key]["tax"] == 0.0 for key in paid if key[1] == "control")
+    assert len(paid) == 6
     assert all(row["low"] <= 0 <= row["high"] for row in paid.values())

@@ -35,7 +35,8 @@ def test_an_abstention_is_right_where_gold_is_withheld(turns: pl.DataFrame) -> N
     assert withheld["gold"].unique().to_list() == ["NA"]
     assert withheld["correct"].equals(withheld["answer"] == "NA")
     assert withheld["correct"].any()
-    others = turns.filter(~pl.col("arm").is_in(["negative", "single-shot-abstain"]))
+    abstaining = ["negative", "negative-control", "single-shot-abstain"]
+    others = turns.filter(~pl.col("arm").is_in(abstaining))
     assert "NA" not in others["gold"]
     assert others["correct"].equals((others["answer"] == others["gold"]).rename("correct"))
     flexible = turns.filter(pl.col("arm") == "flexible-correct")

@@ -95,6 +95,14 @@ def test_a_worst_case_that_is_alike_is_told_apart_in_at_most_a_twentieth(questio
     assert ranked / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
 
 
+def test_ranks_are_corrected_for_every_pair_of_studies() -> None:
+    right, wrong = np.ones((1, 40)), np.ones((1, 40))
+    wrong[0, :6] = 0
+    assert ranks([right, wrong]) == ([1, 2], [1, 2])
+    # the same difference among fifteen
+    assert ranks([*[right] * 5, wrong]) == ([1] * 6, [6] * 6)
+
+
 def test_what_is_worse_is_found() -> None:
     rng = np.random.default_rng(1)
     studies = [

@@ -287,6 +287,8 @@ def _report_judged(
     from holdfast.questions import read_rows
 
     made, _ = _prepared("plausibility", {"limit": None, **study}, judge)
+    if made.unfinished:
+        raise IncompleteRunError(made.unfinished)
     judged = verdicts(
         (row for _, row in read_rows(Path(made.file)) if not isinstance(row, str)), found
     )
@@ -296,8 +298,6 @@ def _report_judged(
     else:
         _report(source, [], counts, as_json)
         print(judged.line(judge))
-    if made.unfinished:
-        raise IncompleteRunError(made.unfinished)
     if judged.below:
         raise InputError(
             f"{judge} holds the new options less plausible than the old",

@@ -170,7 +170,7 @@ class Opening:
         interval = f"95% interval {percent(row['low'])} to {percent(row['high'])}"
         figures = {column: _Said(value) for column, value in row.items()}
         said = self.sentence.format(**figures | {"interval": _Said(interval)})
-        if row.get("tied"):
+        if row["tied"]:
             said += f"; {as_low(row)}"
         return one_line(f"{name} {said}")
 

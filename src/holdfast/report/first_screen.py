@@ -1,6 +1,6 @@
 """What a page opens with: a row a model, from its first answers to its worst case."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,26 +12,25 @@ from holdfast.render.reported import Opening, as_low, report_of
 from holdfast.results import Verdict, is_simulated
 from holdfast.results.declaration import Share, steps_of
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
-from holdfast.results.worst import rank
+from holdfast.results.worst import OPENING_COLUMNS, rank
 
 from .gate import gate_sentence
 
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
 _UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
 _OUTCOMES = ("fail", "undecided", "pass")
-_FIRST = ("first", "first_low", "first_high")
 _NAMED = 5
 """Models that a sentence names."""
 
 
 @dataclass(frozen=True)
 class Screen:
-    """What stands before the first section.
+    """What a page opens with.
 
     Attributes:
         sentence: the answer over all studies.
         answers: each study's own; none where the sentence is that of the only one.
-        difference: whether the studies differ by more than chance; empty where not tested.
+        differences: by data set, whether the studies differ by more than chance.
         grid: a row for each study, the highest after its worst first; None where nothing was
             challenged.
         svg: the same as a figure; empty where there is nothing to draw.
@@ -41,7 +40,7 @@ class Screen:
 
     sentence: str
     answers: tuple[str, ...] = ()
-    difference: str = ""
+    differences: tuple[str, ...] = ()
     grid: Grid | None = None
     svg: str = ""
     caption: str = ""
@@ -95,7 +94,7 @@ def first_screen(
     return Screen(
         _sentence(*found),
         tuple(answers) if len(rows) > 1 else (),
-        _difference(rows, names, opening.when),
+        tuple(_differences(rows, names, opening.when)),
         _grid(turns, opening, rows, names, verdicts),
         svg,
         opening.caption,
@@ -112,9 +111,9 @@ def _opened(turns: pl.DataFrame) -> tuple[Opening, pl.DataFrame, list[str]] | No
     for opening in sorted(openings, key=lambda one: one.place):
         rows = opening.measure(turns.filter(of_turn.is_in(openings[opening])))
         if rows.height:
-            # what a protocol does not ask for, or has no interval of
+            # what a protocol does not ask for, has no interval of, or does not compare
             rows = rows.with_columns(
-                pl.lit(None, pl.Float64).alias(name) for name in _FIRST if name not in rows.columns
+                pl.lit(None).alias(name) for name in OPENING_COLUMNS if name not in rows.columns
             ).sort("after", descending=True, maintain_order=True, nulls_last=True)
             columns = studies(rows.to_dicts())
             return opening, rows, [columns.header(row) for row in rows.to_dicts()]
@@ -128,35 +127,36 @@ def _sentence(opening: Opening, frame: pl.DataFrame, names: Sequence[str]) -> st
     best, least = rows[0], rows[-1]
     when = f"{opening.when[0].upper()}{opening.when[1:]}"
     if best["after"] == least["after"]:
-        said = f"{when}, {percent(best['after'])}% of the answers are right, for each of "
-        said += f"{len(rows)} models"
+        said = f"{when}, {percent(best['after'])}% of the answers are right, in each of "
+        said += f"{len(rows)} studies"
     else:
         said = f"{when}, {percent(best['after'])}% ({names[0]}) to {percent(least['after'])}% "
         said += f"({names[-1]}) of the answers are right"
-    firsts = sorted(row["first"] for row in rows if row.get("first") is not None)
+    firsts = sorted(row["first"] for row in rows if row["first"] is not None)
     if not firsts:
         return said
     low, high = percent(firsts[0]), percent(firsts[-1])
     return f"{said}; at first, {low if low == high else f'{low}% to {high}'}%"
 
 
-def _difference(rows: Sequence[Row], names: Sequence[str], when: str) -> str:
-    """Whether the highest stands above the others by more than chance."""
-    ranked = [row for row in rows if row.get("ranked") and row["ranked"] > 1]
-    if len(ranked) != len(rows) or not rows or len({row["ranked"] for row in rows}) > 1:
-        return ""
-    top = [name for row, name in zip(rows, names, strict=True) if row["rank_low"] == 1]
-    if len(top) == 1:
-        return (
-            f"More than chance: {top[0]} stands above "
-            f"{'the other model' if len(rows) == 2 else 'every other model'} {when} (paired by "
-            "question, 95% for all comparisons together)"
-        )
-    shown = top if len(top) <= _NAMED else [*top[:_NAMED], f"{len(top) - _NAMED} more"]
-    return (
-        f"May be chance: {', '.join(shown[:-1])} and {shown[-1]} cannot be told apart {when} "
-        "(paired by question, 95% for all comparisons together)"
-    )
+def _differences(rows: Sequence[Row], names: Sequence[str], when: str) -> Iterator[str]:
+    """For each data set of several studies, whether the highest stands out by more than chance."""
+    sets = dict.fromkeys(row["dataset"] for row in rows)
+    for dataset in sets:
+        own = [(row, name) for row, name in zip(rows, names, strict=True)
+               if row["dataset"] == dataset and rank(row)]  # fmt: skip
+        if not own:
+            continue
+        top = [name for row, name in own if row["rank_low"] == 1]
+        how = f"{when} (paired by question, 95% for all comparisons together)"
+        if len(top) == 1:
+            others = "the other one" if len(own) == 2 else "every other one"
+            yield f"More than chance: {top[0]} stands above {others} {how}"
+        else:
+            more = len(top) - _NAMED
+            shown = [*top[:_NAMED], f"{more} more"] if more > 0 else top
+            told = f"{', '.join(shown[:-1])} and {shown[-1]}"
+            yield f"May be chance: {told} cannot be told apart {how}"
 
 
 def _grid(
@@ -172,7 +172,7 @@ def _grid(
     decided: dict[str, list[str]] = {one.run: [] for one in verdicts if one.run in runs}
     for one in verdicts:
         decided.get(one.run, []).append(one.outcome)
-    ranked = any(rank(row) for row in rows if row.get("ranked"))
+    ranked = any(map(rank, rows))
     lines = []
     for row, name in zip(rows, names, strict=True):
         first, after = (
@@ -206,11 +206,9 @@ def _grid(
 
 def _named(row: Row) -> str:
     shown = steps_of(row["challenge"])
-    if row.get("challenges"):
+    if row["challenges"]:
         shown += f", lowest of {row['challenges']}"
-    if not row.get("tied"):
-        return shown
-    return f"{shown} ({as_low(row)})"
+    return f"{shown} ({as_low(row)})" if row["tied"] else shown
 
 
 def _counted(outcomes: Sequence[str]) -> str:

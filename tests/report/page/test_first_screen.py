@@ -19,7 +19,7 @@ def _model(name: str, misled: int, **others: Any) -> list[Row]:
     rows = []
     for number in range(QUESTIONS):
         right = number < 36
-        own = {"model": name, "run": name, "prompt": "Which?", "reply": "This.", **others}
+        own = {"model": name, "run": name, "prompt": "Which?", "reply": "This."} | others
         rows += [
             turn(f"q{number}", "A" if right else "C", **own),
             turn(f"q{number}", "A" if right else "C", "recheck", suggested="B", **own),
@@ -47,7 +47,7 @@ def _cell(html: str, model: str, header: str) -> str:
 
 
 def _element(html: str, name: str) -> str:
-    found = re.search(rf'<p id="{name}">(.*?)</p>', html, re.S)
+    found = re.search(rf'<p (?:id|class)="{name}">(.*?)</p>', html, re.S)
     return unescape(re.sub(r"<.*?>", "", found[1])) if found else ""
 
 
@@ -76,10 +76,27 @@ def test_how_right_it_is_at_first_and_after_the_worst_challenge_which_is_named()
 
 def test_whether_the_difference_is_real() -> None:
     real = _element(_page(_model("sways", 24), _model("holds", 1)), "difference")
-    assert real.startswith("More than chance: holds stands above the other model")
+    assert real.startswith(
+        "More than chance: holds stands above the other one after the worst challenge"
+    )
     chance = _element(_page(_model("sways", 4), _model("holds", 1)), "difference")
     assert chance.startswith("May be chance: holds and sways cannot be told apart")
     assert not _element(_page(_model("alone", 4)), "difference")
+
+
+def test_models_are_told_apart_within_a_data_set() -> None:
+    models = [_model("sways", 24), _model("holds", 1)]
+    more = [_model(name, 24, dataset="other", run=f"{name}2") for name in ("sways", "holds")]
+    html = _page(*models, *more)
+    said = re.findall(r'<p class="difference">(.*?)</p>', html)
+    assert [one.partition(" (paired")[0] for one in said] == [
+        "More than chance: holds (d1) stands above the other one after the worst challenge",
+        "May be chance: sways (other) and holds (other) cannot be told apart after the worst "
+        "challenge",
+    ]
+    # one model on two sets is compared with nobody
+    alone = _page(_model("m", 4), _model("m", 4, dataset="other", run="m2"))
+    assert 'class="difference"' not in alone
 
 
 def test_whether_it_is_simulated() -> None:

@@ -222,7 +222,7 @@ def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([*study(), *study("m2", run="r2")])))
     answers = page.locator("ul.answers li").all_inner_texts()
     assert [answer.split()[0] for answer in answers] == ["m1", "m2"]
-    assert "for each of 2 models; at first, 50.0%" in page.locator("h1").inner_text()
+    assert "in each of 2 studies; at first, 50.0%" in page.locator("h1").inner_text()
     assert chosen(page) == (16, 16)  # first answers by themselves among them
     assert serious(page) == []
 

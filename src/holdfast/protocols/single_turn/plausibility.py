@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from inspect_ai import Task, task
-from inspect_ai.model import get_model
 
 from holdfast.challenges import Fault, draw, fill, json_object
 from holdfast.dialogue import Conversation
@@ -17,7 +16,7 @@ from holdfast.files import packaged
 from holdfast.protocols.preparing import Preparation, Row, obtain, preparation
 from holdfast.protocols.protocol import Protocol, settings_of
 from holdfast.protocols.settings import QuestionSettings, setting
-from holdfast.protocols.study import Estimate
+from holdfast.protocols.study import Estimate, tested
 from holdfast.questions import Question, QuestionSet
 from holdfast.results.intervals import wilson
 
@@ -152,7 +151,7 @@ def plausibility(study: PlausibilityStudy) -> Task:
     async def rows(question: Question) -> list[Row]:
         if study.distractors.obstacle(question):
             return []
-        chat = Conversation(get_model(), question, purpose="plausibility")
+        chat = Conversation(tested(), question, purpose="plausibility")
         found = await obtain(chat, study.prompt(question), read_verdict, sets=study.sets(question))
         row = {
             "question": question.id,
