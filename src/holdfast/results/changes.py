@@ -1,7 +1,7 @@
 """Changes against first answers: the interval and the paired test of each."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from .inference import (
     looked_up,
     sign_flips,
     two_sided,
+    with_computed,
 )
 from .intervals import change_bounds
 from .scores import Counts, Floats, difference_statistic, filled, paired_change
@@ -103,22 +104,24 @@ def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.D
 def _of_pairs(clusters: pl.DataFrame, keys: Sequence[str], *, averages: bool) -> pl.DataFrame:
     """Bounds and p-values of the turns against the first answers to the same questions."""
     kinds = clusters.group_by(*keys, *_SIDES, "_difference").agg(pl.len().alias("_questions"))
+    outcomes = (*_SIDES, "_difference", "_questions")
     # in a fixed order: the last digit of a sum depends on it
-    rows = kinds.sort(_SIDES).group_by(keys).agg(*_SIDES, "_difference", "_questions")
-    each = [np.array(row) for row in rows.select(*_SIDES, "_questions").iter_rows()]
-    outcomes = filled(each)
-    low, high = paired_change(outcomes, _LEVEL)
-    statistics = difference_statistic(outcomes)
-    p = [
-        two_sided(float(statistics[place]))
-        if averages and max(trials) > 1
-        else sign_flips(np.repeat(differences, questions))
-        for place, (trials, differences, questions) in enumerate(
-            rows.select("_trials", "_difference", "_questions").iter_rows()
-        )
-    ]
-    bounds = zip(_COMPUTED, (low, high, np.array(p, float)), strict=True)
-    return rows.select(keys).with_columns(pl.Series(name, values) for name, values in bounds)
+    rows = kinds.sort(outcomes).group_by(keys).agg(outcomes)
+
+    def computed(each: Sequence[tuple[Floats, ...]]) -> Iterable[tuple[float, ...]]:
+        seen = filled([np.stack([*sides, questions]) for *sides, _, questions in each])
+        low, high = paired_change(seen, _LEVEL)
+        p = [
+            two_sided(statistic)
+            if averages and trials.max() > 1
+            else sign_flips(np.repeat(differences.astype(np.int64), questions.astype(np.int64)))
+            for statistic, (_, _, trials, differences, questions) in zip(
+                difference_statistic(seen).tolist(), each, strict=True
+            )
+        ]
+        return zip(low.tolist(), high.tolist(), p, strict=True)
+
+    return with_computed(rows, outcomes, dict.fromkeys(_COMPUTED, pl.Float64()), computed)
 
 
 def with_adjusted(

@@ -1,7 +1,8 @@
 """Inference: intervals of shares and of pairs of outcomes, and the tests beside them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -58,16 +59,17 @@ def with_bounds(
         .group_by(*keys, "question")
         .agg(pl.col(hit).sum().cast(pl.Float64).alias("_hits"), pl.len().alias("_trials"))
         # in a fixed order, so that sums of rounded numbers are the same each time
-        .sort("question")
+        .sort("_hits", "_trials")
         .group_by(keys, maintain_order=True)
         .agg("_hits", pl.col("_trials").cast(pl.Float64))
         .cast({name: rows.schema[name] for name in keys})
     )
-    effective = [
-        _effective(hits.to_numpy(), trials.to_numpy())
-        for hits, trials in zip(clusters["_hits"], clusters["_trials"], strict=True)
-    ]
-    found = clusters.select(*keys, pl.Series("_effective", effective, dtype=pl.Float64))
+    found = with_computed(
+        clusters,
+        ("_hits", "_trials"),
+        {"_effective": pl.Float64()},
+        lambda each: [(_effective(hits, trials),) for hits, trials in each],
+    )
     n = looked_up(rows, found, keys, nulls_equal=True)["_effective"].fill_null(0.0).to_numpy()
     # no trial, no share
     low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n, level)
@@ -75,6 +77,25 @@ def with_bounds(
         pl.Series(f"{ends}low", low, dtype=pl.Float64).fill_nan(None),
         pl.Series(f"{ends}high", high, dtype=pl.Float64).fill_nan(None),
     )
+
+
+def with_computed(
+    figures: pl.DataFrame,
+    lists: Sequence[str],
+    schema: Mapping[str, pl.DataType],
+    compute: Callable[[Sequence[tuple[Floats, ...]]], Iterable[tuple[float, ...]]],
+) -> pl.DataFrame:
+    """The figures with what is computed of their lists of numbers, in their place.
+
+    Figures of few questions often came out alike: what is computed is computed once for these.
+    """
+    own = figures.select(lists).with_row_index("_place")
+    alike = own.group_by(lists, maintain_order=True).agg("_place")
+    arrays = ([one.to_numpy() for one in alike[name]] for name in lists)
+    computed = compute(list(zip(*arrays, strict=True)))
+    found = pl.DataFrame(list(computed), schema=dict(schema), orient="row")
+    found = found.with_columns(alike["_place"]).explode("_place").sort("_place").drop("_place")
+    return pl.concat([figures.drop(lists), found], how="horizontal")
 
 
 def coded(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -151,13 +172,17 @@ def with_pair_bounds(
     Returns:
         ``rows`` in their order; a bound that is not defined is null.
     """
-    each = dict(by_question(pairs, keys).group_by(keys, maintain_order=True))
-    computed = bounds([counts_of(own) for own in each.values()])
-    found = [(*key, *numbers) for key, numbers in zip(each, computed, strict=True)]
-    schema = {name: rows.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
-    table = pl.DataFrame(found, schema=schema, orient="row")
-    table = table.with_columns(pl.col(names).fill_nan(None))
-    return looked_up(rows, table, keys, nulls_equal=True)
+    sides = ("first", "n_first", "second", "n_second")
+    # in a fixed order: the last digit of a sum depends on it
+    outcomes = by_question(pairs, keys).sort(sides).group_by(keys, maintain_order=True).agg(sides)
+    found = with_computed(
+        outcomes,
+        sides,
+        dict.fromkeys(names, pl.Float64()),
+        lambda each: bounds([((a, n), (b, m)) for a, n, b, m in each]),
+    )
+    found = found.cast({name: rows.schema[name] for name in keys})
+    return looked_up(rows, found.with_columns(pl.col(names).fill_nan(None)), keys, nulls_equal=True)
 
 
 def with_mean_bounds(
@@ -174,45 +199,15 @@ MOST = 400
 """Questions that differ, by unlike amounts, up to which every assignment of signs is counted."""
 
 
-def mcnemar(lost: ArrayLike, gained: ArrayLike) -> Floats:
-    """Exact two-sided p-values of paired outcomes (McNemar, 1947; the binomial form).
-
-    Written out because the library that has it would cost every command its memory; tests hold it
-    against two libraries.
-
-    Args:
-        lost: pairs with a success on the first side only, shape (k,) or one number.
-        gained: pairs with a success on the second side only, of the same shape.
-
-    Returns:
-        P-values in 0 to 1, shape (k,) (of one number an array without a shape); 1 where no pair
-        differs, NaN where a count is.
-    """
-    of_lost, of_gained = np.broadcast_arrays(
-        np.asarray(lost, np.float64), np.asarray(gained, np.float64)
-    )
-    known = ~(np.isnan(of_lost) | np.isnan(of_gained))
-    found = np.full(of_lost.shape, math.nan)
-    pairs = np.stack([of_lost[known], of_gained[known]]).astype(np.int64)
-    fewer, differing = pairs.min(axis=0), pairs.sum(axis=0)
-    each: dict[tuple[int, int], float] = {}
-    for key in zip(fewer.tolist(), differing.tolist(), strict=True):
-        if key not in each:
-            # twice the tail; with equal counts that is more than 1
-            each[key] = min(1.0, 2 * float(coin(key[1])[: key[0] + 1].sum()))
-    found[known] = [each[key] for key in zip(fewer.tolist(), differing.tolist(), strict=True)]
-    return found
-
-
 def clustered(first: Counts, second: Counts) -> float:
     """Two-sided p-value of the difference of two shares whose trials are clustered by question.
 
     Where each question has as many trials of one side as of the other, the sign of its difference
     is as likely either way if the sides do not differ: the p-value is the share of all assignments
     of signs whose sum is at least as far from zero, counted in full. With one trial a question that
-    is ``mcnemar``. It asks of a difference that it is symmetric about zero, which holds for epochs;
-    several challenges against one first answer are for ``against_one``. Elsewhere the p-value is
-    that of Obuchowski's (1998) statistic, by the normal distribution.
+    is McNemar's (1947) exact test. It asks of a difference that it is symmetric about zero, which
+    holds for epochs; several challenges against one first answer are for ``against_one``. Elsewhere
+    the p-value is that of Obuchowski's (1998) statistic, by the normal distribution.
 
     Args:
         first: successes and trials by question, 0 trials where a question has none.
@@ -237,9 +232,9 @@ def clustered(first: Counts, second: Counts) -> float:
 def against_one(several: Counts, one: Counts) -> float:
     """Two-sided p-value of a difference of shares where one reply stands against several.
 
-    With one trial a question it is ``mcnemar``. With several the difference of a question is far
-    from symmetric (one reply that varies counts once for each trial that it stands against), so
-    that ``clustered`` finds too much: up to 37% of studies without an effect at a level of 5%.
+    With one trial a question it is McNemar's exact test. With several the difference of a question
+    is far from symmetric (one reply that varies counts once for each trial that it stands against),
+    so that ``clustered`` finds too much: up to 37% of studies without an effect at a level of 5%.
     Here it is that of the statistic whose interval ``difference_bounds`` is.
 
     Args:
@@ -289,14 +284,19 @@ def sign_flips(differences: NDArray[np.int64]) -> float:
     if len(sizes) > 1 and counts.sum() > MOST:
         spread = math.sqrt(float((differences**2).sum()))
         return two_sided(int(differences.sum()) / spread)
+    return _assigned(tuple(sizes.tolist()), tuple(counts.tolist()), abs(int(differences.sum())))
+
+
+@lru_cache(maxsize=4096)
+def _assigned(sizes: tuple[int, ...], counts: tuple[int, ...], seen: int) -> float:
+    """Share of assignments of signs to numbers of these sizes whose sum is at least as far out."""
     # how many of the signs are positive, sizes taken as steps: sums of independent binomials
     steps = np.ones(1)
-    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+    for size, count in zip(sizes, counts, strict=True):
         spaced = np.zeros(size * count + 1)
         spaced[::size] = coin(count)
         steps = _convolved(steps, spaced)
-    total = int(np.abs(differences).sum())
-    seen = abs(int(differences.sum()))
+    total = sum(size * count for size, count in zip(sizes, counts, strict=True))
     # a sum of 2 * steps - total is at most -seen
     tail = float(steps[: (total - seen) // 2 + 1].sum())
     return min(1.0, 2 * tail) if seen else 1.0

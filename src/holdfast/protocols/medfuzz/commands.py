@@ -3,13 +3,20 @@
 import hashlib
 import json
 import sys
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli import options
 from holdfast.errors import IncompleteRunError, InputError, counted
 from holdfast.files import write_whole
+
+if TYPE_CHECKING:
+    from inspect_ai.model import Model
+
+    from holdfast.running.studies import Planned
 
 app = typer.Typer(
     help="Test, replay and show attacks.", no_args_is_help=True, rich_markup_mode=None
@@ -18,6 +25,12 @@ app = typer.Typer(
 LogDir = Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of a medfuzz run.")]
 Ids = Annotated[
     list[str] | None, typer.Option("--id", help="Id of a question; default all. Repeatable.")
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=options.MOST, help="At most N attacks of each run, in order of review."
+    ),
 ]
 
 
@@ -29,12 +42,7 @@ Ids = Annotated[
 def permute(
     log_dir: LogDir,
     id: Ids = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=options.MOST, help="At most N attacks of each run, in order of review."
-        ),
-    ] = None,
+    limit: Limit = None,
     controls: Annotated[
         int, typer.Option(min=1, max=10_000, help="Control texts per attack, M.")
     ] = 30,
@@ -52,13 +60,9 @@ def permute(
 
     Example: holdfast medfuzz test runs --id 0012
     """
-    from holdfast.cli.outcome import Drawn
-    from holdfast.dialogue import Budget
     from holdfast.questions import BANK_NAME, load_questions
-    from holdfast.render import render
-    from holdfast.results import TABLES, turns_table, write_turns
+    from holdfast.results import TABLES, turns_table
     from holdfast.running import models
-    from holdfast.running.evaluation import Evaluation
     from holdfast.running.log_dir import as_log_dir
     from holdfast.running.studies import check_roles, log_test
 
@@ -67,49 +71,30 @@ def permute(
     log_dir = as_log_dir(log_dir)
     models.load_prices(given["prices"])
     helpers = models.roles(given["model_role"] or [])
-    exemplars, connections = given["exemplars"], given["max_connections"]
+    exemplars = given["exemplars"]
     if exemplars != BANK_NAME:
         load_questions(exemplars)  # what is wrong leaves nothing in the log dir
-    budget = Budget(given["max_calls"], given["max_tokens"], given["max_cost"])
-    missing: list[str] = []
     ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
+    tests = []
     for run in successful_attacks(log_dir, id or []):
         chosen = _first(run.rows, ranked, limit)
         roles = models.recorded_roles(run.header) | helpers
         tested = models.recorded_model(run.header)
         models.check_prices([tested, *roles.values()], given["max_cost"])
-        study = log_test(
-            "medfuzz-test",
-            {
-                "attacks": _left(chosen, log_dir),
-                "controls": controls,
-                "samples": samples,
-                "exemplars": exemplars,
-                "shots": shots,
-                "seed": given["seed"],
-            },
-        )
+        args = {
+            "attacks": _left(chosen, log_dir),
+            "controls": controls,
+            "samples": samples,
+            "exemplars": exemplars,
+            "shots": shots,
+            "seed": given["seed"],
+        }
+        study = log_test("medfuzz-test", args)
         check_roles([study], roles)
-        sys.stderr.write(f"Testing {counted(len(chosen), 'attack')} on {tested}\n")
-        ended = Evaluation(
-            [study],
-            [tested],
-            log_dir,
-            roles={role: roles[role] for role in study.study.required},
-            generation={"max_retries": given["max_retries"]}
-            | ({"max_connections": connections} if connections else {}),
-            budget=budget,
-            progress=Drawn(),
-        ).run()
-        if ended.unfinished:
-            missing.append(ended.unfinished)
-    _, turns = write_turns(log_dir)
-    rows = TABLES["permutation"](turns)
-    sys.stdout.write(render(rows, "json" if as_json else "md", "permutation"))
-    if not as_json:
-        sys.stderr.write(f"Spent: {budget.calls} calls, {budget.cached} from the cache\n")
-    if missing:
-        raise IncompleteRunError(" ".join(missing))
+        told = f"Testing {counted(len(chosen), 'attack')} on {tested}"
+        required = {role: roles[role] for role in study.study.required}
+        tests.append(_Test(told, study, [tested], required))
+    _put(tests, log_dir, "permutation", given, as_json=as_json)
 
 
 @app.command("replay")
@@ -123,12 +108,7 @@ def replay(
         list[str], typer.Option(help="Model that the attacks are put to. Repeatable.")
     ],
     id: Ids = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=options.MOST, help="At most N attacks of each run, in order of review."
-        ),
-    ] = None,
+    limit: Limit = None,
     confirmed: Annotated[
         bool, typer.Option("--confirmed", help="Only attacks that are confirmed.")
     ] = False,
@@ -142,12 +122,8 @@ def replay(
 
     Example: holdfast medfuzz replay runs --model openai/gpt-4.1
     """
-    from holdfast.cli.outcome import Drawn
-    from holdfast.dialogue import Budget
-    from holdfast.render import render
-    from holdfast.results import TABLES, turns_table, write_turns
+    from holdfast.results import TABLES, turns_table
     from holdfast.running import models
-    from holdfast.running.evaluation import Evaluation
     from holdfast.running.log_dir import as_log_dir
     from holdfast.running.studies import log_test
 
@@ -159,8 +135,6 @@ def replay(
         model, base_url=given["model_base_url"], model_args=given["model_args"] or []
     )
     models.check_prices(tested, given["max_cost"])
-    budget = Budget(given["max_calls"], given["max_tokens"], given["max_cost"])
-    connections = given["max_connections"]
     ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
     if confirmed:
         ranked = ranked.filter("confirmed")
@@ -172,32 +146,60 @@ def replay(
     if not chosen:
         raise InputError("has no confirmed attack", log_dir, remedy="Leave --confirmed out")
     system = found[0].header.eval.task_args.get("system_prompt", "expert")
-    missing: list[str] = []
+    tests = []
     for dataset in dict.fromkeys(row["dataset"] for row in chosen):
         own = [row for row in chosen if row["dataset"] == dataset]
-        study = log_test(
-            "medfuzz-replay",
-            {
-                "attacks": _left(own, log_dir),
-                "number": len(own),
-                "system_prompt": system,
-                "seed": given["seed"],
-            },
-        )
-        sys.stderr.write(f"Replaying {counted(len(own), 'attack')} on {dataset}\n")
+        args = {
+            "attacks": _left(own, log_dir),
+            "number": len(own),
+            "system_prompt": system,
+            "seed": given["seed"],
+        }
+        told = f"Replaying {counted(len(own), 'attack')} on {dataset}"
+        tests.append(_Test(told, log_test("medfuzz-replay", args), tested))
+    _put(tests, log_dir, "transfer", given, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A test of attacks, the models that it is put to and their helpers by role."""
+
+    told: str
+    study: "Planned"
+    models: Sequence["Model"]
+    roles: Mapping[str, "Model"] = field(default_factory=dict)
+
+
+def _put(
+    tests: Sequence[_Test], log_dir: str, table: str, given: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Put tests to their models, within one budget, and print what they found."""
+    from holdfast.cli.outcome import Drawn
+    from holdfast.dialogue import Budget
+    from holdfast.render import render
+    from holdfast.results import TABLES, write_turns
+    from holdfast.running.evaluation import Evaluation
+
+    budget = Budget(given["max_calls"], given["max_tokens"], given["max_cost"])
+    generation = {"max_retries": given["max_retries"]}
+    if given["max_connections"]:
+        generation["max_connections"] = given["max_connections"]
+    missing = []
+    for test in tests:
+        sys.stderr.write(f"{test.told}\n")
         ended = Evaluation(
-            [study],
-            tested,
+            [test.study],
+            test.models,
             log_dir,
-            generation={"max_retries": given["max_retries"]}
-            | ({"max_connections": connections} if connections else {}),
+            roles=test.roles,
+            generation=generation,
             budget=budget,
             progress=Drawn(),
         ).run()
         if ended.unfinished:
             missing.append(ended.unfinished)
     _, turns = write_turns(log_dir)
-    sys.stdout.write(render(TABLES["transfer"](turns), "json" if as_json else "md", "transfer"))
+    sys.stdout.write(render(TABLES[table](turns), "json" if as_json else "md", table))
     if not as_json:
         sys.stderr.write(f"Spent: {budget.calls} calls, {budget.cached} from the cache\n")
     if missing:

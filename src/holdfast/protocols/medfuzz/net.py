@@ -1,4 +1,4 @@
-"""Net turned: right answers that attacks turned beyond those that turn without one."""
+"""Net flips under attack: right answers that attacks flip beyond those that flip without one."""
 
 from collections.abc import Sequence
 
@@ -155,7 +155,7 @@ ATTACK_NET = Table(
         Count("k", "k"),
         (
             Count("Pairs", "pairs"),
-            Share("Turned %", "turned"),
+            Share("Flipped %", "turned"),
             Share("Inert rewrite %", "turned_inert"),
             Share("Net, points", "net", "net_", signed=True),
             Shown("p", "net_p", show=lambda row: shown_p(row, "net_p")),
@@ -167,11 +167,11 @@ ATTACK_NET = Table(
             Shown("Bounds", "worst_low", show=_worst),
         ),
         (
-            "Right first answers turned by up to k attacks, and by as many rewrites that add a "
+            "Right first answers flipped by up to k attacks, and by as many rewrites that add a "
             "sentence without bearing, each up to its first turn. Net: the difference, paired by "
             "replicate [95% interval by question]. Causal share: net, of the answers that the "
             "inert rewrites left right. Re-ask: the question again as it is. Bounds: net if none "
-            "or all of the unread and the not attacked had been turned.",
+            "or all of the unread and the not attacked had been flipped.",
         ),
     ),
     title="How many flips are the attacks' own?",
