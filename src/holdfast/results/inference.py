@@ -133,15 +133,24 @@ def by_question(pairs: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
     Each pair counts as ``weight`` says, once where there is no such column.
     """
     weight = pl.col("weight") if "weight" in pairs.columns else pl.lit(1.0)
+
+    def whole(values: pl.Expr) -> pl.Expr:
+        # sums of whole numbers are the same in every order
+        return (values * _WHOLE).round().cast(pl.Int64)
+
     weighted = pairs.select(
         *keys,
         "question",
-        *(pl.col(side).cast(pl.Float64) * weight for side in SIDES),
-        *(pl.when(pl.col(side).is_not_null()).then(weight).alias(f"n_{side}") for side in SIDES),
+        *(whole(pl.col(side).cast(pl.Float64) * weight) for side in SIDES),
+        *(whole(pl.when(pl.col(s).is_not_null()).then(weight)).alias(f"n_{s}") for s in SIDES),
     )
-    # in a fixed order: the last digit of a sum depends on it
-    sums = pl.all().sort().sum()
-    return weighted.group_by(*keys, "question").agg(sums).sort("question")
+    sums = coded(weighted, [*keys, "question"]).group_by(*keys, "question").agg(pl.all().sum())
+    numbers = pl.col(*SIDES, *(f"n_{side}" for side in SIDES)) / _WHOLE
+    return sums.with_columns(numbers).cast({"question": pl.String()}).sort("question")
+
+
+_WHOLE = 2.0**40
+"""What weighted outcomes are counted in parts of."""
 
 
 def counts_of(outcomes: pl.DataFrame) -> tuple[Counts, Counts]:
