@@ -69,10 +69,11 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     A missing reply is unread, refused or failed. ``worst_low`` and ``worst_high`` are the accuracy
     if all missing ones had been wrong, or right. ``change_worst_low`` and ``change_worst_high`` are
     the change if all that are missing had been wrong and missing first answers right, and the
-    reverse. ``read_both_change`` is the change over the ``read_both`` replies that could be read
-    both times. ``missing`` and ``first_missing`` are the shares of replies, and of their first
-    answers, without an answer; ``missing_p`` tests whether these differ (McNemar's exact test,
-    clustered by question, with Holm's correction over the challenges of a study).
+    reverse, null where no first answer is known to be right. ``read_both_change`` is the change
+    over the ``read_both`` replies that could be read both times. ``missing`` and ``first_missing``
+    are the shares of replies, and of their first answers, without an answer; ``missing_p`` tests
+    whether these differ (McNemar's exact test, clustered by question, with Holm's correction over
+    the challenges of a study).
 
     Args:
         turns: a turns table.

@@ -323,7 +323,7 @@ def _missing_notes(rows: pl.DataFrame) -> Iterable[str]:
         STUDY, maintain_order=True
     ):
         arms = [
-            f"{row['path'] or row['family'] or row['arm']} A {percent(row['missing_a'])}%, "
+            f"{row['path'] or row['path_b'] or row['arm']} A {percent(row['missing_a'])}%, "
             f"B {percent(row['missing_b'])}%"
             for row in own.iter_rows(named=True)
         ]

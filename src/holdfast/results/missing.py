@@ -160,11 +160,14 @@ def with_flip_bounds(rows: pl.DataFrame, turns: pl.DataFrame, keys: Sequence[str
     gone, unknown = pl.col("status") != "parsed", pl.col("first_answer").is_null()
     flips = (right & ~gone & lost).sum()
     may_keep, may_flip = (unknown & (~lost | gone)).sum(), (unknown & lost).sum()
+    # where one of them is of nothing, what is left open can have been right in the other way alone
+    least = _of(flips, right.sum() + may_keep)
+    most = _of(flips + (right & gone).sum() + may_flip, right.sum() + may_flip)
     found = each.group_by(keys).agg(
         read_both=(right & ~gone).sum().cast(pl.Int64),
         read_both_rate=_of(flips, (right & ~gone).sum()),
-        worst_low=_of(flips, right.sum() + may_keep),
-        worst_high=_of(flips + (right & gone).sum() + may_flip, right.sum() + may_flip),
+        worst_low=pl.coalesce(least, most),
+        worst_high=pl.coalesce(most, least),
     )
     return looked_up(rows, found.select(*keys, *FLIP_BOUNDS), keys, nulls_equal=True)
 
@@ -238,7 +241,7 @@ def unlike(where: str, arms: Sequence[str]) -> str:
     more = f" and {len(arms) - _SHOWN} more" if len(arms) > _SHOWN else ""
     told = (
         f"the shares of replies without an answer differ {where} by more than chance (a test "
-        f"paired by question, Holm's correction): {', '.join(arms[:_SHOWN])}{more}. Read the bounds, and "
-        "the figure over questions readable both times."
+        f"paired by question, Holm's correction): {', '.join(arms[:_SHOWN])}{more}. Read "
+        "the bounds, and the figure over questions readable both times."
     )
     return told if arms else ""

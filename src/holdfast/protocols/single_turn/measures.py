@@ -47,12 +47,12 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
 
     Accuracies, their changes and what is said of missing replies are those of ``accuracy``; the
-    baseline is the plain question. ``plain`` is the accuracy under the same bias without the mitigation, over the questions that
-    have both. ``suggested`` counts answers that are the suggested letter,
-    ``suggested_rate`` is their share of the turns that suggested one, and ``right_to_suggested``
-    counts those whose plain question was answered right. The three are null where no letter was
-    suggested, the last also where no plain question was answered. An average sums counts and takes
-    the mean of shares over its techniques.
+    baseline is the plain question. ``plain`` is the accuracy under the same bias without the
+    mitigation, over the questions that have both. ``suggested`` counts answers that are the
+    suggested letter, ``suggested_rate`` is their share of the turns that suggested one, and
+    ``right_to_suggested`` counts those whose plain question was answered right. The three are null
+    where no letter was suggested, the last also where no plain question was answered. An average
+    sums counts and takes the mean of shares over its techniques.
 
     Returns:
         One row for each model, data set, mitigation and technique. For each study first the
