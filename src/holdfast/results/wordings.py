@@ -28,9 +28,9 @@ def wordings(turns: pl.DataFrame) -> pl.DataFrame:
     is (MS(questions) + MS(techniques) - MS(residual)) / n, at least the larger of the first two
     over n, and the quantile is Student's t with one degree of freedom less than techniques
     (Satterthwaite's, 1946, are too many where there are two). They are never narrower than for
-    these wordings. ``spread`` is the standard deviation between techniques that their questions do not
-    explain; ``least_half_width`` is what t times it leaves of the half-width however many questions
-    are asked.
+    these wordings. ``spread`` is the standard deviation between techniques that their questions do
+    not explain; ``least_half_width`` is what t times it leaves of the half-width however many
+    questions are asked.
 
     Args:
         turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
