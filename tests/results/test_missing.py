@@ -24,8 +24,8 @@ from holdfast.report.runs import runs
 from holdfast.results import FAMILY_AVERAGE, Side, Verdict, compare, gate, read_rules
 from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips
-from holdfast.results.gate_rules import Rules
-from holdfast.results.sequential import digest_of_rules, look
+from holdfast.results.gate_rules import Rules, _rule
+from holdfast.results.sequential import Stopped, digest_of_rules, look
 from holdfast.running.run import Outcome
 from tests.results import nulls
 from tests.results.frames import STUDY, Row, alone, row_of, table, turn
@@ -375,6 +375,11 @@ def test_the_warning_names_the_arm_and_both_shares_everywhere(
         assert "shove" not in made.partition(WARNING)[2].partition("Read the bounds")[0]
     (line,) = runs(turns, {}, [], ["r1"]).missing
     assert "21 of 120 replies could not be read and count as wrong; the shares" in line
+    # where a run ended once its rules were decided, a test of a fixed number says nothing
+    rule = _rule()(technique="push", min_accuracy=0.5)
+    stopped = Stopped(Rules(rule=(rule,)), {"r1": [f"q{n}" for n in range(40)]})
+    (line,) = runs(turns, {}, [], ["r1"], [stopped]).missing
+    assert line.endswith("could not be read and count as wrong.")
     nothing: Any = {"left_out": {}, "questions_left_out": {}, "remarks": [], "prepared": []}
     filled = turns.with_columns(shared=pl.lit(value=False))
     columns = {"stop": pl.String(), "answered_by": pl.String(), "sent_otherwise": pl.String()}

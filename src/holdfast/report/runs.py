@@ -11,7 +11,7 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.protocols.registry import PROTOCOLS
 from holdfast.render.tables import one_line
-from holdfast.results import RunRecord, apart, is_simulated, sent_otherwise
+from holdfast.results import RunRecord, Stopped, apart, is_simulated, sent_otherwise, with_sequences
 from holdfast.results.arms import turns_of
 from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
@@ -48,6 +48,7 @@ def runs(
     records: Mapping[str, RunRecord],
     plans: Sequence[Mapping[str, Any]],
     texts: Collection[str],
+    stopped: Sequence[Stopped] = (),
 ) -> Runs:
     """What the turns, the logs and the plans say of the runs."""
     rows = _rows(turns)
@@ -83,7 +84,7 @@ def runs(
             ),
         ),
     )
-    lacking = missing_replies(turns).to_dicts()
+    lacking = with_sequences(missing_replies(turns), "", turns, stopped).to_dicts()
     missing = [
         line
         for row in rows
