@@ -51,6 +51,7 @@ from .runs import (
     run_settings,
     set_aside,
 )
+from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
 from .turns import (
     LABELS_FILE,
     SCHEMA,
@@ -86,12 +87,14 @@ __all__ = [
     "RUNTIME",
     "SCHEMA",
     "SHARD",
+    "STOPPED",
     "TABLES",
     "TURN_KEY",
     "Rules",
     "RunRecord",
     "Section",
     "Side",
+    "Stopped",
     "Table",
     "TurnsOf",
     "Verdict",
@@ -124,11 +127,13 @@ __all__ = [
     "sections",
     "sent_otherwise",
     "set_aside",
+    "stopped_runs",
     "turns_in",
     "turns_of",
     "turns_table",
     "undecided_where_unfinished",
     "unfinished_runs",
+    "with_sequences",
     "write_readings",
     "write_turns",
 ]
