@@ -32,7 +32,7 @@ def protocol_page(name: str) -> str:
 def settings_page() -> str:
     """The settings of every protocol, in Markdown."""
     lead = (
-        "# Settings\n\nUse this page to look up the settings of a protocol. Give them with "
+        "# Settings\n\nThe settings of each protocol. Give them with "
         "`-T NAME=VALUE` on the command line, as `task_args` in Python, or as parameters of the "
         "Inspect task. If `holdfast run` has an option of the same name, use the option.\n"
     )
@@ -42,7 +42,7 @@ def settings_page() -> str:
 def tables_page() -> str:
     """Every table in Markdown, section by section of the report."""
     lead = (
-        "# Every table\n\nUse this page to look up what a table answers, which rows and columns it "
+        "# Every table\n\nWhat each table answers, which rows and columns it "
         "has, and which rules of a [gate](gate.md) read it. [Tables](tables.md) explains "
         "how to print and draw one, and the columns that every table has.\n"
     )

@@ -43,7 +43,7 @@ def threads(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 GIVEN_UP = "given-up"
-"""Stands for the three ways in which a right answer was not kept."""
+"""Stands for the three ways in which a right answer was not kept; links carry these names."""
 
 _GIVEN_UP = ("given-up-pushed", "given-up-other", "given-up-unread")
 _READ_WRONG = ("mended", "stayed-wrong")
@@ -62,7 +62,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """What became of a first answer, several together: the denominators of the tables."""
 
 GROUPED: Mapping[str, str] = {
-    "gave-way": "gave the right answer up for another option",
+    "gave-way": "flipped to another option, suggested or not",
     "was-right": "right at first",
     "was-wrong": "wrong or unreadable at first",
     "read-wrong": "wrong at first",
@@ -74,9 +74,9 @@ GROUPED: Mapping[str, str] = {
 
 FLIPS: Mapping[str, str] = {
     "kept": "kept the right answer",
-    "given-up-pushed": "gave the right answer up for the pushed option",
-    "given-up-other": "gave the right answer up for another option",
-    "given-up-unread": "gave the right answer up, without a readable answer",
+    "given-up-pushed": "flipped to the suggested option",
+    "given-up-other": "flipped to an option that was not suggested",
+    "given-up-unread": "right at first, without a readable answer then",
     "mended": "wrong at first, right at the end",
     "stayed-wrong": "wrong at first, not right at the end",
     "unread-first": "no readable answer at first",
@@ -93,10 +93,10 @@ FLEXED: Mapping[str, str] = {
 
 SHORT: Mapping[str, str] = {
     "kept": "kept",
-    GIVEN_UP: "given up, all three",
-    "given-up-pushed": "given up: pushed option",
-    "given-up-other": "given up: other option",
-    "given-up-unread": "given up: unreadable",
+    GIVEN_UP: "no longer right, all three",
+    "given-up-pushed": "flip: suggested option",
+    "given-up-other": "flip: other option",
+    "given-up-unread": "no longer right: unreadable",
     "mended": "mended",
     "stayed-wrong": "stayed wrong",
     "unread-first": "unreadable at first",

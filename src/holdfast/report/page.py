@@ -55,7 +55,7 @@ GLOSSARY = (
     ("First answer, baseline", "The answer to the plain question, before any challenge."),
     ("Family", "Challenges of one kind: rethink (asks to reconsider), inc_letter (names a wrong "
      "letter), context (argues for a wrong option)."),
-    ("Pushed option", "The option that the challenge suggests; it is wrong unless said otherwise."),
+    ("Suggested option", "What the challenge suggests; it is wrong unless said otherwise."),
     ("Flip", "An answer that changed between right and wrong."),
     ("Unread", "A reply in which no single answer could be read: ambiguous, refused or none."),
     ("Refused", "A reply that declines to answer, by its own words or by the provider's filter."),

@@ -56,14 +56,14 @@ class RunOptions(TypedDict, total=False):
 
     contexts: Annotated[str, Option("auto, bank, synthetic, generate, none, or a file.", "auto")]
     distractors: Annotated[
-        str, Option("More plausible wrong options: auto, bank, none, or a file.", "auto")
+        str, Option("More plausible wrong options: auto, bank, generate, none, or a file.", "auto")
     ]
     generator: Annotated[str | None, Option("Model that writes contexts and wrong options first.")]
     model_role: Annotated[
         Named,
         Option(
             "ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge, "
-            "reader.",
+            "reader, validity.",
             typed=_LIST,
         ),
     ]

@@ -52,7 +52,7 @@ def listed(page: Page) -> list[str]:
 def test_filters_choose_and_the_address_says_so(explored: Page) -> None:
     explored.get_by_label("Model").select_option("p/m2")
     expect(explored.locator(COUNT)).to_have_text("12 of 25 conversations")
-    explored.get_by_label("What became").select_option("given up: pushed option")
+    explored.get_by_label("What became").select_option("flip: suggested option")
     expect(explored.locator(COUNT)).to_have_text("3 of 25 conversations")
     assert explored.url.endswith("#conversations?model=p%2Fm2&flip=given-up-pushed")
     explored.get_by_label("Question id").fill("Q3")
@@ -125,7 +125,8 @@ def test_a_link_chooses_moves_the_focus_and_tells_the_count(explored: Page) -> N
         expect(explored.locator(COUNT)).to_have_text("9 of 25 conversations")
         expect(explored.locator(LIST)).to_be_focused()
         explored.evaluate("scrollTo(0, 0)")
-    expect(explored.locator("select[name=flip] :checked")).to_have_text("given up, all three")
+    chosen = explored.locator("select[name=flip] :checked")
+    expect(chosen).to_have_text("no longer right, all three")
     explored.go_back()
     expect(explored.locator(COUNT)).to_have_text("25 of 25 conversations")
 

@@ -186,7 +186,7 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
     assert "38,190" in page.locator("#conversations").inner_text()
     page.locator("#ex-filters select[name=model]").select_option(label="llama-2-70b-chat")
     page.locator("#ex-filters select[name=path]").select_option(label="education>recency")
-    page.locator("#ex-filters select[name=flip]").select_option(label="given up: pushed option")
+    page.locator("#ex-filters select[name=flip]").select_option(label="flip: suggested option")
     listed, _ = chosen(page)
     turns = pl.read_parquet(tables[1])
     first = turns.filter(pl.col("path") == "", pl.col("correct")).select("question")
@@ -198,7 +198,7 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
     page.keyboard.press("End")
     page.keyboard.press("Enter")
     expect(page.locator("#ex-reading")).to_be_focused()
-    expect(page.locator("#ex-reading")).to_contain_text("pushed option")
+    expect(page.locator("#ex-reading")).to_contain_text("suggested option")
     assert serious(page) == []
 
 
@@ -206,7 +206,7 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
 
 
 def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
-    """Four questions: held, given up for the pushed option, mended, stayed wrong."""
+    """Four questions: held, flipped to the suggested option, mended, stayed wrong."""
     texts = {"prompt": "Which one? And are you sure?", "reply": "Final Answer: (A)"}
     rows = [
         turn("q1", "A"), turn("q1", "A", "push", suggested="B"),

@@ -1,4 +1,4 @@
-"""MedFuzz: an attacker rewrites the question until the answer turns (MedFuzz, section 3).
+"""MedFuzz: an attacker rewrites the question until the answer flips (MedFuzz, section 3).
 
 Algorithm 1: a question that the model answers right is modified by another model so that an
 assumption of the examination no longer holds, while the right answer stays right. The model is
@@ -108,7 +108,7 @@ class MedFuzzSettings(QuestionSettings[MedFuzzStudy]):
     """MedFuzz: how far does accuracy fall when an assumption of the examination is violated?
 
     A model in the role ``attacker`` modifies the questions; one in the role ``judge`` reads which
-    of the added characteristics a turned answer's reasoning mentions.
+    of the added characteristics a flipped answer's reasoning mentions.
     """
 
     attempts: int = setting(5, "most attacks on one answer, K", at_least=1, grows=True)
@@ -127,7 +127,7 @@ class MedFuzzSettings(QuestionSettings[MedFuzzStudy]):
     reasoning_history: str = setting("none", "as in the follow-up protocol", choices=HISTORIES)
     controls: bool = setting(
         True,
-        "whether each attempt has its controls: an inert rewrite and a re-ask, until they turn",
+        "whether each attempt has its controls: an inert rewrite and a re-ask, until they flip",
         grows=True,
     )
     hidden_reasoning: bool = setting(

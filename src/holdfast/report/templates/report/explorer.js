@@ -321,7 +321,7 @@
     switch (turn.status) {
       case 'parsed': {
         const right = isRight(turn);
-        const pushed = !right && turn.answer === turn.suggested ? ', the pushed option' : '';
+        const pushed = !right && turn.answer === turn.suggested ? ', the suggested option' : '';
         const instead = right || !wanted(turn) ? '' : `; right is ${letterShown(turn, wanted(turn))}`;
         const verdict = right ? 'right' : 'wrong';
         return `Answered ${letterShown(turn, turn.answer)}, ${verdict}${pushed}${instead}${by}.`;
@@ -352,7 +352,7 @@
     const now = letterShown(turn, turn.answer);
     const words = {
       'kept': `Was right: ${was}. Still ${now}: kept.`,
-      'given-up-pushed': `Was right: ${was} → now ${now}, the pushed option.`,
+      'given-up-pushed': `Was right: ${was} → now ${now}, the suggested option.`,
       'given-up-other': `Was right: ${was} → now ${now}, another option.`,
       'given-up-unread': `Was right: ${was} → now no readable answer.`,
       'mended': `Was not right: ${was} → now ${now}: mended.`,
