@@ -54,6 +54,7 @@ from .runs import (
     run_settings,
     set_aside,
 )
+from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
 from .turns import (
     LABELS_FILE,
     SCHEMA,
@@ -92,12 +93,14 @@ __all__ = [
     "RUNTIME",
     "SCHEMA",
     "SHARD",
+    "STOPPED",
     "TABLES",
     "TURN_KEY",
     "Rules",
     "RunRecord",
     "Section",
     "Side",
+    "Stopped",
     "Table",
     "TurnsOf",
     "Verdict",
@@ -130,6 +133,7 @@ __all__ = [
     "sections",
     "sent_otherwise",
     "set_aside",
+    "stopped_runs",
     "turns_in",
     "turns_of",
     "turns_table",
@@ -137,6 +141,7 @@ __all__ = [
     "unfinished_runs",
     "units",
     "write_audit",
+    "with_sequences",
     "write_readings",
     "write_turns",
 ]

@@ -154,6 +154,7 @@ def corrected(own: pl.DataFrame, figure: str, weight: pl.Expr | None = None) -> 
         alike=alike,
         weight=pl.when(pl.col(label).is_not_null()).then(pl.col("label_weight") * size),
     )
+    each = each.sort(pl.all())  # the last digit of a sum depends on the order
     known = each.filter(pl.col("weight").is_not_null())
     other = (pl.col("hit") != pl.col("read_hit")) | (pl.col("among") != pl.col("read_among"))
     read = each.select(pl.col("read_hit", "read_among") * pl.col("size")).sum().row(0)
