@@ -338,7 +338,7 @@ def power(
             raise InputError(
                 f"{percent:g} is not a percentage", field=option, remedy="Give 0 to 100"
             )
-        if percent is not None and 0 < percent <= 1:
+        if percent is not None and 0 < percent <= 1 and option != "--audit":
             raise InputError(
                 f"{percent:g} is less than one percent of the questions",
                 field=option,
@@ -348,8 +348,7 @@ def power(
         _labels_needed(audit, of_disagreement, baseline, as_json=as_json)
         return
     if baseline is None or difference is None:
-        absent = "--baseline" if baseline is None else "--difference"
-        raise _absent(absent)
+        raise _absent("--baseline" if baseline is None else "--difference")
     of_all = None if discordant is None else discordant / 100
     n = holdfast.power(
         baseline / 100, difference / 100, of_all, power=power, alpha=alpha, tests=tests
@@ -396,13 +395,11 @@ def _labels_needed(
     elif baseline is None:
         raise _absent("--baseline")
     else:
-        rate = disagreement / 100
-        found = [
-            (
-                f"{baseline:g}% right, {disagreement:g}% of labels disagree",
-                (baseline / 100, rate, rate),
-            )
-        ]
+        name, rate = (
+            f"{baseline:g}% right, {disagreement:g}% of labels disagree",
+            disagreement / 100,
+        )
+        found = [(name, (baseline / 100, rate, rate))]
     told = {name: label_widths(*rates, _LABELS) for name, rates in found}
     if as_json:
         options.print_json([

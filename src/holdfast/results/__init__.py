@@ -140,8 +140,8 @@ __all__ = [
     "undecided_where_unfinished",
     "unfinished_runs",
     "units",
-    "write_audit",
     "with_sequences",
+    "write_audit",
     "write_readings",
     "write_turns",
 ]
