@@ -97,6 +97,10 @@ def test_a_turns_table_holds_its_labels_itself(tmp_path: Path) -> None:
     assert api.table(source, "audit").filter(figure="accuracy")["corrected"].unique().to_list() == [
         0
     ]
+    # a folder with the table alone is the table
+    done = holdfast("import", sheet, "--audit", tmp_path)
+    assert done.stderr.endswith(f"labels: {source}\n")
+    assert api.read_turns(tmp_path).height == len(ROWS)
     assert holdfast("power", "--audit", source).stdout.startswith("m1 on d1, followup: width of")
 
 
@@ -108,6 +112,10 @@ def test_what_does_not_go_with_an_audit_is_one_line(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (
             2, f"holdfast: {option}: does not go with --audit. Leave it out.\n",
         )  # fmt: skip
+    done = holdfast("import", sheet, "--audit", tmp_path / "x.eval")
+    assert "is a log. Give its log dir" in done.stderr
+    done = holdfast("export", "a", "b", "--format", "audit")
+    assert done.stderr.startswith("holdfast: --format: audit takes one log dir.")
     done = holdfast("import", sheet, "--audit", tmp_path / "nowhere")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
 

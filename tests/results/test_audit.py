@@ -193,7 +193,7 @@ def test_labels_of_every_turn_are_the_figure_whatever_was_read() -> None:
     assert found(turns, "flips").corrected == pytest.approx((right["label"] == "B").mean())
 
 
-def recovered(studies: int, labels: int, **errors: float) -> dict[str, tuple[float, float, float]]:
+def recovered(studies: int, labels: int, **errors: Any) -> dict[str, tuple[float, float, float]]:
     """Mean error of the figure, its standard error, and how often the interval holds the truth."""
     truth = {"first": 0.7, "accuracy": 0.7, "flips": 0.3}
     errs: dict[str, list[float]] = {figure: [] for figure in FIGURES}
@@ -215,7 +215,7 @@ def recovered(studies: int, labels: int, **errors: float) -> dict[str, tuple[flo
     }
 
 
-def check_recovered(studies: int, labels: int, **errors: float) -> None:
+def check_recovered(studies: int, labels: int, **errors: Any) -> None:
     for figure, (bias, error, coverage) in recovered(studies, labels, **errors).items():
         assert abs(bias) < 4 * error, figure
         assert coverage >= 0.93, figure

@@ -202,3 +202,5 @@ def test_a_sheet_of_other_turns_and_a_row_that_is_there_twice_are_refused() -> N
     Path(file).write_text("question,label\nq1,A\n", "utf-8")
     with pytest.raises(InputError, match="row 1, field 'label_first': is missing"):
         read_audit(file, turns)
+    with pytest.raises(InputError, match="has no label"):
+        read(ROWS, lambda _, row: row.update(label="", label_first=""))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import holdfast
-from holdfast.errors import InputError, counted, printable
+from holdfast.errors import InputError, counted, printable, unwritable
 from holdfast.files import named_path, whole_file
 
 from . import options
@@ -93,9 +93,14 @@ def _labelled(file: str, source: str, *, as_json: bool) -> None:
     from holdfast.running.log_dir import holding
     from holdfast.transcripts import read_audit
 
+    if source.endswith(".eval"):
+        raise InputError("is a log", source, field="--audit", remedy="Give its log dir")
     read = read_audit(file, turns_table([source]))
-    with nullcontext() if source.endswith(".parquet") else holding(source):
-        path = write_audit(read.labels, source)
+    try:
+        with nullcontext() if source.endswith(".parquet") else holding(source):
+            path = write_audit(read.labels, source)
+    except OSError as error:
+        raise unwritable(source, error, "--audit LOGDIR") from error
     counts = {"labels": path, "labelled": read.labels.height, "blank": read.blank}
     sys.stderr.write(
         f"{printable(file)}: {counted(read.labels.height, 'row')} labelled, {read.blank} left "
@@ -178,6 +183,9 @@ def export(
         raise InputError(
             "Parquet cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
         )
+    if format == "audit" and len(sources) > 1:
+        remedy = "Export a sheet of each, whose labels go back to it"
+        raise InputError("audit takes one log dir", field="--format", remedy=remedy)
     found = exported(holdfast.read_turns(sources), format, limit, seed)
     with whole_file(output) as file:
         if isinstance(found.content, Iterator):

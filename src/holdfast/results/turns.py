@@ -195,6 +195,8 @@ def write_turns(
 
 def write_audit(labels: pl.DataFrame, source: str) -> str:
     """Leave labels of people (``AUDIT``) beside the logs, or in a turns table; the file's path."""
+    if not source.endswith(".parquet") and not logs_in(source):
+        source = f"{source}/{FILE_NAME}"
     if source.endswith(".parquet"):
         whole = labelled(_table(Path(source), text=True), labels)
         return write_parquet(whole.lazy(), *os.path.split(source))

@@ -167,29 +167,33 @@ def read_audit(file: str, turns: pl.DataFrame) -> Labels:
         alone = unit["first_row"] is None
         if not after and (alone or not first):
             continue
-        read = {"label": _label(after, options[unit["row"]], refused, "label")}
+        read = {"label": _label(after, options(unit["row"]), refused, "label")}
         if not alone:
-            of = options[unit["first_row"]]
+            of = options(unit["first_row"])
             read["label_first"] = _label(first, of, refused, "label_first")
         key = {name: unit.get(name) for name in TURN_KEY} | {"turn": turns["turn"][unit["row"]]}
         labels.append({**key, **read, "label_weight": 1 / float(probability)})
+    if not labels:
+        raise InputError("has no label", file, remedy="Fill in label_first and label")
     return Labels(pl.DataFrame(labels, AUDIT, orient="row"), len(seen) - len(labels))
 
 
 _READ = ("label_first", "label", "unit")
 
 
-def _options(turns: pl.DataFrame) -> list[dict[str, str]]:
-    """For each turn the letters of the options, as displayed, with those that they have in it."""
-    by_dataset: dict[str, set[str]] = {}
-    for dataset, *letters in turns.select("dataset", "gold", "answer", "suggested").unique().rows():
-        by_dataset.setdefault(dataset, set()).update(set(letters) & set(LETTERS))
-    return [
-        dict(zip(LETTERS, shown.split(","), strict=False))
-        if shown
-        else {letter: letter for letter in LETTERS[: LETTERS.index(max(by_dataset[dataset])) + 1]}
-        for dataset, shown in turns.select("dataset", "shown").iter_rows()
-    ]
+def _options(turns: pl.DataFrame) -> Callable[[int], Mapping[str, str]]:
+    """What gives the letters of a turn's options, as displayed, with those that they have in it."""
+    known: dict[str, str] = {}
+    told = ("gold", "answer", "suggested")
+    for dataset, *letters in turns.select("dataset", *told).unique().iter_rows():
+        known[dataset] = max({known.get(dataset, "A"), *letters} & set(LETTERS))
+
+    def of(row: int) -> Mapping[str, str]:
+        dataset, shown = turns["dataset"][row], turns["shown"][row]
+        own = shown.split(",") if shown else LETTERS[: LETTERS.index(known[dataset]) + 1]
+        return dict(zip(LETTERS, own, strict=False))
+
+    return of
 
 
 def _label(
