@@ -58,7 +58,8 @@ def test_each_step_has_the_rows_of_accuracy() -> None:
         found = measured.filter(pl.col("step") == step).sort("arm", "path")
         # Holm's correction is over the steps together
         assert_frame_equal(
-            found.drop("step", "relative_to", "p_adjusted"), expected.drop("p_adjusted")
+            found.drop("step", "relative_to", "questions", "p_adjusted"),
+            expected.drop("p_adjusted"),
         )
 
 
@@ -72,6 +73,8 @@ def test_steps_by_hand() -> None:
     assert (average["accuracy"], average["baseline"]) == (0.25, 0.5)
     assert average["relative_change"] == -0.5
     assert (average["n"], average["unparsed"], average["refused"]) == (4, 1, 1)
+    # two techniques of the same two questions
+    assert (average["questions"], pushed["questions"]) == (2, 2)
     assert set(measured["relative_to"]) == {"stratum"}
 
 

@@ -141,7 +141,7 @@ def with_change(
         pairs = pairs.filter(pl.col("first_correct").is_not_null())
     keys, average = [*STUDY, *by, *CHALLENGE], pl.col("arm") == FAMILY_AVERAGE
     family = [*STUDY, *by, "family", "path"]
-    averaged = _of_averages(pairs).pipe(_with_weight, family)
+    averaged = of_averages(pairs).pipe(_with_weight, family)
     both = pl.concat(
         [
             with_change_bounds(rows.filter(~average), pairs, keys, overall),
@@ -165,7 +165,7 @@ def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ())
         by: the strata.
     """
     challenged = with_control(turns, *by)
-    averages = _of_averages(challenged).with_columns(
+    averages = of_averages(challenged).with_columns(
         arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit("")
     )
     both = pl.concat([challenged, averages])
@@ -190,7 +190,7 @@ def _with_weight(turns: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
 def _family_averages(rows: pl.DataFrame, answered: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     keys = [*STUDY, *by, "family", "path"]
     averages = (
-        _of_averages(rows)
+        of_averages(rows)
         .group_by(keys, maintain_order=True)
         .agg(
             pl.lit(FAMILY_AVERAGE).alias("arm"),
@@ -207,10 +207,10 @@ def _family_averages(rows: pl.DataFrame, answered: pl.DataFrame, by: Sequence[st
             ),
         )
     )
-    return with_bounds(averages, _of_averages(answered), keys)
+    return with_bounds(averages, of_averages(answered), keys)
 
 
-def _of_averages(frame: pl.DataFrame) -> pl.DataFrame:
+def of_averages(frame: pl.DataFrame) -> pl.DataFrame:
     """What is averaged, with the path of its average."""
     return frame.filter(pl.col("arm").is_in(_AVERAGED)).with_columns(
         pl.col("path").str.replace(r">?[^>]*$", "")
