@@ -13,9 +13,9 @@ from holdfast.errors import unknown
 from .accuracy import (
     accuracy_notes,
     accuracy_text,
+    as_averages,
     change_rank,
     conversations_of,
-    of_averages,
     rated,
     with_change,
     with_effect,
@@ -100,7 +100,7 @@ _ROW = ("arm", "path", "technique", "family")
 
 def _questions(known: pl.DataFrame, by: str) -> pl.DataFrame:
     """How many questions are behind each row."""
-    average = of_averages(known).with_columns(arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit(""))
+    average = as_averages(known)
     return pl.concat([
         each.group_by(*STUDY, by, *_ROW).agg(questions=pl.col("question").n_unique().cast(pl.Int64))
         for each in (known, average)

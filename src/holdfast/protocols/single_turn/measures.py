@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import polars as pl
 
-from holdfast.results.accuracy import accuracy_notes, accuracy_text, change_rank, rated, with_change
+from holdfast.results.accuracy import (
+    accuracy_notes,
+    accuracy_text,
+    as_averages,
+    change_rank,
+    rated,
+    with_change,
+)
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import CHANGE
 from holdfast.results.controls import BESIDE
@@ -15,6 +22,7 @@ from holdfast.results.grid import (
     Figure,
     Grid,
     Row,
+    Studies,
     matrix,
     n_notes,
     one_line,
@@ -23,11 +31,12 @@ from holdfast.results.grid import (
     unread_notes,
 )
 from holdfast.results.inference import looked_up
+from holdfast.results.missing import MISSING, missing_grid, missing_notes, with_missing
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
     "low", "high", "baseline", *CHANGE, "plain", "suggested", "suggested_rate",
-    "right_to_suggested", "unparsed", "refused", "non_response", "run",
+    "right_to_suggested", "unparsed", "refused", "non_response", *MISSING, "run",
 )  # fmt: skip
 
 _PROTOCOL = _ARM = "single-turn"
@@ -37,21 +46,22 @@ _ROW = (*STUDY, "arm", "family", "path")
 def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
 
-    Accuracies and their changes are those of ``accuracy``; the baseline is the plain question.
-    ``plain`` is the accuracy under the same bias without the mitigation, over the questions that
-    have both. ``suggested`` counts answers that are the suggested letter,
-    ``suggested_rate`` is their share of the turns that suggested one, and ``right_to_suggested``
-    counts those whose plain question was answered right. The three are null where no letter was
-    suggested, the last also where no plain question was answered. An average sums counts and takes
-    the mean of shares over its techniques.
+    Accuracies, their changes and what is said of missing replies are those of ``accuracy``; the
+    baseline is the plain question. ``plain`` is the accuracy under the same bias without the
+    mitigation, over the questions that have both. ``suggested`` counts answers that are the
+    suggested letter, ``suggested_rate`` is their share of the turns that suggested one, and
+    ``right_to_suggested`` counts those whose plain question was answered right. The three are null
+    where no letter was suggested, the last also where no plain question was answered. An average
+    sums counts and takes the mean of shares over its techniques.
 
     Returns:
         One row for each model, data set, mitigation and technique. For each study first the
         baseline, then the biases and their average (arm ``family-average``, no technique), the
         same under each mitigation, then the wrong options and their average.
     """
-    answered = with_first(turns.filter(pl.col("protocol") == _PROTOCOL), arms=[_ARM])
-    rows = with_change(rated(answered), answered)
+    own = turns.filter(pl.col("protocol") == _PROTOCOL, pl.col("arm").is_in([BASELINE, _ARM]))
+    answered = with_first(own)
+    rows = with_missing(with_change(rated(answered), answered), own, as_averages)
     return _ordered(looked_up(rows, _extras(answered), _ROW)).select(SINGLE_TURN_COLUMNS)
 
 
@@ -111,25 +121,7 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     columns = studies(rows)
     figures, pushed = [], []
     for row in rows:
-        first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
-        mitigation, rate = one_line(row["mitigation"] or ""), row["suggested_rate"]
-        if first:
-            label = "Baseline"
-        elif average:
-            label = ", ".join(filter(None, [one_line(row["family"]), mitigation])) + " (average)"
-        else:
-            label = " > ".join(filter(None, [mitigation, one_line(row["technique"])]))
-        figure = Figure(
-            columns.of(row),
-            block="",
-            group="" if first else f"{row['family']} {mitigation}",
-            label=label,
-            text=accuracy_text(row, first=first),
-            rank=None if first else change_rank(row),
-            n=row["n"],
-            average=average,
-            of=_conversations_of(row),
-        )
+        figure, rate = _figure(row, columns), row["suggested_rate"]
         figures.append(figure)
         if rate is not None:
             right = row["right_to_suggested"]
@@ -137,7 +129,9 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
             pushed.append(replace(figure, text=text, rank=-rate, of=None))
     known = [*columns.notes(), *n_notes(figures, columns.headers)]
     notes = [*accuracy_notes(rows), *known, *unread_notes(rows, columns)]
+    notes += missing_notes(rows, columns.header)
     grids = [matrix(figures, columns.headers, "Accuracy", notes)]
+    grids += missing_grid(zip(rows, figures, strict=True), columns.headers)
     if pushed:
         note = (
             "Cells: share of the answers that are the suggested option, in percent (answers that "
@@ -147,10 +141,25 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     return None if None in grids else [grid for grid in grids if grid is not None]
 
 
+def _figure(row: Row, columns: Studies) -> Figure:
+    first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
+    mitigation = one_line(row["mitigation"] or "")
+    return Figure(
+        columns.of(row),
+        block="",
+        group="" if first else f"{row['family']} {mitigation}",
+        label="Baseline" if first else _label(row, mitigation),
+        text=accuracy_text(row, first=first),
+        rank=None if first else change_rank(row),
+        n=row["n"],
+        average=average,
+        of=_conversations_of(row),
+    )
+
+
 def _label(row: Row, mitigation: str) -> str:
     if row["arm"] == FAMILY_AVERAGE:
-        under = f", {mitigation}" if mitigation else ""
-        return f"{one_line(row['family'])}{under} (average)"
+        return ", ".join(filter(None, [one_line(row["family"]), mitigation])) + " (average)"
     return " > ".join(filter(None, [mitigation, one_line(row["technique"])]))
 
 
