@@ -61,6 +61,7 @@ MODULES = (
     "holdfast.protocols.medfuzz.transfer",
     "holdfast.protocols.medfuzz.faithfulness",
     "holdfast.results.agreement",
+    "holdfast.results.audit",
 )
 """Modules that declare tables, published figures and turns, in the order of their listing."""
 

@@ -147,8 +147,9 @@ def check_latex(text: str) -> None:
 def studies() -> list[dict[str, Any]]:
     simulated = ("simulated/claude-sonnet-4", "r2")
     read = {"reader": "openai/reader", "reader_all": True, "reader_status": "parsed"}
+    labels = {"label": "A", "label_first": "A", "label_weight": 2.0}
     return [
-        {**row, **read, "answer_rules": row["answer"], "answer_reader": "A"}
+        {**row, **read, "answer_rules": row["answer"], "answer_reader": "A", **labels}
         for of in (turns, beside, offers, attacks)
         for row in (*of(), *of(*simulated))
     ]

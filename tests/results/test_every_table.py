@@ -43,7 +43,8 @@ def study(run: str, model: str) -> list[Row]:
     rows = [row | {"dataset": "d1"} for row in rows if row["dataset"] == "d1"]
     return [
         {**row, **STRATA, **by_reader, "run": run, "model": model, **(read if row["path"] else {}),
-         "answer_rules": row["answer"], "answer_reader": row["gold"]}
+         "answer_rules": row["answer"], "answer_reader": row["gold"], "label": row["gold"],
+         "label_first": "B", "label_weight": 1 + len(row["path"]) / 7}
         for row in rows
     ]  # fmt: skip
 

@@ -286,19 +286,19 @@ def _made(folder: str) -> None:
 
 def power(
     baseline: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="PERCENT", callback=options.finite, help="Accuracy of the first answers."
         ),
-    ],
+    ] = None,
     difference: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="POINTS",
             callback=options.finite,
             help="Drop to be found, in percentage points.",
         ),
-    ],
+    ] = None,
     discordant: Annotated[
         float | None,
         typer.Option(
@@ -314,6 +314,13 @@ def power(
     tests: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="Number of tests, for the correction.")
     ] = 1,
+    audit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT|LOGDIR",
+            help="Count labels instead: how many labels disagree, or runs with labels.",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Count the questions that are needed to find a drop.
@@ -321,18 +328,27 @@ def power(
     For McNemar's exact test of two answers to the same questions.
 
     Example: holdfast power --baseline 90 --difference 5 --discordant 20
+
+    Example: holdfast power --baseline 70 --audit 3
     """
-    for option, percent in (("--baseline", baseline), ("--discordant", discordant)):
+    of_disagreement = _percent(audit)
+    given = (("--baseline", baseline), ("--discordant", discordant), ("--audit", of_disagreement))
+    for option, percent in given:
         if percent is not None and not 0 <= percent <= 100:
             raise InputError(
                 f"{percent:g} is not a percentage", field=option, remedy="Give 0 to 100"
             )
-        if percent is not None and 0 < percent <= 1:
+        if percent is not None and 0 < percent <= 1 and option != "--audit":
             raise InputError(
                 f"{percent:g} is less than one percent of the questions",
                 field=option,
                 remedy=f"Give percent: {option} {100 * percent:g}",
             )
+    if audit is not None:
+        _labels_needed(audit, of_disagreement, baseline, as_json=as_json)
+        return
+    if baseline is None or difference is None:
+        raise _absent("--baseline" if baseline is None else "--difference")
     of_all = None if discordant is None else discordant / 100
     n = holdfast.power(
         baseline / 100, difference / 100, of_all, power=power, alpha=alpha, tests=tests
@@ -349,3 +365,53 @@ def power(
         f"(McNemar's exact test, {counted(tests, 'test')}, alpha {alpha:g}; right on one side "
         f"only: {differ})."
     )
+
+
+def _absent(option: str) -> InputError:
+    return InputError(f"Missing option '{option}'", remedy="See 'holdfast power --help'")
+
+
+_LABELS = (50, 100, 200, 400, 800)
+
+
+def _percent(text: str | None) -> float | None:
+    try:
+        return options.finite(None if text is None else float(text.removesuffix("%")))
+    except ValueError:
+        return None
+
+
+def _labels_needed(
+    audit: str, disagreement: float | None, baseline: float | None, *, as_json: bool
+) -> None:
+    """Print what so many labels leave open, for a rate of disagreements or that of a pilot."""
+    from holdfast.results.audit import label_widths, pilot
+
+    if disagreement is None:
+        found = pilot(holdfast.read_turns([audit], text=False))
+        if not found:
+            remedy = "Import a labelled sheet, or give the percentage of labels that disagree"
+            raise InputError("has no labels of people", audit, field="--audit", remedy=remedy)
+    elif baseline is None:
+        raise _absent("--baseline")
+    else:
+        name, rate = (
+            f"{baseline:g}% right, {disagreement:g}% of labels disagree",
+            disagreement / 100,
+        )
+        found = [(name, (baseline / 100, rate, rate))]
+    told = {name: label_widths(*rates, _LABELS) for name, rates in found}
+    if as_json:
+        options.print_json([
+            {"study": name, "labels": n, "width": width, "width_labels_only": alone}
+            for name, widths in told.items()
+            for n, (width, alone) in zip(_LABELS, widths, strict=True)
+        ])  # fmt: skip
+        return
+    for name, widths in told.items():
+        typer.echo(f"{printable(name)}: width of the 95% interval that labels leave, in points")
+        for n, (width, alone) in zip(_LABELS, widths, strict=True):
+            typer.echo(
+                f"{n:5} labels: {100 * width:5.1f} corrected, {100 * alone:5.1f} labels alone"
+            )
+    typer.echo("What the number of questions leaves open comes on top.")

@@ -3,13 +3,14 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import holdfast
-from holdfast.errors import InputError, counted, printable
+from holdfast.errors import InputError, counted, printable, unwritable
 from holdfast.files import named_path, whole_file
 
 from . import options
@@ -17,7 +18,7 @@ from . import options
 if TYPE_CHECKING:
     from holdfast.transcripts import Export, Imported
 
-FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review")
+FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit")
 """Every format to export, for the help text; a test holds it against the transcripts."""
 
 
@@ -39,6 +40,12 @@ def import_(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
     ] = "turns.parquet",
+    audit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOGDIR", help="FILE is a labelled audit sheet of this log dir or turns table."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Convert transcripts made elsewhere into a turns table for every table and gate.
@@ -46,11 +53,19 @@ def import_(
     Example: holdfast import dialogues.csv --mapping duet.toml -o duet.parquet
 
     Example: holdfast import gpt-4.jsonl --mapping biasmedqa.toml --questions us_5_options.jsonl
+
+    Example: holdfast import audit.csv --audit runs
     """
     from holdfast.questions import load_questions
     from holdfast.transcripts import cores, import_transcripts, is_exported, read_mapping
 
     source = named_path(file)
+    if audit is not None:
+        if mapping or questions:
+            field = "--mapping" if mapping else "--questions"
+            raise InputError("does not go with --audit", field=field, remedy="Leave it out")
+        _labelled(file, audit, as_json=as_json)
+        return
     if mapping is None:
         if not is_exported(source):
             raise InputError(
@@ -70,6 +85,29 @@ def import_(
     asked = None if questions is None else load_questions(questions, read.fields)
     imported = import_transcripts(source, read, asked, processes=cores())
     _done(imported, file, output, as_json=as_json)
+
+
+def _labelled(file: str, source: str, *, as_json: bool) -> None:
+    """Leave the labels of an audit sheet beside the logs, then say how many there are."""
+    from holdfast.results import turns_table, write_audit
+    from holdfast.running.log_dir import holding
+    from holdfast.transcripts import read_audit
+
+    if source.endswith(".eval"):
+        raise InputError("is a log", source, field="--audit", remedy="Give its log dir")
+    read = read_audit(file, turns_table([source]))
+    try:
+        with nullcontext() if source.endswith(".parquet") else holding(source):
+            path = write_audit(read.labels, source)
+    except OSError as error:
+        raise unwritable(source, error, "--audit LOGDIR") from error
+    counts = {"labels": path, "labelled": read.labels.height, "blank": read.blank}
+    sys.stderr.write(
+        f"{printable(file)}: {counted(read.labels.height, 'row')} labelled, {read.blank} left "
+        f"blank\nlabels: {printable(path)}\n"
+    )
+    if as_json:
+        sys.stdout.write(json.dumps(counts, indent=2) + "\n")
 
 
 def _done(imported: "Imported", file: str, output: str, *, as_json: bool) -> None:
@@ -118,9 +156,10 @@ def export(
         typer.Option(
             min=1,
             max=options.MOST,
-            help="At most N rows, conversations or pairs; for review, 50.",
+            help="At most N rows, conversations or pairs; for review, 50; for audit, 200.",
         ),
     ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample of audit.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the counts as JSON; needs -o FILE.")
     ] = False,
@@ -130,6 +169,8 @@ def export(
     Example: holdfast export runs --format trl-dpo -o pairs.jsonl
 
     Example: holdfast export runs --format review --limit 100 -o review.csv
+
+    Example: holdfast export runs --format audit --limit 300 -o audit.csv
     """
     from holdfast.transcripts import export as exported
     from holdfast.transcripts import write_table
@@ -142,7 +183,10 @@ def export(
         raise InputError(
             "Parquet cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
         )
-    found = exported(holdfast.read_turns(sources), format, limit)
+    if format == "audit" and len(sources) > 1:
+        remedy = "Export a sheet of each, whose labels go back to it"
+        raise InputError("audit takes one log dir", field="--format", remedy=remedy)
+    found = exported(holdfast.read_turns(sources), format, limit, seed)
     with whole_file(output) as file:
         if isinstance(found.content, Iterator):
             file.writelines(found.content)

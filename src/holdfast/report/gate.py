@@ -171,8 +171,8 @@ _READING = (
 
 def _about(verdict: Verdict) -> str:
     of = verdict.of
-    if of == "first answers":
-        of = f"first answers of {verdict.protocol}"
+    if of.startswith("first answers"):
+        of = of.replace("answers", f"answers of {verdict.protocol}", 1)
     parts = [f"{verdict.model} on {verdict.dataset}", of]
     parts += [f"{name} {label}" for name, label in verdict.rule.strata.items()]
     if verdict.several:

@@ -5,6 +5,7 @@ from functools import cache
 from holdfast.declared import Lazily, declaring
 
 from .arms import TurnsOf, turns_of
+from .audit import units
 from .comparison import compare
 from .comparison_sides import Side
 from .declaration import Section, Table, sections_of, tables_of
@@ -14,7 +15,9 @@ from .gate_rules import Rules, read_rules
 from .power import further_questions, questions_needed
 from .published import beside_published
 from .readings import (
+    AUDIT,
     GIVEN,
+    NO_LETTER,
     NON_RESPONSE,
     READ_AGAIN,
     TURN_KEY,
@@ -59,6 +62,7 @@ from .turns import (
     turns_in,
     turns_table,
     unfinished_runs,
+    write_audit,
     write_turns,
 )
 
@@ -73,6 +77,7 @@ def sections() -> list[tuple[Section, tuple[Table, ...]]]:
 
 
 __all__ = [
+    "AUDIT",
     "BASELINE",
     "BEFORE",
     "EXTENSIBLE",
@@ -83,6 +88,7 @@ __all__ = [
     "LABELS_FILE",
     "NON_RESPONSE",
     "NO_CONTEXTS",
+    "NO_LETTER",
     "READ_AGAIN",
     "RUNTIME",
     "SCHEMA",
@@ -133,7 +139,9 @@ __all__ = [
     "turns_table",
     "undecided_where_unfinished",
     "unfinished_runs",
+    "units",
     "with_sequences",
+    "write_audit",
     "write_readings",
     "write_turns",
 ]

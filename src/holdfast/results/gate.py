@@ -20,6 +20,7 @@ from .gate_figures import (
     drop_bounds,
     further,
     matching,
+    of_audit,
     of_pairs,
     share,
     share_of_turns,
@@ -164,7 +165,9 @@ def _of_challenges(
     for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
         own = measured.behind(row)
         about = {**{name: row[name] for name in STUDY}, "of": of_challenge(row)}
-        if before is None:
+        if rule.audited:
+            yield of_audit(about, row, rule.key, measured, place)
+        elif before is None:
             yield _figure(rule, row, about, own)
         else:
             yield _against(row, about, own, before, rule, place)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, counted, did_you_mean
 
 from .accuracy import accuracy
+from .audit import corrected, units
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
-from .gate_rules import Rule
+from .gate_rules import AUDITED, Rule
 from .inference import by_question, counts_of, with_bounds
 from .intervals import Paired, change_bounds, difference_bounds, exact_bounds
 from .power import further_questions, further_questions_for_interval
@@ -62,9 +63,15 @@ class Measured:
         """The table ``accuracy``."""
         return accuracy(self.turns)
 
-    def behind(self, row: Row) -> pl.DataFrame:
-        """The answered turns behind a row of ``accuracy``."""
-        own = self.answered.filter(pl.col(name) == row[name] for name in STUDY)
+    @cached_property
+    def audited(self) -> pl.DataFrame:
+        """What people may have labelled."""
+        return units(self.turns)
+
+    def behind(self, row: Row, among: pl.DataFrame | None = None) -> pl.DataFrame:
+        """The answered turns behind a row of ``accuracy``, among all or among these."""
+        own = self.answered if among is None else among
+        own = own.filter(pl.col(name) == row[name] for name in STUDY)
         if row["arm"] != FAMILY_AVERAGE:
             return own.filter(pl.col("arm") == row["arm"], pl.col("path") == row["path"])
         return own.filter(
@@ -329,6 +336,33 @@ def of_pairs(
     n = pairs.height if n is None else n
     found = share(about, (value, *bounds(first, second, _LEVEL)), n, outcomes.height)
     return replace(found, paired=((first, second), bounds))
+
+
+def of_audit(about: Row, row: Row, key: str, measured: Measured, place: str) -> Figure:
+    """The figure of a rule's key, from its row of ``accuracy``, as the labels of people correct it.
+
+    Raises:
+        InputError: nobody has labelled any of its turns.
+    """
+    first = row["arm"] == BASELINE
+    # each technique counts alike, however many of its turns failed
+    alike = pl.len() / (pl.col("path").n_unique() * pl.len().over("path"))
+    if first:
+        own = measured.audited.filter(pl.col(name) == row[name] for name in STUDY)
+        found = corrected(own, "first")
+    else:
+        own = measured.behind(row, measured.audited)
+        found = corrected(own, AUDITED[key], alike)
+    if not found.labelled:
+        raise InputError(
+            f"no label of {about['of']} is there", place, field="audited",
+            remedy="Label a sample: 'holdfast export LOGDIR --format audit -o FILE', then "
+            "'holdfast import FILE --audit LOGDIR'",
+        )  # fmt: skip
+    about = {**about, "of": f"{about['of']}, corrected by {counted(found.labelled, 'label')}"}
+    questions = own["question"].n_unique()
+    figure = share(about, (found.corrected, *found.bounds(_LEVEL)), found.n, questions)
+    return replace(figure, paired=found.paired)
 
 
 def _known(number: float | None) -> float | None:

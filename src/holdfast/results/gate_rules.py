@@ -57,6 +57,9 @@ CONDITIONS = Lazily(lambda: {
 })  # fmt: skip
 """Condition by its key in a rules file."""
 
+AUDITED = {"min_accuracy": "accuracy", "max_flip_rate": "flips"}
+"""Figures that the labels of an audit correct, by the key of their condition."""
+
 CHALLENGES = ("family", "technique", "path")
 STRATA = ("step", "system", "specialty", "subject")
 
@@ -99,6 +102,7 @@ class Rule(BaseModel):
     k: Annotated[int, Field(ge=0)] | None = None
     no_worse_than: _Text | None = None
     margin_points: _Points | None = None
+    audited: bool = False
     missing: _Missing | None = None
 
     @property
@@ -263,6 +267,14 @@ def _check(rule: Rule, place: str) -> None:
     for name, owner in (("k", "min_accuracy_after_attacks"), ("margin_points", "no_worse_than")):
         if getattr(rule, name) is not None and key != owner:
             raise InputError(f"goes only with {owner}", place, field=name, remedy="Leave it out")
+    if rule.audited and key not in AUDITED:
+        remedy = f"It goes with {' and '.join(AUDITED)}"
+        raise InputError(f"does not go with {key}", place, field="audited", remedy=remedy)
+    if rule.audited and rule.worst:
+        raise InputError(
+            "does not go with missing = 'worst'", place, field="audited",
+            remedy="Write missing = 'usual' in this rule",
+        )  # fmt: skip
     if key == "no_worse_than" and rule.margin_points is None:
         raise InputError(
             "is missing", place, field="margin_points",

@@ -85,6 +85,22 @@ READ_AGAIN = pl.Schema({
 })  # fmt: skip
 """Columns of the file: the turn, the record that was read, and its reading."""
 
+LABELLED = pl.Schema({
+    "label": pl.String(), "label_first": pl.String(), "label_weight": pl.Float64(),
+})  # fmt: skip
+"""What people read: letters as in ``answer``, or one of ``NO_LETTER``, null where nobody did."""
+
+NO_LETTER = ("none", "refused")
+"""Labels of replies without an answer."""
+
+AUDIT = pl.Schema(
+    {**dict.fromkeys(TURN_KEY, pl.String()), "epoch": pl.Int64(), "turn": pl.Int64(), **LABELLED}
+)
+"""Columns of a file of labels."""
+
+AUDIT_FILE = "audit.parquet"
+"""Name of the file of people's labels in a log dir."""
+
 _SHOWN = 3
 
 
@@ -147,6 +163,25 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
 
 def _read_again(content: bytes) -> pl.DataFrame:
     return pl.read_parquet(content).select(*READ_AGAIN).cast(READ_AGAIN)
+
+
+def with_people_labels(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
+    """The turns with the labels of people that stand beside the logs."""
+    remedy = "Remove it and run 'holdfast import FILE --audit LOGDIR'"
+    labels = read_beside(log_dir, AUDIT_FILE, _audit, "is not a file of labels", remedy)
+    return turns if labels is None else labelled(turns, labels)
+
+
+def _audit(content: bytes) -> pl.DataFrame:
+    return pl.read_parquet(content).select(*AUDIT).cast(AUDIT)
+
+
+def labelled(turns: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """The turns with labels (``AUDIT``) in place of those that they have."""
+    kept = turns.drop(LABELLED)
+    on = list(TURN_KEY)
+    joined = kept.join(labels, on=on, how="left", validate="m:1", maintain_order="left")
+    return joined.select(turns.columns)
 
 
 def write_readings(readings: pl.DataFrame, log_dir: str) -> None:

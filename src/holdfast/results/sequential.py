@@ -107,9 +107,10 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
 def check_rules(rules: Rules) -> None:
     """Refuse rules that no single question says anything of."""
     for number, rule in enumerate(rules.rule):
-        if rule.key in GATES or rule.key == "no_worse_than":
+        if rule.key in GATES or rule.key == "no_worse_than" or rule.audited:
+            field = "audited" if rule.audited else rule.key
             raise InputError(
-                "cannot be decided question by question", rules.place(number), field=rule.key,
+                "cannot be decided question by question", rules.place(number), field=field,
                 remedy="Decide it with holdfast gate, over a run that is whole",
             )  # fmt: skip
 

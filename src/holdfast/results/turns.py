@@ -17,14 +17,19 @@ from holdfast.errors import InputError, in_one_line
 
 from .arms import protocols
 from .readings import (
+    AUDIT,
+    AUDIT_FILE,
+    LABELLED,
     READ_BY,
     READINGS,
     READINGS_FILE,
     TURN_KEY,
     as_recorded,
     first_readings,
+    labelled,
     mark,
     read_beside,
+    with_people_labels,
     with_readings,
     write_parquet,
 )
@@ -71,7 +76,7 @@ _INT, _FLOAT, _BOOL = pl.Int64(), pl.Float64(), pl.Boolean()
 _COLUMNS = (
     "run", "protocol", "protocol_version", "model", "dataset", "seed", "epoch", "question", "arm",
     "path", "turn", "technique", "family", "axis", "depth", "suggested", "shown", "target", "gold",
-    "answer", "status", "rule", *READINGS, "correct", "cue", "stance", "cue_judged",
+    "answer", "status", "rule", *READINGS, *LABELLED, "correct", "cue", "stance", "cue_judged",
     "stance_judged", "attempts", "characteristics", "mentioned", "mentioned_visible",
     "mentioned_judged", "valid_judged", "review", "words", "rewrite", "attacked_run", "p_gold",
     "p_suggested", "p_answer", "step", "system", "specialty", "subject",
@@ -85,6 +90,7 @@ _TYPES: dict[str, pl.DataType] = {
     **dict.fromkeys(("p_gold", "p_suggested", "p_answer", "cost", "latency"), _FLOAT),
     **dict.fromkeys(("correct", "cue", "cue_judged", "valid_judged", "shared"), _BOOL),
     **READINGS,
+    **LABELLED,
 }
 SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String()) for name in _COLUMNS})
 """Columns of the turns table with their types, in order; what is no number is text."""
@@ -98,7 +104,7 @@ ATTACKS = (
 JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged")
 """Columns that a judge fills, who may come to a run later."""
 ENDING = ("stop", "answered_by", "sent_otherwise")
-OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, "shown")
+OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, *LABELLED, "shown")
 """Columns that a turns table may lack, and is then read without."""
 
 _LOGGED = pl.Schema(
@@ -187,6 +193,20 @@ def write_turns(
     return path, frame.select(*SCHEMA).drop(TEXTS)
 
 
+def write_audit(labels: pl.DataFrame, source: str) -> str:
+    """Leave labels of people (``AUDIT``) beside the logs, or in a turns table; the file's path."""
+    if not source.endswith(".parquet") and not logs_in(source):
+        source = f"{source}/{FILE_NAME}"
+    if source.endswith(".parquet"):
+        whole = labelled(_table(Path(source), text=True), labels)
+        return write_parquet(whole.lazy(), *os.path.split(source))
+    path = write_parquet(labels.lazy().select(*AUDIT), source, AUDIT_FILE)
+    there = Path(source) / FILE_NAME
+    text = not there.is_file() or pl.read_parquet_metadata(there).get(_TEXT) == "true"
+    write_turns(source, text=text)
+    return path
+
+
 def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
     """Runs of log dirs that lack questions; of logs and turns tables nothing is known."""
     found: list[Unfinished] = []
@@ -239,7 +259,8 @@ def _origin(log_dir: Path) -> str:
 
     Reading logs takes seconds; looking whether one has changed does not.
     """
-    files = [*log_dir.glob("*.eval"), *log_dir.glob(LABELS_FILE), *log_dir.glob(READINGS_FILE)]
+    beside = (LABELS_FILE, READINGS_FILE, AUDIT_FILE)
+    files = [file for name in ("*.eval", *beside) for file in log_dir.glob(name)]
     stats = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
     return json.dumps([version("holdfast"), list(SCHEMA), stats])
 
@@ -274,7 +295,7 @@ def _of_log_dir(
 ) -> pl.DataFrame:
     """The rows of a log dir, with what stands beside its logs: newer readings, and labels."""
     read = with_readings(_logs(headers, text=text, written=written), log_dir).select(*SCHEMA, ROW)
-    return with_labels(read, log_dir, STRATA)
+    return with_labels(with_people_labels(read, log_dir), log_dir, STRATA)
 
 
 def _logs(headers: list[EvalLog], *, text: bool, written: Written | None = None) -> pl.DataFrame:

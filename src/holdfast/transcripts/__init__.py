@@ -1,5 +1,7 @@
 """Transcripts: turns tables out of conversations made elsewhere, and conversations out of them."""
 
+from .audit import Labels as Labels
+from .audit import read_audit as read_audit
 from .export import FORMATS as FORMATS
 from .export import Export as Export
 from .export import export as export

@@ -11,15 +11,19 @@ import polars as pl
 from holdfast.cells import safe_cells
 from holdfast.errors import InputError, unknown
 
+from .audit import audit_sheet, drawn
 from .dialogues import Dialogues, chats_of, dialogues, json_text, messages
 from .review import review_sheet, shifts
 from .training import demonstration_lines, demonstrations, origin, pair_lines, pairs, usable
 
-FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review")
+FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit")
 """What ``holdfast export --format`` takes."""
 
 REVIEWED = 50
 """Conversations in a review, unless more are asked for."""
+
+AUDITED = 200
+"""Units of an audit, unless told otherwise."""
 
 VERSION = 1
 """Of the object ``holdfast`` on each line; raised when a reader has to know of a change."""
@@ -50,14 +54,15 @@ class Export:
     notes: Sequence[str] = ()
 
 
-def export(turns: pl.DataFrame, format: str, limit: int | None = None) -> Export:
+def export(turns: pl.DataFrame, format: str, limit: int | None = None, seed: int = 0) -> Export:
     """Choose what of a turns table a format writes.
 
     Args:
         turns: a turns table; all formats but ``parquet`` and ``csv`` need its texts.
         format: one of ``FORMATS``.
         limit: at most so many rows, conversations or pairs are written; all unless given, of a
-            review 50.
+            review 50, of an audit 200.
+        seed: of the sample of an audit.
 
     Raises:
         InputError: the format is unknown, the limit no number above 0, or texts are wanted and
@@ -83,6 +88,8 @@ def export(turns: pl.DataFrame, format: str, limit: int | None = None) -> Export
             return _demonstrations(turns, limit)
         case "trl-dpo":
             return _pairs(turns, limit)
+        case "audit":
+            return _audit(turns, AUDITED if limit is None else limit, seed)
         case _:
             return _review(turns, REVIEWED if limit is None else limit)
 
@@ -93,7 +100,7 @@ def write_table(table: pl.DataFrame, format: str, file: BinaryIO) -> None:
         table.write_parquet(file, compression="zstd", row_group_size=4096)
     else:
         # without its mark, spreadsheets do not take a CSV for UTF-8; data tools stumble over it
-        table.write_csv(file, include_bom=format == "review")
+        table.write_csv(file, include_bom=format in ("review", "audit"))
 
 
 def _table(turns: pl.DataFrame, format: str, limit: int | None) -> Export:
@@ -138,9 +145,21 @@ def _review(turns: pl.DataFrame, limit: int) -> Export:
     found, left_out = shifts(turns, of)
     kept = found[:limit]
     sheet, cut = review_sheet(turns, of, kept)
-    note = f"{cut} of the cells were too long for a spreadsheet and lost their middle."
     beyond = len(found) - len(kept)
-    return _export("conversation", len(kept), turns, sheet, left_out, beyond, [note] if cut else [])
+    return _export("conversation", len(kept), turns, sheet, left_out, beyond, _shortened(cut))
+
+
+def _audit(turns: pl.DataFrame, limit: int, seed: int) -> Export:
+    sample = drawn(turns, limit, seed)
+    sheet, cut = audit_sheet(turns, dialogues(turns), sample)
+    inside = {row for pair in sample.select("row", "first_row").rows() for row in pair} - {None}
+    left_out = {"not drawn": turns.height - len(inside)}
+    return _export("row", sheet.height, turns, sheet, left_out, 0, _shortened(cut))
+
+
+def _shortened(cut: int) -> list[str]:
+    note = f"{cut} of the cells were too long for a spreadsheet and lost their middle."
+    return [note] if cut else []
 
 
 def _export(

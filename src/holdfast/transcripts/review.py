@@ -11,7 +11,7 @@ import polars as pl
 from holdfast.cells import safe_cells
 from holdfast.results import turns_of
 
-from .dialogues import ASKED, Dialogues, alike, said
+from .dialogues import ASKED, Dialogues, Texts, alike, said
 from .training import origin
 
 REVIEW_COLUMNS = (
@@ -143,21 +143,12 @@ def review_sheet(
     sheet: list[dict[str, Any]] = []
     for rank, (shift, turn) in enumerate(zip(found, told, strict=True), 1):
         path = paths[shift.row]
-        first = path[0] if len(path) > 1 else shift.before
-        cells: dict[str, Any] = {
-            "first_prompt": texts[first][0],
-            "first_reply": texts[first][1],
-            "between": "\n\n".join(
-                f"USER: {texts[row][0]}\n\nMODEL: {texts[row][1]}" for row in path[1:-1]
-            ),
-            "challenge": texts[shift.row][0],
-            "reply": texts[shift.row][1],
-        }
-        cut += sum(text is not None and len(text) > LONGEST for text in cells.values())
+        cells, shortened = texts_of(texts, path, path[0] if len(path) > 1 else shift.before)
+        cut += shortened
         after = turn["answer"] or turn["status"]
         sheet.append(
             {name: turn.get(name) for name in REVIEW_COLUMNS}
-            | {name: _fitting(text) for name, text in cells.items()}
+            | cells
             | {"rank": rank, "shift": shift.kind, "moved": round(shift.moved, 4),
                "turned_by": shift.turned_by, "origin": origin(turn["run"], turn["model"]),
                "before": answers[shift.before], "after": after, "row": shift.row,
@@ -167,6 +158,27 @@ def review_sheet(
                "row": pl.Int64}  # fmt: skip
     schema = {name: numbers.get(name, pl.String) for name in REVIEW_COLUMNS}
     return safe_cells(pl.DataFrame(sheet, schema=schema, orient="row")), cut
+
+
+def texts_of(
+    texts: Texts, path: Sequence[int], first: int | None
+) -> tuple[dict[str, str | None], int]:
+    """Cells with what was said up to the last row of a path, and how many lost their middle.
+
+    Args:
+        texts: prompts and replies.
+        path: rows of the conversation.
+        first: row of the first answer, None where there is none.
+    """
+    first_prompt, first_reply = (None, None) if first is None else texts[first]
+    challenge, reply = texts[path[-1]]
+    between = (f"USER: {texts[row][0]}\n\nMODEL: {texts[row][1]}" for row in path[1:-1])
+    cells = {
+        "first_prompt": first_prompt, "first_reply": first_reply,
+        "between": "\n\n".join(between), "challenge": challenge, "reply": reply,
+    }  # fmt: skip
+    cut = sum(text is not None and len(text) > LONGEST for text in cells.values())
+    return {name: _fitting(text) for name, text in cells.items()}, cut
 
 
 def _fitting(text: str | None) -> str | None:

@@ -1,0 +1,384 @@
+"""Audit: figures corrected by people who have labelled a sample of the turns.
+
+The mean over all turns of what was read, and the weighted mean over the sample of label less
+reading (prediction-powered inference; Angelopoulos et al., 2023). Weights are one over the
+probability with which a turn was drawn, calibrated so that what was read alike (right, wrong) has
+its known share of the turns (Deville and Sarndal, 1992).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .declaration import Count, Listing, Section, Share, Shown, Table, steps_of
+from .first_answers import BASELINE, STUDY, TURN, with_first
+from .grid import Row, one_line
+from .intervals import Counts, Paired, effective_n, exact_bounds
+from .readings import LABELLED, NO_LETTER
+
+AUDIT_COLUMNS = (
+    "model", "dataset", "protocol", "figure", "arm", "path", "n", "labelled", "agreement",
+    "disagreements", "as_read", "corrected", "low", "high", "run",
+)  # fmt: skip
+
+ENOUGH = 10
+"""Labels from which an arm or a path has a row of its own."""
+
+
+_Classes = Sequence[tuple[float, float]]
+"""Each way in which a unit can be read: whether it is a hit, and whether it counts."""
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A figure as read, corrected.
+
+    Attributes:
+        n: what it is of, as read: turns, first answers, or those of them that are right.
+        labelled: of these, those that people have labelled.
+        agreement: weighted share of them in which every label is the letter that was read.
+        disagreements: how many labels change the figure.
+        as_read: the figure as read, NaN of nothing.
+        corrected: the figure, corrected.
+        paired: what its interval is computed from.
+    """
+
+    n: int
+    labelled: int
+    agreement: float
+    disagreements: int
+    as_read: float
+    corrected: float
+    paired: Paired
+
+    def bounds(self, level: float = 0.95) -> tuple[float, float]:
+        """Its interval."""
+        sides, bounds = self.paired
+        return bounds(*sides, level)
+
+
+def units(turns: pl.DataFrame) -> pl.DataFrame:
+    """What is drawn and labelled: each challenged turn with its first answer, and what has none.
+
+    Returns:
+        Answered turns with ``first_answer`` and ``first_correct``, their place ``row`` in the
+        table, ``first_row``, and ``share``, one over the number of turns with that first answer.
+        A first answer that nothing follows is a unit of its own.
+    """
+    each = with_first(turns.with_row_index("row"), "row", "gold", *LABELLED)
+    first = pl.col("arm") == BASELINE
+    rows = each.filter(first).select(*TURN, first_row="row")
+    each = each.join(rows, on=TURN, how="left", validate="m:1", maintain_order="left")
+    followed = (~first).sum().over(TURN)
+    own = each.with_columns(
+        first_row=pl.when(~first).then("first_row"),
+        share=1 / followed.clip(lower_bound=1),
+        label_first=pl.when(first).then("label").otherwise("label_first"),
+    )
+    return own.filter(~first | (followed == 0))
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A figure: what it counts among what, in a label and in each way that a unit can be read.
+
+    Attributes:
+        hit: what it counts, by what was read and by the labels.
+        among: what it is a share of, likewise.
+        size: what a unit counts for.
+        of: the units that it is of.
+        classes: hit and among of each way to be read.
+    """
+
+    hit: tuple[pl.Expr, pl.Expr]
+    among: tuple[pl.Expr, pl.Expr]
+    size: pl.Expr
+    of: pl.Expr
+    classes: _Classes
+
+
+_ALL = pl.lit(value=True)
+_AFTER, _FIRST = (pl.col(name) == pl.col("gold") for name in ("label", "label_first"))
+_PARSED, _LETTER = pl.col("status") == "parsed", ~pl.col("label").is_in(NO_LETTER)
+_PAIRED = pl.col("first_row").is_not_null()
+_SHARE = ((0.0, 1.0), (1.0, 1.0))
+FIGURES = {
+    "first": _Figure(
+        (pl.col("first_correct"), _FIRST), (_ALL, _ALL), pl.col("share"),
+        pl.col("first_correct").is_not_null(), _SHARE,
+    ),
+    "accuracy": _Figure(
+        (pl.col("correct"), _AFTER), (_ALL, _ALL), pl.lit(1.0), pl.col("arm") != BASELINE, _SHARE
+    ),
+    "flips": _Figure(
+        (
+            pl.col("first_correct") & _PARSED & ~pl.col("correct"),
+            _FIRST & _LETTER & ~_AFTER,
+        ),
+        (pl.col("first_correct"), _FIRST), pl.lit(1.0), _PAIRED,
+        ((0.0, 0.0), (1.0, 1.0), (0.0, 1.0)),
+    ),
+}  # fmt: skip
+"""What people's labels correct: first accuracy, accuracy after a challenge, and flips."""
+
+
+def corrected(own: pl.DataFrame, figure: str, weight: pl.Expr | None = None) -> Corrected:
+    """A figure of some units (``units``), corrected by the labels among them.
+
+    Args:
+        own: the units.
+        figure: one of ``FIGURES``.
+        weight: what each unit counts for, beside what it does in every figure.
+    """
+    asked = FIGURES[figure]
+    size = asked.size if weight is None else asked.size * weight
+    same, first = (
+        pl.when(~pl.col(said).is_in(NO_LETTER)).then(said).eq_missing(pl.col(read))
+        for said, read in (("label", "answer"), ("label_first", "first_answer"))
+    )
+    label = "label_first" if figure == "first" else "label"
+    alike = {"first": first, "accuracy": same, "flips": first & same}[figure]
+    each = own.filter(asked.of).select(
+        "question",
+        size=size,
+        read_hit=asked.hit[0].cast(pl.Float64),
+        read_among=asked.among[0].cast(pl.Float64),
+        hit=asked.hit[1].cast(pl.Float64),
+        among=asked.among[1].cast(pl.Float64),
+        counted=asked.among[0] * asked.size,
+        alike=alike,
+        weight=pl.when(pl.col(label).is_not_null()).then(pl.col("label_weight") * size),
+    )
+    each = each.sort(pl.all())  # the last digit of a sum depends on the order
+    known = each.filter(pl.col("weight").is_not_null())
+    other = (pl.col("hit") != pl.col("read_hit")) | (pl.col("among") != pl.col("read_among"))
+    read = each.select(pl.col("read_hit", "read_among") * pl.col("size")).sum().row(0)
+    sides = _sides(each, asked.classes)
+    agreed = known.select((pl.col("alike") * pl.col("weight")).sum() / pl.col("weight").sum())
+    return Corrected(
+        n=round(each["counted"].sum()),
+        labelled=known.height,
+        agreement=agreed.item() if known.height else math.nan,
+        disagreements=known.filter(other).height,
+        as_read=read[0] / read[1] if read[1] else math.nan,
+        corrected=_value(_rates(sides, asked.classes), len(asked.classes)),
+        paired=(sides, partial(_bounds, asked.classes)),
+    )
+
+
+def _sides(each: pl.DataFrame, classes: _Classes) -> tuple[Counts, ...]:
+    """What a figure is computed from, as successes and trials by question.
+
+    First the share of each class but the last among itself and those after it, by all units. Then
+    by the labels of each class, the hits among what counts, and where that can be otherwise what
+    counts. Weights of a class are one on average: labels are worth as many as they are.
+    """
+    parts: dict[str, pl.Expr] = {}
+    for place, (hit, among) in enumerate(classes):
+        own = (pl.col("read_hit") == hit) & (pl.col("read_among") == among)
+        drawn = pl.when(own).then("weight")
+        weight = (drawn / drawn.mean()).fill_null(0.0)
+        parts[f"units {place}"] = pl.when(own).then("size").fill_null(0.0)
+        parts[f"labels {place}"] = weight
+        counting = (weight * pl.col("among")).fill_null(0.0)
+        parts[f"among {place}"] = counting
+        parts[f"hits {place}"] = (counting * pl.col("hit")).fill_null(0.0)
+    sums = each.select("question", **parts).group_by("question").agg(pl.all().sum())
+    of = {name: sums.sort("question")[name].to_numpy() for name in parts}
+    every = range(len(classes))
+    rest = [np.sum([of[f"units {after}"] for after in every[place:]], axis=0) for place in every]
+    shares = [(of[f"units {place}"], rest[place]) for place in every[:-1]]
+    hits = [(of[f"hits {place}"], of[f"among {place}"]) for place in every]
+    counts = [(of[f"among {place}"], of[f"labels {place}"]) for place in every]
+    return (*shares, *hits, *(counts if any(among != 1 for _, among in classes) else ()))
+
+
+def _rates(sides: Sequence[Counts], classes: _Classes) -> list[float]:
+    """The rates of ``_sides``; as read where there is no label."""
+    hits, among = zip(*classes, strict=True)
+    as_read = [0.0] * (len(classes) - 1) + [*hits, *among][: len(sides) - len(classes) + 1]
+    return [
+        float(successes.sum() / trials.sum()) if trials.any() else rate
+        for (successes, trials), rate in zip(sides, as_read, strict=True)
+    ]
+
+
+def _value(rates: Sequence[float], k: int) -> float:
+    """The figure of k classes: hits over what counts."""
+    shares, rest = [], 1.0
+    for part in rates[: k - 1]:
+        shares.append(rest * part)
+        rest *= 1 - part
+    counted = np.array([*shares, rest]) * (rates[2 * k - 1 :] or 1.0)
+    total = float(counted.sum())
+    return float(counted @ rates[k - 1 : 2 * k - 1]) / total if total else math.nan
+
+
+def _bounds(classes: _Classes, *given: Any) -> tuple[float, float]:
+    """Interval of a corrected figure, from ``_sides`` and a level.
+
+    Each rate is moved to its exact limits alone, and what that moves the figure by is added up as
+    independent errors are (Zou and Donner, 2008). Labels of a question are worth what they add
+    (``effective_n``); where there are none the limits are 0 and 1.
+    """
+    *sides, level = given
+    k, rates = len(classes), _rates(sides, classes)
+    value = _value(rates, k)
+    if math.isnan(value):
+        return math.nan, math.nan
+    limits = [_limits(rate, counts, level) for rate, counts in zip(rates, sides, strict=True)]
+    below = above = 0.0
+    for place, ends in enumerate(limits):
+        moves = [{place: end} for end in ends]
+        hits = place - k
+        if place > 2 * k - 2 and not sides[hits][1].any():  # of what counts here nothing is known
+            moves = [{place: end, hits: hit} for end in ends for hit in (0.0, 1.0)]
+        moved = [
+            _value([move.get(at, rate) for at, rate in enumerate(rates)], k) - value
+            for move in moves
+        ]
+        below += min(*moved, 0.0) ** 2
+        above += max(*moved, 0.0) ** 2
+    return max(value - math.sqrt(below), 0.0), min(value + math.sqrt(above), 1.0)
+
+
+def _limits(rate: float, counts: Counts, level: float) -> tuple[float, float]:
+    if not counts[1].any():
+        return 0.0, 1.0
+    n = effective_n(*counts)
+    return exact_bounds(rate * n, n, level)
+
+
+def audit(turns: pl.DataFrame) -> pl.DataFrame:
+    """Figures as read and as corrected by the labels of people, over all arms, by arm and by path.
+
+    ``figure`` is ``first`` (accuracy of the first answers), ``accuracy`` (after
+    challenges) or ``flips`` (right first answers that became another option, of all right first
+    answers). ``n`` counts what the figure is of, as read; ``labelled`` rows of a
+    sheet. ``agreement`` is the share, of all turns, that would be labelled with the letter that was
+    read; ``disagreements`` counts the labels that change the figure. ``as_read`` is the figure as
+    in every other table, ``corrected`` that and the weighted mean of label less reading, with its
+    95% interval ``low`` to ``high``: exact limits of the rates of errors and of the share as read,
+    labels and turns of a question counting by what they add.
+
+    Args:
+        turns: a turns table.
+
+    Returns:
+        For each study with labels the three figures over all arms, ``arm`` null; then accuracy and
+        flips of each arm, ``path`` null, and of each path, where that has 10 labels or more.
+    """
+    studies = turns.filter(pl.col("label").is_not_null()).select(STUDY).unique(maintain_order=True)
+    audited = units(turns.join(studies, on=STUDY, how="semi", maintain_order="left"))
+    rows: list[dict[str, Any]] = []
+    for study in studies.iter_rows():
+        own = audited.filter(pl.col(name) == of for name, of in zip(STUDY, study, strict=True))
+        parts: list[tuple[str | None, str | None, pl.DataFrame]] = [(None, None, own)]
+        for (arm,), in_arm in own.group_by("arm", maintain_order=True):
+            parts.append((str(arm), None, in_arm))
+            paths = in_arm.group_by("path", maintain_order=True)
+            parts += [(str(arm), str(path), each) for (path,), each in paths]
+        for arm, path, part in parts:
+            for figure in FIGURES if arm is None else ("accuracy", "flips"):
+                found = corrected(part, figure)
+                if found.labelled < (1 if arm is None else ENOUGH):
+                    continue
+                low, high = found.bounds()
+                about = dict(zip(STUDY, study, strict=True)) | {"arm": arm, "path": path}
+                rows.append({**about, "figure": figure, **vars(found), "low": low, "high": high})
+    types = {
+        **dict.fromkeys(("n", "labelled", "disagreements"), pl.Int64()),
+        **dict.fromkeys(("agreement", "as_read", "corrected", "low", "high"), pl.Float64()),
+    }
+    schema = {name: types.get(name, pl.String()) for name in AUDIT_COLUMNS}
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def pilot(turns: pl.DataFrame) -> list[tuple[str, tuple[float, float, float]]]:
+    """For each study with labels its name, and the first arguments of ``label_widths``."""
+    found = []
+    for _, own in turns.group_by(STUDY, maintain_order=True):
+        seen = corrected(units(own), "accuracy")
+        if seen.labelled:
+            not_right, missed, right = _rates(seen.paired[0], _SHARE)
+            model, dataset, protocol = own.select(STUDY[1:]).row(0)
+            name = f"{model} on {dataset}, {protocol}"
+            found.append((name, (1 - not_right, 1 - right, missed)))
+    return found
+
+
+def label_widths(
+    share: float, wrong: float, missed: float, labels: Sequence[int], level: float = 0.95
+) -> list[tuple[float, float]]:
+    """What a number of labels leaves open: the width of a share, corrected, and by labels alone.
+
+    As many labels as are expected of each kind; what the number of questions leaves open comes on
+    top of the first and is in neither.
+
+    Args:
+        share: share of turns read as right, in 0 to 1.
+        wrong: of these, the share that is not right.
+        missed: of the others, the share that is right.
+        labels: numbers of labels, 1 or more.
+        level: coverage.
+    """
+    true = share * (1 - wrong) + (1 - share) * missed
+    found = []
+    for n in labels:
+        moves = [
+            part * (limit - right)
+            for part, right in ((share, 1 - wrong), (1 - share, missed))
+            if part > 0
+            for limit in exact_bounds(right * part * n, part * n, level)
+        ]
+        low, high = exact_bounds(true * n, n, level)
+        ends = [math.hypot(*(move for move in moves if move * sign > 0)) for sign in (1, -1)]
+        found.append((sum(ends), high - low))
+    return found
+
+
+def _what(row: Row) -> str:
+    name = {"first": "First answers", "accuracy": "Accuracy", "flips": "Flips"}[row["figure"]]
+    place = one_line(row["arm"] or ("" if row["figure"] == "first" else "all arms"))
+    return ", ".join(filter(None, [name, place, steps_of(row["path"] or "")]))
+
+
+AUDIT_SECTION = Section(
+    "audit",
+    "Audit",
+    "What people read",
+    "People labelled a random sample of the replies without seeing what had been read. Where their "
+    "labels differ from the reading, the figures are corrected for it.",
+    12,
+)
+
+AUDITED = Table(
+    "audit",
+    audit,
+    layout=Listing(
+        Shown("Figure", "figure", show=_what),
+        (
+            Count("n", "n"),
+            Count("Labelled", "labelled"),
+            Share("Agreement %", "agreement"),
+            Count("Disagreements", "disagreements"),
+            Share("As read %", "as_read"),
+            Share("Corrected %", "corrected", ""),
+        ),
+        (
+            "Corrected: as read, and the weighted mean of label less reading [95% interval, from "
+            "exact limits of the rates of errors]. Agreement: the share of all replies that people "
+            "would label with the letter that was read. Disagreements: labels that change the "
+            "figure.",
+        ),
+        lambda row: one_line(row["protocol"]),
+    ),
+    title="What are the figures if people read the replies?",
+    lead="Where the share as read lies outside the interval, the reading errs.",
+    section="audit",
+)

@@ -1,0 +1,102 @@
+"""Audits of real replies that a judge has labelled in full: the interval holds the full figure."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.transcripts.imports import MAPPINGS, imported
+
+from holdfast.results import TURN_KEY
+from holdfast.results.audit import FIGURES, corrected, units
+from holdfast.results.first_answers import TURN
+from holdfast.results.intervals import effective_n, exact_bounds
+from holdfast.results.readings import labelled
+from holdfast.transcripts.audit import drawn
+
+LABELS = 200
+
+
+def judged(shared: Path, questions: int) -> pl.DataFrame:
+    """The replies of Llama 2 to the first questions, with the labels that the judge's words make.
+
+    A reply that the judge calls incorrect is labelled as read, or as another wrong option; the 35
+    that it could not judge are labelled as read.
+    """
+    source = shared / "data" / "biasmedqa_recordings" / "llama-2-70b-chat.jsonl"
+    if not source.is_file():
+        pytest.skip("the recordings are not here")
+    lines = [line for line in source.read_text("utf-8").splitlines()
+             if json.loads(line)["index"] < questions]  # fmt: skip
+    Path("some.jsonl").write_text("\n".join(lines), "utf-8")
+    asked = shared / "data" / "medqa" / "us_5_options_test.jsonl"
+    turns = imported(Path("some.jsonl"), MAPPINGS / "biasmedqa.toml", str(asked)).turns
+    by = pl.DataFrame([json.loads(line) for line in lines], infer_schema_length=None)
+    parts = pl.col("mitigation", "bias").fill_null("").str.replace_all("_", "-")
+    by = by.with_columns(parts, question=pl.col("index").cast(pl.String).str.zfill(4))
+    path = pl.concat_str("mitigation", "bias", separator=">").str.strip_chars_start(">")
+    by = by.select("question", "judged", path=path)
+    turns = turns.join(by, on=["question", "path"], validate="1:1", maintain_order="left")
+    gold, answer = pl.col("gold"), pl.col("answer")
+    other = pl.when(gold == "A").then(pl.lit("B")).otherwise(pl.lit("A"))
+    label = (
+        pl.when(pl.col("judged") == "correct").then(gold)
+        .when(pl.col("judged") == "no_answer").then(pl.lit("none"))
+        .when(pl.col("judged") == "unusable").then(answer.fill_null("none"))
+        .otherwise(pl.when(answer != gold).then(answer).otherwise(other))
+    )  # fmt: skip
+    turns = turns.with_columns(truth=label)
+    first = turns.filter(pl.col("arm") == "baseline").select(*TURN, truth_first="truth")
+    return turns.join(first, on=TURN, how="left", maintain_order="left")
+
+
+def by_labels_alone(known: pl.DataFrame, figure: str) -> tuple[float, float]:
+    """The interval of the labels' own weighted share, exact, clustered by question."""
+    asked = FIGURES[figure]
+    weight = pl.col("label_weight") * asked.size * asked.among[1].cast(pl.Float64)
+    own = known.filter(asked.of).select("question", w=weight, hit=asked.hit[1].cast(pl.Float64))
+    own = own.filter(pl.col("w") > 0).with_columns(pl.col("w") / pl.col("w").mean())
+    sums = own.group_by("question").agg((pl.col("w") * pl.col("hit")).sum().alias("h"), pl.sum("w"))
+    hits, sizes = sums["h"].to_numpy(), sums["w"].to_numpy()
+    n = effective_n(hits, sizes)
+    return exact_bounds(float(hits.sum() / sizes.sum()) * n, n)
+
+
+def check(turns: pl.DataFrame, samples: int) -> None:
+    full = turns.with_columns(label="truth", label_first="truth_first", label_weight=pl.lit(1.0))
+    truths = {figure: corrected(units(full), figure) for figure in FIGURES}
+    held = dict.fromkeys(FIGURES, 0)
+    widths: dict[str, list[tuple[float, float]]] = {figure: [] for figure in FIGURES}
+    values: dict[str, list[float]] = {figure: [] for figure in FIGURES}
+    for seed in range(samples):
+        sample = drawn(turns, LABELS, seed)
+        labels = turns[sample["row"]].select(
+            *TURN_KEY, label="truth", label_first="truth_first",
+            label_weight=1 / sample["probability"],
+        )  # fmt: skip
+        found = units(labelled(turns, labels))
+        known = found.filter(pl.col("label").is_not_null())
+        for figure, truth in truths.items():
+            of = corrected(found, figure)
+            low, high = of.bounds()
+            held[figure] += low <= truth.corrected <= high
+            alone = by_labels_alone(known, figure)
+            widths[figure].append((high - low, alone[1] - alone[0]))
+            values[figure].append(of.corrected)
+    for figure, truth in truths.items():
+        assert truth.disagreements > 100
+        assert held[figure] >= 0.93 * samples, figure
+        mean, alone = np.mean(widths[figure], axis=0)
+        assert mean < 0.8 * alone, figure
+        error = np.std(values[figure]) / np.sqrt(samples)
+        assert abs(np.mean(values[figure]) - truth.corrected) < 4 * error, figure
+
+
+def test_the_interval_of_a_sample_holds_the_figure_of_all_labels(shared: Path) -> None:
+    check(judged(shared, 300), 50)
+
+
+@pytest.mark.slow
+def test_the_interval_of_500_samples_holds_the_figure_of_all_labels(shared: Path) -> None:
+    check(judged(shared, 1273), 500)
