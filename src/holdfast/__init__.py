@@ -183,8 +183,8 @@ def figure(turns: "Turns", name: str = "accuracy", **settings: Any) -> "altair.V
 
 def compare(
     a: "Turns",
-    b: "Turns",
-    *,
+    b: "Turns | None" = None,
+    *others: "Turns",
     model_a: str | None = None,
     model_b: str | None = None,
     run_a: str | None = None,
@@ -197,9 +197,13 @@ def compare(
 ) -> "Comparison":
     """Compare B with A, question by question: two models, two settings or two paths of one.
 
+    With three models or more, every pair of them, and the ranks that follow.
+
     Args:
         a: turns, or what ``read_turns`` reads.
-        b: others, or the same.
+        b: others, or the same; without it, every model of ``a`` is compared.
+        others: further ones. Of three or more, every model of each is compared, and no side can be
+            chosen.
         model_a: model of A, where it has several.
         model_b: model of B, where it has several.
         run_a: run of A, where a model has several.
@@ -212,27 +216,38 @@ def compare(
         dataset: the only data set to compare.
 
     Returns:
-        Paired differences as ``holdfast.results.compare`` has them, and notes on what was left
-        out.
+        Paired differences as ``holdfast.results.compare`` has them, of three models or more as
+        ``holdfast.results.standing`` does, and notes on what was left out.
 
     Raises:
         InputError: a side has no turns, several runs, or nothing of that name, or the sides have
             nothing in common.
     """
-    from holdfast.results import Side
+    from holdfast.errors import InputError
+    from holdfast.results import Side, by_model, standing
     from holdfast.results import compare as compared
 
     path_a, path_b = paths or (None, None)
+    chosen = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
     of_a = _read(a, text=False)
-    alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
-    return compared(
-        of_a,
-        of_a if alike else _read(b, text=False),
-        Side(model_a, run_a, mitigation_a, path_a),
-        Side(model_b, run_b, mitigation_b, path_b),
-        protocol,
-        dataset,
-    )
+    if b is None and chosen != (Side(), Side()):
+        b = a
+    if b is not None and not others:
+        alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
+        of_b = of_a if alike else _read(b, text=False)
+        return compared(of_a, of_b, *chosen, protocol, dataset)
+    if chosen != (Side(), Side()):
+        raise InputError(
+            "sides are chosen of two, and these are more",
+            remedy="Leave out the options that end in -a and -b, and --paths",
+        )
+    more = [_read(one, text=False) for one in (b, *others) if one is not None]
+    models = [own for turns in (of_a, *more) for own in by_model(turns)]
+    if len(models) < 2:
+        raise InputError("there is one model alone", remedy="Give a second log dir")
+    if len(models) == 2:
+        return compared(models[0], models[1], protocol=protocol, dataset=dataset)
+    return standing(models, protocol, dataset)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,13 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="Log dir, log or turns table.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one, or the same.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A [B...]",
+            help="Log dirs, logs or turns tables. One alone: every model in it.",
+        ),
+    ],
     model_a: Annotated[str | None, typer.Option(help="Model of A, if it has several.")] = None,
     model_b: Annotated[str | None, typer.Option(help="Model of B, if it has several.")] = None,
     run_a: Annotated[str | None, typer.Option(help="Run of A, if a model has several.")] = None,
@@ -51,14 +56,19 @@ def compare(
     changed: Annotated[
         bool, typer.Option("--changed", help="List the questions gained and lost.")
     ] = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="Of three models or more, show every challenge.")
+    ] = False,
     output: options.Output = None,
     page: Annotated[
         str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")
     ] = None,
 ) -> None:
-    """Compare B with A, question by question.
+    """Compare B with A, question by question; of three models or more, every pair and the ranks.
 
     Example: holdfast compare runs runs --model-a openai/gpt-5 --model-b openai/gpt-5-mini
+
+    Example: holdfast compare runs/gpt-5 runs/claude runs/llama
 
     Example: holdfast compare runs runs --mitigation-b education --page education.html
 
@@ -71,17 +81,18 @@ def compare(
 
     if format not in FORMATS:
         raise unknown("format", format, FORMATS, "--format")
-    for name in ("format", "changed", "output", "page"):
+    for name in ("sources", "format", "changed", "each", "output", "page"):
         del given[name]
-    found = holdfast.compare(**given)
-    notes = [*map(str, unfinished_runs(dict.fromkeys((a, b)))), *found.notes]
+    found = holdfast.compare(*sources, **given)
+    notes = [*map(str, unfinished_runs(dict.fromkeys(sources))), *found.notes]
     for note in notes:
         sys.stderr.write(f"{printable(note)}\n")
     if page is not None:
-        write_whole(comparison_page(found.rows, notes), page, "--page FILE")
+        write_whole(comparison_page(found.rows, notes, each=each), page, "--page FILE")
     # on a terminal they have just been said
     told = () if output is None else notes
-    write_whole(render_comparison(found.rows, format, told, changed=changed), output)
+    shown = render_comparison(found.rows, format, told, changed=changed, each=each)
+    write_whole(shown, output)
 
 
 def gate(

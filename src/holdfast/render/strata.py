@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.results import FAMILY_AVERAGE
+from holdfast.results.grid import grouped
 
 from .cells import Heat
 from .dots import Of, Series
@@ -12,7 +13,6 @@ from .figure import (
     Row,
     counted,
     distinct,
-    grouped,
     known,
     label,
 )  # fmt: skip

@@ -51,6 +51,7 @@ from .runs import (
     run_settings,
     set_aside,
 )
+from .standing import by_model, standing
 from .turns import (
     LABELS_FILE,
     SCHEMA,
@@ -99,6 +100,7 @@ __all__ = [
     "apart",
     "as_recorded",
     "beside_published",
+    "by_model",
     "check_read_alike",
     "compare",
     "errors",
@@ -124,6 +126,7 @@ __all__ = [
     "sections",
     "sent_otherwise",
     "set_aside",
+    "standing",
     "turns_in",
     "turns_of",
     "turns_table",

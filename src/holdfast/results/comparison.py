@@ -9,7 +9,7 @@ from holdfast.errors import InputError, counted, did_you_mean
 
 from .arms import every, in_arms, protocols
 from .changes import with_adjusted
-from .comparison_sides import STUDY, Side, sides
+from .comparison_sides import STUDY, Side, Sides, sides
 from .controls import CONTROL
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .inference import against_one, clustered, looked_up, with_pair_bounds
@@ -124,7 +124,11 @@ def compare(
             nothing in common, or their replies were not read alike.
     """
     of_a, of_b = of_a or Side(), of_b or Side()
-    both = sides(a, b, of_a, of_b, protocol, dataset)
+    return compared(sides(a, b, of_a, of_b, protocol, dataset), of_a, of_b)
+
+
+def compared(both: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Comparison:
+    """``compare`` of sides that are selected, with intervals of a level."""
     common = [*STUDY, "question"]
     check_read_alike(
         {
@@ -142,10 +146,10 @@ def compare(
     if of_a.path is None:
         on_b = right.select(*UNIT, second="hit")
         paired = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
-        rows = pl.concat([_rows(paired), _rows(_of_averages(paired))])
+        rows = pl.concat([_rows(pairs, level) for pairs in (paired, _of_averages(paired))])
     else:
         paired = _of_paths(left, right)
-        rows = _rows(paired, against_one)
+        rows = _rows(paired, level, against_one)
     if paired.is_empty():
         raise InputError("no answer in common", remedy="Finish both runs first")
     rows = _with_holm(_ordered(rows))
@@ -233,7 +237,7 @@ def _of_averages(paired: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rows(
-    paired: pl.DataFrame, test: Callable[[Counts, Counts], float] = clustered
+    paired: pl.DataFrame, level: float, test: Callable[[Counts, Counts], float] = clustered
 ) -> pl.DataFrame:
     """A row for each key: shares, their difference, and what changed."""
     gained, lost = ~pl.col("first") & pl.col("second"), pl.col("first") & ~pl.col("second")
@@ -255,7 +259,7 @@ def _rows(
 
     def computed(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
         found: list[tuple[float, ...]] = []
-        bounds = each_difference([(b, a) for a, b in pairs])
+        bounds = each_difference([(b, a) for a, b in pairs], level)
         for (a, b), interval in zip(pairs, bounds, strict=True):
             of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
             found.append((of_a, of_b, of_b - of_a, *interval, test(a, b)))

@@ -76,6 +76,14 @@ class Grid:
         return any(cell.mark for line in lines for cell in line.cells)
 
 
+def grouped(rows: Iterable[Row], *by: str) -> list[list[Row]]:
+    """The rows that are alike in these columns, groups in the order of their first row."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in by), []).append(row)
+    return list(found.values())
+
+
 def one_line(text: str) -> str:
     """The text on one line, controls escaped."""
     return printable(" ".join(text.split()))
