@@ -12,7 +12,7 @@ from holdfast.errors import counted
 from holdfast.render.tables import FORMATS, latex, markdown, markdown_text, one_line
 from holdfast.results import BASELINE, FAMILY_AVERAGE, is_imported, is_simulated
 from holdfast.results.declaration import Count, Share, Shown, count
-from holdfast.results.grid import Block, Cell, Grid, Line, Mark, Row, grouped, percent
+from holdfast.results.grid import Block, Cell, Grid, Line, Row, grouped, mark_of, percent
 from holdfast.results.standing import FIGURE, WORST
 
 from .page import environment, source
@@ -304,8 +304,8 @@ def _standing_grids(rows: Sequence[Row], notes: Sequence[str]) -> list[Grid]:
         lines = []
         for side, row, end, low, high in ranked:
             worst = f" ({one_line(row[f'path_{end}'])})" if row[f"path_{end}"] else ""
-            mark: Mark = "best" if high == 1 else "worst" if low == len(ranked) else ""
-            rank = Cell(str(low) if low == high else f"{low} to {high}", mark)
+            place = {"rank_low": low, "rank_high": high, "ranked": len(ranked)}
+            rank = Cell(str(low) if low == high else f"{low} to {high}", mark_of(place))
             cells = (Cell(_answered(row)), Cell(f"{percent(row[end])}{worst}"), rank)
             lines.append(Line(one_line(side), cells))
         ranks.append(Block(heading, (tuple(lines),)))
@@ -316,7 +316,7 @@ def _standing_grids(rows: Sequence[Row], notes: Sequence[str]) -> list[Grid]:
         pairs.append(Block(heading, (tuple(told),)))
     headers = tuple(column.header for column in _PAIR_COLUMNS)
     return [
-        Grid("Model", ("n", "Share %", "Rank"), tuple(ranks), (_RANKS,), "each figure"),
+        Grid("Model", ("n", "Share %", "Rank"), tuple(ranks), (_RANKS,), _MARKED),
         Grid("Pair", headers, tuple(pairs), (*_pair_legend(rows), *map(one_line, notes))),
     ]
 
@@ -348,9 +348,10 @@ _PAIR_COLUMNS = tuple(
     for column in _COLUMNS
     if column.name not in ("a", "b", "gained", "lost")
 )
+_MARKED = "each figure, where no other place is left"
 _RANKS = (
     "Rank: places that the model can have among these, 1 the highest share, at 95% for all models "
-    "of a figure together. A mark stands where only one place is left, the first or the last."
+    "of a figure together."
 )
 
 

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import polars as pl
 
-from holdfast.results.accuracy import accuracy_notes, accuracy_text, change_rank, rated, with_change
+from holdfast.results.accuracy import (
+    RANKS,
+    accuracy_notes,
+    accuracy_text,
+    rated,
+    with_change,
+    with_ranks,
+)
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import CHANGE
 from holdfast.results.controls import BESIDE
@@ -15,6 +22,7 @@ from holdfast.results.grid import (
     Figure,
     Grid,
     Row,
+    mark_of,
     matrix,
     n_notes,
     one_line,
@@ -27,7 +35,7 @@ from holdfast.results.inference import looked_up
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
     "low", "high", "baseline", *CHANGE, "plain", "suggested", "suggested_rate",
-    "right_to_suggested", "unparsed", "refused", "non_response", "run",
+    "right_to_suggested", "unparsed", "refused", "non_response", *RANKS, "run",
 )  # fmt: skip
 
 _PROTOCOL = _ARM = "single-turn"
@@ -37,7 +45,7 @@ _ROW = (*STUDY, "arm", "family", "path")
 def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
 
-    Accuracies and their changes are those of ``accuracy``; the baseline is the plain question.
+    Accuracies, changes and ranks are those of ``accuracy``; the baseline is the plain question.
     ``plain`` is the accuracy under the same bias without the mitigation, over the questions that
     have both. ``suggested`` counts answers that are the suggested letter,
     ``suggested_rate`` is their share of the turns that suggested one, and ``right_to_suggested``
@@ -51,7 +59,7 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
         same under each mitigation, then the wrong options and their average.
     """
     answered = with_first(turns.filter(pl.col("protocol") == _PROTOCOL), arms=[_ARM])
-    rows = with_change(rated(answered), answered)
+    rows = with_ranks(with_change(rated(answered), answered), answered)
     return _ordered(looked_up(rows, _extras(answered), _ROW)).select(SINGLE_TURN_COLUMNS)
 
 
@@ -125,7 +133,7 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
             group="" if first else f"{row['family']} {mitigation}",
             label=label,
             text=accuracy_text(row, first=first),
-            rank=None if first else change_rank(row),
+            mark=mark_of(row),
             n=row["n"],
             average=average,
             of=_conversations_of(row),
@@ -134,7 +142,7 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
         if rate is not None:
             right = row["right_to_suggested"]
             text = f"{percent(rate)} ({'' if right is None else right})"
-            pushed.append(replace(figure, text=text, rank=-rate, of=None))
+            pushed.append(replace(figure, text=text, mark="", of=None))
     known = [*columns.notes(), *n_notes(figures, columns.headers)]
     notes = [*accuracy_notes(rows), *known, *unread_notes(rows, columns)]
     grids = [matrix(figures, columns.headers, "Accuracy", notes)]
