@@ -42,6 +42,7 @@ MODULES = (
     "holdfast.results.worst",
     "holdfast.results.net",
     "holdfast.results.accuracy",
+    "holdfast.results.epochs",
     "holdfast.results.flows",
     "holdfast.results.strata",
     "holdfast.protocols.followup.published",
