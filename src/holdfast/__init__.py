@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import altair
     import polars as pl
 
-    from holdfast.results import Rules, Verdict
+    from holdfast.results import Designs, Rules, Verdict
     from holdfast.results.comparison import Comparison
+    from holdfast.results.designs import Kind
     from holdfast.results.records import Unfinished
     from holdfast.results.sequential import Looked
     from holdfast.running import Progress
@@ -472,6 +473,82 @@ def power(
     return questions_needed(baseline, difference, discordant, power, alpha, tests)
 
 
+def designs(
+    sources: "Turns | None" = None,
+    *,
+    difference: float | None = None,
+    baseline: float | None = None,
+    discordant: float | None = None,
+    min_accuracy: float | None = None,
+    max_drop: float | None = None,
+    path: str | None = None,
+    model: str | None = None,
+    against: str | None = None,
+    correlation: float | None = None,
+    prices: str | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    tests: int = 1,
+) -> "Designs":
+    """How many questions at how many epochs find a difference, or decide a gate.
+
+    Studies are drawn from what the conversations of a pilot came to, or from stated figures, and
+    tested as ``compare``, the tables and ``gate`` do.
+
+    Args:
+        sources: a pilot, as ``read_turns`` reads it; without it figures are stated.
+        difference: true drop, of the second side from the first; the pilot's unless given.
+        baseline: accuracy of the first side; of a pilot the true one after ``path``, for a gate.
+        discordant: as for ``power``.
+        min_accuracy: decide this rule of a gate, instead of finding the difference.
+        max_drop: decide this rule of a gate, a share.
+        path: a technique or a family of the pilot, against its first answers.
+        model: model of the pilot, where it has several.
+        against: second model, whose answers stand against those of the first.
+        correlation: of the epochs of a question; that of the pilot unless given.
+        prices: file of prices, as ``run`` takes it.
+        power: chance of finding the difference, or of deciding the right way.
+        alpha: as for ``power``; of a gate, 1 less its level.
+        tests: as for ``power``.
+
+    Raises:
+        InputError: what is needed is not given, or cannot be.
+    """
+    from dataclasses import replace
+
+    from holdfast.errors import InputError
+    from holdfast.results import designs as designed
+    from holdfast.results import fitted, stated
+    from holdfast.running.models import load_prices, price_of
+
+    if min_accuracy is not None and max_drop is not None:
+        raise InputError("is one rule too many", field="--max-drop", remedy="Give one of both")
+    kind: Kind = (
+        "share" if min_accuracy is not None else "drop" if max_drop is not None else "difference"
+    )
+    effect = baseline if kind == "share" else difference
+    if sources is None:
+        if baseline is None:
+            raise InputError("is needed", field="--baseline", remedy="Give it, or a log dir")
+        if kind != "share" and difference is None:
+            raise InputError("is needed", field="--difference", remedy="Give it, or a log dir")
+        pilot = stated(baseline, difference or 0.0, discordant, correlation)
+        if kind == "share":
+            effect, pilot = baseline - (difference or 0.0), replace(pilot, calls=1.0)
+    else:
+        load_prices(prices)
+
+        def price(model: str) -> tuple[float, float] | None:
+            known = price_of(model)
+            return (known.input, known.output) if known else None
+
+        pilot = fitted(_read(sources, text=False), kind, path, model, against, price)
+    if correlation is not None:
+        pilot = replace(pilot, alike=correlation)
+    bound = min_accuracy if min_accuracy is not None else max_drop or 0.0
+    return designed(pilot, kind, effect, bound, power=power, alpha=alpha, tests=tests)
+
+
 def _given(
     protocols: str | Sequence[str],
     models: str | Sequence[str],
@@ -508,6 +585,7 @@ __all__ = [
     "Decision",
     "Page",
     "compare",
+    "designs",
     "figure",
     "gate",
     "plan",

@@ -296,20 +296,24 @@ def _made(folder: str) -> None:
 
 
 def power(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PILOT]", help="Log dir, log or turns table to take figures from."),
+    ] = None,
     baseline: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="PERCENT", callback=options.finite, help="Accuracy of the first answers."
         ),
-    ],
+    ] = None,
     difference: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="POINTS",
             callback=options.finite,
-            help="Drop to be found, in percentage points.",
+            help="Drop to be found, in percentage points; of a pilot its own.",
         ),
-    ],
+    ] = None,
     discordant: Annotated[
         float | None,
         typer.Option(
@@ -317,6 +321,37 @@ def power(
             callback=options.finite,
             help="Questions right on one side only; default as if both sides erred independently.",
         ),
+    ] = None,
+    path: Annotated[
+        str | None, typer.Option(help="Technique or family of the pilot, against first answers.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model of the pilot, if it has several.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A second model to tell from the first.")
+    ] = None,
+    min_accuracy: Annotated[
+        float | None,
+        typer.Option(metavar="PERCENT", callback=options.finite, help="Decide this gate instead."),
+    ] = None,
+    max_drop: Annotated[
+        float | None,
+        typer.Option(metavar="POINTS", callback=options.finite, help="Decide this gate instead."),
+    ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PERCENT",
+            callback=options.finite,
+            help="Correlation of the epochs of a question, to count epochs; of a pilot its own.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Questions there are; of a pilot its own.")
+    ] = None,
+    prices: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Prices, as for run, to count dollars.")
     ] = None,
     power: Annotated[float, typer.Option(help="Chance of finding the drop.")] = 0.8,
     alpha: Annotated[
@@ -327,13 +362,21 @@ def power(
     ] = 1,
     as_json: options.AsJson = False,
 ) -> None:
-    """Count the questions that are needed to find a drop.
+    """Count the questions that are needed to find a drop, or to decide a gate.
 
-    For McNemar's exact test of two answers to the same questions.
+    For McNemar's exact test of two answers to the same questions; of a pilot, and for epochs, by
+    drawing studies.
 
     Example: holdfast power --baseline 90 --difference 5 --discordant 20
+
+    Example: holdfast power pilot --path inc_letter --difference 5 --prices prices.json
     """
-    for option, percent in (("--baseline", baseline), ("--discordant", discordant)):
+    percents = {
+        "baseline": baseline, "discordant": discordant, "min_accuracy": min_accuracy,
+        "correlation": correlation,
+    }  # fmt: skip
+    for name, percent in percents.items():
+        option = f"--{name.replace('_', '-')}"
         if percent is not None and not 0 <= percent <= 100:
             raise InputError(
                 f"{percent:g} is not a percentage", field=option, remedy="Give 0 to 100"
@@ -344,10 +387,29 @@ def power(
                 field=option,
                 remedy=f"Give percent: {option} {100 * percent:g}",
             )
-    of_all = None if discordant is None else discordant / 100
+    shares = {
+        name: None if percent is None else percent / 100
+        for name, percent in (percents | {"difference": difference, "max_drop": max_drop}).items()
+    }
+    about = {"power": power, "alpha": alpha, "tests": tests}
+    rules = (min_accuracy, max_drop, correlation)
+    if sources or any(one is not None for one in rules) or baseline is None or difference is None:
+        found = holdfast.designs(
+            sources or None, path=path, model=model, against=against, prices=prices,
+            **shares, **about,  # type: ignore[arg-type]
+        )  # fmt: skip
+        from holdfast.report import designs_text, designs_told
+
+        most = limit or found.pilot.questions or None
+        if as_json:
+            options.print_json(designs_told(found))
+        else:
+            sys.stdout.write(designs_text(found, power, most))
+        return
     n = holdfast.power(
-        baseline / 100, difference / 100, of_all, power=power, alpha=alpha, tests=tests
-    )
+        baseline / 100, difference / 100, shares["discordant"], power=power, alpha=alpha,
+        tests=tests,
+    )  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"questions": n}))
         return

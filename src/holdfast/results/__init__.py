@@ -8,6 +8,7 @@ from .arms import TurnsOf, turns_of
 from .comparison import compare
 from .comparison_sides import Side
 from .declaration import Section, Table, sections_of, tables_of
+from .designs import Designs, designs, fitted, stated
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .gate import Verdict, gate, overall, undecided_where_unfinished
 from .gate_rules import Rules, read_rules
@@ -89,6 +90,7 @@ __all__ = [
     "SHARD",
     "TABLES",
     "TURN_KEY",
+    "Designs",
     "Rules",
     "RunRecord",
     "Section",
@@ -103,8 +105,10 @@ __all__ = [
     "by_model",
     "check_read_alike",
     "compare",
+    "designs",
     "errors",
     "first_readings",
+    "fitted",
     "further_questions",
     "gate",
     "is_imported",
@@ -127,6 +131,7 @@ __all__ = [
     "sent_otherwise",
     "set_aside",
     "standing",
+    "stated",
     "turns_in",
     "turns_of",
     "turns_table",

@@ -1,5 +1,7 @@
 """Epochs: how far answers vary between questions, and within one that is asked again."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from .arms import protocols
@@ -36,28 +38,13 @@ def epochs(turns: pl.DataFrame) -> pl.DataFrame:
         ``EPOCHS_COLUMNS``; ``epochs`` is the mean number for each question.
     """
     first = ~pl.col("protocol").is_in(protocols(lambda own: own.by_arm)) | (pl.col("turn") == 0)
-    challenge = [*_ROW, "path", "turn"]
-    right = pl.col("correct").cast(pl.Float64)
-    each = (
-        turns.filter(~apart(), pl.col("status") != "error", first)
-        .group_by(*challenge, "question", maintain_order=True)
-        .agg(n=pl.len(), mean=right.mean(), off=((right - right.mean()) ** 2).sum())
+    each = turns.filter(~apart(), pl.col("status") != "error", first)
+    of_one = variances(
+        each.with_columns(value=pl.col("correct").cast(pl.Float64)), [*_ROW, "path", "turn"]
     )
-    n, every = pl.col("n").cast(pl.Float64), pl.col("n").sum()
-    questions, mean = pl.len(), (n * pl.col("mean")).sum() / pl.col("n").sum()
-    apart_by = pl.col("mean") - mean
-    of_one = each.group_by(challenge, maintain_order=True).agg(
-        questions=questions.cast(pl.Int64), epochs=every / questions, accuracy=mean,
-        within=pl.when(every > questions).then(pl.col("off").sum() / (every - questions)),
-        _between=(n * apart_by**2).sum() / (questions - 1),
-        _usual=(every - (n**2).sum() / every) / (questions - 1),
-        _variance=((n * apart_by) ** 2).sum() / every**2 * questions / (questions - 1),
-    ).filter(pl.col("questions") > 1, pl.col("within").is_not_null())  # fmt: skip
-    rows = of_one.with_columns(
-        between=(pl.col("_between") - pl.col("within")) / pl.col("_usual")
-    ).group_by(_ROW, maintain_order=True).agg(
+    rows = of_one.drop_nulls("within").group_by(_ROW, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("paths"), pl.col("questions").max(),
-        pl.col("epochs", "accuracy", "between", "within", "_variance").mean(),
+        pl.col("epochs", "between", "within", "variance").mean(), accuracy=pl.col("mean").mean(),
     )  # fmt: skip
     both = pl.col("between") + pl.col("within")
     one, endless = (
@@ -65,10 +52,37 @@ def epochs(turns: pl.DataFrame) -> pl.DataFrame:
     )
     return rows.with_columns(
         icc=pl.when(both > 0).then(pl.col("between") / both),
-        standard_error=pl.col("_variance").sqrt(),
+        standard_error=pl.col("variance").sqrt(),
         one_epoch=one,
         endless_epochs=endless,
     ).select(EPOCHS_COLUMNS)
+
+
+def variances(each: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Variance of a ``value`` between and within questions, by one-way analysis of variance.
+
+    Returns:
+        For each of ``keys`` with two questions or more: ``questions``, ``epochs`` (mean number),
+        ``mean``, ``between``, ``within`` (both null where every question was asked once), and
+        ``variance``, that of the mean, clustered by question.
+    """
+    value, n = pl.col("value"), pl.col("n").cast(pl.Float64)
+    by_question = each.group_by(*keys, "question", maintain_order=True).agg(
+        n=pl.len(), own=value.mean(), off=((value - value.mean()) ** 2).sum()
+    )
+    every, questions = pl.col("n").sum(), pl.len()
+    mean = (n * pl.col("own")).sum() / every
+    found = by_question.group_by(keys, maintain_order=True).agg(
+        questions=questions.cast(pl.Int64), epochs=every / questions, mean=mean,
+        within=pl.when(every > questions).then(pl.col("off").sum() / (every - questions)),
+        _between=(n * (pl.col("own") - mean) ** 2).sum() / (questions - 1),
+        _usual=(every - (n**2).sum() / every) / (questions - 1),
+        variance=((n * (pl.col("own") - mean)) ** 2).sum() / every**2
+        * questions / (questions - 1),
+    )  # fmt: skip
+    between = (pl.col("_between") - pl.col("within")) / pl.col("_usual")
+    found = found.with_columns(between=between).drop("_between", "_usual")
+    return found.filter(pl.col("questions") > 1)
 
 
 def _arm(row: Row) -> str:
