@@ -152,17 +152,25 @@ def table(
         models: of ``scale``: a file of sizes of models.
         margin: of ``flexibility``: d' up to which switching is called blind.
 
+    Returns:
+        Its rows. Of log dirs where a verdict was taken, ``accuracy`` and ``flips`` have confidence
+        sequences for their intervals, and other tables have none.
+
     Raises:
         InputError: there is no such table, or the turns cannot be read.
     """
+    import polars as pl
+
     from holdfast.errors import unknown
-    from holdfast.results import TABLES
+    from holdfast.results import TABLES, stopped_runs, with_sequences
 
     if name not in TABLES:
         raise unknown("table", name, TABLES, "table")
     settings = {"relative_to": relative_to, "models": models and fspath(models), "margin": margin}
     given = {setting: value for setting, value in settings.items() if value is not None}
-    return TABLES[name](_read(turns, text=False), **given)
+    read = _read(turns, text=False)
+    runs = () if isinstance(turns, pl.DataFrame) else stopped_runs(_listed(turns))
+    return with_sequences(TABLES[name](read, **given), name, read, runs)
 
 
 def figure(turns: "Turns", name: str = "accuracy", **settings: Any) -> "altair.VConcatChart":
@@ -427,18 +435,26 @@ def report(
     Raises:
         InputError: a source does not exist, there are no turns, or the rules cannot be used.
     """
+    from holdfast.errors import InputError
     from holdfast.report import report_page
-    from holdfast.results import left_out, plans, run_records, unfinished_runs
+    from holdfast.results import left_out, plans, run_records, stopped_runs, unfinished_runs
 
     listed = _listed(sources)
     turns = _some(listed, text=True)
     notes = (*map(str, unfinished_runs(listed)), *left_out(listed))
+    stopped = stopped_runs(listed)
+    if rules is not None and stopped:
+        raise InputError(
+            "shows the verdicts that the runs were stopped by", field="--rules",
+            remedy="Leave it out",
+        )  # fmt: skip
     made = report_page(
         turns,
         run_records(listed),
         plans(listed),
         notes=notes,
         verdicts=gate(listed, rules).verdicts if rules is not None else (),
+        stopped=stopped,
         title=title,
         most=conversations,
     )

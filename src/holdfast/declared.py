@@ -43,6 +43,7 @@ MODULES = (
     "holdfast.results.net",
     "holdfast.results.accuracy",
     "holdfast.results.epochs",
+    "holdfast.results.wordings",
     "holdfast.results.flows",
     "holdfast.results.strata",
     "holdfast.protocols.followup.published",

@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import polars.selectors as cs
 import pytest
 from tests.studies import holdfast
 
-from holdfast import read_turns
+from holdfast import read_turns, report, table
+from holdfast.results import STOPPED
 from holdfast.results.records import finished_orders
 
 RULES = """
@@ -87,6 +89,40 @@ def test_a_gate_of_a_fixed_number_of_questions_is_refused_there(
     )
     assert looked.returncode == code
     assert json.loads(looked.stdout)["verdicts"] == told["verdicts"]
+
+
+def test_tables_and_report_of_a_stopped_run_have_confidence_sequences(
+    decided: tuple[Path, int, dict[str, object]],
+) -> None:
+    folder, _, told = decided
+    runs = folder / "runs"
+    verdicts = {one["of"]: one for one in told["verdicts"]}  # type: ignore[attr-defined]
+    rows = table(runs)
+    of_rule = verdicts["technique rag-style"]
+    (row,) = rows.filter(path="rag-style").to_dicts()
+    # the very sequence that the rule was decided by, as a change
+    assert (row["change_low"], row["change_high"]) == (-of_rule["high"], -of_rule["low"])
+    fixed = table(read_turns(runs))
+    assert rows.drop("low", "high", "change_low", "change_high", "p_value", "p_adjusted").equals(
+        fixed.drop("low", "high", "change_low", "change_high", "p_value", "p_adjusted")
+    )
+    # valid at every look, they are wider than an interval of a fixed number
+    wider = (rows["high"] - rows["low"]) > (fixed["high"] - fixed["low"])
+    assert wider.all()
+    assert rows["p_value"].null_count() == rows.height > fixed["p_value"].null_count()
+    for name in ("holding", "worst"):
+        assert set(table(runs, name).select(cs.ends_with("low", "high")).null_count().row(0)) == {
+            table(runs, name).height
+        }
+    told_of = holdfast("table", runs)
+    assert STOPPED in told_of.stderr
+    page = report(runs)
+    assert "(no interval, for the lowest of all)" in page.headline
+    assert all(f">{one['sentence']}." in page.html for one in verdicts.values())
+    assert STOPPED in page.html
+    refused = holdfast("report", runs, "--rules", folder / "rules.toml", "-o", folder / "r.html")
+    assert refused.returncode == 2
+    assert refused.stderr.rstrip().endswith("Leave it out.")
 
 
 def test_a_run_in_the_order_of_its_file_is_refused(tmp_path: Path) -> None:

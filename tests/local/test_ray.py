@@ -12,6 +12,8 @@ import psutil
 import pytest
 from benchmarks.server import Server, running_server
 
+from holdfast.running.shards import run_in_task
+
 pytest.importorskip("ray")
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
@@ -33,7 +35,7 @@ def tasks_of(process: "subprocess.Popen[str]") -> list[psutil.Process]:
     found = []
     for child in psutil.Process(process.pid).children(recursive=True):
         try:
-            if child.cmdline()[:1] == ["ray::put_in_task"]:
+            if child.cmdline()[:1] == [f"ray::{run_in_task.__name__}"]:
                 found.append(child)
         except psutil.Error:  # gone meanwhile
             continue

@@ -19,7 +19,8 @@ from tests.resolved import stick_or_switch_study
 from tests.studies import holdfast
 
 from holdfast.dialogue import beliefs_in
-from holdfast.questions import LETTERS, Question
+from holdfast.protocols.stick_or_switch.convictions import CONTROLS
+from holdfast.questions import LETTERS, Question, load_questions
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 torch: Any = pytest.importorskip("torch", reason="needs PyTorch: make test-local")
@@ -265,14 +266,16 @@ def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> Non
     study = stick_or_switch_study(shots=1)
     said = {(row["question"], row["arm"], row["turn"]): row for row in turns.iter_rows(named=True)}
     read: set[tuple[str, int]] = set()
+    asked_of = {question.id: question for question in load_questions("bank").questions}
+    # the offer of the right answer follows the abstention's first turn, as its control does
+    parents = {**CONTROLS, "flexible-correct": "negative"}
     for (question, arm, turn), row in said.items():
-        # the offer of the right answer follows the abstention's first turn
-        before = "negative" if arm == "flexible-correct" else arm
-        earlier = [said[question, before, n] for n in range(turn)]
+        before = parents.get(arm, arm)
+        earlier = [said[question, arm if n else before, n] for n in range(turn)]
         messages = [
             {"role": role, "content": text}
             for asked, answered in [
-                *study.shots[before],
+                *study.examples(before, asked_of[question]),
                 *((one["prompt"], one["reply"]) for one in earlier),
                 (row["prompt"], ""),
             ]

@@ -1,14 +1,16 @@
 """Replies that no server should send: nothing is lost but what makes no sense."""
 
 import json
-import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+from benchmarks.contestants import LAUNCH, Cost
 
 from tests.faults import Fault, faulty_server
-from tests.studies import holdfast, holdfast_apart
+from tests.studies import HOLDFAST, holdfast
 
 from .driving import MARK, MARKED, TURNS, Sound, Study, apart
 
@@ -99,17 +101,20 @@ def test_an_error_with_the_status_of_a_reply_is_told_in_the_servers_words(
 def test_a_reply_without_end_is_given_up_at_64_mib(kind: str, tmp_path: Path) -> None:
     with faulty_server(Fault(kind, match=MARK)) as server:
         study = Study(server, tmp_path, n=1)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        run = holdfast_apart(*study.command("--json"), env=apart())
-        after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        launch = [sys.executable, LAUNCH, tmp_path / "cost.json", HOLDFAST]
+        run = subprocess.run(
+            [*map(str, [*launch, *study.command("--json")])],
+            capture_output=True, text=True, env=apart(), timeout=300, check=False,
+        )  # fmt: skip
+        cost = Cost(*json.loads((tmp_path / "cost.json").read_text()))
         assert run.returncode == 3, run.stderr
         assert server.stats()["faults"] == {kind: 1}
         assert server.stats()["finished"] == TURNS - 1
     last = run.stderr.strip().splitlines()[-1]
     assert "the reply is larger than 64 MiB" in last
     assert "LEAN_MAX_REPLY_MIB" in last
-    # of the largest process so far; a run by itself takes some 300 MiB
-    assert after < max(before, 900 * 1024)
+    # a run by itself takes some 300 MiB
+    assert 100 < cost.peak_rss_mb < 900
     assert study.turns().filter(pl.col("status") == "error")["path"].to_list() == [MARKED]
 
 

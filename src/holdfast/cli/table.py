@@ -56,7 +56,16 @@ def table(
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
     from holdfast.render import FIGURE_FORMATS, FORMATS, arranged, check_drawable, draw, render
-    from holdfast.results import TABLES, beside_published, left_out, turns_table, unfinished_runs
+    from holdfast.results import (
+        STOPPED,
+        TABLES,
+        beside_published,
+        left_out,
+        stopped_runs,
+        turns_table,
+        unfinished_runs,
+        with_sequences,
+    )
 
     to_terminal = format is None and output is None and sys.stdout.isatty()
     format = format or "md"
@@ -72,8 +81,11 @@ def table(
             "a PNG cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
         )
     settings = _settings(table, relative_to=relative_to, models=models, margin=margin)
-    rows = TABLES[table](turns_table(sources, text=False), **settings)
-    for note in (*map(str, unfinished_runs(sources)), *left_out(sources)):
+    turns = turns_table(sources, text=False)
+    stopped = stopped_runs(sources)
+    rows = with_sequences(TABLES[table](turns, **settings), table, turns, stopped)
+    notes = [*map(str, unfinished_runs(sources)), *left_out(sources)]
+    for note in [*notes, STOPPED] if stopped else notes:
         sys.stderr.write(f"{printable(note)}\n")
     if beside is not None:
         measured = rows.height

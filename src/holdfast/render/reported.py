@@ -168,6 +168,7 @@ class Opening:
     def says(self, row: Row, name: str) -> str:
         """The answer of one study, whose name this is."""
         interval = f"95% interval {percent(row['low'])} to {percent(row['high'])}"
+        interval = "no interval" if row["low"] is None else interval
         figures = {column: _Said(value) for column, value in row.items()}
         said = self.sentence.format(**figures | {"interval": _Said(interval)})
         if row["tied"]:

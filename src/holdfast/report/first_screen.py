@@ -9,12 +9,13 @@ import polars as pl
 from holdfast.errors import InputError
 from holdfast.render import page_svg
 from holdfast.render.reported import Opening, as_low, report_of
-from holdfast.results import Verdict, is_simulated
+from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.declaration import Share, steps_of
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
+from holdfast.results.sequential import look
 from holdfast.results.worst import OPENING_COLUMNS, rank
 
-from .gate import gate_sentence
+from .gate import gate_sentence, looked_sentence
 
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
 _UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
@@ -69,7 +70,10 @@ def marked(sentence: str, turns: pl.DataFrame) -> str:
 
 
 def first_screen(
-    turns: pl.DataFrame, link: Callable[[Cell], str], verdicts: Sequence[Verdict] = ()
+    turns: pl.DataFrame,
+    link: Callable[[Cell], str],
+    verdicts: Sequence[Verdict] = (),
+    stopped: Sequence[Stopped] = (),
 ) -> Screen:
     """The first screen of a page.
 
@@ -77,15 +81,22 @@ def first_screen(
         turns: a turns table; texts are not read.
         link: the address of what a cell counts.
         verdicts: what a gate decided.
+        stopped: runs that ended once their rules were decided.
     """
-    told = tuple(
-        (one.outcome, gate_sentence(one, origin=False))
-        for one in sorted(verdicts, key=lambda one: _OUTCOMES.index(one.outcome))
-    )
+    looked = [
+        one
+        for own in stopped
+        for one in look(turns.filter(pl.col("run").is_in(list(own.orders))), own.rules, own.orders)
+    ]
+    said = [(one.outcome, gate_sentence(one, origin=False)) for one in verdicts]
+    said += [(one.outcome, looked_sentence(one)) for one in looked]
+    told = tuple(sorted(said, key=lambda one: _OUTCOMES.index(one[0])))
     found = _opened(turns)
     if found is None:
         return Screen(_nothing(turns), verdicts=told)
     opening, frame, names = found
+    frame = with_sequences(frame, "worst", turns, stopped)
+    found = opening, frame, names
     rows = frame.to_dicts()
     answers = [opening.says(row, name) for row, name in zip(rows, names, strict=True)]
     svg = ""

@@ -5,7 +5,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -17,7 +17,18 @@ from holdfast.errors import InputError, counted
 from holdfast.render import draw, page_svg
 from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
-from holdfast.results import RunRecord, Section, Table, Verdict, is_imported, is_simulated, sections
+from holdfast.results import (
+    STOPPED,
+    RunRecord,
+    Section,
+    Stopped,
+    Table,
+    Verdict,
+    is_imported,
+    is_simulated,
+    sections,
+    with_sequences,
+)
 from holdfast.results.grid import Grid
 from holdfast.results.worst import WORST_SECTION
 
@@ -77,6 +88,7 @@ def report_page(
     *,
     notes: Sequence[str] = (),
     verdicts: Sequence[Verdict] = (),
+    stopped: Sequence[Stopped] = (),
     title: str | None = None,
     most: int = MOST_CONVERSATIONS,
 ) -> Report:
@@ -92,6 +104,7 @@ def report_page(
         plans: what was planned, as ``holdfast plan`` has it.
         notes: what was left out and what is unfinished.
         verdicts: what a gate decided of the runs.
+        stopped: runs that ended once their rules were decided.
         title: of the page.
         most: conversations that can be read in it.
     """
@@ -107,7 +120,7 @@ def report_page(
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     explorer = packed(turns, most)
     link = Links(explorer.listed).of
-    head = first_screen(bare, link, verdicts)
+    head = first_screen(bare, link, verdicts, stopped)
     run = runs(bare, records or {}, plans, texts)
     html = environment().get_template("report/report.html.j2").render(
         title=one_line(title or "holdfast report"),
@@ -116,9 +129,9 @@ def report_page(
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,
-        lacking=[*map(one_line, notes), *run.missing],
+        lacking=[*map(one_line, notes), *run.missing, *([STOPPED] if stopped else [])],
         runs=run,
-        sections=list(shown(bare)),
+        sections=list(shown(bare, stopped)),
         explorer=explorer,
         glossary=GLOSSARY,
         footer=f"Made by holdfast {version('holdfast')} from {counted(turns.height, 'turn')}.",
@@ -186,12 +199,14 @@ def ordered(turns: pl.DataFrame) -> pl.DataFrame:
     ).drop("_place")
 
 
-def shown(turns: pl.DataFrame) -> Iterator[tuple[Section, list[Shown]]]:
+def shown(
+    turns: pl.DataFrame, stopped: Sequence[Stopped] = ()
+) -> Iterator[tuple[Section, list[Shown]]]:
     """Sections with the tables that have rows, without what the page opens with."""
     for section, tables in sections():
         if section is WORST_SECTION:
             continue
-        parts = [made for table in tables if (made := _part(table, turns)) is not None]
+        parts = [made for table in tables if (made := _part(table, turns, stopped))]
         if parts:
             yield section, parts
 
@@ -216,8 +231,8 @@ def report_figures(turns: pl.DataFrame) -> Iterator[tuple[str, bytes | str]]:
                 break
 
 
-def _part(table: Table, turns: pl.DataFrame) -> Shown | None:
-    rows = table(turns)
+def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Shown | None:
+    rows = with_sequences(table(turns), table.name, turns, stopped)
     if rows.is_empty():
         return None
     svg = ""
@@ -225,6 +240,8 @@ def _part(table: Table, turns: pl.DataFrame) -> Shown | None:
         with suppress(InputError):  # nothing to draw: the table says the rest
             svg = page_svg(rows, table.name)
     grids = tuple(table.layout(rows.to_dicts()) or ())
+    if stopped:
+        grids = tuple(replace(grid, notes=(*grid.notes, STOPPED)) for grid in grids)
     return Shown(table, svg, grids) if svg or grids else None
 
 

@@ -52,6 +52,7 @@ from .runs import (
     run_settings,
     set_aside,
 )
+from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
 from .standing import by_model, standing
 from .turns import (
     LABELS_FILE,
@@ -88,6 +89,7 @@ __all__ = [
     "RUNTIME",
     "SCHEMA",
     "SHARD",
+    "STOPPED",
     "TABLES",
     "TURN_KEY",
     "Designs",
@@ -95,6 +97,7 @@ __all__ = [
     "RunRecord",
     "Section",
     "Side",
+    "Stopped",
     "Table",
     "TurnsOf",
     "Verdict",
@@ -132,11 +135,13 @@ __all__ = [
     "set_aside",
     "standing",
     "stated",
+    "stopped_runs",
     "turns_in",
     "turns_of",
     "turns_table",
     "undecided_where_unfinished",
     "unfinished_runs",
+    "with_sequences",
     "write_readings",
     "write_turns",
 ]

@@ -160,7 +160,11 @@ def read_rules(path: str) -> Rules:
             unknown key, a value out of range, none or several conditions, or keys that do not go
             together.
     """
-    content = _parsed(path)
+    return rules_of(_parsed(path), path)
+
+
+def rules_of(content: Mapping[str, Any], path: str) -> Rules:
+    """The rules that a file has parsed to; raises as ``read_rules`` does."""
     known = ("level", "rule")
     for key in content:
         if key not in known:

@@ -9,6 +9,7 @@ Waudby-Smith and Ramdas, 2024). The questions have to come in an order drawn at 
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ import polars as pl
 
 from holdfast.errors import InputError
 
-from .first_answers import STUDY
+from .first_answers import BASELINE, STUDY
 from .gate import Outcome, of_challenge
 from .gate_figures import Measured, challenged, within
-from .gate_rules import GATES, Rule, Rules
+from .gate_rules import GATES, Rule, Rules, rules_of
 from .intervals import Floats
 from .records import beside_logs, finished_orders, put_beside_logs, run_records
 
@@ -121,7 +122,7 @@ def _looked(
     level: float,
     verdicts: int,
 ) -> Looked:
-    asked, first, second = _sides(rule, own, order)
+    asked, first, second = _sides(rule.key, own, order)
     alpha = (1 - level) / 2
     paths = {
         sense: growth(*scaled(rule.key, first, second, rule.threshold), up=sense == "least")
@@ -153,10 +154,10 @@ def _crossed(capital: Floats, bound: float) -> int | None:
     return int(crossed[0]) if len(crossed) else None
 
 
-def _sides(rule: Rule, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, Floats, Floats]:
+def _sides(key: str, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, Floats, Floats]:
     """Place of each question that counts, and what it gives: both sides, or a share as the first.
 
-    What it gives is over all paths of the rule, so a question that lacks one does not count.
+    What it gives is over all paths of the turns, so a question that lacks one does not count.
     """
     parsed = pl.col("status") == "parsed"
     both = pl.col("first_correct").is_not_null()
@@ -165,7 +166,7 @@ def _sides(rule: Rule, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats,
         "max_unparsed": (~parsed, pl.lit(0), pl.lit(value=True)),
         "max_flip_rate": (parsed & ~pl.col("correct"), pl.lit(0), pl.col("first_correct")),
     }
-    first, second, counts = sides.get(rule.key, (pl.col("first_correct"), pl.col("correct"), both))
+    first, second, counts = sides.get(key, (pl.col("first_correct"), pl.col("correct"), both))
     paths = own["path"].n_unique()
     each = own.group_by("question").agg(
         _paths=pl.col("path").n_unique(),
@@ -294,8 +295,11 @@ def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
 
 def digest_of_rules(rules: Rules) -> str:
     """What tells rules apart, wherever their file is: SHA-256, hex, 16 characters."""
-    asked = rules.model_dump(mode="json", exclude={"file"}, exclude_none=True)
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_asked(rules), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _asked(rules: Rules) -> Mapping[str, Any]:
+    return rules.model_dump(mode="json", exclude={"file"}, exclude_none=True)
 
 
 def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked]) -> None:
@@ -303,6 +307,7 @@ def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked]) -> None:
     told = {
         "rules": digest_of_rules(rules),
         "level": rules.level,
+        "asked": _asked(rules),
         "verdicts": [
             {
                 "rule": one.rule.title, "run": one.run, "of": one.of, "outcome": one.outcome,
@@ -312,6 +317,91 @@ def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked]) -> None:
         ],
     }  # fmt: skip
     put_beside_logs(log_dir, RECORD_FILE, json.dumps(told, indent=1, ensure_ascii=False))
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Runs that ended once their rules were decided.
+
+    Attributes:
+        rules: fixed at the first look.
+        orders: by run, the questions that may be looked at.
+    """
+
+    rules: Rules
+    orders: Mapping[str, Sequence[str]]
+
+
+STOPPED = (
+    "Asked until its rules were decided: intervals are confidence sequences, which hold however "
+    "often a run is looked at; where there is none, intervals and p-values are left out."
+)
+"""What stands with tables of such runs."""
+
+
+def stopped_runs(sources: Iterable[str]) -> list[Stopped]:
+    """The runs of those log dirs that a verdict was taken in."""
+    return [
+        Stopped(rules_of(record["asked"], f"{place}/{RECORD_FILE}"), drawn_orders([place]))
+        for place, record in stopped(sources).items()
+    ]
+
+
+_SEQUENCES = {
+    "accuracy": {
+        "min_accuracy": ("accuracy", "low", "high"),
+        "max_relative_drop": ("relative_change", "change_low", "change_high"),
+    },
+    "flips": {"max_flip_rate": ("flip_rate", "low", "high")},
+}
+"""By table and the key of rules about the same: a figure, and the ends of its interval."""
+
+_FIXED = re.compile(r"(^|_)(low|high|p|p_value|p_adjusted)$")
+"""Names of columns that hold for a number of questions that was fixed beforehand."""
+
+
+def with_sequences(
+    rows: pl.DataFrame, table: str, turns: pl.DataFrame, runs: Iterable[Stopped]
+) -> pl.DataFrame:
+    """A table's rows with confidence sequences for the intervals of runs that were stopped.
+
+    Other bounds of theirs, and p-values, become null: they hold for a number of questions that was
+    fixed beforehand.
+
+    Args:
+        rows: of the table.
+        table: its name.
+        turns: the turns table that it was made of.
+        runs: from ``stopped_runs``.
+    """
+    orders = {run: (order, (1 - own.rules.level) / 2) for own in runs
+              for run, order in own.orders.items()}  # fmt: skip
+    if not orders or "run" not in rows.columns:
+        return rows
+    fixed = [name for name in rows.columns if _FIXED.search(name) and not name.startswith("worst")]
+    halted = pl.col("run").is_in(list(orders))
+    kept = rows.with_columns(pl.when(~halted).then(name).alias(name) for name in fixed)
+    measured, found = Measured(turns), kept.to_dicts()
+    for row in found:
+        if row["run"] not in orders:
+            continue
+        order, alpha = orders[row["run"]]
+        for key, (figure, low, high) in _SEQUENCES.get(table, {}).items():
+            if row[figure] is not None and math.isfinite(row[figure]):
+                _, first, second = _sides(key, _behind(measured, row), order)
+                row[low], row[high] = ends = sequence(key, first, second, alpha)
+                if key == "max_relative_drop":
+                    # a change is a drop with its sign turned, and has no end above
+                    row[low], row[high] = -ends[1], None if ends[0] == -1 else -ends[0]
+    return pl.DataFrame(found, schema=rows.schema, orient="row")
+
+
+def _behind(measured: Measured, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The answered turns behind a row of ``accuracy`` or ``flips``."""
+    if "arm" in row:
+        return measured.behind(row)
+    own = (pl.col(name) == row[name] for name in ("run", "path"))
+    return measured.answered.filter(pl.col("arm") != BASELINE, *own)
 
 
 def drawn_orders(sources: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,149 @@
+"""Wordings: what a family average says of its own wordings, and of wordings like them."""
+
+import math
+
+import polars as pl
+
+from .declaration import Count, Listing, Share, Shown, Table
+from .first_answers import STUDY, with_first
+from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
+from .grid import Row, percent
+from .inference import with_pair_bounds
+from .intervals import Floats, student_t
+
+WORDINGS_COLUMNS = (
+    "model", "dataset", "protocol", "family", "techniques", "questions", "drop", "low", "high",
+    "spread", "in_general_low", "in_general_high", "least_half_width", "run",
+)  # fmt: skip
+
+
+def wordings(turns: pl.DataFrame) -> pl.DataFrame:
+    """The drop in accuracy under each family: of its wordings, and of such wordings in general.
+
+    ``drop`` is the mean over questions and techniques of right at first less right after the
+    challenge, epochs by their mean, over the ``questions`` that every one of the ``techniques`` was
+    put to. ``low`` and ``high`` are its 95% interval for these wordings, which are fixed: only the
+    questions could have been others. ``in_general_low`` and ``in_general_high`` take the wordings
+    for a sample too: questions and techniques are crossed random effects, the variance of the mean
+    is (MS(questions) + MS(techniques) - MS(residual)) / n, at least the larger of the first two
+    over n, and the quantile is Student's t with one degree of freedom less than techniques
+    (Satterthwaite's, 1946, are too many where there are two). They are never narrower than for
+    these wordings. ``spread`` is the standard deviation between techniques that their questions do
+    not explain; ``least_half_width`` is what t times it leaves of the half-width however many
+    questions are asked.
+
+    Args:
+        turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
+
+    Returns:
+        One row for each study and family of two techniques or more, with ``WORDINGS_COLUMNS``.
+        What fewer than two questions leave undefined is null.
+    """
+    each = with_first(turns, arms=CHALLENGED).filter(
+        pl.col("arm").is_in(CHALLENGED), ~MITIGATED, pl.col("first_correct").is_not_null()
+    )
+    keys = [*STUDY, "family"]
+    each = each.with_columns(_techniques=pl.col("technique").n_unique().over(keys)).filter(
+        pl.col("_techniques") > 1,
+        pl.col("technique").n_unique().over(*keys, "question") == pl.col("_techniques"),
+    )
+    pairs = each.select(
+        *keys, "technique", "question",
+        pl.col("first_correct").alias("first"), pl.col("correct").alias("second"),
+    )  # fmt: skip
+    cells = pairs.group_by(*keys, "question", "technique").agg(
+        _drop=pl.col("first").mean() - pl.col("second").mean()
+    )
+    cells = cells.sort("question", "technique")
+    found = [
+        (*key, *_of(own["_drop"].to_numpy().reshape(own["question"].n_unique(), -1)))
+        for key, own in cells.group_by(keys, maintain_order=True)
+    ]
+    schema = {name: turns.schema[name] for name in keys} | _FOUND
+    rows = pl.DataFrame(found, schema=schema, orient="row").with_columns(
+        pl.col(pl.Float64).fill_nan(None)
+    )
+    # a statement about more cannot be surer than one about these
+    rows = with_pair_bounds(rows, pairs, keys, ("low", "high")).with_columns(
+        in_general_low=pl.min_horizontal("in_general_low", "low"),
+        in_general_high=pl.max_horizontal("in_general_high", "high"),
+    )
+    order = each.select(keys).unique(maintain_order=True)
+    return order.join(rows, on=keys, nulls_equal=True, maintain_order="left").select(
+        WORDINGS_COLUMNS
+    )
+
+
+_FOUND = {"techniques": pl.Int64(), "questions": pl.Int64()} | dict.fromkeys(
+    ("drop", "spread", "in_general_low", "in_general_high", "least_half_width"), pl.Float64()
+)
+
+
+def _of(drops: Floats) -> tuple[float | int, ...]:
+    """What a table of questions by techniques gives, by the names of ``_FOUND``."""
+    questions, techniques = drops.shape
+    mean = float(drops.mean())
+    low, high, spread, least = crossed_bounds(drops)
+    return techniques, questions, mean, spread, low, high, least
+
+
+def crossed_bounds(values: Floats, level: float = 0.95) -> tuple[float, float, float, float]:
+    """Interval of the mean of crossed random rows and columns, one value in each cell.
+
+    Args:
+        values: numbers of -1 to 1, shape (rows, columns).
+        level: coverage.
+
+    Returns:
+        Bounds in -1 to 1, the standard deviation between columns, and the half-width that any
+        number of rows leaves; NaN with fewer than two rows or columns.
+    """
+    rows, columns = values.shape
+    if min(rows, columns) < 2:
+        return math.nan, math.nan, math.nan, math.nan
+    mean = float(values.mean())
+    by_row, by_column = values.mean(axis=1), values.mean(axis=0)
+    rest = values - by_row[:, None] - by_column[None, :] + mean
+    of_rows = columns * float(by_row.var(ddof=1))
+    of_columns = rows * float(by_column.var(ddof=1))
+    of_rest = float((rest**2).sum()) / ((rows - 1) * (columns - 1))
+    quantile = student_t(0.5 + level / 2, columns - 1)
+    half = quantile * math.sqrt(
+        max(of_rows + of_columns - of_rest, of_rows, of_columns) / values.size
+    )
+    spread = math.sqrt(max(of_columns - of_rest, 0.0) / rows)
+    least = quantile * spread / math.sqrt(columns)
+    return max(mean - half, -1.0), min(mean + half, 1.0), spread, least
+
+
+def _general(row: Row) -> str:
+    low, high = (percent(row[f"in_general_{end}"], signed=True) for end in ("low", "high"))
+    return f"[{low}, {high}]" if low and high else ""
+
+
+WORDINGS = Table(
+    "wordings",
+    wordings,
+    layout=Listing(
+        Shown("Family", "family", show=family_label),
+        (
+            Count("Wordings", "techniques"),
+            Count("Questions", "questions"),
+            Share("Drop, points", "drop", "", signed=True),
+            Share("Between wordings, points", "spread", None),
+            Shown("In general, points", "in_general_low", show=_general),
+            Share("Wording alone, ± points", "least_half_width", None),
+        ),
+        (
+            "Drop: right at first less right after the challenge, mean of the family's wordings "
+            "[95% interval for these wordings]. Between wordings: standard deviation. In general: "
+            "95% interval if the wordings are a sample of such wordings. Wording alone: its "
+            "half-width however many questions are asked; only more wordings narrow it.",
+        ),
+        by_protocol,
+    ),
+    title="These wordings, or wordings in general?",
+    lead="A family average is about the wordings that were put. What it says of others like them "
+    "depends on how far they lie apart.",
+    section="accuracy",
+)
