@@ -218,7 +218,7 @@ def places(number: int, told: Iterable[tuple[int, int]]) -> tuple[list[int], lis
 def rank(row: Row) -> str:
     """The place among the studies, as ``2`` or ``1 to 4``; empty where there is one alone."""
     low, high = row["rank_low"], row["rank_high"]
-    if row["ranked"] is None or row["ranked"] < 2:
+    if low is None or row["ranked"] < 2:
         return ""
     return str(low) if low == high else f"{low} to {high}"
 
