@@ -23,8 +23,9 @@ from .epochs import variances
 from .first_answers import BASELINE, apart
 from .flows import CHALLENGED, MITIGATED
 from .inference import each_against_one, sign_flips
-from .intervals import Counts, Floats, each_difference, effective_n, outside
+from .intervals import Counts, Floats, effective_n, outside
 from .power import questions_needed
+from .scores import difference_statistic, outcomes_of
 
 EPOCHS = (1, 3, 5, 10)
 """Epochs that are tried."""
@@ -32,9 +33,10 @@ EPOCHS = (1, 3, 5, 10)
 MOST = 3_000
 """Questions up to which studies are drawn; above, the normal distribution is as good."""
 
-_STUDIES = 2_000
-_SPREAD = (0.8, 0.9, 1.0, 1.1, 1.25)
-_ROUNDS = 6
+_WIDE, _NARROW = ((0.75, 1.0, 1.3), 600), ((0.92, 0.96, 1.0, 1.04, 1.08), 3_000)
+"""Numbers of questions around a guess, and how many studies are drawn of each."""
+
+_ROUNDS = 3
 _LEAST = 8
 _NORMAL = NormalDist()
 
@@ -304,7 +306,7 @@ def simulated_power(
     epochs: int,
     *,
     alpha: float = 0.05,
-    studies: int = _STUDIES,
+    studies: int = 2_000,
     seed: int = 42,
 ) -> float:
     """Share of drawn studies in which the test finds the difference, or the gate decides.
@@ -344,8 +346,9 @@ def _found(
             for _, (hits, n) in pairs
         )
     if kind == "drop":
-        bounds = each_difference(pairs, 1 - alpha)
-        return sum(low > bound if above else high < bound for low, high in bounds)
+        # an interval leaves out what its test rejects
+        off = difference_statistic(outcomes_of(pairs), bound) * (1 if above else -1)
+        return int((off > _NORMAL.inv_cdf(1 - alpha / 2)).sum())
     if one_first:
         p = each_against_one([(second, first) for first, second in pairs])
     else:
@@ -369,18 +372,19 @@ def _needed(pilot: Pilot, kind: Kind, bound: float, epochs: int, power: float, a
     z = _NORMAL.inv_cdf(power)
     root = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(at_bound) + z * math.sqrt(variance)
     guess = max(_LEAST, math.ceil((root / (true - bound)) ** 2))
-    for _ in range(_ROUNDS):
+    for spread, studies in (*[_WIDE] * _ROUNDS, _NARROW):
         if guess > MOST:
             break
-        numbers = sorted({max(_LEAST, round(guess * times)) for times in _SPREAD})
-        powers = [simulated_power(pilot, kind, bound, n, epochs, alpha=alpha) for n in numbers]
-        if len(numbers) == 1 or min(powers) == max(powers) == 1:
+        numbers = sorted({max(_LEAST, round(guess * times)) for times in spread})
+        powers = [
+            simulated_power(pilot, kind, bound, n, epochs, alpha=alpha, studies=studies)
+            for n in numbers
+        ]
+        if len(numbers) == 1 or min(powers) == 1:
             return numbers[0]
         # nearly straight in the root of the number
         scores = [_NORMAL.inv_cdf(min(max(p, 1e-3), 1 - 1e-3)) for p in powers]
         slope, start = np.polyfit(np.sqrt(numbers), scores, 1)
         at = ((z - start) / slope) ** 2 if slope > 0 and z > start else 2 * guess
-        before, guess = guess, math.ceil(min(max(at, guess / 3, _LEAST), 3 * guess))
-        if numbers[0] <= guess <= numbers[-1] or guess == before:
-            break
+        guess = math.ceil(min(max(at, guess / 3, _LEAST), 3 * guess))
     return guess

@@ -44,7 +44,8 @@ def epochs(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = of_one.drop_nulls("within").group_by(_ROW, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("paths"), pl.col("questions").max(),
-        pl.col("epochs", "between", "within", "variance").mean(), accuracy=pl.col("mean").mean(),
+        pl.col("epochs", "between", "within", "variance").sort_by("path", "turn").mean(),
+        accuracy=pl.col("mean").sort_by("path", "turn").mean(),
     )  # fmt: skip
     both = pl.col("between") + pl.col("within")
     one, endless = (
@@ -66,10 +67,13 @@ def variances(each: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         ``mean``, ``between``, ``within`` (both null where every question was asked once), and
         ``variance``, that of the mean, clustered by question.
     """
-    value, n = pl.col("value"), pl.col("n").cast(pl.Float64)
+    value, n = pl.col("value").sort(), pl.col("n").cast(pl.Float64)
     by_question = each.group_by(*keys, "question", maintain_order=True).agg(
         n=pl.len(), own=value.mean(), off=((value - value.mean()) ** 2).sum()
     )
+    # in a fixed order: the last digit of a sum depends on it
+    first = by_question.with_row_index("_row").with_columns(pl.col("_row").min().over(keys))
+    by_question = first.sort("_row", "n", "own", "off")
     every, questions = pl.col("n").sum(), pl.len()
     mean = (n * pl.col("own")).sum() / every
     found = by_question.group_by(keys, maintain_order=True).agg(
