@@ -9,10 +9,12 @@ from statsmodels.stats.multitest import multipletests
 
 import holdfast
 from holdfast.errors import InputError
+from holdfast.report import comparison_page, render_comparison
 from holdfast.results import FAMILY_AVERAGE, compare
 from holdfast.results.standing import FIGURE, STANDING_COLUMNS, WORST, standing
 from holdfast.results.worst import least_above, lowest_apart, worst
 from tests.results.frames import Row, table, turn
+from tests.results.test_every_table import study
 
 PATHS = ("", "push", "shove", "recheck")
 
@@ -169,3 +171,16 @@ def test_a_log_dir_of_several_models_and_sides_that_cannot_be_chosen() -> None:
         holdfast.compare(studies[0])
     with pytest.raises(InputError, match="sides are chosen of two"):
         holdfast.compare(*studies, model_a="x")
+
+
+def test_every_measure_and_protocol_in_every_format() -> None:
+    three = [table(study(f"run of {name}", f"simulated/{name}")) for name in "xyz"]
+    rows = standing(three).rows
+    assert set(rows["protocol"]) >= {"followup", "single-turn", "stick-or-switch", "medfuzz"}
+    for format in ("md", "latex", "csv", "json"):
+        shown = render_comparison(rows, format, ["A note."], changed=True, each=True)
+        assert "simulated/x" in shown
+    assert "SIMULATED replies, of no real model: simulated/x, simulated/y, simulated/z." in (
+        render_comparison(rows, "md")
+    )
+    assert "z less simulated/x" in comparison_page(rows)

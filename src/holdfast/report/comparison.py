@@ -99,7 +99,7 @@ def _ranked(rows: Sequence[Row]) -> list[tuple[str, Row, str, int, int]]:
         for end in "ab"
     }
     ranked = [(side, *known) for side, known in found.items()]
-    return sorted(ranked, key=lambda one: (one[3], one[4], -one[1][one[2]]))
+    return sorted(ranked, key=lambda one: (one[3], one[4], -(one[1][one[2]] or 0)))
 
 
 def sentence(row: Row, *, named: bool = False) -> str:
@@ -356,19 +356,20 @@ _RANKS = (
 
 
 def _pair_legend(rows: Sequence[Row]) -> list[str]:
-    simulated = dict.fromkeys(
-        one_line(row[f"side_{end}"])
-        for row in rows
-        for end in "ab"
-        if is_simulated(row[f"model_{end}"])
-    )
+    sides = [(row, end) for row in rows for end in "ab"]
+    simulated = [(row, end) for row, end in sides if is_simulated(row[f"model_{end}"])]
+    imported = [(row, end) for row, end in sides if is_imported(row[f"run_{end}"])]
     legend = [
         "95% interval: holds for all pairs together (Bonferroni). p (Holm): corrected over all "
         "pairs of a figure; below 0.05 the pair is told apart, from which the ranks follow. After "
         "the worst challenge: the lowest share of each, whichever challenge it is.",
     ]
-    if simulated:
-        legend.append(f"SIMULATED replies, of no real model: {', '.join(simulated)}.")
+    for said, those in (
+        ("SIMULATED replies, of no real model", simulated),
+        ("IMPORTED, not asked by holdfast", imported),
+    ):
+        names = dict.fromkeys(one_line(row[f"side_{end}"]) for row, end in those)
+        legend += [f"{said}: {', '.join(names)}."] if names else []
     return legend
 
 
