@@ -310,15 +310,22 @@ def offers(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
-# the bank has no labels of specialty and subject
+# the bank has no labels of specialty and subject, and few questions of a system
 @pytest.mark.parametrize(
-    "name", sorted(set(FIGURES) & set(MEDQA_FOLLOWUP) - {"specialties", "subjects"})
+    "name", sorted(set(FIGURES) & set(MEDQA_FOLLOWUP) - {"specialties", "subjects", "systems"})
 )
 def test_every_table_with_a_figure_is_drawn(name: str, study: str) -> None:
     svg = shown(study, name, "svg")
     assert svg.startswith("<svg")
     assert "[SIMULATED]" in svg
     assert json.loads(shown(study, name, "vega"))["$schema"]
+
+
+def test_strata_of_few_questions_are_in_the_table_and_not_drawn(study: str) -> None:
+    done = holdfast("table", study, "--table", "systems", "--format", "svg")
+    assert done.returncode == 2
+    assert "no family has an average by system over 10 questions or more" in done.stderr
+    assert max(row["questions"] for row in rows_of(study, "systems")) < 10
 
 
 def test_a_png_comes_on_standard_output_where_that_is_no_terminal(study: str) -> None:

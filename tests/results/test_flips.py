@@ -33,6 +33,10 @@ def test_flips_by_hand() -> None:
             "right_to_unparsed": 1,
             "suggested_own": 2,
             **dict.fromkeys(EFFECT),  # no controls
+            "worst_low": 2 / 5,
+            "worst_high": 5 / 6,
+            "read_both": 3,
+            "read_both_rate": 2 / 3,
         }
     ]
 

@@ -7,6 +7,7 @@ from polars.testing import assert_frame_equal
 from holdfast.errors import InputError
 from holdfast.results import BASELINE, FAMILY_AVERAGE, TABLES
 from holdfast.results.accuracy import RANKS, accuracy
+from holdfast.results.missing import MISSING
 from holdfast.results.strata import Stratum, strata, strata_columns
 from tests.results.frames import STUDY, Row, alone, row_of, table, turn
 
@@ -53,12 +54,13 @@ def test_each_step_has_the_rows_of_accuracy() -> None:
     assert measured.columns == list(strata_columns("step"))
     for step in ("step1", "step2&3"):
         rows = [row for row in STEPPED if row["step"] == step]
-        expected = accuracy(table(rows)).drop("axis", "depth", "n_all", "of_all", *RANKS)
+        expected = accuracy(table(rows)).drop("axis", "depth", "n_all", "of_all", *MISSING, *RANKS)
         expected = expected.sort("arm", "path")
         found = measured.filter(pl.col("step") == step).sort("arm", "path")
         # Holm's correction is over the steps together
         assert_frame_equal(
-            found.drop("step", "relative_to", "p_adjusted"), expected.drop("p_adjusted")
+            found.drop("step", "relative_to", "questions", "p_adjusted"),
+            expected.drop("p_adjusted"),
         )
 
 
@@ -72,6 +74,8 @@ def test_steps_by_hand() -> None:
     assert (average["accuracy"], average["baseline"]) == (0.25, 0.5)
     assert average["relative_change"] == -0.5
     assert (average["n"], average["unparsed"], average["refused"]) == (4, 1, 1)
+    # two techniques of the same two questions
+    assert (average["questions"], pushed["questions"]) == (2, 2)
     assert set(measured["relative_to"]) == {"stratum"}
 
 

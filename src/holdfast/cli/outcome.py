@@ -28,6 +28,7 @@ from holdfast.render.terminal import fitted, summary_of_challenges
 from holdfast.report import headline
 from holdfast.results import TABLES, check_read_alike, errors, is_simulated, sent_otherwise
 from holdfast.results.arms import in_arms
+from holdfast.results.missing import missing_notes
 from holdfast.running import Progress
 from holdfast.running.models import price_of
 from holdfast.running.run import Outcome
@@ -123,6 +124,10 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
                 say(printable(part))
             else:
                 console.print(fitted(part, console.width))
+    for line in missing_notes(
+        measured["accuracy"].to_dicts(), lambda row: f"{row['model']}, {row['protocol']}"
+    ):
+        say(printable(line), wrapped=True)
     for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
         say(printable(_read(row)))
     for line in _read_unlike(outcome.table):

@@ -21,8 +21,6 @@ _ASLANT, _NARROWEST = 5, 30
 class Heat:
     """A grid of cells, each with its number; one without a value is empty.
 
-    What was published is narrower.
-
     Attributes:
         column: label of a row's column.
         labels: labels of the lines that these rows stand in, in parallel.
@@ -61,7 +59,6 @@ class Heat:
                 "row": name,
                 "share": row[self.share],
                 "text": signed(row[self.share]),
-                "ink": row["ink"],
             }
             for row, name in zip(rows, self.labels(rows), strict=True)
             if row[self.share] is not None
@@ -97,15 +94,12 @@ class Heat:
                               symbolStrokeColor=LINE, symbolStrokeWidth=0.5,
                               values=[limit * part / 2 for part in (2, 1, 0, -1, -2)]),
         )  # fmt: skip
-        layers: list[alt.Chart] = []
-        for narrow in (False, True):
-            own = [one for one in values if (one["ink"] < 1) == narrow]
-            if own:
-                band = alt.RelativeBandSize(0.72 if narrow else 1.0)
-                layers.append(data(own).mark_rect(width=band).encode(x=x, y=y, color=shade))
         # black is legible on either end
         numbers = data(values).mark_text(fontSize=10, color="black")
-        return [*layers, numbers.encode(x=x, y=y, text="text:N")]
+        return [
+            data(values).mark_rect().encode(x=x, y=y, color=shade),
+            numbers.encode(x=x, y=y, text="text:N"),
+        ]
 
 
 def full(shares: Sequence[float]) -> float:

@@ -96,7 +96,6 @@ class Figure:
         keep: which rows are drawn.
         across: most panels beside each other, where they fit a page.
         together: all data sets in one panel.
-        published: how printed figures are drawn.
         spacing: between panels, in pixels.
         size: of the type, in pixels.
     """
@@ -112,13 +111,12 @@ class Figure:
     keep: Callable[[Sequence[Row]], Sequence[Row]] = list
     across: int = 1
     together: bool = False
-    published: str = "lighter"
     spacing: int = 28
     size: int = 11
 
     def __call__(self, frame: pl.DataFrame) -> alt.VConcatChart:
         """The figure of these rows; ``InputError`` where they hold nothing to draw."""
-        shown = panels(frame, together=self.together, published=self.published)
+        shown = panels(frame, together=self.together)
         every = shown.every()
         left_out = Drawing(())
         names = left_out.first(shown.names, MOST, "models")
@@ -249,7 +247,7 @@ class Panels:
         return [row for own in self.rows.values() for row in own]
 
 
-def panels(frame: pl.DataFrame, *, together: bool = False, published: str = "lighter") -> Panels:
+def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     """The rows of a table, by data set.
 
     A published data set stands with the measured one of that name, whatever its capitals.
@@ -258,7 +256,6 @@ def panels(frame: pl.DataFrame, *, together: bool = False, published: str = "lig
         frame: a table of results, published rows among them or not.
         together: all data sets in one panel, the data set in a study's name where there are
             several.
-        published: how published figures are drawn.
 
     Raises:
         InputError: the table has no rows.
@@ -290,7 +287,7 @@ def panels(frame: pl.DataFrame, *, together: bool = False, published: str = "lig
         ]
     every = [row for own in found.values() for row in own]
     simulated = any(is_simulated(str(row["model"])) for row in rows)
-    return Panels(found, tuple(short.values()), _notes(every, published), simulated)
+    return Panels(found, tuple(short.values()), _notes(every), simulated)
 
 
 def nothing(what: str = "the table has no rows", remedy: str | None = None) -> InputError:
@@ -410,7 +407,7 @@ def _dataset(row: Row) -> str:
     return label(row["dataset"])
 
 
-def _notes(rows: Sequence[Row], published: str) -> tuple[str, ...]:
+def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
     measured = dict.fromkeys(row["study"] for row in rows if not is_published(row))
     those = dict.fromkeys(row["study"] for row in rows if is_simulated(str(row["model"])))
@@ -420,5 +417,5 @@ def _notes(rows: Sequence[Row], published: str) -> tuple[str, ...]:
         notes.append(f"SIMULATED replies, of no real model{named}.")
     printed = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
     if printed:
-        notes.append(f"[published], drawn {published}: as printed in {'; '.join(printed)}.")
+        notes.append(f"[published], drawn lighter: as printed in {'; '.join(printed)}.")
     return tuple(notes)

@@ -86,7 +86,7 @@ class Lines:
         width: of a panel; where it is 0, as wide as the dots need.
         height: of a panel.
         joined: whether there are lines, or dots side by side at each place.
-        first: column of what is dashed.
+        level: what is dashed, by row.
         title: of each panel.
         named: title of the axis, where it depends on the rows.
     """
@@ -98,7 +98,7 @@ class Lines:
     width: int = 300
     height: int = 200
     joined: bool = True
-    first: str = ""
+    level: Callable[[Row], float | None] = lambda row: None
     title: str = ""
     named: Callable[[Row], str] | None = None
 
@@ -164,8 +164,8 @@ class Lines:
         legend: bool = True,
     ) -> alt.LayerChart:
         logs = self.x.kind == "logs"
-        firsts = dict.fromkeys(row[self.first] for row in rows) if self.first else {}
-        behind = [{"y": one} for one in firsts if one is not None]
+        levels = dict.fromkeys(map(self.level, rows))
+        behind = [{"y": one} for one in levels if one is not None]
         behind += [{"y": 0}] if y.domain[0] < 0 < y.domain[1] else []
         pieces = _pieces(values, places, self.series.field, unbroken=logs)
         lone = [one for one in pieces if "low" in one and one["lone"]]

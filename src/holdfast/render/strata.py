@@ -3,66 +3,58 @@
 from collections.abc import Sequence
 
 from holdfast.results import FAMILY_AVERAGE
-from holdfast.results.grid import grouped
+from holdfast.results.controls import FEWEST
 
-from .cells import Heat
-from .dots import Of, Series
-from .figure import (
-    INTERVALS,
-    Figure,
-    Row,
-    counted,
-    distinct,
-    known,
-    label,
-)  # fmt: skip
+from .dots import Dots, Measure, Of, Series
+from .figure import INTERVALS, Figure, Row, counted, known, label
 from .lines import Axis, Lines
 from .shared import ACCURACY_AXIS
 
 
 def _strata(by: str, plural: str, order: str) -> Figure:
-    """A heat map for each family: strata as lines, studies as columns."""
-
-    def lines(rows: Sequence[Row]) -> list[str]:
-        """Each stratum as shown, with n where its studies agree."""
-        found: dict[str, str] = {}
-        for own in grouped(rows, by):
-            numbers = {row["n"] for row in own} - {None}
-            n = f" (n = {numbers.pop():,})" if len(numbers) == 1 else ""
-            found[own[0][by]] = distinct(f"{label(own[0][by], 72)}{n}", found.values())
-        return [found[row[by]] for row in rows]
+    """A panel for each family: a row for each stratum, a dot for each study."""
 
     def meaning(rows: Sequence[Row], every: Sequence[Row]) -> str:
-        """What a cell is, and relative to what."""
+        """What a dot is, and relative to what."""
         meanings = {"stratum": f"of the same {by}", "overall": "of the model to all questions"}
         found = [meanings.get(one) for one in dict.fromkeys(row["relative_to"] for row in rows)]
         said = " or, where published, ".join(one for one in found if one)
         return (
-            f"Cells: relative change in percent; orange is a loss. {plural} {order}. "
+            f"{plural} {order}. Whiskers: 95% intervals. "
             f"{f'Relative to the first answers {said}. ' if said else ''}"
-            "No intervals: check n before you read a change."
-        )
+        ).rstrip()
 
     return Figure(
         title=f"Change of the family's average accuracy, by {by}",
-        notes=(counted("n", "replies"), meaning),
-        empty=f"no family has an average by {by}",
+        notes=(counted("questions", "questions"), meaning, _few),
+        empty=f"no family has an average by {by} over {FEWEST} questions or more",
         remedy="Give the questions labels with run --labels FILE",
         keep=_averages,
         panel="{named}",
         words={"named": _family},
         across=2,
         together=True,
-        published="narrower",
-        kind=Heat(
-            column=lambda row: str(row["study"]), labels=lines, share="relative_change",
-            legend="Relative change", harm="below", cell=(58, 20),
+        kind=Dots(
+            x=Measure("Relative change", around=("relative_change", *_ENDS)),
+            of=[Of("relative_change", *_ENDS)],
+            place=lambda row: label(row[by], 60), zero=True, width=300,
         ),
     )  # fmt: skip
 
 
+_ENDS = ("change_low", "change_high")
+
+
 def _averages(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in known("relative_change")(rows) if row["arm"] == FAMILY_AVERAGE]
+    own = [row for row in known("relative_change")(rows) if row["arm"] == FAMILY_AVERAGE]
+    # what is published says no number
+    return [row for row in own if row["questions"] is None or row["questions"] >= FEWEST]
+
+
+def _few(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    changes = [row for row in known("relative_change")(every) if row["arm"] == FAMILY_AVERAGE]
+    few = len(changes) - len(rows)
+    return f"Not drawn: {few:,} of fewer than {FEWEST} questions." if few else ""
 
 
 def _family(row: Row) -> str:
@@ -98,7 +90,7 @@ LENGTHS = Figure(
         y=ACCURACY_AXIS,
         of=[Of("accuracy")],
         series=Series("Technique", lambda row: label(row["technique"])),
-        first="baseline",
+        level=lambda row: row["baseline"],
         width=250,
         height=190,
     ),

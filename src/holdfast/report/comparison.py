@@ -11,8 +11,9 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.render.tables import FORMATS, latex, markdown, markdown_text, one_line
 from holdfast.results import BASELINE, FAMILY_AVERAGE, is_imported, is_simulated
-from holdfast.results.declaration import Count, Share, Shown, count
+from holdfast.results.declaration import Count, Share, Shown, count, shown_columns
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, grouped, mark_of, percent
+from holdfast.results.missing import bounds_text, lacks, read_both_text
 from holdfast.results.standing import FIGURE, WORST
 
 from .page import environment, source
@@ -278,25 +279,25 @@ def comparison_grids(
     """A table for each protocol and data set; of many one of the ranks, and one of the pairs."""
     if of_many(rows):
         return _standing_grids(rows if each else leading(rows), notes)
-    grids = []
+    grids, columns = [], shown_columns(_COLUMNS, rows)
     studies = list(dict.fromkeys((row["protocol"], row["dataset"]) for row in rows))
     for study in studies:
         own = [row for row in rows if (row["protocol"], row["dataset"]) == study]
         groups: dict[tuple[str, str, str], list[Line]] = {}
         for row in own:
             lines = groups.setdefault(_group(row), [])
-            cells = tuple(column.cell(row) for column in _COLUMNS)
+            cells = tuple(column.cell(row) for column in columns)
             lines.append(Line(comparison_label(row), cells))
         blocks = (Block("", tuple(tuple(lines) for lines in groups.values())),)
         below = (*_legend(rows), *map(one_line, notes)) if study == studies[-1] else ()
-        headers = tuple(column.header for column in _COLUMNS)
+        headers = tuple(column.header for column in columns)
         grids.append(Grid(one_line(f"{study[0]}, {study[1]}"), headers, blocks, below))
     return grids
 
 
 def _standing_grids(rows: Sequence[Row], notes: Sequence[str]) -> list[Grid]:
     """Ranks first, then pairs; a heading for each figure."""
-    ranks, pairs = [], []
+    ranks, pairs, columns = [], [], shown_columns(_PAIR_COLUMNS, rows)
     for own in grouped(rows, *FIGURE):
         row = own[0]
         heading = one_line(f"{row['protocol']}, {row['dataset']}: {comparison_label(row)}")
@@ -309,12 +310,9 @@ def _standing_grids(rows: Sequence[Row], notes: Sequence[str]) -> list[Grid]:
             cells = (Cell(_answered(row)), Cell(f"{percent(row[end])}{worst}"), rank)
             lines.append(Line(one_line(side), cells))
         ranks.append(Block(heading, (tuple(lines),)))
-        told = [
-            Line(pair_label(row), tuple(column.cell(row) for column in _PAIR_COLUMNS))
-            for row in own
-        ]
+        told = [Line(pair_label(row), tuple(column.cell(row) for column in columns)) for row in own]
         pairs.append(Block(heading, (tuple(told),)))
-    headers = tuple(column.header for column in _PAIR_COLUMNS)
+    headers = tuple(column.header for column in columns)
     return [
         Grid("Model", ("n", "Share %", "Rank"), tuple(ranks), (_RANKS,), _MARKED),
         Grid("Pair", headers, tuple(pairs), (*_pair_legend(rows), *map(one_line, notes))),
@@ -331,12 +329,22 @@ def _answered(row: Row) -> str:
     return f"{count(row['n'])}{questions}"
 
 
+def _bounds(row: Row) -> str:
+    return bounds_text(row, signed=True) if lacks(row) else ""
+
+
+def _read_both(row: Row) -> str:
+    return read_both_text(row, "read_both_difference", signed=True) if lacks(row) else ""
+
+
 _COLUMNS = (
     Shown("n", "n", show=_answered),
     Share("A %", "a"),
     Share("B %", "b"),
     Share("B less A (points)", "difference", signed=True),
     Shown("95% interval", "low", show=signed_interval),
+    Shown("Bounds (points)", "worst_low", optional=True, show=_bounds),
+    Shown("Read both (points)", "read_both", optional=True, show=_read_both),
     Count("Gained", "gained"),
     Count("Lost", "lost"),
     Shown("p", "p_value", show=lambda row: p_value(row["p_value"]).removeprefix("= ")),
@@ -385,6 +393,11 @@ def _legend(rows: Sequence[Row]) -> list[str]:
         "question where it was asked several times; Holm: corrected within a family. A difference "
         f"shows where the corrected p is below {SIGNIFICANT}.",
     ]
+    if any(map(lacks, rows)):
+        lines.append(
+            "Bounds: B less A whatever missing replies (unread, refused or failed) had been. "
+            "Read both: over the pairs with an answer on both sides."
+        )
     if any(row["measure"] in CONVERSATIONS for row in rows):
         lines.append(
             "For conversations, gained and lost count what the row says. Switches: of the "

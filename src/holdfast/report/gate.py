@@ -12,6 +12,7 @@ from holdfast.results.grid import percent
 from holdfast.results.sequential import Looked
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
+_WORST = "missing replies counted against the model"
 _SIMULATED = "simulated replies, of no real model"
 
 
@@ -32,6 +33,8 @@ def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
     if verdict.left_out:
         unlike = counted(verdict.left_out, "question")
         told.append(f"{unlike} left out, whose right answers differ between the runs")
+    if verdict.rule.worst:
+        told.append(_WORST)
     if origin and is_simulated(verdict.model):
         told.append(_SIMULATED)
     if origin and is_imported(verdict.run):
@@ -54,6 +57,8 @@ def looked_sentence(looked: Looked) -> str:
         told += f"not decided by {counted(looked.questions, 'question')}"
     else:
         told += f"decided by the first {counted(looked.at, 'question')}"
+    if looked.rule.worst:
+        told += f"; {_WORST}"
     if is_simulated(looked.model):
         told += f"; {_SIMULATED}"
     return one_line(told)
@@ -70,6 +75,7 @@ def looked_rows(looked: Sequence[Looked]) -> list[Mapping[str, Any]]:
             "dataset": one.dataset,
             "protocol": one.protocol,
             "of": one.of,
+            **({"missing": "worst"} if one.rule.worst else {}),
             "value": one.value,
             "low": one.low,
             "high": one.high,
@@ -139,6 +145,7 @@ def gate_rows(verdicts: Sequence[Verdict]) -> list[Mapping[str, Any]]:
             "protocol": verdict.protocol,
             "of": verdict.of,
             **verdict.rule.strata,
+            **({"missing": "worst"} if verdict.rule.worst else {}),
             "value": verdict.value,
             "low": verdict.low,
             "high": verdict.high,

@@ -121,7 +121,7 @@ def report_page(
     explorer = packed(turns, most)
     link = Links(explorer.listed).of
     head = first_screen(bare, link, verdicts, stopped)
-    run = runs(bare, records or {}, plans, texts)
+    run = runs(bare, records or {}, plans, texts, stopped)
     html = environment().get_template("report/report.html.j2").render(
         title=one_line(title or "holdfast report"),
         kicker=_kicker(turns, title),

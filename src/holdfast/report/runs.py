@@ -11,9 +11,11 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.protocols.registry import PROTOCOLS
 from holdfast.render.tables import one_line
-from holdfast.results import RunRecord, apart, is_simulated, sent_otherwise
+from holdfast.results import RunRecord, Stopped, apart, is_simulated, sent_otherwise, with_sequences
 from holdfast.results.arms import turns_of
+from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
+from holdfast.results.missing import missing_replies, unlike_arms
 
 _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
@@ -46,6 +48,7 @@ def runs(
     records: Mapping[str, RunRecord],
     plans: Sequence[Mapping[str, Any]],
     texts: Collection[str],
+    stopped: Sequence[Stopped] = (),
 ) -> Runs:
     """What the turns, the logs and the plans say of the runs."""
     rows = _rows(turns)
@@ -81,10 +84,11 @@ def runs(
             ),
         ),
     )
+    lacking = with_sequences(missing_replies(turns), "", turns, stopped).to_dicts()
     missing = [
         line
         for row in rows
-        for line in _missing(row, records.get(row["run"]), texts=row["run"] in texts)
+        for line in _missing(row, records.get(row["run"]), lacking, texts=row["run"] in texts)
     ]
     settings = [
         (name, _settings(records[row["run"]]))
@@ -189,8 +193,15 @@ def _day(moment: str) -> str:
         return one_line(moment)
 
 
-def _missing(row: Mapping[str, Any], record: RunRecord | None, *, texts: bool) -> list[str]:
+def _missing(
+    row: Mapping[str, Any],
+    record: RunRecord | None,
+    lacking: Sequence[Mapping[str, Any]],
+    *,
+    texts: bool,
+) -> list[str]:
     name, said = _name(row, with_run=False), []
+    unlike = unlike_arms(own for own in lacking if all(own[each] == row[each] for each in STUDY))
     if record is not None and row["records"] < record.records:
         left = record.records - row["records"]
         said.append(
@@ -207,8 +218,10 @@ def _missing(row: Mapping[str, Any], record: RunRecord | None, *, texts: bool) -
     elif row["unread"]:
         said.append(
             f"{name}: {row['unread']:,} of {row['read']:,} replies could not be read and count as "
-            "wrong."
+            f"wrong{f'; {unlike}' if unlike else '.'}"
         )
+    elif unlike:
+        said.append(f"{name}: {unlike}")
     if not texts:
         said.append(f"{name}: the texts were not kept (--no-text), so no conversation can be read.")
     return [one_line(line) for line in said]

@@ -26,6 +26,7 @@ from .grid import (
     unread_notes,
 )
 from .inference import looked_up, with_bounds
+from .missing import MISSING, missing_grid, missing_notes, with_missing
 from .published import OTHER_WORDING
 from .readings import NON_RESPONSE
 from .worst import by_challenge, ranks
@@ -36,7 +37,7 @@ RANKS = ("rank_low", "rank_high", "ranked")
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
     *CHANGE, "unparsed", "refused", "non_response", *EFFECT, "n_all", "of_all",
-    *RANKS, "run",
+    *MISSING, *RANKS, "run",
 )  # fmt: skip
 
 _AVERAGED = ("followup", "single-turn")
@@ -70,6 +71,15 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     survivors only: ``n_all`` counts the dialogues that had begun, and ``of_all`` is the accuracy
     over these, one that has stopped keeping its last answer. Both are null elsewhere.
 
+    A missing reply is unread, refused or failed. ``worst_low`` and ``worst_high`` are the accuracy
+    if all missing ones had been wrong, or right. ``change_worst_low`` and ``change_worst_high`` are
+    the change if all that are missing had been wrong and missing first answers right, and the
+    reverse, null where no first answer is known to be right. ``read_both_change`` is the change
+    over the ``read_both`` replies that could be read both times. ``missing`` and ``first_missing``
+    are the shares of replies, and of their first answers, without an answer; ``missing_p`` tests
+    whether these differ (McNemar's exact test, clustered by question, with Holm's correction over
+    the challenges of a study).
+
     ``RANKS`` are those of ``with_ranks``.
 
     Args:
@@ -85,7 +95,8 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     own = turns.filter(~selected)
     answered = with_first(own)
     rows = with_change(rated(answered), answered)
-    rows = looked_up(with_effect(rows, own), _of_all(own.filter(offering)), _STOPPING)
+    rows = with_missing(with_effect(rows, own), own, as_averages)
+    rows = looked_up(rows, _of_all(own.filter(offering)), _STOPPING)
     survivors = pl.col("n_all") > pl.col("n")
     return (
         with_ranks(rows, answered)
@@ -174,10 +185,7 @@ def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ())
         by: the strata.
     """
     challenged = with_control(turns, *by)
-    averages = _of_averages(challenged).with_columns(
-        arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit("")
-    )
-    both = pl.concat([challenged, averages])
+    both = pl.concat([challenged, as_averages(challenged)])
     return with_net(rows, both, [*STUDY, *by, "arm", "path", "technique", "family"])
 
 
@@ -260,6 +268,11 @@ def _of_averages(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def as_averages(frame: pl.DataFrame) -> pl.DataFrame:
+    """What is averaged, named as its average."""
+    return _of_averages(frame).with_columns(arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit(""))
+
+
 _CELLS = (
     "Cells: accuracy in percent [95% Wilson interval] (change relative to the first answers to "
     "the same questions)."
@@ -293,17 +306,17 @@ def _blocks() -> dict[str, str]:
 def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     """Accuracies as Table 2 of MedQA-Followup has them: challenges by family, studies beside."""
     columns = studies(rows)
-    figures = sorted(
-        (_figure(row, columns) for row in rows),
+    placed = sorted(
+        ((row, _figure(row, columns)) for row in rows),
         # first answers before challenges, and each part where the papers have it
-        key=lambda figure: (_place(figure.block), bool(figure.group)),
+        key=lambda one: (_place(one[1].block), bool(one[1].group)),
     )
+    figures = [figure for _, figure in placed]
     notes = [*accuracy_notes(rows), *columns.notes(), *n_notes(figures, columns.headers)]
     notes += [_STOPPED] if any(row["of_all"] is not None for row in rows) else []
-    grid = matrix(
-        _one_baseline(figures), columns.headers, "", [*notes, *unread_notes(rows, columns)]
-    )
-    return None if grid is None else [grid]
+    notes += [*unread_notes(rows, columns), *missing_notes(rows, columns.header)]
+    grid = matrix(_one_baseline(figures), columns.headers, "", notes)
+    return None if grid is None else [grid, *missing_grid(placed, columns.headers)]
 
 
 def accuracy_text(row: Row, *, first: bool = False) -> str:

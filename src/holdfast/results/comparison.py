@@ -12,8 +12,10 @@ from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, Sides, sides
 from .controls import CONTROL
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
-from .inference import against_one, clustered, looked_up, with_pair_bounds
+from .grid import percent
+from .inference import SIDES, against_one, clustered, looked_up, with_pair_bounds
 from .intervals import Counts, each_difference
+from .missing import LEVEL, WORST, unlike, with_missing_test
 from .readings import check_read_alike
 from .scores import Pair
 
@@ -28,27 +30,35 @@ UNIT = (*KEY, "turn", "epoch", "question")
 LABELS = ("technique", "family", "axis", "depth")
 
 
+_HIT = pl.when(pl.col("status") != "error").then("correct")
+_READ = pl.col("status") == "parsed"
+_ANSWER = pl.col("hit").is_not_null()
+
+
 def outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     """Whether each thing that was put was a success, by measure.
 
     Returns:
-        One row for each ``UNIT``, with ``LABELS`` (empty where there is none) and ``hit``. Failed
-        turns are left out, and so is what a protocol's own measures leave out.
+        One row for each ``UNIT``, with ``LABELS`` (empty where there is none), ``hit``, null where
+        a turn failed, and ``read``, whether it has an answer, null where that is not of one reply.
+        What a protocol's own measures leave out is left out.
     """
     chosen = pl.col("protocol").is_in(protocols(lambda own: own.plain is not None))
     plain = ~chosen | in_arms(lambda own: own.plain or ())
-    answers = turns.filter(~apart(), pl.col("status") != "error", plain)
     labelled = [pl.col(name).fill_null("") for name in LABELS]
+    answers = turns.filter(~apart(), plain).with_columns(
+        pl.lit(ACCURACY).alias("measure"), *labelled, hit=_HIT, read=_READ
+    )
+    none = pl.lit(None, pl.Boolean).alias("read")
     parts = [
-        answers.with_columns(
-            pl.lit(ACCURACY).alias("measure"), pl.col("correct").alias("hit"), *labelled
-        ),
+        answers.filter(_ANSWER),
+        answers.filter(~_ANSWER),
         *(
-            part.with_columns(pl.lit("").alias(name) for name in LABELS)
+            part.with_columns(none, *(pl.lit("").alias(name) for name in LABELS))
             for part in (own.outcomes(turns) for own in every().values() if own.outcomes)
         ),
     ]
-    columns = [*UNIT, *LABELS, "hit"]
+    columns = [*UNIT, *LABELS, "hit", "read"]
     # two answers to one turn cannot be paired: the first counts
     return pl.concat([part.select(columns) for part in parts]).unique(
         UNIT, keep="first", maintain_order=True
@@ -59,7 +69,8 @@ COMPARISON_COLUMNS = (
     "protocol", "dataset", "measure", "arm", "path", "technique", "family", "axis", "depth", "n",
     "questions", "a", "b", "difference", "low", "high", "gained", "lost", "p_value", "p_adjusted",
     "gained_questions", "lost_questions", "model_a", "mitigation_a", "run_a", "model_b",
-    "mitigation_b", "run_b", "dataset_b", "path_a", "path_b",
+    "mitigation_b", "run_b", "dataset_b", "path_a", "path_b", *WORST, "read_both",
+    "read_both_difference", "missing_a", "missing_b", "missing_p",
 )  # fmt: skip
 
 PATHS = "paths"
@@ -111,6 +122,12 @@ def compare(
     (the first answers), or a family, each of whose techniques is paired with what is on the other
     side. With a family the p-value is that of ``against_one``.
 
+    ``worst_low`` and ``worst_high`` hold the difference of accuracies whatever the missing replies
+    (unread, refused or failed) would have been; ``read_both_difference`` is over the ``read_both``
+    pairs with an answer on both sides. ``missing_a`` and ``missing_b`` are the shares of replies
+    without an answer, ``missing_p`` tests whether they differ as ``p_value`` does, with Holm's
+    correction over the rows of a protocol and data set; a note names those that do.
+
     Args:
         a: a turns table.
         b: another, or the same.
@@ -136,23 +153,21 @@ def compared(both: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Compar
             for name, turns in (("A", both.a), ("B", both.b))
         }
     )
-    left, right = (
+    every_left, every_right = (
         own.join(both.questions, on=common, how="semi", maintain_order="left")
         for own in (
             outcomes(turns) if side.path is None else _after(turns, side.path, name)
             for turns, side, name in ((both.a, of_a, "A"), (both.b, of_b, "B"))
         )
     )
-    if of_a.path is None:
-        on_b = right.select(*UNIT, second="hit")
-        paired = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
-        rows = pl.concat([_rows(pairs, level) for pairs in (paired, _of_averages(paired))])
-    else:
-        paired = _of_paths(left, right)
-        rows = _rows(paired, level, against_one)
+    left, right = every_left.filter(_ANSWER), every_right.filter(_ANSWER)
+    pairs, test = (_of_units, clustered) if of_a.path is None else (_of_paths, against_one)
+    paired = pairs(left, right)
     if paired.is_empty():
         raise InputError("no answer in common", remedy="Finish both runs first")
-    rows = _with_holm(_ordered(rows))
+    rows = _with_holm(_ordered(_rows(paired, test, level)))
+    read = pairs(left.filter("read"), right.filter("read"))
+    rows = _with_missing(rows, pairs(every_left, every_right), read, test)
     for name, turns, side in (("a", both.a, of_a), ("b", both.b, of_b)):
         study = turns.select(
             *STUDY,
@@ -168,7 +183,8 @@ def compared(both: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Compar
         for name, side in (("path_a", of_a), ("path_b", of_b))
     )
     alone = _unpaired(left, right) if of_a.path is None else _unpaired_of_paths(left, right)
-    return Comparison(rows.select(COMPARISON_COLUMNS), (*both.notes, *alone))
+    notes = (*both.notes, *alone, *_missing_notes(rows))
+    return Comparison(rows.select(COMPARISON_COLUMNS), notes)
 
 
 _ANSWERED = (*STUDY, "epoch", "question")
@@ -177,7 +193,7 @@ _ANSWERED = (*STUDY, "epoch", "question")
 def _after(turns: pl.DataFrame, name: str, who: str) -> pl.DataFrame:
     """The answers after a path, to the techniques of a family, or without any challenge."""
     arms = pl.col("arm").is_in([*_ALONE, BASELINE])
-    own = turns.filter(arms, pl.col("status") != "error").with_columns(
+    own = turns.filter(arms).with_columns(
         pl.when(pl.col("arm") == BASELINE).then(pl.lit(BASELINE)).otherwise("path").alias("path")
     )
     averaged = own.filter(pl.col("arm").is_in(_AVERAGED))
@@ -190,13 +206,20 @@ def _after(turns: pl.DataFrame, name: str, who: str) -> pl.DataFrame:
             f"{who} has no path or family '{name}'", field="--paths",
             remedy=did_you_mean(name, known),
         )  # fmt: skip
-    return found.select(*_ANSWERED, "path", hit="correct")
+    return found.select(*_ANSWERED, "path", hit=_HIT, read=_READ)
+
+
+def _of_units(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+    """Every answer of one side with that of the other, and again for the averages of families."""
+    on_b = right.select(*UNIT, second="hit", read_b="read")
+    paired = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
+    return pl.concat([paired.with_columns(weight=pl.lit(1.0)), _of_averages(paired)])
 
 
 def _of_paths(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
     """Every answer of one side with every one of the other to the same question."""
     paired = left.rename({"hit": "first"}).join(
-        right.rename({"hit": "second"}), on=_ANSWERED, maintain_order="left"
+        right.rename({"hit": "second", "read": "read_b"}), on=_ANSWERED, maintain_order="left"
     )
     techniques = [*STUDY, "path", "path_right"]
     # each pair of techniques counts alike
@@ -236,9 +259,10 @@ def _of_averages(paired: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _rows(
-    paired: pl.DataFrame, level: float, test: Callable[[Counts, Counts], float] = clustered
-) -> pl.DataFrame:
+_Test = Callable[[Counts, Counts], float]
+
+
+def _rows(paired: pl.DataFrame, test: _Test, level: float) -> pl.DataFrame:
     """A row for each key: shares, their difference, and what changed."""
     gained, lost = ~pl.col("first") & pl.col("second"), pl.col("first") & ~pl.col("second")
     average = pl.col("arm").first() == FAMILY_AVERAGE
@@ -266,6 +290,48 @@ def _rows(
         return found
 
     return with_pair_bounds(rows, paired, _ROW, _COMPUTED, computed)
+
+
+def _with_missing(
+    rows: pl.DataFrame, every: pl.DataFrame, read: pl.DataFrame, test: _Test
+) -> pl.DataFrame:
+    """The rows with what is said of missing replies, from all pairs and from those read twice."""
+    every = every.filter(pl.col("read").is_not_null())
+    a, b = (pl.col(side).fill_null(value=False) for side in SIDES)
+    gone_a, gone_b = ~pl.col("read"), ~pl.col("read_b")
+    found = every.group_by(_ROW).agg(
+        worst_low=_mean(b) - _mean(a | gone_a),
+        worst_high=_mean(b | gone_b) - _mean(a),
+        missing_a=_mean(gone_a),
+        missing_b=_mean(gone_b),
+    )
+    # an average has a test of its own where no row of techniques stands beside it
+    tested = every.filter((pl.col("arm") != FAMILY_AVERAGE) | (test is against_one))
+    sides = tested.select(*_ROW, "question", "weight", first=gone_b, second=gone_a)
+    found = with_missing_test(found, sides, _ROW, STUDY, test)
+    both = read.group_by(_ROW).agg(
+        read_both=pl.len().cast(pl.Int64), read_both_difference=_mean(b) - _mean(a)
+    )
+    return looked_up(looked_up(rows, found, _ROW), both, _ROW)
+
+
+def _mean(of: pl.Expr) -> pl.Expr:
+    weight = pl.col("weight")
+    # in a fixed order: the last digit of a sum depends on it
+    return (of.cast(pl.Float64) * weight).sort().sum() / weight.sort().sum()
+
+
+def _missing_notes(rows: pl.DataFrame) -> Iterable[str]:
+    """Where more replies are missing on one side than on the other."""
+    for (protocol, _), own in rows.filter(pl.col("missing_p") < LEVEL).group_by(
+        STUDY, maintain_order=True
+    ):
+        arms = [
+            f"{row['path'] or row['path_b'] or row['arm']} A {percent(row['missing_a'])}%, "
+            f"B {percent(row['missing_b'])}%"
+            for row in own.iter_rows(named=True)
+        ]
+        yield f"{protocol}: {unlike('between A and B', arms)}"
 
 
 def _ordered(rows: pl.DataFrame) -> pl.DataFrame:

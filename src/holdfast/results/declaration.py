@@ -39,12 +39,14 @@ class Column:
         of: which of the row's conversations it counts, or how a row tells that; None where that
             cannot be chosen.
         among: the value of a row that says how many these are, or their number.
+        optional: whether it is left out where none of its cells says anything.
     """
 
     header: str
     name: str
     of: Chosen | Callable[[Row], Chosen] | None = field(default=None, kw_only=True)
     among: str | int = field(default="", kw_only=True)
+    optional: bool = field(default=False, kw_only=True)
 
     def text(self, row: Row) -> str:
         """What stands in the row's cell."""
@@ -166,6 +168,11 @@ def steps_of(path: str) -> str:
     return one_line(path).replace(">", " > ")
 
 
+def shown_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
+    """The columns without optional ones that say nothing of these rows."""
+    return [one for one in columns if not one.optional or any(map(one.text, rows))]
+
+
 def _whole(row: Row) -> str:
     return ""
 
@@ -231,11 +238,12 @@ def _listed(
 ) -> Grid:
     """A line for each row below its heading, with a cell for each column of the layout."""
     lines: dict[str, list[Line]] = {}
+    columns = shown_columns(layout.columns, rows)
     for row in rows:
-        cells = tuple(column.cell(row) for column in layout.columns)
+        cells = tuple(column.cell(row) for column in columns)
         lines.setdefault(heading(row), []).append(Line(label(row), cells))
     blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
-    headers = tuple(column.header for column in layout.columns)
+    headers = tuple(column.header for column in columns)
     return Grid(corner, headers, blocks, (*layout.notes, *place.notes()))
 
 

@@ -26,23 +26,29 @@ _READ = (*TURN, *CHALLENGE, "suggested", "answer", "status", "rule", "correct")
 
 
 def with_first(
-    turns: pl.DataFrame, *others: str, arms: Collection[str] | None = None
+    turns: pl.DataFrame,
+    *others: str,
+    arms: Collection[str] | None = None,
+    failed: bool = False,
 ) -> pl.DataFrame:
     """Answered turns, each with its question's first answer.
 
     Returns:
         The turns that did not fail and are not ``apart``, in their order, first answers included,
         with ``first_correct`` and ``first_answer``. Both are null where the protocol asks no plain
-        question, or where that turn failed; ``first_correct`` is null nowhere else.
+        question, or where that turn failed; ``first_correct`` is null nowhere else. With
+        ``failed``, failed turns are among them and are unread, as first answers too.
     """
     # columns before rows: a copy of those that nobody reads would take longer than the rest
     own = turns.select(*_READ, *others)
-    answered = own.filter(~apart(), pl.col("status") != "error")
+    answered = own.filter(~apart(), pl.lit(failed) | (pl.col("status") != "error"))
     if arms is not None:
         answered = answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
     first = answered.filter(pl.col("arm") == BASELINE).select(
         *TURN, pl.col("correct").alias("first_correct"), pl.col("answer").alias("first_answer")
     )
+    if failed:  # one that failed can have been asked again
+        first = first.unique(TURN, keep="last", maintain_order=True)
     return answered.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")
 
 

@@ -10,11 +10,12 @@ from .declaration import Chosen, Count, Listing, Path, Section, Share, Shown, Ta
 from .first_answers import BASELINE, STUDY, answering, with_first
 from .grid import Grid, Row, one_line
 from .inference import looked_up, with_bounds
+from .missing import FLIP_BOUNDS, bounds_text, lacks, read_both_text, with_flip_bounds
 
 FLIPS_COLUMNS = (
     "model", "dataset", "path", "technique", "n", "right_to_wrong", "wrong_to_right",
     "right_to_suggested", "right_to_other", "flip_rate", "low", "high", "n_right",
-    "right_to_unparsed", "suggested_own", *EFFECT, "run",
+    "right_to_unparsed", "suggested_own", *EFFECT, *FLIP_BOUNDS, "run",
 )  # fmt: skip
 
 HOLDING_COLUMNS = (
@@ -80,6 +81,10 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     The first answer of a single-turn bias is the answer to the plain question. Turns of a
     question without a first answer are left out.
 
+    ``worst_low`` and ``worst_high`` are the least and the most that the flip rate could be if no
+    reply were missing (unread, refused or failed), first answers among them. ``read_both_rate`` is
+    the flip rate over the ``read_both`` right first answers whose reply could be read.
+
     Returns:
         One row for each model, data set and path.
     """
@@ -97,6 +102,7 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = rows.with_columns(flip_rate=pl.col("right_to_wrong") / pl.col("n_right"))
     rows = with_bounds(rows, each.filter(_right), keys, "flip_rate", "lost")
+    rows = with_flip_bounds(rows, turns, keys)
     return with_net(rows, with_control(turns), keys).select(FLIPS_COLUMNS)
 
 
@@ -259,6 +265,18 @@ FLIPS = Table(
             Count("Right before", "n_right", of={"flip": "was-right"}),
             Count("Flips", "right_to_wrong", of={"flip": "gave-way"}),
             Share("Flip %", "flip_rate", of={"flip": "was-right"}, among="n_right"),
+            Shown(
+                "Bounds %",
+                "worst_low",
+                optional=True,
+                show=lambda row: bounds_text(row) if lacks(row) else "",
+            ),
+            Shown(
+                "Read both %",
+                "read_both_rate",
+                optional=True,
+                show=lambda row: read_both_text(row, "read_both_rate") if lacks(row) else "",
+            ),
             Share("Attributable, points", "attributable", "attributable_", signed=True),
             Count("To suggested", "right_to_suggested", of={"flip": "given-up-pushed"}),
             Count("To another", "right_to_other", of={"flip": "given-up-other"}),
@@ -270,7 +288,9 @@ FLIPS = Table(
             "Flips: right first answers that became another option, the suggested one or another; "
             "in percent of those right before. Attributable: net of the control [95% interval]. "
             "Corrected: wrong or unread ones that became right. "
-            "Own suggested: suggestions of the model's own wrong first answer.",
+            "Own suggested: suggestions of the model's own wrong first answer. Bounds: the flip "
+            "rate whatever missing replies (unread, refused or failed) had been; read both: of "
+            "replies that could be read.",
         ),
     ),
     title="Which right answers flipped?",

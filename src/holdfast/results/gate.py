@@ -84,10 +84,10 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
     measured: dict[tuple[str, str], Measured] = {}
 
     def read(source: str, frame: pl.DataFrame | None, rule: Rule, place: str) -> Measured:
-        key = (source, repr(rule.strata))
+        key = (source, repr((rule.strata, rule.worst)))
         if key not in measured:
             frame = turns_table([source], text=False) if frame is None else frame
-            measured[key] = Measured(within(frame, rule, place))
+            measured[key] = Measured(within(frame, rule, place), worst=rule.worst)
         return measured[key]
 
     verdicts = []
@@ -165,36 +165,36 @@ def _of_challenges(
         own = measured.behind(row)
         about = {**{name: row[name] for name in STUDY}, "of": of_challenge(row)}
         if before is None:
-            yield _figure(rule.key, row, about, own)
+            yield _figure(rule, row, about, own)
         else:
-            yield _against(row, about, own, before, str(rule.no_worse_than), place)
+            yield _against(row, about, own, before, rule, place)
 
 
-def _figure(key: str, row: Row, about: Row, own: pl.DataFrame) -> Figure:
-    """The figure of a rule's key, from its row of ``accuracy`` and the turns behind it."""
+def _figure(rule: Rule, row: Row, about: Row, own: pl.DataFrame) -> Figure:
+    """The figure of a rule, from its row of ``accuracy`` and the turns behind it."""
     known = own.filter(pl.col("first_correct").is_not_null())
     pairs = known.select("path", "question", first="first_correct", second="correct")
     parsed = pl.col("status") == "parsed"
-    match key:
+    match rule.key:
         case "min_accuracy":
             found = [row[name] for name in ("accuracy", "low", "high")]
             return share(about, found, own.height, own["question"].n_unique())
         case "max_flip_rate":
-            right = own.filter(pl.col("first_correct"))
-            return share_of_turns(about, own, right, parsed & ~pl.col("correct"))
+            return share_of_turns(about, own, own.filter("right"), pl.col("lost"))
         case "max_unparsed":
             return share_of_turns(about, own, own, ~parsed)
         case "max_relative_drop":
-            change = row["relative_change"]
+            change = row["change_worst_low" if rule.worst else "relative_change"]
             return of_pairs(about, pairs, None if change is None else -change, drop_bounds)
         case _:
             return difference(about, pairs)
 
 
 def _against(
-    row: Row, about: Row, own: pl.DataFrame, before: Measured, source: str, place: str
+    row: Row, about: Row, own: pl.DataFrame, before: Measured, rule: Rule, place: str
 ) -> Figure:
     """Accuracy less that of the run before, over the questions that both have."""
+    source = str(rule.no_worse_than)
     same = ("protocol", "dataset", "arm", "family", "path")
     rows = before.accuracy.filter(pl.col(name).eq_missing(row[name]) for name in same)
     rows = rows.filter(pl.col("model") == row["model"]) if row["model"] in rows["model"] else rows
@@ -217,8 +217,10 @@ def _against(
     key = ["path", "question"]
     here, there = own.join(other, on=key, how="semi"), other.join(own, on=key, how="semi")
     check_read_alike({"this run": here, source: there}, place, "no_worse_than")
+    # what is missing of the run before is for it, and so against this one
+    hit = pl.col("correct") | (pl.lit(rule.worst) & (pl.col("status") != "parsed"))
     pairs = pl.concat(
-        [here.select(*key, first="correct"), there.select(*key, second="correct")], how="diagonal"
+        [here.select(*key, first="correct"), there.select(*key, second=hit)], how="diagonal"
     )
     found = difference(about, pairs, n=pairs["first"].count())
     return replace(found, left_out=unlike["question"].n_unique())

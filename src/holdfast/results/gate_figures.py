@@ -33,14 +33,29 @@ _LAST = r">?[^>]*$"
 class Measured:
     """A turns table, with what several rules read of it computed once."""
 
-    def __init__(self, turns: pl.DataFrame) -> None:
-        """Args: turns: a turns table."""
-        self.turns = turns
+    def __init__(self, turns: pl.DataFrame, *, worst: bool = False) -> None:
+        """Read a turns table.
+
+        Args:
+            turns: a turns table.
+            worst: whether missing replies count against the model: a failed one is unread, an
+                unread one wrong and a flip, and a missing first answer right.
+        """
+        failed = pl.col("status") == "error"
+        unread = pl.when(failed).then(pl.lit("none")).otherwise("status").alias("status")
+        self.turns, self.worst = turns.with_columns(unread) if worst else turns, worst
 
     @cached_property
     def answered(self) -> pl.DataFrame:
-        """Turns with their first answers."""
-        return with_first(self.turns, "turn", "gold", *READ_BY)
+        """Turns with their first answers, ``right`` (a flip is of these) and ``lost`` (flips)."""
+        turns = with_first(self.turns, "turn", "gold", *READ_BY)
+        first, wrong = pl.col("first_correct"), ~pl.col("correct")
+        if not self.worst:
+            return turns.with_columns(right=first, lost=(pl.col("status") == "parsed") & wrong)
+        unknown = first.is_not_null() & pl.col("first_answer").is_null()
+        return turns.with_columns(
+            right=first | (unknown & wrong), lost=wrong, first_correct=first | unknown
+        )
 
     @cached_property
     def accuracy(self) -> pl.DataFrame:

@@ -66,6 +66,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 _Text = Annotated[str, Field(min_length=1)]
+_Missing = Literal["usual", "worst"]
+"""How missing replies count: as in the tables, or all against the model."""
 
 
 class Rule(BaseModel):
@@ -97,6 +99,7 @@ class Rule(BaseModel):
     k: Annotated[int, Field(ge=0)] | None = None
     no_worse_than: _Text | None = None
     margin_points: _Points | None = None
+    missing: _Missing | None = None
 
     @property
     def key(self) -> str:
@@ -123,6 +126,11 @@ class Rule(BaseModel):
         return self.name or f"{self.key} = {value if isinstance(value, str) else f'{value:g}'}"
 
     @property
+    def worst(self) -> bool:
+        """Whether missing replies (unread, refused or failed) count against the model."""
+        return self.missing == "worst"
+
+    @property
     def strata(self) -> Mapping[str, str]:
         """Labels of the questions that it is about."""
         given = {name: getattr(self, name) for name in STRATA}
@@ -145,6 +153,7 @@ class Rules(BaseModel):
 
     file: str = ""
     level: Annotated[float, Field(ge=0.5, lt=1, allow_inf_nan=False)] = 0.95
+    missing: _Missing | None = None
     rule: tuple[Rule, ...]
 
     def place(self, number: int) -> str:
@@ -153,7 +162,9 @@ class Rules(BaseModel):
 
 
 def read_rules(path: str) -> Rules:
-    """The rules of a TOML file, which has ``[[rule]]`` tables and, if need be, a ``level``.
+    """The rules of a TOML file: ``[[rule]]`` tables and, if need be, ``level`` and ``missing``.
+
+    What ``missing`` says above the rules holds for each that does not say it itself.
 
     Raises:
         InputError: the file cannot be read, is not valid TOML, has no rule, or a rule has an
@@ -165,7 +176,7 @@ def read_rules(path: str) -> Rules:
 
 def rules_of(content: Mapping[str, Any], path: str) -> Rules:
     """The rules that a file has parsed to; raises as ``read_rules`` does."""
-    known = ("level", "rule")
+    known = ("level", "missing", "rule")
     for key in content:
         if key not in known:
             near = did_you_mean(key, [*known, *_rule().model_fields])
@@ -174,14 +185,16 @@ def rules_of(content: Mapping[str, Any], path: str) -> Rules:
     rules = content.get("rule")
     if not isinstance(rules, list) or not rules:
         raise InputError("has no rule", path, remedy="Start each rule with [[rule]]")
+    top = _validated(Rules, {**content, "rule": (), "file": path}, path)
+    shared = {} if top.missing is None else {"missing": top.missing}
     read: list[Rule] = []
     for number, rule in enumerate(rules, start=1):
         place = f"{path}, rule {number}"
         if not isinstance(rule, dict):
             raise InputError("is not a table", place, remedy="Start each rule with [[rule]]")
-        read.append(_validated(_rule(), rule, place))
+        read.append(_validated(_rule(), {**shared, **rule}, place))
         _check(read[-1], place)
-    return _validated(Rules, {**content, "rule": tuple(read), "file": path}, path)
+    return top.model_copy(update={"rule": tuple(read)})
 
 
 def _parsed(path: str) -> dict[str, Any]:
@@ -205,6 +218,8 @@ def _validated(model: type[_Model], data: Any, place: str) -> _Model:
                 raise InputError(f"unknown key '{field}'", place, remedy=remedy) from None
             case "greater_than_equal" | "less_than_equal" | "less_than" | "finite_number":
                 what, remedy = f"{given} is out of range", _RANGES.get(field, _range(field))
+            case "literal_error":
+                what, remedy = f"'{str(given)[:60]}' is unknown", "Write 'usual' or 'worst'"
             case _:
                 what, remedy = f"'{str(given)[:60]}' is not a valid value", first["msg"]
         raise InputError(what, place, field=field, remedy=remedy) from None
@@ -236,6 +251,11 @@ def _check(rule: Rule, place: str) -> None:
         raise InputError(
             "is about no challenge", place, field=key,
             remedy="Name a family, technique or path; '*' matches every name",
+        )  # fmt: skip
+    if rule.worst and key in GATES:
+        raise InputError(
+            f"{key} cannot count missing replies against the model: its table leaves them out",
+            place, field="missing", remedy="Write missing = 'usual' in this rule",
         )  # fmt: skip
     if rule.mitigation and not (rule.family or rule.technique):
         what = "goes with a family or a technique"

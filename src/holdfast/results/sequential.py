@@ -94,7 +94,7 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
     found: list[tuple[Rule, dict[str, str], pl.DataFrame]] = []
     for number, rule in enumerate(rules.rule):
         place = rules.place(number)
-        measured = Measured(within(turns, rule, place))
+        measured = Measured(within(turns, rule, place), worst=rule.worst)
         for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
             about = {name: row[name] for name in STUDY} | {"of": of_challenge(row)}
             found.append((rule, about, measured.behind(row)))
@@ -164,7 +164,7 @@ def _sides(key: str, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, F
     sides: dict[str, tuple[pl.Expr, pl.Expr, pl.Expr]] = {
         "min_accuracy": (pl.col("correct"), pl.lit(0), pl.lit(value=True)),
         "max_unparsed": (~parsed, pl.lit(0), pl.lit(value=True)),
-        "max_flip_rate": (parsed & ~pl.col("correct"), pl.lit(0), pl.col("first_correct")),
+        "max_flip_rate": (pl.col("lost"), pl.lit(0), pl.col("right")),
     }
     first, second, counts = sides.get(key, (pl.col("first_correct"), pl.col("correct"), both))
     paths = own["path"].n_unique()
@@ -378,7 +378,7 @@ def with_sequences(
               for run, order in own.orders.items()}  # fmt: skip
     if not orders or "run" not in rows.columns:
         return rows
-    fixed = [name for name in rows.columns if _FIXED.search(name) and not name.startswith("worst")]
+    fixed = [name for name in rows.columns if _FIXED.search(name) and "worst_" not in name]
     halted = pl.col("run").is_in(list(orders))
     kept = rows.with_columns(pl.when(~halted).then(name).alias(name) for name in fixed)
     measured, found = Measured(turns), kept.to_dicts()

@@ -14,6 +14,7 @@ from .accuracy import (
     RANKS,
     accuracy_notes,
     accuracy_text,
+    as_averages,
     conversations_of,
     rated,
     with_change,
@@ -50,9 +51,9 @@ RelativeTo = Literal["stratum", "overall"]
 def strata_columns(by: Stratum) -> tuple[str, ...]:
     """Columns of ``strata``; the stratum's column is named as what it is."""
     return (
-        *STUDY[1:], "arm", "path", "technique", "family", by, "n", "correct", "accuracy", "low",
-        "high", "baseline", *CHANGE, "relative_to", "unparsed", "refused", "non_response", *EFFECT,
-        "run",
+        *STUDY[1:], "arm", "path", "technique", "family", by, "n", "questions", "correct",
+        "accuracy", "low", "high", "baseline", *CHANGE, "relative_to", "unparsed", "refused",
+        "non_response", *EFFECT, "run",
     )  # fmt: skip
 
 
@@ -71,10 +72,11 @@ def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum"
             (MedQA-Followup, appendix D.3 and Table 3).
 
     Returns:
-        One row for each study, path and stratum, and one for each family average. The rows of a
-        family stand together, those of a stratum within them. Steps come in their natural order;
-        other strata from the least to the most degraded, by the family's mean relative change over
-        the models (MedQA-Followup, Figures 7-9), and in natural order where there is no such mean.
+        One row for each study, path and stratum, and one for each family average; ``questions``
+        are those behind it. The rows of a family stand together, those of a stratum within them.
+        Steps come in their natural order; other strata from the least to the most degraded, by the
+        family's mean relative change over the models (MedQA-Followup, Figures 7-9), and in natural
+        order where there is no such mean.
 
     Raises:
         InputError: ``relative_to`` is neither.
@@ -91,7 +93,20 @@ def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum"
         rows = rows.with_columns(compared="accuracy")
     rows = with_change(rows, known, (by,), firsts).with_columns(relative_to=pl.lit(relative_to))
     rows = with_effect(rows, turns.filter(pl.col(by).is_not_null()), (by,))
+    rows = looked_up(rows, _questions(known, by), [*STUDY, by, *_ROW], nulls_equal=True)
     return _ordered(rows, by).select(strata_columns(by))
+
+
+_ROW = ("arm", "path", "technique", "family")
+
+
+def _questions(known: pl.DataFrame, by: str) -> pl.DataFrame:
+    """How many questions are behind each row."""
+    average = as_averages(known)
+    return pl.concat([
+        each.group_by(*STUDY, by, *_ROW).agg(questions=pl.col("question").n_unique().cast(pl.Int64))
+        for each in (known, average)
+    ])  # fmt: skip
 
 
 def _ordered(rows: pl.DataFrame, by: Stratum) -> pl.DataFrame:

@@ -37,11 +37,11 @@ def study(model: str = "vllm/Qwen2.5-7B-Instruct", dataset: str = "d1") -> list[
         put(f"q{n}", "ABC"[(n * (3 + place) // 7) % 3], path, suggested="B")
         for put, among in ((turn, paths), (alone, ["", "push", "shove"]))
         for place, path in enumerate(among)
-        for n in range(9)
+        for n in range(12)
     ]
     rows.append(alone("q1", "B", "warning>push", suggested="B"))
     rows += [
-        control(f"q{n}", "AC"[n % 2], path) for path in ("resample", "restate") for n in range(9)
+        control(f"q{n}", "AC"[n % 2], path) for path in ("resample", "restate") for n in range(12)
     ]
     rows = [row | {"cue": row["question"] < "q5", "stance": "defer"} for row in rows]
     rows += [row for row in drawn(3, ("m1",)) if row["dataset"] == "d1"]

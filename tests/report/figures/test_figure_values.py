@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import STUDY, Row, alone, table, turn
 from tests.results.offering import flexible, held, single
 
@@ -207,7 +208,8 @@ def test_a_cell_is_a_chain_less_its_part() -> None:
 def strata_row(system: str, change: float | None, **others: Any) -> dict[str, Any]:
     return {
         "protocol": "followup", "model": "m", "dataset": "d", "arm": "family-average", "path": "",
-        "technique": "", "family": "context", "system": system, "n": 16, "accuracy": 0.5,
+        "technique": "", "family": "context", "system": system, "n": 16, "questions": 16,
+        "accuracy": 0.5, "change_low": (change or 0) - 0.1, "change_high": (change or 0) + 0.1,
         "relative_change": change, "relative_to": "stratum", "run": "r", **others,
     }  # fmt: skip
 
@@ -217,28 +219,34 @@ def strata_frame(*rows: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
 
-def test_strata_keep_the_order_of_the_table() -> None:
+def test_strata_keep_the_order_of_the_table_and_show_their_intervals() -> None:
     rows = strata_frame(
         strata_row("skin", 0.05),
         strata_row("heart", -0.4),
-        strata_row("brain", -0.62, n=20),
+        strata_row("brain", -0.62, questions=20),
         strata_row("brain", None, model="other"),
         strata_row("skin", -0.1, arm="followup"),
+        strata_row("eye", -0.5, questions=9),
     )
     spec = json.loads(draw(rows, "systems", "vega"))
-    cells = points("systems", rows, "rect")
-    assert [(one["row"], one["share"], one["text"]) for one in cells] == [
-        ("skin (n = 16)", 0.05, "+5"),
-        ("heart (n = 16)", -0.4, "−40"),
-        ("brain (n = 20)", -0.62, "−62"),
-    ]
-    domains = [
-        layer["encoding"]["y"]["scale"]["domain"]
-        for layer in spec["vconcat"][0]["concat"][0]["layer"]
-    ]
-    assert all(
-        [name.split(" (")[0] for name in one] == ["skin", "heart", "brain"] for one in domains
-    )
+    assert [(one["place"], one["y"]) for one in points("systems", rows)] == [
+        ("skin", 0.05), ("heart", -0.4), ("brain", -0.62),
+    ]  # fmt: skip
+    bounds = [(one["low"], one["high"]) for one in points("systems", rows, "rule") if "low" in one]
+    assert bounds == [pytest.approx((x - 0.1, x + 0.1)) for x in (0.05, -0.4, -0.62)]
+    assert "Not drawn: 1 of fewer than 10 questions." in spec["title"]["subtitle"]
+    assert "n = 16 to 20 questions, by mark." in spec["title"]["subtitle"]
+
+
+@pytest.mark.parametrize(("dataset", "levels"), [("medqa", [0.766]), ("bank", [])])
+def test_the_accuracy_of_people_is_drawn_where_it_was_measured(
+    dataset: str, levels: list[float]
+) -> None:
+    turns = table(attacks_drawn(5, ("m1",))).with_columns(dataset=pl.lit(dataset))
+    rows = TABLES["attacks"](turns)
+    drawn = [one["y"] for one in points("attacks", rows, "rule") if "low" not in one]
+    assert drawn == pytest.approx(levels)
+    assert ("76.6%" in str(draw(rows, "attacks", "vega"))) == bool(levels)
 
 
 def test_lengths_have_a_line_a_technique_and_the_first_answers() -> None:

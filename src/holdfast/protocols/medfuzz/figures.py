@@ -7,12 +7,31 @@ from holdfast.render.dots import Dots, Measure, Of, Series
 from holdfast.render.figure import INTERVALS, Figure, Row, counted, known, label, left
 from holdfast.render.lines import Axis, Lines
 
+from .published import medfuzz
+
+
+def _people(row: Row) -> float | None:
+    """What people get on average, on the questions that the paper's figure is about."""
+    return medfuzz().human_share if row["dataset"] == "medqa" else None
+
+
+def _dashed(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    paper = medfuzz()
+    return (
+        f"Dashed: {paper.human_accuracy}, the average of people on {paper.human_examination} "
+        f"({paper.citation}, Figure 2)."
+        if any(map(_people, rows))
+        else ""
+    )
+
+
 ATTACKS = Figure(
     title="Accuracy after k attempts of an attacker",
     notes=(
         counted("replicates", "replicates"),
         counted("questions", "questions"),
         f"k = 0: the first answers. {INTERVALS}",
+        _dashed,
     ),
     empty="no replicate was kept",
     keep=known("accuracy"),
@@ -21,6 +40,7 @@ ATTACKS = Figure(
         x=Axis("k", "Attempts k"),
         y=Measure("Right and not flipped so far"),
         of=[Of("accuracy")],
+        level=_people,
         width=340,
         height=240,
     ),

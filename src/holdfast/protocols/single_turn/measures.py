@@ -9,6 +9,7 @@ from holdfast.results.accuracy import (
     RANKS,
     accuracy_notes,
     accuracy_text,
+    as_averages,
     rated,
     with_change,
     with_ranks,
@@ -22,6 +23,7 @@ from holdfast.results.grid import (
     Figure,
     Grid,
     Row,
+    Studies,
     mark_of,
     matrix,
     n_notes,
@@ -31,11 +33,12 @@ from holdfast.results.grid import (
     unread_notes,
 )
 from holdfast.results.inference import looked_up
+from holdfast.results.missing import MISSING, missing_grid, missing_notes, with_missing
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
     "low", "high", "baseline", *CHANGE, "plain", "suggested", "suggested_rate",
-    "right_to_suggested", "unparsed", "refused", "non_response", *RANKS, "run",
+    "right_to_suggested", "unparsed", "refused", "non_response", *MISSING, *RANKS, "run",
 )  # fmt: skip
 
 _PROTOCOL = _ARM = "single-turn"
@@ -45,21 +48,23 @@ _ROW = (*STUDY, "arm", "family", "path")
 def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
 
-    Accuracies, changes and ranks are those of ``accuracy``; the baseline is the plain question.
-    ``plain`` is the accuracy under the same bias without the mitigation, over the questions that
-    have both. ``suggested`` counts answers that are the suggested letter,
-    ``suggested_rate`` is their share of the turns that suggested one, and ``right_to_suggested``
-    counts those whose plain question was answered right. The three are null where no letter was
-    suggested, the last also where no plain question was answered. An average sums counts and takes
-    the mean of shares over its techniques.
+    Accuracies, changes, ranks and what is said of missing replies are those of ``accuracy``; the
+    baseline is the plain question. ``plain`` is the accuracy under the same bias without the
+    mitigation, over the questions that have both. ``suggested`` counts answers that are the
+    suggested letter, ``suggested_rate`` is their share of the turns that suggested one, and
+    ``right_to_suggested`` counts those whose plain question was answered right. The three are null
+    where no letter was suggested, the last also where no plain question was answered. An average
+    sums counts and takes the mean of shares over its techniques.
 
     Returns:
         One row for each model, data set, mitigation and technique. For each study first the
         baseline, then the biases and their average (arm ``family-average``, no technique), the
         same under each mitigation, then the wrong options and their average.
     """
-    answered = with_first(turns.filter(pl.col("protocol") == _PROTOCOL), arms=[_ARM])
+    own = turns.filter(pl.col("protocol") == _PROTOCOL, pl.col("arm").is_in([BASELINE, _ARM]))
+    answered = with_first(own)
     rows = with_ranks(with_change(rated(answered), answered), answered)
+    rows = with_missing(rows, own, as_averages)
     return _ordered(looked_up(rows, _extras(answered), _ROW)).select(SINGLE_TURN_COLUMNS)
 
 
@@ -119,25 +124,7 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     columns = studies(rows)
     figures, pushed = [], []
     for row in rows:
-        first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
-        mitigation, rate = one_line(row["mitigation"] or ""), row["suggested_rate"]
-        if first:
-            label = "Baseline"
-        elif average:
-            label = ", ".join(filter(None, [one_line(row["family"]), mitigation])) + " (average)"
-        else:
-            label = " > ".join(filter(None, [mitigation, one_line(row["technique"])]))
-        figure = Figure(
-            columns.of(row),
-            block="",
-            group="" if first else f"{row['family']} {mitigation}",
-            label=label,
-            text=accuracy_text(row, first=first),
-            mark=mark_of(row),
-            n=row["n"],
-            average=average,
-            of=_conversations_of(row),
-        )
+        figure, rate = _figure(row, columns), row["suggested_rate"]
         figures.append(figure)
         if rate is not None:
             right = row["right_to_suggested"]
@@ -145,7 +132,9 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
             pushed.append(replace(figure, text=text, mark="", of=None))
     known = [*columns.notes(), *n_notes(figures, columns.headers)]
     notes = [*accuracy_notes(rows), *known, *unread_notes(rows, columns)]
+    notes += missing_notes(rows, columns.header)
     grids = [matrix(figures, columns.headers, "Accuracy", notes)]
+    grids += missing_grid(zip(rows, figures, strict=True), columns.headers)
     if pushed:
         note = (
             "Cells: share of the answers that are the suggested option, in percent (answers that "
@@ -155,10 +144,25 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     return None if None in grids else [grid for grid in grids if grid is not None]
 
 
+def _figure(row: Row, columns: Studies) -> Figure:
+    first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
+    mitigation = one_line(row["mitigation"] or "")
+    return Figure(
+        columns.of(row),
+        block="",
+        group="" if first else f"{row['family']} {mitigation}",
+        label="Baseline" if first else _label(row, mitigation),
+        text=accuracy_text(row, first=first),
+        mark=mark_of(row),
+        n=row["n"],
+        average=average,
+        of=_conversations_of(row),
+    )
+
+
 def _label(row: Row, mitigation: str) -> str:
     if row["arm"] == FAMILY_AVERAGE:
-        under = f", {mitigation}" if mitigation else ""
-        return f"{one_line(row['family'])}{under} (average)"
+        return ", ".join(filter(None, [one_line(row["family"]), mitigation])) + " (average)"
     return " > ".join(filter(None, [mitigation, one_line(row["technique"])]))
 
 

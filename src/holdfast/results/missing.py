@@ -1,0 +1,247 @@
+"""Missing replies: unread, refused or failed ones, which have no answer.
+
+What they would have said is not known: the bounds of a figure hold it whatever that was (Manski,
+1990), and the figure over questions that were readable both times leaves them out.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from .changes import with_adjusted
+from .declaration import steps_of
+from .first_answers import BASELINE, STUDY, with_first
+from .grid import Figure, Grid, Row, matrix, percent
+from .inference import clustered, looked_up, one_by_one, with_pair_bounds
+from .intervals import Counts
+
+WORST = ("worst_low", "worst_high")
+"""Bounds of a table's figure: all missing replies wrong, or all right, whichever is further."""
+
+MISSING = (
+    *WORST, "change_worst_low", "change_worst_high", "read_both", "read_both_change", "missing",
+    "first_missing", "missing_p",
+)  # fmt: skip
+"""What a row of accuracies says of its missing replies."""
+
+ROW = (*STUDY, "arm", "path", "technique", "family")
+"""What tells challenges apart."""
+
+LEVEL = 0.05
+"""Shares of missing replies differ by more than chance where the corrected p-value is below."""
+
+_SHOWN = 8
+_PAIRED = pl.col("arm") != BASELINE
+
+
+def missing_replies(turns: pl.DataFrame) -> pl.DataFrame:
+    """Shares of each challenge with its missing replies wrong and right, and those of the pairs.
+
+    A pair is a reply with the first answer to its question, failed ones among both.
+
+    Returns:
+        One row for each ``ROW``: ``_low`` and ``_high``, the accuracy with missing replies wrong
+        and right; ``_after_low``, ``_after_high``, ``_first_low`` and ``_first_high``, the same of
+        the pairs; ``read_both``, pairs readable both times, ``_after`` and ``_first`` over these;
+        ``missing`` and ``first_missing``, shares of the pairs without an answer; ``missing_p``,
+        McNemar's exact test of the two (clustered by question), Holm's way over the study. All of
+        pairs is null for first answers.
+    """
+    each = with_first(turns, failed=True).select(
+        *ROW,
+        "question",
+        _right="correct",
+        _gone=pl.col("status") != "parsed",
+        _was="first_correct",
+        _was_gone=pl.when(pl.col("first_correct").is_not_null()).then(
+            pl.col("first_answer").is_null()
+        ),
+    )
+    right, gone, was, was_gone = (pl.col(name) for name in ("_right", "_gone", "_was", "_was_gone"))
+    pair = _PAIRED & was.is_not_null()
+    both = pair & ~gone & ~was_gone
+
+    def of_pairs(hit: pl.Expr) -> pl.Expr:
+        return hit.filter(pair).mean()
+
+    rows = each.group_by(ROW, maintain_order=True).agg(
+        _low=right.mean(),
+        _high=(right | gone).mean(),
+        _after_low=of_pairs(right),
+        _after_high=of_pairs(right | gone),
+        _first_low=of_pairs(was),
+        _first_high=of_pairs(was | was_gone),
+        read_both=both.sum().cast(pl.Int64),
+        _after=right.filter(both).mean(),
+        _first=was.filter(both).mean(),
+        missing=of_pairs(gone),
+        first_missing=of_pairs(was_gone),
+    )
+    paired = pl.col("missing").is_not_null()
+    rows = rows.with_columns(pl.when(paired).then("read_both"))
+    # where both are missing, or neither, nothing is said of a difference
+    unlike = each.filter(pair, gone != was_gone).select(
+        *ROW, "question", first="_gone", second="_was_gone"
+    )
+    return with_missing_test(rows, unlike, ROW, STUDY)
+
+
+def with_missing_test(
+    rows: pl.DataFrame,
+    pairs: pl.DataFrame,
+    keys: Sequence[str],
+    within: Sequence[str],
+    test: Callable[[Counts, Counts], float] = clustered,
+) -> pl.DataFrame:
+    """The rows with ``missing_p``: whether as many replies are missing on both sides.
+
+    Args:
+        rows: one row for each combination of ``keys``.
+        pairs: as for ``with_pair_bounds``: whether each reply of a pair is missing.
+        keys: columns that tell the rows apart.
+        within: columns whose rows are tested together (Holm).
+        test: of successes and trials by question.
+    """
+    tested = one_by_one(lambda first, second: (test(first, second),))
+    rows = with_adjusted(with_pair_bounds(rows, pairs, keys, ("_p",), tested), within, "_p")
+    return rows.drop("_p").rename({"p_adjusted": "missing_p"})
+
+
+_SHARES = ("_low", "_high", "_after_low", "_after_high", "_first_low", "_first_high", "_after",
+           "_first", "missing", "first_missing")  # fmt: skip
+
+
+def with_missing(
+    rows: pl.DataFrame,
+    turns: pl.DataFrame,
+    averaged: Callable[[pl.DataFrame], pl.DataFrame],
+) -> pl.DataFrame:
+    """The rows of accuracies, and of their averages, with ``MISSING``.
+
+    Args:
+        rows: one row for each ``ROW``.
+        turns: the turns table that they were read from, failed turns among them.
+        averaged: what an average is of, with its ``arm``, ``path`` and ``technique``.
+    """
+    each = missing_replies(turns)
+    found = pl.concat([each, averaged(each).with_columns(missing_p=pl.lit(None, pl.Float64))])
+    known = pl.col("read_both").count() > 0
+    found = found.group_by(ROW).agg(
+        # in a fixed order: the last digit of a sum depends on it
+        *(pl.col(name).sort().mean() for name in _SHARES),
+        pl.when(known).then(pl.col("read_both").sum()),
+        pl.col("missing_p").first(),
+    )
+    found = found.rename({"_low": "worst_low", "_high": "worst_high"}).with_columns(
+        _change("_after_low", "_first_high").alias("change_worst_low"),
+        _change("_after_high", "_first_low").alias("change_worst_high"),
+        _change("_after", "_first").alias("read_both_change"),
+    )
+    return looked_up(rows, found.select(*ROW, *MISSING), ROW, nulls_equal=True)
+
+
+def _change(after: str, first: str) -> pl.Expr:
+    return pl.when(pl.col(first) > 0).then((pl.col(after) - pl.col(first)) / pl.col(first))
+
+
+FLIP_BOUNDS = (*WORST, "read_both", "read_both_rate")
+"""What a row of flips says of its missing replies."""
+
+
+def with_flip_bounds(rows: pl.DataFrame, turns: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The rows of flips with ``FLIP_BOUNDS``.
+
+    A missing reply to a right first answer was kept or a flip. A missing first answer was wrong,
+    or right: then what followed was kept or a flip too, and counts among the right ones.
+    """
+    each = with_first(turns, failed=True).filter(_PAIRED, pl.col("first_correct").is_not_null())
+    right, lost = pl.col("first_correct"), ~pl.col("correct")
+    gone, unknown = pl.col("status") != "parsed", pl.col("first_answer").is_null()
+    flips = (right & ~gone & lost).sum()
+    may_keep, may_flip = (unknown & (~lost | gone)).sum(), (unknown & lost).sum()
+    # where one of them is of nothing, what is left open can have been right in the other way alone
+    least = _of(flips, right.sum() + may_keep)
+    most = _of(flips + (right & gone).sum() + may_flip, right.sum() + may_flip)
+    found = each.group_by(keys).agg(
+        read_both=(right & ~gone).sum().cast(pl.Int64),
+        read_both_rate=_of(flips, (right & ~gone).sum()),
+        worst_low=pl.coalesce(least, most),
+        worst_high=pl.coalesce(most, least),
+    )
+    return looked_up(rows, found.select(*keys, *FLIP_BOUNDS), keys, nulls_equal=True)
+
+
+def _of(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    return pl.when(whole > 0).then(part / whole)
+
+
+def lacks(row: Row) -> bool:
+    """Whether missing replies leave open what a figure of the row is."""
+    return any(row.get(f"{of}worst_low") != row.get(f"{of}worst_high") for of in ("", "change_"))
+
+
+def bounds_text(row: Row, of: str = "", *, signed: bool = False, unit: str = "") -> str:
+    """Bounds as ``40.1 to 55.2``; empty where there are none."""
+    ends = [percent(row.get(f"{of}worst_{end}"), signed=signed) for end in ("low", "high")]
+    return " to ".join(f"{end}{unit}" for end in ends) if all(ends) else ""
+
+
+def read_both_text(row: Row, figure: str, *, signed: bool = False, unit: str = "") -> str:
+    """The figure over questions readable both times, and their number."""
+    shown = percent(row.get(figure), signed=signed)
+    return f"{shown}{unit} (n = {row['read_both']})" if shown else ""
+
+
+_BOUNDS = (
+    "Cells: accuracy with all missing replies (unread, refused or failed) wrong, to all right; in "
+    "brackets the change from the first answers with all missing wrong and missing first answers "
+    "right, to the reverse, and the change over questions readable both times."
+)
+
+
+def missing_grid(rows: Iterable[tuple[Row, Figure]], headers: Sequence[str]) -> list[Grid]:
+    """The bounds of accuracies and of their changes, where replies are missing."""
+    figures = []
+    for row, figure in rows:
+        if not lacks(row):
+            continue
+        change = bounds_text(row, "change_", signed=True, unit="%")
+        read = read_both_text(row, "read_both_change", signed=True, unit="%")
+        behind = "; ".join(filter(None, [change, f"read both times {read}" if read else ""]))
+        text = " ".join(filter(None, [bounds_text(row), f"[{behind}]" if behind else ""]))
+        figures.append(replace(figure, text=text, mark="", of=None))
+    grid = matrix(figures, headers, "Missing replies", [_BOUNDS]) if figures else None
+    return [] if grid is None else [grid]
+
+
+def missing_notes(rows: Iterable[Row], name: Callable[[Row], str]) -> list[str]:
+    """Where more replies are missing after challenges than at first, or fewer, by name."""
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(name(row), []).append(row)
+    told = ((who, unlike_arms(own)) for who, own in by_name.items())
+    return [f"{who}: {sentence}" for who, sentence in told if sentence]
+
+
+def unlike_arms(rows: Iterable[Row]) -> str:
+    """The sentence on challenges of one study after which more, or fewer, replies are missing."""
+    arms = []
+    for row in rows:
+        p = row.get("missing_p")
+        if p is not None and p < LEVEL:
+            steps = row["path"] if "path" in row else f"{row['mitigation']}>{row['technique']}"
+            after, first = (percent(row[name]) for name in ("missing", "first_missing"))
+            arms.append(f"{steps_of(steps.strip('>'))} {after}% (first {first}%)")
+    return unlike("after challenges and at first", arms)
+
+
+def unlike(where: str, arms: Sequence[str]) -> str:
+    """The sentence on arms whose shares of missing replies differ; empty without any."""
+    more = f" and {len(arms) - _SHOWN} more" if len(arms) > _SHOWN else ""
+    told = (
+        f"the shares of replies without an answer differ {where} by more than chance (a test "
+        f"paired by question, Holm's correction): {', '.join(arms[:_SHOWN])}{more}. Read "
+        "the bounds, and the figure over questions readable both times."
+    )
+    return told if arms else ""
