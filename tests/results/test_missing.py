@@ -19,7 +19,7 @@ from holdfast.errors import InputError
 from holdfast.protocols.single_turn.measures import single_turn
 from holdfast.render import render
 from holdfast.report import render_comparison
-from holdfast.report.gate import gate_rows, gate_sentence, looked_sentence
+from holdfast.report.gate import gate_markdown, gate_rows, gate_sentence, looked_sentence
 from holdfast.report.runs import runs
 from holdfast.results import FAMILY_AVERAGE, Side, Verdict, compare, gate, read_rules
 from holdfast.results.accuracy import accuracy
@@ -463,10 +463,12 @@ def test_a_gate_can_count_missing_replies_against_the_model(
         assert found.low <= worst <= (found.high or 0)
         assert "missing replies counted against the model" in gate_sentence(found)
         assert gate_rows([found])[0]["missing"] == "worst"
+        assert "missing replies counted against the model" in gate_markdown([found], 0.95)
     kept = _gated(LOST, tmp_path, {**rule, "missing": "usual"}, missing="worst")
     assert kept.value == pytest.approx(usual)
     assert "missing" not in gate_sentence(kept)
     assert "missing" not in gate_rows([kept])[0]
+    assert "missing" not in gate_markdown([kept], 0.95)
 
 
 def test_the_worst_of_a_gate_is_the_bound_of_the_table(tmp_path: Path) -> None:

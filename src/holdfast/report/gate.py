@@ -117,7 +117,7 @@ def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
         texts = [
             verdict.rule.title,
             _about(verdict),
-            f"{verdict.rule.condition.measure} {value}",
+            f"{verdict.rule.condition.measure} {value}" + f"; {_WORST}" * verdict.rule.worst,
             interval,
             _asked(verdict),
             _n(verdict),
