@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import altair
     import polars as pl
 
-    from holdfast.results import Rules, Verdict
+    from holdfast.results import Designs, Rules, Verdict
     from holdfast.results.comparison import Comparison
+    from holdfast.results.designs import Kind
     from holdfast.results.records import Unfinished
     from holdfast.results.sequential import Looked
     from holdfast.running import Progress
@@ -191,8 +192,8 @@ def figure(turns: "Turns", name: str = "accuracy", **settings: Any) -> "altair.V
 
 def compare(
     a: "Turns",
-    b: "Turns",
-    *,
+    b: "Turns | None" = None,
+    *others: "Turns",
     model_a: str | None = None,
     model_b: str | None = None,
     run_a: str | None = None,
@@ -205,9 +206,13 @@ def compare(
 ) -> "Comparison":
     """Compare B with A, question by question: two models, two settings or two paths of one.
 
+    With three models or more, every pair of them, and the ranks that follow.
+
     Args:
         a: turns, or what ``read_turns`` reads.
-        b: others, or the same.
+        b: others, or the same; without it, every model of ``a`` is compared.
+        others: further ones. Of three or more, every model of each is compared, and no side can be
+            chosen.
         model_a: model of A, where it has several.
         model_b: model of B, where it has several.
         run_a: run of A, where a model has several.
@@ -220,27 +225,38 @@ def compare(
         dataset: the only data set to compare.
 
     Returns:
-        Paired differences as ``holdfast.results.compare`` has them, and notes on what was left
-        out.
+        Paired differences as ``holdfast.results.compare`` has them, of three models or more as
+        ``holdfast.results.standing`` does, and notes on what was left out.
 
     Raises:
         InputError: a side has no turns, several runs, or nothing of that name, or the sides have
             nothing in common.
     """
-    from holdfast.results import Side
+    from holdfast.errors import InputError
+    from holdfast.results import Side, by_model, standing
     from holdfast.results import compare as compared
 
     path_a, path_b = paths or (None, None)
+    chosen = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
     of_a = _read(a, text=False)
-    alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
-    return compared(
-        of_a,
-        of_a if alike else _read(b, text=False),
-        Side(model_a, run_a, mitigation_a, path_a),
-        Side(model_b, run_b, mitigation_b, path_b),
-        protocol,
-        dataset,
-    )
+    if b is None and chosen != (Side(), Side()):
+        b = a
+    if b is not None and not others:
+        alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
+        of_b = of_a if alike else _read(b, text=False)
+        return compared(of_a, of_b, *chosen, protocol, dataset)
+    if chosen != (Side(), Side()):
+        raise InputError(
+            "sides are chosen of two, and these are more",
+            remedy="Leave out the options that end in -a and -b, and --paths",
+        )
+    more = [_read(one, text=False) for one in (b, *others) if one is not None]
+    models = [own for turns in (of_a, *more) for own in by_model(turns)]
+    if len(models) < 2:
+        raise InputError("there is one model alone", remedy="Give a second log dir")
+    if len(models) == 2:
+        return compared(models[0], models[1], protocol=protocol, dataset=dataset)
+    return standing(models, protocol, dataset)
 
 
 @dataclass(frozen=True)
@@ -473,6 +489,82 @@ def power(
     return questions_needed(baseline, difference, discordant, power, alpha, tests)
 
 
+def designs(
+    sources: "Turns | None" = None,
+    *,
+    difference: float | None = None,
+    baseline: float | None = None,
+    discordant: float | None = None,
+    min_accuracy: float | None = None,
+    max_drop: float | None = None,
+    path: str | None = None,
+    model: str | None = None,
+    against: str | None = None,
+    correlation: float | None = None,
+    prices: str | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    tests: int = 1,
+) -> "Designs":
+    """How many questions at how many epochs find a difference, or decide a gate.
+
+    Studies are drawn from what the conversations of a pilot came to, or from stated figures, and
+    tested as ``compare``, the tables and ``gate`` do.
+
+    Args:
+        sources: a pilot, as ``read_turns`` reads it; without it figures are stated.
+        difference: true drop, of the second side from the first; the pilot's unless given.
+        baseline: accuracy of the first side; of a pilot the true one after ``path``, for a gate.
+        discordant: as for ``power``.
+        min_accuracy: decide this rule of a gate, instead of finding the difference.
+        max_drop: decide this rule of a gate, a share.
+        path: a technique or a family of the pilot, against its first answers.
+        model: model of the pilot, where it has several.
+        against: second model, whose answers stand against those of the first.
+        correlation: of the epochs of a question; that of the pilot unless given.
+        prices: file of prices, as ``run`` takes it.
+        power: chance of finding the difference, or of deciding the right way.
+        alpha: as for ``power``; of a gate, 1 less its level.
+        tests: as for ``power``.
+
+    Raises:
+        InputError: what is needed is not given, or cannot be.
+    """
+    from dataclasses import replace
+
+    from holdfast.errors import InputError
+    from holdfast.results import designs as designed
+    from holdfast.results import fitted, stated
+    from holdfast.running.models import load_prices, price_of
+
+    if min_accuracy is not None and max_drop is not None:
+        raise InputError("is one rule too many", field="--max-drop", remedy="Give one of both")
+    kind: Kind = (
+        "share" if min_accuracy is not None else "drop" if max_drop is not None else "difference"
+    )
+    effect = baseline if kind == "share" else difference
+    if sources is None:
+        if baseline is None:
+            raise InputError("is needed", field="--baseline", remedy="Give it, or a log dir")
+        if kind != "share" and difference is None:
+            raise InputError("is needed", field="--difference", remedy="Give it, or a log dir")
+        pilot = stated(baseline, difference or 0.0, discordant, correlation)
+        if kind == "share":
+            effect, pilot = baseline - (difference or 0.0), replace(pilot, calls=1.0)
+    else:
+        load_prices(prices)
+
+        def price(model: str) -> tuple[float, float] | None:
+            known = price_of(model)
+            return (known.input, known.output) if known else None
+
+        pilot = fitted(_read(sources, text=False), kind, path, model, against, price)
+    if correlation is not None:
+        pilot = replace(pilot, alike=correlation)
+    bound = min_accuracy if min_accuracy is not None else max_drop or 0.0
+    return designed(pilot, kind, effect, bound, power=power, alpha=alpha, tests=tests)
+
+
 def _given(
     protocols: str | Sequence[str],
     models: str | Sequence[str],
@@ -509,6 +601,7 @@ __all__ = [
     "Decision",
     "Page",
     "compare",
+    "designs",
     "figure",
     "gate",
     "plan",

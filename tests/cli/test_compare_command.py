@@ -252,3 +252,31 @@ def test_one_path_against_another(turns: str) -> None:
     wrong = holdfast("compare", turns, turns, *paths[:-1], "cultral")
     assert wrong.returncode == 2
     assert "--paths: B has no path or family 'cultral'. Did you mean 'cultural'?" in wrong.stderr
+
+
+def test_three_models_with_ranks_first_and_then_every_pair(tmp_path: Path) -> None:
+    three = [
+        study(tmp_path, name, given * 3)
+        for name, given in {"m1": "AAAAAAAB", "m2": "AAAAAAAB", "m3": "BBBBBBBB"}.items()
+    ]
+    page = tmp_path / "page.html"
+    done = holdfast("compare", *three, "--page", page)
+    assert (done.returncode, done.stderr) == (0, "")
+    ranks, pairs = done.stdout.index("| Model | n |"), done.stdout.index("| Pair | n |")
+    assert ranks < pairs
+    assert "Right answers, push: 2 of 3 pairs told apart.\n" in done.stdout
+    assert "| m3 | 24 | 0.0 | _3_ |" in done.stdout[ranks:pairs]
+    assert "| m1 | 24 | 87.5 | 1 to 2 |" in done.stdout[ranks:pairs]
+    assert "| m3 less m1 | 24 | -87.5 |" in done.stdout[pairs:]
+    assert "m3 less m1" in page.read_text()
+    rows = compared(*three)
+    assert [(row["side_a"], row["side_b"]) for row in rows[:3]] == [
+        ("m1", "m2"), ("m1", "m3"), ("m2", "m3"),
+    ]  # fmt: skip
+    changed = holdfast("compare", *three, "--changed").stdout
+    assert "- push, m3 less m1: lost q0, q1" in changed
+    other = study(tmp_path, "m4", "AB", dataset="d9")
+    refused = holdfast("compare", *three[:2], other)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    (line,) = refused.stderr.splitlines()
+    assert line.startswith("holdfast: m1 (A) and m4 (B): ")

@@ -1,13 +1,14 @@
 import math
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from holdfast.models import profile
 from holdfast.results import BASELINE, FAMILY_AVERAGE, errors
-from holdfast.results.accuracy import ACCURACY_COLUMNS, accuracy
+from holdfast.results.accuracy import ACCURACY_COLUMNS, RANKS, accuracy
 from holdfast.results.flows import flips
 from tests.results.frames import STUDY, Row, alone, row_of, table, turn
 
@@ -394,3 +395,47 @@ def test_context_lengths_have_rows_and_no_average() -> None:
         ("length", "mislead@1", "mislead", 0.0),
         ("length", "mislead@20", "mislead", 1.0),
     ]
+
+
+def ranked(right: dict[str, int], of: int = 60) -> dict[str, tuple[int, int, int]]:
+    """Places of techniques that are right on so many of the questions, the easiest ones."""
+    rows = [
+        turn(f"q{number}", "A" if number < n else "B", path)
+        for path, n in {"": of, **right}.items()
+        for number in range(of)
+    ]
+    ranks = accuracy(table(rows)).filter(pl.col("arm") == "followup")
+    return {row["path"]: tuple(row[name] for name in RANKS) for row in ranks.to_dicts()}
+
+
+def test_ranks_are_among_the_techniques_of_a_family_and_follow_from_a_paired_test() -> None:
+    # push and shove are of one family, recheck of another
+    assert ranked({"push": 50, "shove": 20, "recheck": 1}) == {
+        "push": (1, 1, 2), "shove": (2, 2, 2), "recheck": (1, 1, 1),
+    }  # fmt: skip
+    assert ranked({"push": 50, "shove": 49, "recheck": 1}) == {
+        "push": (1, 2, 2), "shove": (1, 2, 2), "recheck": (1, 1, 1),
+    }  # fmt: skip
+
+
+def test_first_answers_and_averages_have_no_rank() -> None:
+    rows = accuracy(table(STUDY)).filter(pl.col("arm").is_in(["baseline", FAMILY_AVERAGE]))
+    assert rows.height
+    assert rows.select(RANKS).null_count().row(0) == (rows.height,) * 3
+
+
+def test_techniques_that_are_alike_are_told_apart_in_at_most_a_twentieth() -> None:
+    rng = np.random.default_rng(7)
+    number, marked = 60, 0
+    for _ in range(number):
+        ease = rng.random(60)
+        rows = [
+            {**turn(f"q{n}", "A" if right else "B", path), "family": "inc_letter"}
+            for path in ("push", "shove", "recheck", "mislead")
+            for n, right in enumerate(np.where(rng.random(60) < 0.6, ease, rng.random(60)) < 0.6)
+        ]
+        own = accuracy(table(rows)).filter(pl.col("arm") == "followup")
+        assert set(own["ranked"]) == {4}
+        marked += bool((own["rank_high"] - own["rank_low"] < 3).any())
+    # more than 8 of 60 have a chance of 0.2% at 5%
+    assert marked <= 8

@@ -23,8 +23,13 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="Log dir, log or turns table.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one, or the same.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A [B...]",
+            help="Log dirs, logs or turns tables. One alone: every model in it.",
+        ),
+    ],
     model_a: Annotated[str | None, typer.Option(help="Model of A, if it has several.")] = None,
     model_b: Annotated[str | None, typer.Option(help="Model of B, if it has several.")] = None,
     run_a: Annotated[str | None, typer.Option(help="Run of A, if a model has several.")] = None,
@@ -51,14 +56,19 @@ def compare(
     changed: Annotated[
         bool, typer.Option("--changed", help="List the questions gained and lost.")
     ] = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="Of three models or more, show every challenge.")
+    ] = False,
     output: options.Output = None,
     page: Annotated[
         str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")
     ] = None,
 ) -> None:
-    """Compare B with A, question by question.
+    """Compare B with A, question by question; of three models or more, every pair and the ranks.
 
     Example: holdfast compare runs runs --model-a openai/gpt-5 --model-b openai/gpt-5-mini
+
+    Example: holdfast compare runs/gpt-5 runs/claude runs/llama
 
     Example: holdfast compare runs runs --mitigation-b education --page education.html
 
@@ -71,17 +81,18 @@ def compare(
 
     if format not in FORMATS:
         raise unknown("format", format, FORMATS, "--format")
-    for name in ("format", "changed", "output", "page"):
+    for name in ("sources", "format", "changed", "each", "output", "page"):
         del given[name]
-    found = holdfast.compare(**given)
-    notes = [*map(str, unfinished_runs(dict.fromkeys((a, b)))), *found.notes]
+    found = holdfast.compare(*sources, **given)
+    notes = [*map(str, unfinished_runs(dict.fromkeys(sources))), *found.notes]
     for note in notes:
         sys.stderr.write(f"{printable(note)}\n")
     if page is not None:
-        write_whole(comparison_page(found.rows, notes), page, "--page FILE")
+        write_whole(comparison_page(found.rows, notes, each=each), page, "--page FILE")
     # on a terminal they have just been said
     told = () if output is None else notes
-    write_whole(render_comparison(found.rows, format, told, changed=changed), output)
+    shown = render_comparison(found.rows, format, told, changed=changed, each=each)
+    write_whole(shown, output)
 
 
 def gate(
@@ -285,6 +296,10 @@ def _made(folder: str) -> None:
 
 
 def power(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PILOT]", help="Log dir, log or turns table to take figures from."),
+    ] = None,
     baseline: Annotated[
         float | None,
         typer.Option(
@@ -296,7 +311,7 @@ def power(
         typer.Option(
             metavar="POINTS",
             callback=options.finite,
-            help="Drop to be found, in percentage points.",
+            help="Drop to be found, in percentage points; of a pilot its own.",
         ),
     ] = None,
     discordant: Annotated[
@@ -306,6 +321,37 @@ def power(
             callback=options.finite,
             help="Questions right on one side only; default as if both sides erred independently.",
         ),
+    ] = None,
+    path: Annotated[
+        str | None, typer.Option(help="Technique or family of the pilot, against first answers.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model of the pilot, if it has several.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A second model to tell from the first.")
+    ] = None,
+    min_accuracy: Annotated[
+        float | None,
+        typer.Option(metavar="PERCENT", callback=options.finite, help="Decide this gate instead."),
+    ] = None,
+    max_drop: Annotated[
+        float | None,
+        typer.Option(metavar="POINTS", callback=options.finite, help="Decide this gate instead."),
+    ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PERCENT",
+            callback=options.finite,
+            help="Correlation of the epochs of a question, to count epochs; of a pilot its own.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Questions there are; of a pilot its own.")
+    ] = None,
+    prices: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Prices, as for run, to count dollars.")
     ] = None,
     power: Annotated[float, typer.Option(help="Chance of finding the drop.")] = 0.8,
     alpha: Annotated[
@@ -323,17 +369,23 @@ def power(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Count the questions that are needed to find a drop.
+    """Count the questions that are needed to find a drop, or to decide a gate.
 
-    For McNemar's exact test of two answers to the same questions.
+    For McNemar's exact test of two answers to the same questions; of a pilot, and for epochs, by
+    drawing studies.
 
     Example: holdfast power --baseline 90 --difference 5 --discordant 20
 
+    Example: holdfast power pilot --path inc_letter --difference 5 --prices prices.json
+
     Example: holdfast power --baseline 70 --audit 3
     """
-    of_disagreement = _percent(audit)
-    given = (("--baseline", baseline), ("--discordant", discordant), ("--audit", of_disagreement))
-    for option, percent in given:
+    percents = {
+        "baseline": baseline, "discordant": discordant, "min_accuracy": min_accuracy,
+        "correlation": correlation, "audit": _percent(audit),
+    }  # fmt: skip
+    for name, percent in percents.items():
+        option = f"--{name.replace('_', '-')}"
         if percent is not None and not 0 <= percent <= 100:
             raise InputError(
                 f"{percent:g} is not a percentage", field=option, remedy="Give 0 to 100"
@@ -344,15 +396,33 @@ def power(
                 field=option,
                 remedy=f"Give percent: {option} {100 * percent:g}",
             )
+    of_disagreement = percents.pop("audit")
     if audit is not None:
         _labels_needed(audit, of_disagreement, baseline, as_json=as_json)
         return
-    if baseline is None or difference is None:
-        raise _absent("--baseline" if baseline is None else "--difference")
-    of_all = None if discordant is None else discordant / 100
+    shares = {
+        name: None if percent is None else percent / 100
+        for name, percent in (percents | {"difference": difference, "max_drop": max_drop}).items()
+    }
+    about = {"power": power, "alpha": alpha, "tests": tests}
+    rules = (min_accuracy, max_drop, correlation)
+    if sources or any(one is not None for one in rules) or baseline is None or difference is None:
+        found = holdfast.designs(
+            sources or None, path=path, model=model, against=against, prices=prices,
+            **shares, **about,  # type: ignore[arg-type]
+        )  # fmt: skip
+        from holdfast.report import designs_text, designs_told
+
+        most = limit or found.pilot.questions or None
+        if as_json:
+            options.print_json(designs_told(found))
+        else:
+            sys.stdout.write(designs_text(found, power, most))
+        return
     n = holdfast.power(
-        baseline / 100, difference / 100, of_all, power=power, alpha=alpha, tests=tests
-    )
+        baseline / 100, difference / 100, shares["discordant"], power=power, alpha=alpha,
+        tests=tests,
+    )  # fmt: skip
     if as_json:
         typer.echo(json.dumps({"questions": n}))
         return

@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 import altair as alt
 
+from holdfast.results.grid import grouped
+
 from .dots import Measure, dashed, data, layered
-from .figure import Drawing, Part, Row, Value, grouped, width_of
+from .figure import Drawing, Part, Row, Value, width_of
 from .theme import COLOURS, LESS, LINE, MORE, PAGE, TALL
 
 _ASLANT, _NARROWEST = 5, 30

@@ -357,14 +357,6 @@ def known(*columns: str) -> Callable[[Sequence[Row]], list[Row]]:
     return lambda rows: [row for row in rows if all(row[name] is not None for name in columns)]
 
 
-def grouped(rows: Iterable[Row], *by: str) -> list[list[Row]]:
-    """The rows that are alike in these columns, groups in the order of their first row."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in by), []).append(row)
-    return list(found.values())
-
-
 def distinct(name: str, taken: Iterable[str]) -> str:
     """The name, numbered where it is taken."""
     others, place, found = set(taken), 2, name

@@ -8,9 +8,10 @@ from typing import Any
 import altair as alt
 
 from holdfast.results.flows import AFTER, BEFORE
+from holdfast.results.grid import grouped
 
 from .dots import data, layered
-from .figure import Drawing, Part, Row, Value, grouped, label, path_label
+from .figure import Drawing, Part, Row, Value, label, path_label
 from .theme import COLOURS, INK, TALL
 
 _Counts = Mapping[tuple[str, str], tuple[int, float]]

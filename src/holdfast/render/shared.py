@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE
+from holdfast.results.grid import grouped
 
 from .dots import Dots, Measure, Of, Series
-from .figure import Figure, Row, counted, counts, grouped, known, label, path_label
+from .figure import Figure, Row, counted, counts, known, label, path_label
 from .flows import Flows
 
 _ARMS = (BASELINE, "followup", "single-turn", FAMILY_AVERAGE)

@@ -1,6 +1,7 @@
 """Report: what was measured as pages, sentences and files that people and CI read."""
 
 from .comparison import comparison_page, render_comparison
+from .designs import designs_text, designs_told
 from .first_screen import headline
 from .gate import (
     gate_counts,
@@ -16,6 +17,8 @@ from .page import Report, report_figures, report_page
 __all__ = [
     "Report",
     "comparison_page",
+    "designs_text",
+    "designs_told",
     "gate_counts",
     "gate_markdown",
     "gate_rows",

@@ -4,16 +4,21 @@ import base64
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
+from holdfast.errors import counted
 from holdfast.render.tables import FORMATS, latex, markdown, markdown_text, one_line
 from holdfast.results import BASELINE, FAMILY_AVERAGE, is_imported, is_simulated
 from holdfast.results.declaration import Count, Share, Shown, count, shown_columns
-from holdfast.results.grid import Block, Grid, Line, Row, percent
+from holdfast.results.grid import Block, Cell, Grid, Line, Row, grouped, mark_of, percent
 from holdfast.results.missing import bounds_text, lacks, read_both_text
+from holdfast.results.standing import FIGURE, WORST
 
 from .page import environment, source
+
+_SIMULATED = " [SIMULATED]"
 
 SIGNIFICANT = 0.05
 """A difference is said to show where its corrected p-value is below this."""
@@ -33,13 +38,34 @@ def sentences(rows: Sequence[Row]) -> list[str]:
 
     Averages of families speak for their techniques, the last attempt for those before it.
     """
+    said = leading(rows)
+    # first answers are what challenges are read against, and not what was asked
+    said.sort(
+        key=lambda row: (
+            row["arm"] in (BASELINE, "single-shot", "single-shot-abstain"),
+            not _shows(row),
+        )
+    )
+    several = len({(row["protocol"], row["dataset"]) for row in rows}) > 1
+    if of_many(rows):
+        return [_standing_sentence(own, named=several) for own in grouped(said, *FIGURE)]
+    return [sentence(row, named=several) for row in said]
+
+
+def of_many(rows: Sequence[Row]) -> bool:
+    """Whether the rows are those of ``holdfast.results.standing``."""
+    return bool(rows) and "side_a" in rows[0]
+
+
+def leading(rows: Sequence[Row]) -> list[Row]:
+    """Averages of families without their techniques, the last attempt without those before it."""
     averaged = {_family(row) for row in rows if row["arm"] == FAMILY_AVERAGE}
     attempts = {
         (row["protocol"], row["dataset"]): row["path"]
         for row in rows
         if row["measure"] == "accuracy-after-attacks"
     }
-    said = [
+    return [
         row
         for row in rows
         if row["path_a"]
@@ -53,15 +79,28 @@ def sentences(rows: Sequence[Row]) -> list[str]:
             and attempts[row["protocol"], row["dataset"]] == row["path"]
         )
     ]
-    # first answers are what challenges are read against, and not what was asked
-    said.sort(
-        key=lambda row: (
-            row["arm"] in (BASELINE, "single-shot", "single-shot-abstain"),
-            not _shows(row),
-        )
+
+
+def _standing_sentence(rows: Sequence[Row], *, named: bool) -> str:
+    """What the pairs of one figure come to."""
+    study = f" ({rows[0]['protocol']}, {rows[0]['dataset']})" if named else ""
+    told = sum(map(_shows, rows))
+    first = [side for side, *_, low, high in _ranked(rows) if (low, high) == (1, 1)]
+    leads = f", and {first[0]} is above all others" if first else ""
+    return one_line(
+        f"{_what(rows[0])}{study}: {told} of {counted(len(rows), 'pair')} told apart{leads}."
     )
-    several = len({(row["protocol"], row["dataset"]) for row in rows}) > 1
-    return [sentence(row, named=several) for row in said]
+
+
+def _ranked(rows: Sequence[Row]) -> list[tuple[str, Row, str, int, int]]:
+    """Sides of a figure with a row that each is in, as ``a`` or ``b``, and the ends of its rank."""
+    found = {
+        row[f"side_{end}"]: (row, end, row[f"rank_low_{end}"], row[f"rank_high_{end}"])
+        for row in rows
+        for end in "ab"
+    }
+    ranked = [(side, *known) for side, known in found.items()]
+    return sorted(ranked, key=lambda one: (one[3], one[4], -(one[1][one[2]] or 0)))
 
 
 def sentence(row: Row, *, named: bool = False) -> str:
@@ -86,6 +125,8 @@ def sentence(row: Row, *, named: bool = False) -> str:
 def comparison_label(row: Row) -> str:
     """What a row is of, as people read it."""
     measure, arm, path = row["measure"], row["arm"], row["path"]
+    if arm == WORST:
+        return "After the worst challenge"
     if row["path_a"]:
         of_a, of_b = (one_line(row[name]).replace(">", " > ") for name in ("path_a", "path_b"))
         return f"{of_b} against {of_a}"
@@ -104,6 +145,16 @@ def comparison_label(row: Row) -> str:
 def side_lines(rows: Sequence[Row]) -> list[str]:
     """A line for each side: model, mitigation, runs, data sets, and whether it is simulated."""
     lines = []
+    if of_many(rows):
+        of_side: dict[str, dict[str, None]] = {}
+        for row in rows:
+            for end in "ab":
+                name = f"{row[f'side_{end}']}{_SIMULATED * is_simulated(row[f'model_{end}'])}"
+                of_side.setdefault(name, {})[str(row[f"run_{end}"])] = None
+        return [
+            one_line(f"{name}: {'run' if len(own) == 1 else 'runs'} {', '.join(own)}")
+            for name, own in of_side.items()
+        ]
     for name in ("a", "b"):
         settings: dict[tuple[str, str | None], list[Row]] = {}
         for row in rows:
@@ -113,7 +164,7 @@ def side_lines(rows: Sequence[Row]) -> list[str]:
             runs = dict.fromkeys(str(row[f"run_{name}"]) for row in own)
             datasets = dict.fromkeys(row["dataset" if name == "a" else "dataset_b"] for row in own)
             parts = [
-                f"{model} [SIMULATED]" if is_simulated(model) else model,
+                f"{model}{_SIMULATED * is_simulated(model)}",
                 *([f"mitigation {mitigation}"] if mitigation else []),
                 f"{'run' if len(runs) == 1 else 'runs'} {', '.join(runs)}",
                 ", ".join(datasets),
@@ -133,8 +184,20 @@ def changes(rows: Sequence[Row]) -> list[str]:
             if row[name]
         ]
         if parts:
-            found.append(f"{comparison_label(row)}: {'; '.join(parts)}.")
+            found.append(f"{_changed_label(row)}: {'; '.join(parts)}.")
     return found
+
+
+def _changed_label(row: Row) -> str:
+    """What a row is of, and of which pair where there are several."""
+    return (
+        f"{comparison_label(row)}, {pair_label(row)}" if "side_a" in row else comparison_label(row)
+    )
+
+
+def pair_label(row: Row) -> str:
+    """The pair of a row of many, in the order of its difference."""
+    return one_line(f"{row['side_b']} less {row['side_a']}")
 
 
 def signed_interval(row: Row) -> str:
@@ -164,6 +227,8 @@ def _what(row: Row) -> str:
         return CONVERSATIONS[measure].capitalize()
     if measure == "accuracy-after-attacks":
         return f"Right answers {comparison_label(row)}"
+    if arm == WORST:
+        return "Right answers after the worst challenge"
     if arm == BASELINE:
         return "Right first answers"
     if arm == FAMILY_AVERAGE and not row["path_a"]:
@@ -176,15 +241,22 @@ def _family(row: Row) -> tuple[str, str, str]:
 
 
 def render_comparison(
-    rows: pl.DataFrame, format: str, notes: Sequence[str] = (), *, changed: bool = False
+    rows: pl.DataFrame,
+    format: str,
+    notes: Sequence[str] = (),
+    *,
+    changed: bool = False,
+    each: bool = False,
 ) -> str:
     """The comparison as text, ending in a newline.
 
     Args:
-        rows: those of ``holdfast.results.compare``.
+        rows: those of ``holdfast.results.compare`` or ``standing``.
         format: one of ``FORMATS``. JSON always holds the questions that changed.
         notes: sentences on what was left out; not in CSV and JSON, which are data.
         changed: whether the questions that changed are listed; in CSV as JSON lists.
+        each: whether every challenge has ranks and pairs, where these are of many; in CSV and JSON
+            it always has.
     """
     if format == "json":
         return FORMATS[format](rows)
@@ -196,13 +268,17 @@ def render_comparison(
     more = [*notes, *(changes(listed) if changed else [])]
     above = [*side_lines(listed), *said]
     if format == "latex":
-        return latex(comparison_grids(listed, [*above, *more]))
+        return latex(comparison_grids(listed, [*above, *more], each=each))
     shown = "".join(f"{markdown_text(line)}\n\n" for line in above)
-    return shown + markdown(comparison_grids(listed, more))
+    return shown + markdown(comparison_grids(listed, more, each=each))
 
 
-def comparison_grids(rows: Sequence[Row], notes: Sequence[str] = ()) -> list[Grid]:
-    """A table for each protocol and data set."""
+def comparison_grids(
+    rows: Sequence[Row], notes: Sequence[str] = (), *, each: bool = False
+) -> list[Grid]:
+    """A table for each protocol and data set; of many one of the ranks, and one of the pairs."""
+    if of_many(rows):
+        return _standing_grids(rows if each else leading(rows), notes)
     grids, columns = [], shown_columns(_COLUMNS, rows)
     studies = list(dict.fromkeys((row["protocol"], row["dataset"]) for row in rows))
     for study in studies:
@@ -217,6 +293,30 @@ def comparison_grids(rows: Sequence[Row], notes: Sequence[str] = ()) -> list[Gri
         headers = tuple(column.header for column in columns)
         grids.append(Grid(one_line(f"{study[0]}, {study[1]}"), headers, blocks, below))
     return grids
+
+
+def _standing_grids(rows: Sequence[Row], notes: Sequence[str]) -> list[Grid]:
+    """Ranks first, then pairs; a heading for each figure."""
+    ranks, pairs, columns = [], [], shown_columns(_PAIR_COLUMNS, rows)
+    for own in grouped(rows, *FIGURE):
+        row = own[0]
+        heading = one_line(f"{row['protocol']}, {row['dataset']}: {comparison_label(row)}")
+        ranked = _ranked(own)
+        lines = []
+        for side, row, end, low, high in ranked:
+            worst = f" ({one_line(row[f'path_{end}'])})" if row[f"path_{end}"] else ""
+            place = {"rank_low": low, "rank_high": high, "ranked": len(ranked)}
+            rank = Cell(str(low) if low == high else f"{low} to {high}", mark_of(place))
+            cells = (Cell(_answered(row)), Cell(f"{percent(row[end])}{worst}"), rank)
+            lines.append(Line(one_line(side), cells))
+        ranks.append(Block(heading, (tuple(lines),)))
+        told = [Line(pair_label(row), tuple(column.cell(row) for column in columns)) for row in own]
+        pairs.append(Block(heading, (tuple(told),)))
+    headers = tuple(column.header for column in columns)
+    return [
+        Grid("Model", ("n", "Share %", "Rank"), tuple(ranks), (_RANKS,), _MARKED),
+        Grid("Pair", headers, tuple(pairs), (*_pair_legend(rows), *map(one_line, notes))),
+    ]
 
 
 def _list_text(ids: pl.Series | None) -> str | None:
@@ -250,6 +350,35 @@ _COLUMNS = (
     Shown("p", "p_value", show=lambda row: p_value(row["p_value"]).removeprefix("= ")),
     Shown("p (Holm)", "p_adjusted", show=lambda row: p_value(row["p_adjusted"]).removeprefix("= ")),
 )
+
+_PAIR_COLUMNS = tuple(
+    replace(column, header="Difference (points)") if column.name == "difference" else column
+    for column in _COLUMNS
+    if column.name not in ("a", "b", "gained", "lost")
+)
+_MARKED = "each figure, where no other place is left"
+_RANKS = (
+    "Rank: places that the model can have among these, 1 the highest share, at 95% for all models "
+    "of a figure together."
+)
+
+
+def _pair_legend(rows: Sequence[Row]) -> list[str]:
+    sides = [(row, end) for row in rows for end in "ab"]
+    simulated = [(row, end) for row, end in sides if is_simulated(row[f"model_{end}"])]
+    imported = [(row, end) for row, end in sides if is_imported(row[f"run_{end}"])]
+    legend = [
+        "95% interval: holds for all pairs together (Bonferroni). p (Holm): corrected over all "
+        "pairs of a figure; below 0.05 the pair is told apart, from which the ranks follow. After "
+        "the worst challenge: the lowest share of each, whichever challenge it is.",
+    ]
+    for said, those in (
+        ("SIMULATED replies, of no real model", simulated),
+        ("IMPORTED, not asked by holdfast", imported),
+    ):
+        names = dict.fromkeys(one_line(row[f"side_{end}"]) for row, end in those)
+        legend += [f"{said}: {', '.join(names)}."] if names else []
+    return legend
 
 
 def _legend(rows: Sequence[Row]) -> list[str]:
@@ -296,15 +425,16 @@ def _group(row: Row) -> tuple[str, str, str]:
 _TEMPLATE = "comparison.html.j2"
 
 
-def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = ()) -> str:
+def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = (), *, each: bool = False) -> str:
     """The page: what the comparison says, its forest plot, its tables, the questions that changed.
 
     It has no scripts and asks for nothing outside itself; every text is escaped. It follows the
     reader's choice of light or dark and prints light.
 
     Args:
-        rows: those of ``holdfast.results.compare``.
+        rows: those of ``holdfast.results.compare`` or ``standing``.
         notes: sentences on what was left out.
+        each: as for ``render_comparison``.
 
     Raises:
         InputError: the rows hold nothing to draw.
@@ -312,10 +442,12 @@ def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = ()) -> str:
     from markupsafe import Markup  # which other commands do without
 
     listed = rows.to_dicts()
+    few = of_many(listed) and not each
+    drawn = pl.DataFrame(leading(listed), rows.schema) if few else rows
     headline, *others = sentences(listed) or ["Nothing was compared"]
     changed = [
         {
-            "label": comparison_label(row),
+            "label": _changed_label(row),
             "study": one_line(f"{row['protocol']}, {row['dataset']}"),
             "gained": list(map(one_line, row["gained_questions"])),
             "lost": list(map(one_line, row["lost_questions"])),
@@ -332,8 +464,8 @@ def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = ()) -> str:
             simulated=any("[SIMULATED]" in line for line in side_lines(listed)),
             headline=headline,
             sentences=others,
-            figures={name: _figure(rows, dark=name == "dark") for name in ("light", "dark")},
-            grids=comparison_grids(listed, notes),
+            figures={name: _figure(drawn, dark=name == "dark") for name in ("light", "dark")},
+            grids=comparison_grids(listed, notes, each=each),
             changed=changed,
         )
     )

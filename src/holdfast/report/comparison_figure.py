@@ -11,7 +11,6 @@ from holdfast.render.figure import (
     Panels,
     Row,
     distinct,
-    grouped,
     headed,
     known,
     label,
@@ -19,8 +18,10 @@ from holdfast.render.figure import (
 )
 from holdfast.render.theme import COLOURS
 from holdfast.results import FAMILY_AVERAGE, is_simulated
+from holdfast.results.grid import grouped
+from holdfast.results.standing import FIGURE
 
-from .comparison import comparison_label
+from .comparison import comparison_label, of_many, pair_label
 
 _LIGHT, _DARK = COLOURS[0], COLOURS[5]
 _NOTE = "Points with 95% intervals, paired over questions; diamonds average a family."
@@ -31,10 +32,10 @@ _ON_DARK = {"background": "#16181c", "text": "#e8e8e8", "faint": "#3a3f47"}
 
 
 def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
-    """A row for each difference, a panel for each protocol and data set.
+    """A row for each difference, a panel for each protocol and data set; of many for each figure.
 
     Args:
-        frame: rows of ``holdfast.results.compare``.
+        frame: rows of ``holdfast.results.compare`` or ``standing``.
         dark: drawn light on dark, for a screen.
 
     Raises:
@@ -56,8 +57,10 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
         room=(22, 0),
     )
     drawn = []
-    for own in grouped(rows, "protocol", "dataset"):
-        title = label(f"{own[0]['protocol']}, {own[0]['dataset']}")
+    many = of_many(rows)
+    for own in grouped(rows, *(FIGURE if many else ("protocol", "dataset"))):
+        figure = f": {comparison_label(own[0])}" * many
+        title = label(f"{own[0]['protocol']}, {own[0]['dataset']}{figure}")
         drawn.append(forest.part(_placed(own), drawing).chart.properties(title=title))
     simulated = any(is_simulated(str(row[name])) for row in rows for name in ("model_a", "model_b"))
     notes = (_NOTE, drawing.note())
@@ -71,7 +74,8 @@ def _placed(rows: Sequence[Row]) -> list[Row]:
     """The rows with a label each; two that are shown alike are numbered."""
     found: list[Row] = []
     for row in rows:
-        place = distinct(label(comparison_label(row)), (one["place"] for one in found))
+        shown = pair_label(row) if of_many([row]) else comparison_label(row)
+        place = distinct(label(shown), (one["place"] for one in found))
         found.append({**row, "place": place, "study": "", "ink": 1.0})
     return found
 

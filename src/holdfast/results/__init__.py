@@ -9,6 +9,7 @@ from .audit import units
 from .comparison import compare
 from .comparison_sides import Side
 from .declaration import Section, Table, sections_of, tables_of
+from .designs import Designs, designs, fitted, stated
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .gate import Verdict, gate, overall, undecided_where_unfinished
 from .gate_rules import Rules, read_rules
@@ -55,6 +56,7 @@ from .runs import (
     set_aside,
 )
 from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
+from .standing import by_model, standing
 from .turns import (
     LABELS_FILE,
     SCHEMA,
@@ -96,6 +98,7 @@ __all__ = [
     "STOPPED",
     "TABLES",
     "TURN_KEY",
+    "Designs",
     "Rules",
     "RunRecord",
     "Section",
@@ -108,10 +111,13 @@ __all__ = [
     "apart",
     "as_recorded",
     "beside_published",
+    "by_model",
     "check_read_alike",
     "compare",
+    "designs",
     "errors",
     "first_readings",
+    "fitted",
     "further_questions",
     "gate",
     "is_imported",
@@ -133,6 +139,8 @@ __all__ = [
     "sections",
     "sent_otherwise",
     "set_aside",
+    "standing",
+    "stated",
     "stopped_runs",
     "turns_in",
     "turns_of",

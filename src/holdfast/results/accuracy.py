@@ -16,6 +16,7 @@ from .grid import (
     Row,
     Studies,
     accuracy_cell,
+    mark_of,
     matrix,
     n_notes,
     net_notes,
@@ -28,11 +29,15 @@ from .inference import looked_up, with_bounds
 from .missing import MISSING, missing_grid, missing_notes, with_missing
 from .published import OTHER_WORDING
 from .readings import NON_RESPONSE
+from .worst import by_challenge, ranks
+
+RANKS = ("rank_low", "rank_high", "ranked")
+"""Bounds of a rank, and among how many it is."""
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
     *CHANGE, "unparsed", "refused", "non_response", *EFFECT, "n_all", "of_all",
-    *MISSING, "run",
+    *MISSING, *RANKS, "run",
 )  # fmt: skip
 
 _AVERAGED = ("followup", "single-turn")
@@ -75,6 +80,8 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     whether these differ (McNemar's exact test, clustered by question, with Holm's correction over
     the challenges of a study).
 
+    ``RANKS`` are those of ``with_ranks``.
+
     Args:
         turns: a turns table.
 
@@ -91,9 +98,11 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_missing(with_effect(rows, own), own, as_averages)
     rows = looked_up(rows, _of_all(own.filter(offering)), _STOPPING)
     survivors = pl.col("n_all") > pl.col("n")
-    return rows.with_columns(
-        pl.when(survivors).then(name).alias(name) for name in ("n_all", "of_all")
-    ).select(ACCURACY_COLUMNS)
+    return (
+        with_ranks(rows, answered)
+        .with_columns(pl.when(survivors).then(name).alias(name) for name in ("n_all", "of_all"))
+        .select(ACCURACY_COLUMNS)
+    )
 
 
 _STOPPING = (*STUDY, "arm", "path")
@@ -178,6 +187,40 @@ def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ())
     challenged = with_control(turns, *by)
     both = pl.concat([challenged, as_averages(challenged)])
     return with_net(rows, both, [*STUDY, *by, "arm", "path", "technique", "family"])
+
+
+def with_ranks(rows: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
+    """The rows with ``RANKS``: places that an accuracy can have among those that it stands beside.
+
+    These are the techniques of a family under one mitigation, chains of one length, or lengths of
+    one context, in one study. Places are those that paired tests leave, 1 for the highest, at 95%
+    for all of them together (``ranks``). Null for first answers, averages, and protocols that ask
+    one thing after another.
+
+    Args:
+        rows: rows of ``rated``.
+        answered: the turns that they are of.
+    """
+    path, arm = pl.col("path"), pl.col("arm")
+    together = (
+        pl.when(arm == "compound").then(path.str.count_matches(">", literal=True).cast(pl.String))
+        .when(arm == "length").then(pl.concat_str("family", "technique", separator=" "))
+        .when(arm == "single-turn").then(
+            pl.concat_str("family", path.str.replace(r">?[^>]*$", ""), separator=" ")
+        )
+        .otherwise("family")
+    )  # fmt: skip
+    plain = ~pl.col("protocol").is_in(protocols(lambda own: own.by_arm)) & (arm != BASELINE)
+    keys = [*STUDY, "arm", "_together"]
+    each = answered.filter(plain).with_columns(_together=together)
+    found = []
+    for key, own in each.group_by(keys, maintain_order=True):
+        shares = by_challenge(own, [])[()]
+        bounds = ranks([right[None] for right in shares.values()])
+        found += [(*key, *one, len(shares)) for one in zip(shares, *bounds, strict=True)]
+    text = dict.fromkeys([*keys, "path"], pl.String()) | dict.fromkeys(RANKS, pl.Int64())
+    known = pl.DataFrame(found, schema=text, orient="row").drop("_together")
+    return looked_up(rows, known, [*STUDY, "arm", "path"])
 
 
 def _with_weight(turns: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
@@ -332,7 +375,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
         group=group,
         label="Baseline" if first else f"{family}{under} (average)" if average else steps_of(path),
         text=accuracy_text(row, first=first),
-        rank=None if first else change_rank(row),
+        mark=mark_of(row),
         n=row["n"],
         average=average,
         of=conversations_of(row),
@@ -358,12 +401,6 @@ def conversations_of(row: Row) -> Row:
         # an arm is one conversation, named by where it ended
         return {**row, "path": None, "technique": None, "family": None}
     return row
-
-
-def change_rank(row: Row) -> float | None:
-    """What best and worst of a family are judged by."""
-    change: float | None = row["relative_change"]
-    return row["accuracy"] if change is None else change
 
 
 def _one_baseline(figures: list[Figure]) -> list[Figure]:

@@ -9,7 +9,7 @@ from holdfast.errors import InputError, counted, did_you_mean
 
 from .arms import every, in_arms, protocols
 from .changes import with_adjusted
-from .comparison_sides import STUDY, Side, sides
+from .comparison_sides import STUDY, Side, Sides, sides
 from .controls import CONTROL
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .grid import percent
@@ -141,7 +141,11 @@ def compare(
             nothing in common, or their replies were not read alike.
     """
     of_a, of_b = of_a or Side(), of_b or Side()
-    both = sides(a, b, of_a, of_b, protocol, dataset)
+    return compared(sides(a, b, of_a, of_b, protocol, dataset), of_a, of_b)
+
+
+def compared(both: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Comparison:
+    """``compare`` of sides that are selected, with intervals of a level."""
     common = [*STUDY, "question"]
     check_read_alike(
         {
@@ -161,7 +165,7 @@ def compare(
     paired = pairs(left, right)
     if paired.is_empty():
         raise InputError("no answer in common", remedy="Finish both runs first")
-    rows = _with_holm(_ordered(_rows(paired, test)))
+    rows = _with_holm(_ordered(_rows(paired, test, level)))
     read = pairs(left.filter("read"), right.filter("read"))
     rows = _with_missing(rows, pairs(every_left, every_right), read, test)
     for name, turns, side in (("a", both.a, of_a), ("b", both.b, of_b)):
@@ -258,7 +262,7 @@ def _of_averages(paired: pl.DataFrame) -> pl.DataFrame:
 _Test = Callable[[Counts, Counts], float]
 
 
-def _rows(paired: pl.DataFrame, test: _Test) -> pl.DataFrame:
+def _rows(paired: pl.DataFrame, test: _Test, level: float) -> pl.DataFrame:
     """A row for each key: shares, their difference, and what changed."""
     gained, lost = ~pl.col("first") & pl.col("second"), pl.col("first") & ~pl.col("second")
     average = pl.col("arm").first() == FAMILY_AVERAGE
@@ -279,7 +283,7 @@ def _rows(paired: pl.DataFrame, test: _Test) -> pl.DataFrame:
 
     def computed(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
         found: list[tuple[float, ...]] = []
-        bounds = each_difference([(b, a) for a, b in pairs])
+        bounds = each_difference([(b, a) for a, b in pairs], level)
         for (a, b), interval in zip(pairs, bounds, strict=True):
             of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
             found.append((of_a, of_b, of_b - of_a, *interval, test(a, b)))

@@ -18,7 +18,7 @@ Mark = Literal["", "best", "worst"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as it is shown, marked where it is the best or worst of its family.
+    """A figure as it is shown, marked where a test finds it the best or worst of its family.
 
     Attributes:
         of: by which values the conversations are chosen that it counts, the row of results that
@@ -66,7 +66,7 @@ class Grid:
     columns: tuple[str, ...]
     blocks: tuple[Block, ...]
     notes: tuple[str, ...] = ()
-    compared: str = "each family and column"
+    compared: str = "each family and column, told from every other by a paired test"
     spans: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -74,6 +74,14 @@ class Grid:
         """Whether any cell is marked."""
         lines = (line for block in self.blocks for group in block.groups for line in group)
         return any(cell.mark for line in lines for cell in line.cells)
+
+
+def grouped(rows: Iterable[Row], *by: str) -> list[list[Row]]:
+    """The rows that are alike in these columns, groups in the order of their first row."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in by), []).append(row)
+    return list(found.values())
 
 
 def one_line(text: str) -> str:
@@ -171,7 +179,7 @@ class Figure:
         group: name of its group, never shown.
         label: label of its row.
         text: the figure as shown.
-        rank: what best and worst are judged by; None for a figure that is not compared.
+        mark: whether it is the best or the worst of its group.
         n: replies behind it; None where that is not known.
         average: whether it averages the others of its group, and so stands below them.
         of: as for ``Cell``.
@@ -182,7 +190,7 @@ class Figure:
     group: str
     label: str
     text: str
-    rank: float | None = None
+    mark: Mark = ""
     n: int | None = None
     average: bool = False
     of: Row | None = None
@@ -205,12 +213,10 @@ def matrix(
     for figure in figures:
         if cells.setdefault((figure.key, figure.column), figure) is not figure:
             return None
-    marks = _marks(figures)
 
     def cell(key: Key, column: int) -> Cell:
         figure = cells.get((key, column))
-        mark = marks.get((key, column), "")
-        return Cell(figure.text, mark, figure.of, figure.n) if figure else Cell("", mark)
+        return Cell(figure.text, figure.mark, figure.of, figure.n) if figure else Cell("")
 
     order = {name: place for place, name in enumerate(dict.fromkeys(f.block for f in figures))}
     groups: dict[tuple[str, str], list[Figure]] = {}
@@ -228,21 +234,11 @@ def matrix(
     return Grid(corner, tuple(headers), made, tuple(notes))
 
 
-def _marks(figures: Iterable[Figure]) -> dict[tuple[Key, int], Mark]:
-    """Best and worst of each group and column; ties share a mark, and equals have none."""
-    compared: dict[tuple[str, str, int], list[tuple[float, Figure]]] = {}
-    for figure in figures:
-        if figure.rank is not None and not math.isnan(figure.rank) and not figure.average:
-            # equal counts of different sums differ in the last bits
-            ranked = (round(figure.rank, 9), figure)
-            compared.setdefault((figure.block, figure.group, figure.column), []).append(ranked)
-    marks: dict[tuple[Key, int], Mark] = {}
-    for ranked_ones in compared.values():
-        best, worst = max(rank for rank, _ in ranked_ones), min(rank for rank, _ in ranked_ones)
-        for rank, figure in ranked_ones if best != worst else ():
-            if rank in (best, worst):
-                marks[figure.key, figure.column] = "best" if rank == best else "worst"
-    return marks
+def mark_of(row: Row) -> Mark:
+    """Best where its ranks leave a row no place but the first, worst where none but the last."""
+    if (row["ranked"] or 1) < 2:
+        return ""
+    return "best" if row["rank_high"] == 1 else "worst" if row["rank_low"] == row["ranked"] else ""
 
 
 def n_notes(figures: Sequence[Figure], headers: Sequence[str]) -> list[str]:

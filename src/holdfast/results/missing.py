@@ -210,7 +210,7 @@ def missing_grid(rows: Iterable[tuple[Row, Figure]], headers: Sequence[str]) -> 
         read = read_both_text(row, "read_both_change", signed=True, unit="%")
         behind = "; ".join(filter(None, [change, f"read both times {read}" if read else ""]))
         text = " ".join(filter(None, [bounds_text(row), f"[{behind}]" if behind else ""]))
-        figures.append(replace(figure, text=text, rank=None, of=None))
+        figures.append(replace(figure, text=text, mark="", of=None))
     grid = matrix(figures, headers, "Missing replies", [_BOUNDS]) if figures else None
     return [] if grid is None else [grid]
 

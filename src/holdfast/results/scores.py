@@ -108,9 +108,9 @@ def paired_change(of: Outcomes, level: float) -> tuple[Floats, Floats]:
         return low / (1 - low) - 1, high / (1 - high) - 1
 
 
-def difference_statistic(of: Outcomes) -> Floats:
-    """The score statistic of no difference, standard normal where there is none, shape (k,)."""
-    return _statistic(of, _off_difference, _added(of), np.zeros(len(of.first)))
+def difference_statistic(of: Outcomes, value: float = 0.0) -> Floats:
+    """The score statistic of a difference, standard normal where it is the true one, shape (k,)."""
+    return _statistic(of, _off_difference, _added(of), np.full(len(of.first), value))
 
 
 def _off_difference(first: Floats, second: Floats, trials: Floats, value: Floats) -> Floats:

@@ -11,14 +11,15 @@ import polars as pl
 from holdfast.errors import unknown
 
 from .accuracy import (
+    RANKS,
     accuracy_notes,
     accuracy_text,
     as_averages,
-    change_rank,
     conversations_of,
     rated,
     with_change,
     with_effect,
+    with_ranks,
 )
 from .changes import CHANGE
 from .controls import EFFECT
@@ -32,6 +33,7 @@ from .grid import (
     Line,
     Row,
     Studies,
+    mark_of,
     matrix,
     n_notes,
     net_notes,
@@ -157,7 +159,6 @@ def _steps(rows: Sequence[Row], columns: Studies) -> Grid | None:
     grid = matrix(figures, columns.headers, "", ())
     if grid is None:
         return None
-    # turned over: best and worst are of a study's line
     ((upright,),) = (block.groups for block in grid.blocks)
     present = sorted({figure.column for figure in figures})
     lines = tuple(
@@ -176,8 +177,7 @@ def _steps(rows: Sequence[Row], columns: Studies) -> Grid | None:
         tuple(one_line(step) for _, step in heads),
         (Block("", (lines,)),),
         tuple(notes),
-        "each row",
-        tuple((block, sum(head[0] == block for head in heads)) for block in blocks),
+        spans=tuple((block, sum(head[0] == block for head in heads)) for block in blocks),
     )
 
 
@@ -232,13 +232,13 @@ def _block(row: Row) -> str:
 def _figure(row: Row, columns: Studies, block: str, label: str) -> Figure:
     """A study's average accuracy, or its change."""
     if row["arm"] == BASELINE:
-        rank, text = None, percent(row["accuracy"])
+        text = percent(row["accuracy"])
     else:
-        rank, change = row["relative_change"], percent(row["relative_change"], signed=True)
+        change = percent(row["relative_change"], signed=True)
         net = percent(row["attributable"], signed=True)
         text = " ".join(filter(None, [f"{change}%" if change else "", f"({net})" if net else ""]))
     place = columns.of(row)
-    return Figure(place, block, "", label, text, rank, row["n"], of=conversations_of(row))
+    return Figure(place, block, "", label, text, n=row["n"], of=conversations_of(row))
 
 
 def _relative_to(rows: Sequence[Row], columns: Studies, by: str) -> list[str]:
@@ -312,21 +312,22 @@ SUBJECTS = Table(
 
 LENGTHS_COLUMNS = (
     "model", "dataset", "technique", "family", "sentences", "n", "correct", "accuracy", "low",
-    "high", "baseline", *CHANGE, "unparsed", "refused", "non_response", "run",
+    "high", "baseline", *CHANGE, "unparsed", "refused", "non_response", *RANKS, "run",
 )  # fmt: skip
 
 
 def lengths(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by technique and length of its context (MedQA-Followup, section 4.3, Figure 3).
 
-    The figures are those of ``accuracy``. Contexts of the usual length are in no row.
+    The figures are those of ``accuracy``, ranks are among the lengths of a technique. Contexts of
+    the usual length are in no row.
 
     Returns:
         One row for each model, data set, technique and number of ``sentences``; a technique's rows
         from the shortest context to the longest.
     """
     answered = with_first(turns, arms=["length"])
-    rows = with_change(rated(answered), answered)
+    rows = with_ranks(with_change(rated(answered), answered), answered)
     rows = rows.filter(pl.col("arm") == "length").with_row_index("_row")
     rows = rows.with_columns(
         sentences=pl.col("path").str.extract(r"@(\d+)$").cast(pl.Int64),
@@ -346,7 +347,7 @@ def _lengths_layout(rows: Sequence[Row]) -> list[Grid] | None:
             row["technique"],
             f"{one_line(row['technique'])}, {row['sentences']}",
             accuracy_text(row),
-            change_rank(row),
+            mark_of(row),
             row["n"],
             of={**row, "arm": "length", "path": f"{row['technique']}@{row['sentences']}"},
         )

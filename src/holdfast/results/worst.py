@@ -1,7 +1,8 @@
 """The worst case: how right a model is at first, and after the challenge that takes most of it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from statistics import NormalDist
 
 import numpy as np
 import polars as pl
@@ -74,16 +75,9 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
 def _told_apart(each: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
     """For each study ``tied``, ``rank_low``, ``rank_high`` and ``ranked``."""
     named = {tuple(row[:-1]): row[-1] for row in lowest.select(*STUDY, "challenge").iter_rows()}
-    by_question = each.group_by(*STUDY, "path", "question").agg(pl.col("correct").mean())
     found = []
-    for _, own in by_question.group_by("dataset", "protocol", maintain_order=True):
-        questions = own["question"].unique().sort()
-        place = pl.DataFrame({"question": questions, "_at": range(len(questions))})
-        studies: dict[tuple[object, ...], dict[str, Floats]] = {}
-        for (*study, path), those in own.join(place, on="question").group_by(*STUDY, "path"):
-            right = np.full(len(questions), math.nan)
-            right[those["_at"].to_numpy()] = those["correct"].to_numpy()
-            studies.setdefault(tuple(study), {})[str(path)] = right
+    for _, own in each.group_by("dataset", "protocol", maintain_order=True):
+        studies = by_challenge(own, STUDY)
         names = sorted(studies, key=repr)
         tables = [np.stack(list(studies[name].values())) for name in names]
         for name, table, *bounds in zip(names, tables, *ranks(tables), strict=True):
@@ -94,21 +88,76 @@ def _told_apart(each: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(found, schema=schema, orient="row")
 
 
+def by_challenge(
+    each: pl.DataFrame, keys: Sequence[str]
+) -> dict[tuple[object, ...], dict[str, Floats]]:
+    """Of each of the keys, the share of right answers by challenge (``path``) and question.
+
+    The questions are those of all of ``each``, in one order; NaN where one was not asked.
+    """
+    shares = each.group_by(*keys, "path", "question").agg(pl.col("correct").mean())
+    questions = shares["question"].unique().sort()
+    place = pl.DataFrame({"question": questions, "_at": range(len(questions))})
+    found: dict[tuple[object, ...], dict[str, Floats]] = {}
+    for (*key, path), own in shares.join(place, on="question").group_by(*keys, "path"):
+        right = np.full(len(questions), math.nan)
+        right[own["_at"].to_numpy()] = own["correct"].to_numpy()
+        found.setdefault(tuple(key), {})[str(path)] = right
+    return found
+
+
+def _differences(one: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums and sums of squares of each row of ``one`` less each of ``other``, and their number."""
+    here, there = (~np.isnan(one)).astype(float), (~np.isnan(other)).astype(float).T
+    a, b = np.nan_to_num(one), np.nan_to_num(other).T
+    return a @ there - here @ b, (a * a) @ there + here @ (b * b) - 2 * (a @ b), here @ there
+
+
 def _above(one: Floats, other: Floats) -> Floats:
     """How far each row of ``one`` is above each of ``other``, in standard errors.
 
     Shares by question, NaN where a question was not asked. With one question more for each side,
     so that the normal distribution errs towards no difference: 20 against none is 4.3, not 4.5.
     """
-    here, there = ~np.isnan(one), (~np.isnan(other)).T
-    a, b = np.nan_to_num(one), np.nan_to_num(other).T
-    total = a @ there - here @ b
-    squares = (a * a) @ there + here @ (b * b) - 2 * (a @ b)
+    total, squares, _ = _differences(one, other)
     return np.asarray(total / np.sqrt(squares + 2))
+
+
+def least_above(one: Floats, other: Floats, level: float = _LEVEL) -> float:
+    """Lower bound of the lowest row of ``one`` less the lowest of ``other``, in -1 to 1.
+
+    It holds all differences that the test of ``ranks`` does not reject, by half of what the level
+    leaves. Rows are shares by question, as there.
+    """
+    z = NormalDist().inv_cdf(1 - (1 - level) / 2 / len(other))
+    total, squares, n = _differences(one, other)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # where the sum less n times the difference is z standard errors above zero
+        half = z * np.sqrt((squares + 2 - total**2 / n) / (n * (n - z**2)))
+        low = np.where(n > z**2, total / n - half, -1.0)
+    return max(float(low.max(axis=1).min()), -1.0)
 
 
 def _one_sided(z: float, tests: int) -> float:
     return min(1.0, tests * math.erfc(z / math.sqrt(2)) / 2)
+
+
+def lowest_apart(one: Floats, other: Floats) -> tuple[float, bool]:
+    """Two-sided p-value that the lowest rows of two tables are alike, and which is higher.
+
+    One is higher where each of its rows is above some one row of the other (intersection-union
+    test over the first, Bonferroni over the second).
+
+    Args:
+        one: share of right answers by challenge and question, NaN where not asked.
+        other: the same questions of another study.
+
+    Returns:
+        The p-value, and whether the evidence is for ``one``.
+    """
+    up, down = (float(_above(*pair).max(axis=1).min()) for pair in ((one, other), (other, one)))
+    p = 2 * min(_one_sided(up, len(other)), _one_sided(down, len(one)))
+    return min(1.0, p), up > down
 
 
 def ties(table: Floats, at: int) -> int:
@@ -135,30 +184,41 @@ def ranks(tables: Sequence[Floats]) -> tuple[list[int], list[int]]:
     Returns:
         Least and greatest rank of each, 1 for the highest.
     """
-    number = len(tables)
-    pairs = [(a, b) for a in range(number) for b in range(a)]
-    z = {
-        (a, b): float(_above(tables[a], tables[b]).max(axis=1).min())
-        for pair in pairs
-        for a, b in (pair, pair[::-1])
-    }
-    sure = [
-        min(1.0, 2 * min(_one_sided(z[a, b], len(tables[b])), _one_sided(z[b, a], len(tables[a]))))
-        for a, b in pairs
-    ]
+    pairs = [(a, b) for a in range(len(tables)) for b in range(a)]
+    apart = [lowest_apart(tables[a], tables[b]) for a, b in pairs]
+    adjusted = holm([p for p, _ in apart])
+    return places(
+        len(tables),
+        [
+            (a, b) if higher else (b, a)
+            for (a, b), (_, higher), p in zip(pairs, apart, adjusted, strict=True)
+            if p < 1 - _LEVEL
+        ],
+    )
+
+
+def places(number: int, told: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Bounds of the rank of each of so many, 1 for the highest (Mogstad et al., 2024).
+
+    Args:
+        number: of what is ranked.
+        told: the pairs that are told apart, the higher one first. Where the chance that any of
+            them is wrong is bounded, so is that of any rank outside its bounds.
+
+    Returns:
+        Least and greatest rank of each.
+    """
     above, below = [0] * number, [0] * number
-    for (a, b), p in zip(pairs, holm(sure), strict=True):
-        if p < 1 - _LEVEL:
-            upper, lower = (a, b) if z[a, b] > z[b, a] else (b, a)
-            above[lower] += 1
-            below[upper] += 1
+    for upper, lower in told:
+        above[lower] += 1
+        below[upper] += 1
     return [1 + one for one in above], [number - one for one in below]
 
 
 def rank(row: Row) -> str:
     """The place among the studies, as ``2`` or ``1 to 4``; empty where there is one alone."""
     low, high = row["rank_low"], row["rank_high"]
-    if row["ranked"] is None or row["ranked"] < 2:
+    if low is None or row["ranked"] < 2:
         return ""
     return str(low) if low == high else f"{low} to {high}"
 

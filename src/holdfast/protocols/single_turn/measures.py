@@ -6,12 +6,13 @@ from dataclasses import replace
 import polars as pl
 
 from holdfast.results.accuracy import (
+    RANKS,
     accuracy_notes,
     accuracy_text,
     as_averages,
-    change_rank,
     rated,
     with_change,
+    with_ranks,
 )
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import CHANGE
@@ -23,6 +24,7 @@ from holdfast.results.grid import (
     Grid,
     Row,
     Studies,
+    mark_of,
     matrix,
     n_notes,
     one_line,
@@ -36,7 +38,7 @@ from holdfast.results.missing import MISSING, missing_grid, missing_notes, with_
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
     "low", "high", "baseline", *CHANGE, "plain", "suggested", "suggested_rate",
-    "right_to_suggested", "unparsed", "refused", "non_response", *MISSING, "run",
+    "right_to_suggested", "unparsed", "refused", "non_response", *MISSING, *RANKS, "run",
 )  # fmt: skip
 
 _PROTOCOL = _ARM = "single-turn"
@@ -46,7 +48,7 @@ _ROW = (*STUDY, "arm", "family", "path")
 def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
 
-    Accuracies, their changes and what is said of missing replies are those of ``accuracy``; the
+    Accuracies, changes, ranks and what is said of missing replies are those of ``accuracy``; the
     baseline is the plain question. ``plain`` is the accuracy under the same bias without the
     mitigation, over the questions that have both. ``suggested`` counts answers that are the
     suggested letter, ``suggested_rate`` is their share of the turns that suggested one, and
@@ -61,7 +63,8 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     """
     own = turns.filter(pl.col("protocol") == _PROTOCOL, pl.col("arm").is_in([BASELINE, _ARM]))
     answered = with_first(own)
-    rows = with_missing(with_change(rated(answered), answered), own, as_averages)
+    rows = with_ranks(with_change(rated(answered), answered), answered)
+    rows = with_missing(rows, own, as_averages)
     return _ordered(looked_up(rows, _extras(answered), _ROW)).select(SINGLE_TURN_COLUMNS)
 
 
@@ -126,7 +129,7 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
         if rate is not None:
             right = row["right_to_suggested"]
             text = f"{percent(rate)} ({'' if right is None else right})"
-            pushed.append(replace(figure, text=text, rank=-rate, of=None))
+            pushed.append(replace(figure, text=text, mark="", of=None))
     known = [*columns.notes(), *n_notes(figures, columns.headers)]
     notes = [*accuracy_notes(rows), *known, *unread_notes(rows, columns)]
     notes += missing_notes(rows, columns.header)
@@ -150,7 +153,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
         group="" if first else f"{row['family']} {mitigation}",
         label="Baseline" if first else _label(row, mitigation),
         text=accuracy_text(row, first=first),
-        rank=None if first else change_rank(row),
+        mark=mark_of(row),
         n=row["n"],
         average=average,
         of=_conversations_of(row),

@@ -1,0 +1,390 @@
+"""Designs: how many questions at how many epochs find a difference, or decide a gate.
+
+No formula holds for epochs and families of techniques, so studies are drawn and tested as
+``compare``, the tables and ``gate`` test them. What a pilot's conversations came to is drawn from,
+at probabilities tilted so that the figure is the one asked about. An epoch of a question is, with a
+chance of its own, the same draw as the question's other epochs, so that epochs correlate as they do
+in the pilot.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from holdfast.errors import InputError, did_you_mean
+
+from .comparison_sides import listed, names_of
+from .epochs import variances
+from .first_answers import BASELINE, apart
+from .flows import CHALLENGED, MITIGATED
+from .inference import each_against_one, sign_flips
+from .intervals import Counts, Floats, effective_n, outside
+from .power import questions_needed
+from .scores import difference_statistic, outcomes_of
+
+EPOCHS = (1, 3, 5, 10)
+"""Epochs that are tried."""
+
+MOST = 3_000
+"""Questions up to which studies are drawn; above, the normal distribution is as good."""
+
+_WIDE, _NARROW = ((0.75, 1.0, 1.3), 600), ((0.92, 0.96, 1.0, 1.04, 1.08), 3_000)
+"""Numbers of questions around a guess, and how many studies are drawn of each."""
+
+_ROUNDS = 3
+_LEAST = 8
+_NORMAL = NormalDist()
+
+Kind = Literal["difference", "drop", "share"]
+"""A paired difference to be found, a gate on a drop, a gate on the share of the second side."""
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What conversations came to, a line for each outcome.
+
+    Attributes:
+        first: right answers of the first side.
+        second: those of the second side.
+        trials: how many answers each side has: the techniques of a family.
+        weights: share of the conversations that came out so.
+        alike: correlation of the epochs of a question, of what is looked at; None where only one
+            epoch was asked.
+        one_first: whether one first answer stands against several techniques.
+        questions: how many were asked.
+        calls: replies of one conversation.
+        cost: dollars of one conversation, None where no price is known.
+    """
+
+    first: Floats
+    second: Floats
+    trials: int
+    weights: Floats
+    alike: float | None
+    one_first: bool = False
+    questions: int = 0
+    calls: float = 2.0
+    cost: float | None = None
+
+    def values(self, kind: Kind) -> Floats:
+        """What is looked at, by outcome: the drop, or the share of the second side."""
+        off = self.second if kind == "share" else self.first - self.second
+        return np.asarray(off / self.trials)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Questions at so many epochs, and what they take."""
+
+    epochs: int
+    questions: int
+    calls: int
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class Designs:
+    """What finds a figure, or decides a gate.
+
+    Attributes:
+        pilot: what conversations come to.
+        kind: what is looked at.
+        effect: its true value, as a share.
+        bound: what it is held against.
+        each: a design for each number of epochs.
+    """
+
+    pilot: Pilot
+    kind: Kind
+    effect: float
+    bound: float
+    each: list[Design]
+
+
+def stated(
+    baseline: float, difference: float, discordant: float | None, alike: float | None
+) -> Pilot:
+    """The pilot of one answer against another, from variances that are stated.
+
+    Args:
+        baseline: accuracy of the first side.
+        difference: by how much the second side is lower.
+        discordant: share of the conversations that come out differently; without it as of two
+            sides that err independently.
+        alike: correlation of the differences of a question between its epochs.
+    """
+    other = baseline - difference
+    of_all = baseline * (1 - other) + other * (1 - baseline) if discordant is None else discordant
+    lost, gained = (of_all + difference) / 2, (of_all - difference) / 2
+    weights = np.array([baseline - lost, lost, gained, 1 - baseline - gained])
+    first, second = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 1, 0])
+    return Pilot(first, second, 1, np.maximum(weights, 0), alike)
+
+
+def fitted(
+    turns: pl.DataFrame,
+    kind: Kind,
+    path: str | None = None,
+    model: str | None = None,
+    against: str | None = None,
+    price: Callable[[str], tuple[float, float] | None] = lambda _: None,
+) -> Pilot:
+    """The pilot of a challenge or family against the first answers, or of two models.
+
+    Args:
+        turns: a turns table with one study.
+        kind: what is looked at.
+        path: a technique or family of them; None for first answers.
+        model: which, where there are several.
+        against: a second model, whose answers stand against those of the first.
+        price: dollars of a million tokens of input and of output of a model, where known.
+
+    Raises:
+        InputError: there is nothing of that name, there are several studies, or what is looked at
+            has no first side.
+    """
+    turns = _priced(turns, price)
+    one, trials = _answers(turns, path, model, "--model")
+    on = ["question", "epoch"]
+    if against is not None:
+        other, of_other = _answers(turns, path, against, "--against")
+        if of_other != trials:
+            raise InputError("the models were not asked the same", field="--path")
+        both = one.rename({"right": "first"}).join(other.rename({"right": "second"}), on=on)
+        both = both.with_columns(pl.col(name) + pl.col(f"{name}_right") for name in _SPENT)
+    elif path is not None:
+        firsts, _ = _answers(turns, None, model, "--model")
+        both = one.rename({"right": "second"}).join(firsts.rename({"right": "first"}), on=on)
+        both = both.with_columns(
+            pl.col("first") * trials, *(pl.col(name) + pl.col(f"{name}_right") for name in _SPENT)
+        )
+    elif kind == "share":
+        both = one.with_columns(first=pl.col("right"), second=pl.col("right"))
+    else:
+        raise InputError("is needed", field="--path", remedy="Name a technique or a family")
+    if both.height < _LEAST:
+        raise InputError(f"{both.height} conversations are too few to fit", remedy="Ask more")
+    value = pl.col("second") if kind == "share" else pl.col("first") - pl.col("second")
+    each = both.with_columns(value=value / trials, _all=pl.lit(0))
+    found = variances(each, ["_all"]).row(0, named=True)
+    total = None if found["within"] is None else found["between"] + found["within"]
+    alike = None if total is None else found["between"] / total if total > 0 else 1.0
+    kinds = both.group_by("first", "second", maintain_order=True).len().sort("first", "second")
+    # as if half a conversation had come out either way: what was not seen is not impossible
+    ends = np.array([(trials, 0), (0, trials)]).T
+    counts = np.append(kinds["len"].to_numpy(), [0.5, 0.5])
+    return Pilot(
+        np.append(kinds["first"].to_numpy(), ends[0]).astype(float),
+        np.append(kinds["second"].to_numpy(), ends[1]).astype(float),
+        trials, counts / counts.sum(), alike,
+        one_first=against is None and trials > 1,
+        questions=both["question"].n_unique(),
+        calls=float(both["calls"].mean()),  # type: ignore[arg-type]
+        cost=None if both["cost"].null_count() else both["cost"].mean(),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+_SPENT = ("calls", "cost")
+
+
+def _priced(
+    turns: pl.DataFrame, price: Callable[[str], tuple[float, float] | None]
+) -> pl.DataFrame:
+    """The turns with the dollars of each that was asked for, null where no price is known."""
+    prices = {model: price(model) for model in names_of(turns, "model")}
+    each = [(model, *found) for model, found in prices.items() if found]
+    schema = {"model": pl.String, "_in": pl.Float64, "_out": pl.Float64}
+    both = turns.join(pl.DataFrame(each, schema, orient="row"), on="model", how="left")
+    tokens = (pl.col(f"{name}_tokens") for name in ("input", "output"))
+    dollars = sum(n * pl.col(at) for n, at in zip(tokens, ("_in", "_out"), strict=True)) / 1e6
+    return both.with_columns(cost=pl.coalesce(dollars, "cost") * ~pl.col("shared"))
+
+
+def _answers(
+    turns: pl.DataFrame, path: str | None, model: str | None, option: str
+) -> tuple[pl.DataFrame, int]:
+    """Right answers of each conversation that is whole and its replies; answers of each."""
+    if model is not None:
+        if model not in (names := names_of(turns, "model")):
+            what = f"no model '{model}'"
+            raise InputError(what, field=option, remedy=did_you_mean(model, names))
+        turns = turns.filter(pl.col("model") == model)
+    own = turns.filter(~apart(), pl.col("status") != "error")
+    challenged = own.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
+    if path is None:
+        found = own.filter(pl.col("arm") == BASELINE)
+    else:
+        found = challenged.filter(pl.col("path") == path)
+        found = challenged.filter(pl.col("family") == path) if found.is_empty() else found
+    if found.is_empty():
+        known = {*challenged["path"], *challenged["family"].drop_nulls()}
+        what = f"no technique or family '{path}'" if path else "no first answers"
+        raise InputError(what, field="--path", remedy=did_you_mean(path or "", known))
+    for column in ("protocol", "dataset", "model", "run"):
+        if len(several := names_of(found, column)) > 1:
+            what = f"{len(several)} {column}s: {listed(several)}"
+            remedy = "Choose one" if column == "model" else "Give a log dir or log with one"
+            raise InputError(what, field=option if column == "model" else None, remedy=remedy)
+    conversations = found.group_by("question", "epoch", maintain_order=True).agg(
+        right=pl.col("correct").sum().cast(pl.Float64),
+        n=pl.len(),
+        calls=(~pl.col("shared")).sum(),
+        cost=pl.when(pl.col("cost").is_not_null().all()).then(pl.col("cost").sum()),
+    )
+    trials = int(conversations["n"].max())  # type: ignore[arg-type]
+    return conversations.filter(pl.col("n") == trials).drop("n"), trials
+
+
+def designs(
+    pilot: Pilot,
+    kind: Kind,
+    effect: float | None = None,
+    bound: float = 0.0,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    tests: int = 1,
+    epochs: Sequence[int] = EPOCHS,
+) -> Designs:
+    """Questions that each number of epochs needs.
+
+    Args:
+        pilot: what conversations come to.
+        kind: what is looked at.
+        effect: its true value; that of the pilot unless given.
+        bound: what a gate holds it against.
+        power: chance of finding it, or of deciding.
+        alpha: chance of finding it where there is none, two-sided.
+        tests: how many such tests are made; each has ``alpha / tests``.
+        epochs: how many are tried; only one where the pilot does not know how epochs correlate.
+
+    Raises:
+        InputError: a share outside its range, or an effect that no number of questions can find.
+    """
+    for field, value in (("power", power), ("alpha", alpha)):
+        if not 0 < value < 1:
+            raise InputError(f"{value} is not between 0 and 1", field=field)
+    values = pilot.values(kind)
+    true = float(pilot.weights @ values) if effect is None else effect
+    if abs(true - bound) < 1e-3:
+        what = "no number of questions can tell so little apart"
+        raise InputError(what, remedy="Give a figure that is further from what it is held against")
+    own = tilted(pilot, kind, true)
+    level = alpha / tests
+    found = []
+    for number in epochs if pilot.alike is not None else (1,):
+        questions = _needed(own, kind, bound, number, power, level)
+        calls = math.ceil(questions * number * pilot.calls)
+        cost = None if pilot.cost is None else questions * number * pilot.cost
+        found.append(Design(number, questions, calls, cost))
+    return Designs(pilot, kind, true, bound, found)
+
+
+def tilted(pilot: Pilot, kind: Kind, to: float) -> Pilot:
+    """The pilot with probabilities nearest to its own at which the figure is another one."""
+    values = pilot.values(kind)
+    if not values.min() < to < values.max():
+        raise InputError(f"{100 * to:g} is not a figure that these answers can have")
+    low, high = -60.0, 60.0
+    for _ in range(80):
+        tilt = (low + high) / 2
+        weights = pilot.weights * np.exp(tilt * (values - to))
+        low, high = (tilt, high) if weights @ (values - to) < 0 else (low, tilt)
+    return replace(pilot, weights=weights / weights.sum())
+
+
+def simulated_power(
+    pilot: Pilot,
+    kind: Kind,
+    bound: float,
+    questions: int,
+    epochs: int,
+    *,
+    alpha: float = 0.05,
+    studies: int = 2_000,
+    seed: int = 42,
+) -> float:
+    """Share of drawn studies in which the test finds the difference, or the gate decides.
+
+    A gate decides the right way: a pass where the pilot's figure is on the side of a pass.
+    """
+    rng = np.random.default_rng([seed, questions, epochs])
+    trials = np.full(questions, float(pilot.trials * epochs))
+    ends = np.cumsum(pilot.weights)[:-1]
+    same = math.sqrt(min(max(pilot.alike or 0.0, 0.0), 1.0))
+    above = float(pilot.weights @ pilot.values(kind)) > bound
+    found, left = 0, studies
+    while left:
+        size = min(left, max(1, 2_000_000 // questions))
+        shape = size, questions
+        common = np.searchsorted(ends, rng.random(shape))
+        sums = np.zeros((2, *shape))
+        for _ in range(epochs):
+            fresh = np.searchsorted(ends, rng.random(shape))
+            drawn = np.where(rng.random(shape) < same, common, fresh) if epochs > 1 else common
+            sums += pilot.first[drawn], pilot.second[drawn]
+        pairs = [((a, trials), (b, trials)) for a, b in zip(*sums, strict=True)]
+        found += _found(pairs, kind, bound, alpha, above=above, one_first=pilot.one_first)
+        left -= size
+    return found / studies
+
+
+def _found(
+    pairs: Sequence[tuple[Counts, Counts]], kind: Kind, bound: float, alpha: float, *,
+    above: bool, one_first: bool,
+) -> int:  # fmt: skip
+    """In how many studies the test finds what is there."""
+    if kind == "share":
+        return sum(
+            outside(float(hits.sum() / n.sum()), effective_n(hits, n), len(n), bound, 1 - alpha)
+            == (1 if above else -1)
+            for _, (hits, n) in pairs
+        )
+    if kind == "drop":
+        # an interval leaves out what its test rejects
+        off = difference_statistic(outcomes_of(pairs), bound) * (1 if above else -1)
+        return int((off > _NORMAL.inv_cdf(1 - alpha / 2)).sum())
+    if one_first:
+        p = each_against_one([(second, first) for first, second in pairs])
+    else:
+        p = [sign_flips((a - b).astype(np.int64)) for (a, _), (b, _) in pairs]
+    return sum(one <= alpha for one in p)
+
+
+def _needed(pilot: Pilot, kind: Kind, bound: float, epochs: int, power: float, alpha: float) -> int:
+    """The smallest number of questions, between numbers that are drawn."""
+    values = pilot.values(kind)
+    true = float(pilot.weights @ values)
+    if kind == "difference" and pilot.trials == 1 and epochs == 1:
+        baseline, differ = (float(pilot.weights @ side) for side in (pilot.first, values**2))
+        return questions_needed(baseline, true, differ, power, alpha)
+    alike = min(max(pilot.alike or 0.0, 0.0), 1.0)
+    variance = float(pilot.weights @ (values - true) ** 2) * (alike + (1 - alike) / epochs)
+    # a test looks from the bound, where the variance is another one
+    at_bound = variance + (true - bound) ** 2 * (kind != "share")
+    if kind == "share":
+        at_bound *= bound * (1 - bound) / max(true * (1 - true), 1e-9)
+    z = _NORMAL.inv_cdf(power)
+    root = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(at_bound) + z * math.sqrt(variance)
+    guess = max(_LEAST, math.ceil((root / (true - bound)) ** 2))
+    for spread, studies in (*[_WIDE] * _ROUNDS, _NARROW):
+        if guess > MOST:
+            break
+        numbers = sorted({max(_LEAST, round(guess * times)) for times in spread})
+        powers = [
+            simulated_power(pilot, kind, bound, n, epochs, alpha=alpha, studies=studies)
+            for n in numbers
+        ]
+        if len(numbers) == 1 or min(powers) == 1:
+            return numbers[0]
+        # nearly straight in the root of the number
+        scores = [_NORMAL.inv_cdf(min(max(p, 1e-3), 1 - 1e-3)) for p in powers]
+        slope, start = np.polyfit(np.sqrt(numbers), scores, 1)
+        at = ((z - start) / slope) ** 2 if slope > 0 and z > start else 2 * guess
+        guess = math.ceil(min(max(at, guess / 3, _LEAST), 3 * guess))
+    return guess

@@ -1,0 +1,125 @@
+"""Epochs: how far answers vary between questions, and within one that is asked again."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from .arms import protocols
+from .declaration import Count, Listing, Number, Share, Shown, Table
+from .first_answers import STUDY, apart
+from .grid import Row, one_line
+
+EPOCHS_COLUMNS = (
+    *STUDY[1:], "arm", "paths", "questions", "epochs", "accuracy", "between", "within", "icc",
+    "standard_error", "one_epoch", "endless_epochs", "run",
+)  # fmt: skip
+
+_ROW = (*STUDY, "arm")
+
+
+def epochs(turns: pl.DataFrame) -> pl.DataFrame:
+    """Variance of right answers between and within questions (Miller, 2024, Adding error bars).
+
+    A question has a chance of a right answer. ``between`` is the variance of that chance over the
+    questions, ``within`` the mean variance of one answer around it, by one-way analysis of
+    variance; ``icc``, the intraclass correlation, is the part of ``between`` in both. It can come
+    out below 0 where chances hardly differ, and is null where nothing varies. ``standard_error``
+    is that of the accuracy, clustered by question. ``one_epoch`` and ``endless_epochs`` are what
+    the same questions asked once, and asked without end, would leave of it.
+
+    An arm with several challenges has means over these: its figures are those of one challenge.
+
+    Args:
+        turns: a turns table. Failed turns do not count; of protocols that ask one thing after
+            another the first turns do.
+
+    Returns:
+        One row for each study and arm of which questions were asked in several epochs, with
+        ``EPOCHS_COLUMNS``; ``epochs`` is the mean number for each question.
+    """
+    first = ~pl.col("protocol").is_in(protocols(lambda own: own.by_arm)) | (pl.col("turn") == 0)
+    each = turns.filter(~apart(), pl.col("status") != "error", first)
+    of_one = variances(
+        each.with_columns(value=pl.col("correct").cast(pl.Float64)), [*_ROW, "path", "turn"]
+    )
+    rows = of_one.drop_nulls("within").group_by(_ROW, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("paths"), pl.col("questions").max(),
+        pl.col("epochs", "between", "within", "variance").sort_by("path", "turn").mean(),
+        accuracy=pl.col("mean").sort_by("path", "turn").mean(),
+    )  # fmt: skip
+    both = pl.col("between") + pl.col("within")
+    one, endless = (
+        (part / pl.col("questions")).sqrt() for part in (both.clip(0), pl.col("between").clip(0))
+    )
+    return rows.with_columns(
+        icc=pl.when(both > 0).then(pl.col("between") / both),
+        standard_error=pl.col("variance").sqrt(),
+        one_epoch=one,
+        endless_epochs=endless,
+    ).select(EPOCHS_COLUMNS)
+
+
+def variances(each: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Variance of a ``value`` between and within questions, by one-way analysis of variance.
+
+    Returns:
+        For each of ``keys`` with two questions or more: ``questions``, ``epochs`` (mean number),
+        ``mean``, ``between``, ``within`` (both null where every question was asked once), and
+        ``variance``, that of the mean, clustered by question.
+    """
+    value, n = pl.col("value").sort(), pl.col("n").cast(pl.Float64)
+    by_question = each.group_by(*keys, "question", maintain_order=True).agg(
+        n=pl.len(), own=value.mean(), off=((value - value.mean()) ** 2).sum()
+    )
+    # in a fixed order: the last digit of a sum depends on it
+    first = by_question.with_row_index("_row").with_columns(pl.col("_row").min().over(keys))
+    by_question = first.sort("_row", "n", "own", "off")
+    every, questions = pl.col("n").sum(), pl.len()
+    mean = (n * pl.col("own")).sum() / every
+    found = by_question.group_by(keys, maintain_order=True).agg(
+        questions=questions.cast(pl.Int64), epochs=every / questions, mean=mean,
+        within=pl.when(every > questions).then(pl.col("off").sum() / (every - questions)),
+        _between=(n * (pl.col("own") - mean) ** 2).sum() / (questions - 1),
+        _usual=(every - (n**2).sum() / every) / (questions - 1),
+        variance=((n * (pl.col("own") - mean)) ** 2).sum() / every**2
+        * questions / (questions - 1),
+    )  # fmt: skip
+    between = (pl.col("_between") - pl.col("within")) / pl.col("_usual")
+    found = found.with_columns(between=between).drop("_between", "_usual")
+    return found.filter(pl.col("questions") > 1)
+
+
+def _arm(row: Row) -> str:
+    several = f" ({row['paths']} challenges, one on average)" if row["paths"] > 1 else ""
+    return f"{one_line(row['arm'])}{several}"
+
+
+EPOCHS = Table(
+    "epochs",
+    epochs,
+    layout=Listing(
+        Shown("Arm", "arm", show=_arm),
+        (
+            Count("Questions", "questions"),
+            Number("Epochs", "epochs", digits=1),
+            Share("Right %", "accuracy"),
+            Number("Variance between", "between", digits=3),
+            Number("Within", "within", digits=3),
+            Number("Correlation", "icc"),
+            Share("Standard error (points)", "standard_error"),
+            Share("With one epoch", "one_epoch"),
+            Share("With endless ones", "endless_epochs"),
+        ),
+        (
+            "Variance between: of the chances of a right answer over the questions. Within: of one "
+            "answer around its question's chance. Correlation: the part of the first in both "
+            "(intraclass). More epochs take from the variance within alone, more questions from "
+            "both.",
+        ),
+        lambda row: one_line(row["protocol"]),
+    ),
+    title="How much do answers vary between questions, and from epoch to epoch?",
+    lead="Where most of it is between questions, more epochs narrow little.",
+    section="accuracy",
+    place=1,
+)

@@ -1,0 +1,188 @@
+"""Designs: the power that they claim, against exact power, fresh draws and other studies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import InputError
+from holdfast.results import Rules, gate
+from holdfast.results.designs import (
+    Kind,
+    Pilot,
+    _found,
+    designs,
+    fitted,
+    simulated_power,
+    stated,
+    tilted,
+)
+from holdfast.results.gate_rules import read_rules
+from holdfast.results.inference import each_against_one
+from holdfast.results.intervals import exact_bounds, outside
+from holdfast.results.power import power_of
+from tests.results.frames import Row, table, turn
+
+
+@given(
+    st.integers(1, 400), st.floats(0, 1), st.floats(0.05, 0.95), st.floats(0.5, 1),
+)  # fmt: skip
+def test_a_gate_s_side_of_a_bound_is_that_of_its_limits(
+    clusters: int, share: float, bound: float, worth: float
+) -> None:
+    n = clusters * worth
+    low, high = exact_bounds(share * n, n)
+    none, every = exact_bounds(0, clusters), exact_bounds(clusters, clusters)
+    low, high = min(low, every[0]), max(high, none[1])
+    expected = 1 if low > bound else -1 if high < bound else 0
+    if min(abs(low - bound), abs(high - bound)) > 1e-9:
+        assert outside(share, n, clusters, bound) == expected
+
+
+def test_one_answer_against_another_is_the_exact_power() -> None:
+    pilot = stated(0.9, 0.05, 0.2, None)
+    drawn = simulated_power(pilot, "difference", 0.0, 300, 1, studies=4000)
+    assert drawn == pytest.approx(power_of(300, 0.2, 0.625), abs=0.015)
+    (one,) = designs(pilot, "difference").each
+    assert (one.epochs, one.questions, one.calls) == (1, 658, 1316)
+
+
+def test_nothing_is_found_where_there_is_nothing() -> None:
+    for pilot in (family(0.3), stated(0.8, 0.0, 0.2, 0.3)):
+        null = tilted(pilot, "difference", 0.0)
+        found = simulated_power(null, "difference", 0.0, 80, 3, studies=1500)
+        # three standard errors above the level
+        assert found <= 0.05 + 3 * (0.05 * 0.95 / 1500) ** 0.5
+
+
+def family(alike: float) -> Pilot:
+    """One first answer against three techniques."""
+    first, second = np.array([3.0, 3, 3, 0, 0]), np.array([3.0, 1, 0, 0, 2])
+    weights = np.array([0.6, 0.12, 0.05, 0.18, 0.05])
+    return Pilot(first, second, 3, weights, alike, one_first=True)
+
+
+CASES: list[tuple[Pilot, Kind, float, float]] = [
+    (stated(0.9, 0.05, 0.2, 0.3), "difference", 0.08, 0.0),
+    (family(0.3), "difference", 0.06, 0.0),
+    (family(0.5), "share", 0.75, 0.65),
+    (family(0.5), "drop", 0.05, 0.12),
+]
+
+
+@pytest.mark.parametrize(("pilot", "kind", "effect", "bound"), CASES)
+def test_the_power_claimed_is_that_of_fresh_studies(
+    pilot: Pilot, kind: Kind, effect: float, bound: float
+) -> None:
+    own = tilted(pilot, kind, effect)
+    (one,) = designs(pilot, kind, effect, bound, epochs=[3]).each
+    power = simulated_power(own, kind, bound, one.questions, 3, studies=4000, seed=7)
+    assert power == pytest.approx(0.8, abs=0.015)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aimed", [0.8, 0.9])
+@pytest.mark.parametrize(("pilot", "kind", "effect", "bound"), CASES)
+def test_the_power_claimed_is_that_of_many_fresh_studies(
+    pilot: Pilot, kind: Kind, effect: float, bound: float, aimed: float
+) -> None:
+    own = tilted(pilot, kind, effect)
+    for one in designs(pilot, kind, effect, bound, power=aimed).each:
+        power = simulated_power(own, kind, bound, one.questions, one.epochs, studies=10_000, seed=7)
+        assert power == pytest.approx(aimed, abs=0.015)
+
+
+# --- pilots ---
+
+
+def conversations(rng: np.random.Generator, questions: int, epochs: int) -> np.ndarray:
+    """Right answers (3, questions, epochs): first answers, and two techniques that take some.
+
+    A question has a chance of its own to be right at first, and of a right answer to be held.
+    """
+    right, held = rng.beta(4, 1, questions), rng.beta(6, 1, questions)
+    first = rng.random((questions, epochs)) < right[:, None]
+    after = [
+        np.where(first, rng.random(first.shape) < held[:, None], rng.random(first.shape) < 0.2)
+        for _ in range(2)
+    ]
+    return np.stack([first, *after])
+
+
+def study(drawn: np.ndarray, **others: str) -> list[Row]:
+    return [
+        turn(f"q{question}", "A" if right else "B", path, epoch=epoch + 1, **others)
+        for path, those in zip(("", "push", "shove"), drawn, strict=True)
+        for question, row in enumerate(those)
+        for epoch, right in enumerate(row)
+    ]
+
+
+def test_a_pilot_is_what_its_conversations_came_to() -> None:
+    drawn = conversations(np.random.default_rng(1), 1000, 3)
+    pilot = fitted(table(study(drawn)), "difference", "inc_letter")
+    drop = drawn[0].mean() - drawn[1:].mean()
+    assert float(pilot.weights @ pilot.values("difference")) == pytest.approx(drop, abs=1e-3)
+    assert (pilot.trials, pilot.one_first, pilot.questions, pilot.calls) == (2, True, 1000, 3.0)
+    values = drawn[0] - drawn[1:].mean(axis=0)
+    within = values.var(axis=1, ddof=1).mean()
+    between = values.mean(axis=1).var(ddof=1) - within / 3
+    assert pilot.alike == pytest.approx(between / (between + within))
+    assert fitted(table(study(drawn[:, :, :1])), "difference", "push").alike is None
+    moved = tilted(pilot, "difference", 0.02)
+    assert float(moved.weights @ moved.values("difference")) == pytest.approx(0.02)
+
+
+@pytest.mark.slow
+def test_a_design_fitted_to_a_pilot_has_its_power_in_studies_of_the_same_kind() -> None:
+    rng = np.random.default_rng(3)
+    pilot = fitted(table(study(conversations(rng, 4000, 3))), "difference", "inc_letter")
+    for one in designs(pilot, "difference").each[:3]:
+        trials = np.full(one.questions, 2.0 * one.epochs)
+        pairs = []
+        for _ in range(4000):
+            first, *after = conversations(rng, one.questions, one.epochs).sum(axis=2)
+            pairs.append(((sum(after).astype(float), trials), (2.0 * first, trials)))
+        power = np.mean(np.array(each_against_one(pairs)) <= 0.05)
+        assert power == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "bound"),
+    [("share", "min_accuracy = 0.6", 0.6), ("drop", "max_drop_points = 25", 0.25)],
+)
+def test_a_gate_is_decided_as_gate_decides(
+    kind: Kind, rule: str, bound: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("rules") / "gate.toml"
+    file.write_text(f'[[rule]]\nfamily = "inc_letter"\n{rule}\n')
+    rules: Rules = read_rules(str(file))
+    rng, decided = np.random.default_rng(5), []
+    for _ in range(25):
+        drawn = conversations(rng, int(rng.integers(20, 160)), 2)
+        first, *after = drawn.sum(axis=2).astype(float)
+        trials = np.full(len(first), 4.0)
+        pair = (2 * first, trials), (sum(after), trials)
+        (verdict,) = gate(table(study(drawn)), rules)
+        passes, fails = (
+            bool(_found([pair], kind, bound, 0.05, above=above, one_first=True))
+            for above in ((True, False) if kind == "share" else (False, True))
+        )
+        assert verdict.outcome == ("pass" if passes else "fail" if fails else "undecided")
+        decided.append(verdict.outcome)
+    assert len(set(decided)) > 1
+
+
+def test_what_cannot_be_counted_is_said() -> None:
+    pilot = stated(0.9, 0.05, 0.2, 0.3)
+    turns = table(study(conversations(np.random.default_rng(1), 20, 1)))
+    for call, said in (
+        (lambda: designs(pilot, "share", 0.85, 0.85), "can tell so little apart"),
+        (lambda: designs(pilot, "difference", 1.5), "is not a figure that these answers can have"),
+        (lambda: designs(pilot, "difference", power=1.0), "is not between 0 and 1"),
+        (lambda: fitted(turns, "difference", "pusch"), "Did you mean 'push'"),
+        (lambda: fitted(turns, "difference"), "--path: is needed"),
+        (lambda: fitted(turns.head(4), "share"), "too few to fit"),
+    ):
+        with pytest.raises(InputError, match=said):
+            call()
