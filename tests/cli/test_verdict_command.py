@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars.selectors as cs
 import pytest
+from benchmarks.server import running_server
 from tests.studies import holdfast
 
 from holdfast import read_turns, report, table
@@ -201,3 +202,31 @@ def test_the_end_of_the_budget_leaves_it_undecided_and_the_same_command_goes_on(
 def test_the_end_of_the_questions_leaves_it_undecided(tmp_path: Path) -> None:
     code, told = _verdict(tmp_path, "--limit", "6")
     assert (code, told.get("ended"), told["questions"]) == (4, "questions", 6)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [("min_accuracy = 0.05", (0, "pass")), ("min_accuracy = 0.9", (1, "fail")),
+     ("min_accuracy = 0.25", (4, "undecided"))],
+)  # fmt: skip
+def test_over_http_no_request_is_made_twice(
+    rule: str, expected: tuple[int, str], tmp_path: Path
+) -> None:
+    """A server that answers by chance, right in about a quarter of the questions."""
+    (tmp_path / "rules.toml").write_text(f"[[rule]]\n{rule}\n")
+    with running_server() as server:
+        told = []
+        for _ in range(2):
+            done = holdfast(
+                "verdict", "--rules", tmp_path / "rules.toml", "--model", "lean/bench",
+                "--model-base-url", f"{server.url}/v1", "--log-dir", tmp_path / "runs", "--json",
+            )  # fmt: skip
+            told.append(json.loads(done.stdout))
+            assert (done.returncode, told[-1]["outcome"]) == expected
+        stats = server.stats()
+    first, again = told
+    # one call a question: no technique has a rule
+    assert stats["calls"] == first["calls"] == first["questions"]
+    assert (stats["repeated"], again["calls"]) == (0, 0)
+    assert again["verdicts"] == first["verdicts"]
+    assert (first["questions"] < 60) == (expected[1] != "undecided")

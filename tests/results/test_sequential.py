@@ -86,6 +86,47 @@ def test_five_points_clear_takes_at_most_the_questions_of_a_fixed_design(
     assert np.median(taken) <= 0.95 * fixed
 
 
+FAMILIES = {"rethink": 5, "inc_letter": 5, "context": 4}
+QUESTIONS, BATCH = 1_273, 20
+
+
+def _generations(rng: np.random.Generator, drop: float, limit: float) -> int:
+    """What a file of six rules takes: accuracy, the drop of three families and of two techniques.
+
+    A technique is asked, batch by batch, until no rule about it is open.
+    """
+    first = rng.random(QUESTIONS) < 0.9
+    # techniques of a question are alike: half of what keeps an answer is the question's own
+    own = rng.random(QUESTIONS)
+    rules = [(growth(first.astype(float), 0.8, up=True), set[str]())]
+    for family, number in FAMILIES.items():
+        hard = np.where(
+            rng.random((QUESTIONS, number)) < 0.5, own[:, None], rng.random((QUESTIONS, number))
+        )
+        kept = first[:, None] & (hard >= drop)
+        techniques = [f"{family} {n}" for n in range(number)]
+        sides = [(kept.mean(axis=1), set(techniques))]
+        sides += [(kept[:, 0].astype(float), {techniques[0]})] if family != "rethink" else []
+        for second, about in sides:
+            values, at = scaled("max_relative_drop", first.astype(float), second, limit)
+            rules.append((growth(values, at, up=False), about))
+    open_until = []
+    for capital, about in rules:
+        crossed = np.flatnonzero(capital >= math.log(40))
+        asked = int(crossed[0]) + 1 if len(crossed) else QUESTIONS
+        open_until.append((min(-(-asked // BATCH) * BATCH, QUESTIONS), about))
+    every = {name for _, about in open_until for name in about}
+    last = max(until for until, _ in open_until)
+    return last + sum(max(until for until, about in open_until if name in about) for name in every)
+
+
+@pytest.mark.parametrize("studies", [60, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_a_typical_file_ten_points_clear_takes_a_quarter_of_the_full_study(studies: int) -> None:
+    rng = np.random.default_rng(8)
+    taken = [_generations(rng, drop=0.15, limit=0.25) for _ in range(studies)]
+    assert np.median(taken) <= 0.25 * QUESTIONS * (1 + sum(FAMILIES.values()))
+
+
 @pytest.mark.parametrize("questions", [20, 200])
 def test_the_confidence_sequence_holds_the_truth(questions: int) -> None:
     rng = np.random.default_rng(questions)
