@@ -16,11 +16,13 @@ from holdfast.results.designs import (
     simulated_power,
     stated,
     tilted,
+    verdict_questions,
 )
-from holdfast.results.gate_rules import read_rules
+from holdfast.results.gate_rules import Rule, read_rules
 from holdfast.results.inference import each_against_one
 from holdfast.results.intervals import exact_bounds, outside
 from holdfast.results.power import power_of
+from holdfast.results.sequential import look
 from tests.results.frames import Row, table, turn
 
 
@@ -186,3 +188,35 @@ def test_what_cannot_be_counted_is_said() -> None:
     ):
         with pytest.raises(InputError, match=said):
             call()
+
+
+@pytest.mark.parametrize(("kind", "bound", "effect"), [("share", 0.8, 0.9), ("drop", 0.2, 0.1)])
+def test_a_verdict_s_questions_are_those_that_looking_takes(
+    kind: Kind, bound: float, effect: float
+) -> None:
+    """Against the rules themselves, looked at over studies that are drawn as turns."""
+    pilot = tilted(stated(0.95, 0.05 if kind == "share" else effect, None, None), kind, effect)
+    half, most = verdict_questions(pilot, kind, bound, 0.05)
+    assert half is not None
+    assert most is not None
+    rng = np.random.default_rng(3)
+    key, value = ("min_accuracy", bound) if kind == "share" else ("max_drop_points", 100 * bound)
+    rules = Rules(rule=(Rule.model_validate({"technique": "push", key: value}),))
+    order, within = [f"q{n}" for n in range(most)], 0
+    for _ in range(40):
+        drawn = rng.choice(len(pilot.weights), most, p=pilot.weights)
+        turns = [
+            turn(order[n], "A" if side[at] else "B", path)
+            for n, at in enumerate(drawn)
+            for side, path in ((pilot.first, ""), (pilot.second, "push"))
+        ]
+        (one,) = look(table(turns), rules, {"r1": order})
+        within += one.outcome == "pass" and (one.at or 0) <= half
+    assert within / 40 == pytest.approx(0.5, abs=2.58 * (0.25 / 40 + 0.25 / 400) ** 0.5)
+
+
+def test_no_verdict_is_reached_at_the_limit() -> None:
+    pilot = tilted(stated(0.9, 0.05, None, None), "share", 0.8)
+    assert verdict_questions(pilot, "share", 0.801, 0.05) == (None, None)
+    with pytest.raises(InputError, match="tell so little apart"):
+        designs(pilot, "share", 0.8, 0.8)

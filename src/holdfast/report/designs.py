@@ -6,6 +6,7 @@ from typing import Any
 from holdfast.errors import counted
 from holdfast.render.tables import markdown
 from holdfast.results import Designs
+from holdfast.results.designs import MOST
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
 
 
@@ -16,6 +17,7 @@ def designs_told(found: Designs) -> dict[str, Any]:
         "questions": found.each[0].questions, "kind": found.kind, "effect": found.effect,
         "bound": found.bound, "correlation": pilot.alike, "pilot_questions": pilot.questions,
         "calls_of_one": pilot.calls, "designs": [asdict(one) for one in found.each],
+        "verdict_questions": found.sequential,
     }  # fmt: skip
 
 
@@ -64,6 +66,12 @@ def designs_text(found: Designs, power: float, most: int | None) -> str:
         "Counted on drawn studies, tested as the tables, compare and gate test them. Calls: those "
         f"of what is compared alone, {found.pilot.calls:g} for a question and epoch.",
     ]
+    if found.sequential:
+        half, nearly = (f"{n:,}" if n else f"over {MOST:,}" for n in found.sequential)
+        notes.append(
+            f"holdfast verdict, this rule alone: decided within {half} questions in half of the "
+            f"studies, {nearly} in nine of ten."
+        )
     if found.pilot.alike is None:
         notes.append(
             "Epochs: not known from a pilot of one epoch; give --correlation, or ask a pilot in "

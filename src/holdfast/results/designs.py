@@ -26,6 +26,7 @@ from .inference import each_against_one, sign_flips
 from .intervals import Counts, Floats, effective_n, outside
 from .power import questions_needed
 from .scores import difference_statistic, outcomes_of
+from .sequential import growth, scaled
 
 EPOCHS = (1, 3, 5, 10)
 """Epochs that are tried."""
@@ -97,6 +98,8 @@ class Designs:
         effect: its true value, as a share.
         bound: what it is held against.
         each: a design for each number of epochs.
+        sequential: of a gate, questions within which half of the verdicts while asking are
+            decided, and nine of ten; None where that takes more than ``MOST``.
     """
 
     pilot: Pilot
@@ -104,6 +107,7 @@ class Designs:
     effect: float
     bound: float
     each: list[Design]
+    sequential: tuple[int | None, int | None] | None = None
 
 
 def stated(
@@ -282,7 +286,31 @@ def designs(
         calls = math.ceil(questions * number * pilot.calls)
         cost = None if pilot.cost is None else questions * number * pilot.cost
         found.append(Design(number, questions, calls, cost))
-    return Designs(pilot, kind, true, bound, found)
+    sequential = None if kind == "difference" else verdict_questions(own, kind, bound, level)
+    return Designs(pilot, kind, true, bound, found, sequential)
+
+
+def verdict_questions(
+    pilot: Pilot, kind: Kind, bound: float, alpha: float, studies: int = 400, seed: int = 42
+) -> tuple[int | None, int | None]:
+    """Questions within which half of the verdicts of a gate are decided, and nine of ten.
+
+    Each question is asked once, the rule is the only one, and every question is looked at.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = np.searchsorted(np.cumsum(pilot.weights)[:-1], rng.random((studies, MOST)))
+    first, second = (side[drawn] / pilot.trials for side in (pilot.first, pilot.second))
+    if kind == "share":
+        values, limit = second, bound
+    else:
+        values, limit = scaled("max_drop_points", first, second, bound)
+    up = float(pilot.weights @ pilot.values(kind)) > bound
+    taken = []
+    for own in values:
+        crossed = np.flatnonzero(growth(own, limit, up=up) >= math.log(2 / alpha))
+        taken.append(int(crossed[0]) + 1 if len(crossed) else MOST + 1)
+    half, most = np.quantile(taken, [0.5, 0.9], method="higher").tolist()
+    return (half if half <= MOST else None), (most if most <= MOST else None)
 
 
 def tilted(pilot: Pilot, kind: Kind, to: float) -> Pilot:
