@@ -134,7 +134,7 @@ def test_power_counts_labels() -> None:
         (("--audit", "101", "--baseline", "70"), "101 is not a percentage"),
         (("--audit", "nan", "--baseline", "70"), "not a finite number"),
         (("--audit", "nowhere"), "nowhere: no such log dir"),
-        (("--baseline", "90"), "Missing option '--difference'"),
+        (("--baseline", "90"), "--difference: is needed"),
     ):
         done = holdfast("power", *arguments)
         assert (done.returncode, done.stdout) == (2, "")

@@ -98,8 +98,14 @@ def test_a_table_is_all_there_is_on_standard_output(format: str, study: str) -> 
     assert run.stdout.endswith("\n")
 
 
-def test_best_and_worst_of_a_family_are_marked_as_in_the_paper(study: str) -> None:
-    latex = shown(study, "accuracy", "latex")
+def test_best_and_worst_of_a_family_are_marked_as_in_the_paper(tmp_path: Path) -> None:
+    """Where a test tells them apart from all others."""
+    each = (("", 30), ("push", 30), ("shove", 2))
+    turns = [
+        frames.turn(f"q{n}", "AB"[n >= right], path) for path, right in each for n in range(30)
+    ]
+    frames.table(turns).write_parquet(tmp_path / "turns.parquet")
+    latex = shown(str(tmp_path / "turns.parquet"), "accuracy", "latex")
     best, worst = r"\textcolor{green!50!black}{\textbf{", r"\textcolor{red}{\textit{"
     assert best in latex
     assert worst in latex

@@ -5,6 +5,7 @@ from holdfast.errors import InputError
 from holdfast.protocols.followup.published import medqa_followup
 from holdfast.protocols.stick_or_switch.published import stick_or_switch
 from holdfast.results import FAMILY_AVERAGE, SCHEMA, TABLES
+from holdfast.results.accuracy import RANKS
 from holdfast.results.controls import EFFECT
 from holdfast.results.missing import MISSING
 from holdfast.results.published import PUBLISHED, published
@@ -47,7 +48,7 @@ def test_a_cell_of_table_2() -> None:
         "accuracy": 0.54, "low": None, "high": None, "baseline": 0.912, "relative_change": -0.407,
         "change_low": None, "change_high": None, "p_value": None, "p_adjusted": None,
         "unparsed": None, "refused": None, "non_response": None,
-        **dict.fromkeys((*EFFECT, "n_all", "of_all", *MISSING)),
+        **dict.fromkeys((*EFFECT, "n_all", "of_all", *MISSING, *RANKS)),
         "run": "Manczak et al. 2025, Table 2",
     }  # fmt: skip
 

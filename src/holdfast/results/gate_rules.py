@@ -102,7 +102,7 @@ class Rule(BaseModel):
     k: Annotated[int, Field(ge=0)] | None = None
     no_worse_than: _Text | None = None
     margin_points: _Points | None = None
-    audited: bool = False
+    audited: bool | None = None
     missing: _Missing | None = None
 
     @property

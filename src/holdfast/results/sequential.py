@@ -277,7 +277,7 @@ def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
 def _record(text: str, place: str) -> Mapping[str, Any]:
     with suppress(ValueError):
         told = json.loads(text)
-        if isinstance(told, dict) and "rules" in told:
+        if isinstance(told, dict) and told.keys() >= {"rules", "asked"}:
             return told
     raise InputError(
         "its stopping record is damaged", f"{place}/{RECORD_FILE}",

@@ -253,7 +253,7 @@ def test_lengths_have_a_line_a_technique_and_the_first_answers() -> None:
     rows = pl.DataFrame(
         [
             ("m", "d", name, "context", length, 60, 30, share, share - 0.1, share + 0.1, 0.9,
-             -0.4, None, None, None, None, 0, 0, 0, "r")
+             -0.4, None, None, None, None, 0, 0, 0, None, None, None, "r")
             for name, share in (("rag", 0.3), ("edge", 0.5))
             for length in (1, 10, 20)
         ],
