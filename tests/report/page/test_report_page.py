@@ -147,7 +147,7 @@ def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
     assert sorted(told["figures"]) == [str(file) for file in files]
     names = {file.stem for file in files}
     assert names <= set(FIGURES)
-    assert {"holding", "flows", "accuracy", "survival", "systems", "compounding"} <= names
+    assert {"holding", "flows", "accuracy", "survival", "steps", "compounding"} <= names
     for file in files:
         start = file.read_bytes()[:8]
         assert start.startswith(b"<svg" if file.suffix == ".svg" else b"\x89PNG")
