@@ -229,13 +229,23 @@ def compare(
         ``holdfast.results.standing`` does, and notes on what was left out.
 
     Raises:
-        InputError: a side has no turns, several runs, or nothing of that name, or the sides have
-            nothing in common.
+        InputError: a side has no turns, several runs, or nothing of that name, the sides have
+            nothing in common, or a verdict was taken in one of the log dirs.
     """
+    import polars as pl
+
     from holdfast.errors import InputError
     from holdfast.results import Side, by_model, standing
     from holdfast.results import compare as compared
+    from holdfast.results.sequential import check_not_stopped
 
+    given = [
+        one for one in (a, b, *others) if one is not None and not isinstance(one, pl.DataFrame)
+    ]
+    check_not_stopped(
+        (source for one in given for source in _listed(one)),
+        "Compare runs of a number of questions that was fixed beforehand",
+    )
     path_a, path_b = paths or (None, None)
     chosen = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
     of_a = _read(a, text=False)
@@ -330,15 +340,11 @@ def gate(
         unfinished_runs,
     )
     from holdfast.results import gate as decide
-    from holdfast.results.sequential import stopped
+    from holdfast.results.sequential import check_not_stopped
 
     read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
     listed = _listed(sources)
-    for place in stopped(listed):
-        raise InputError(
-            "was stopped by what it found, so that intervals of a fixed number of questions decide "
-            "nothing", place, remedy="Also give --sequential",
-        )  # fmt: skip
+    check_not_stopped(listed, "Also give --sequential")
     turns = _some(listed, text=False)
     lacking = unfinished_runs(listed)
     try:

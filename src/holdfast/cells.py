@@ -1,7 +1,5 @@
 """Cells: texts that a spreadsheet must not take for formulas."""
 
-import re
-
 import polars as pl
 
 FORMULA = r"'*[=+\-@\t\r]"
@@ -37,8 +35,3 @@ def plain_cells(table: pl.DataFrame) -> pl.DataFrame:
 
 def _texts(table: pl.DataFrame) -> list[tuple[str, pl.Expr]]:
     return [(name, pl.col(name)) for name, kind in table.schema.items() if kind == pl.String]
-
-
-def plain_cell(text: str) -> str:
-    """One text without the quote of ``safe_cells``."""
-    return text[1:] if re.match(f"'{FORMULA}", text) else text

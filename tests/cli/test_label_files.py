@@ -227,7 +227,7 @@ def test_a_label_file_in_the_log_dir_that_was_spoilt_is_named(
     assert again.returncode == 2
     last = again.stderr.strip().splitlines()[-1]
     assert last.startswith(line.partition(" (")[0])
-    assert last.endswith("Mend or remove the file.")
+    assert last.endswith("Fix or remove the file.")
 
 
 def test_a_name_of_five_thousand_digits_is_only_another_question(

@@ -9,7 +9,8 @@ from benchmarks.server import running_server
 from tests.studies import holdfast
 
 from holdfast import read_turns, report, table
-from holdfast.results import STOPPED
+from holdfast.report import report_figures
+from holdfast.results import STOPPED, stopped_runs
 from holdfast.results.records import finished_orders
 
 RULES = """
@@ -122,6 +123,18 @@ def test_tables_and_report_of_a_stopped_run_have_confidence_sequences(
     assert "(no interval, for the lowest of all)" in page.headline
     assert all(f">{one['sentence']}." in page.html for one in verdicts.values())
     assert STOPPED in page.html
+    # what is made of them refuses them too, the copy of their turns in the log dir included
+    for source in (runs, runs / "turns.parquet"):
+        assert "was stopped by what it found" in holdfast("compare", source, source).stderr
+        gated = holdfast("gate", source, "--rules", folder / "rules.toml")
+        assert "was stopped by what it found" in gated.stderr
+    drawn = holdfast("report", runs, "--figures", folder / "f", "-o", folder / "r.html")
+    assert drawn.returncode == 0
+    turns = read_turns(runs)
+    (name, fixed_number), (_, held_at_every_look) = (
+        next(report_figures(turns, stopped)) for stopped in ((), stopped_runs([str(runs)]))
+    )
+    assert (folder / "f" / name).read_text() == held_at_every_look != fixed_number
     refused = holdfast("report", runs, "--rules", folder / "rules.toml", "-o", folder / "r.html")
     assert refused.returncode == 2
     assert refused.stderr.rstrip().endswith("Leave it out.")

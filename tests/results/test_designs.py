@@ -215,6 +215,22 @@ def test_a_verdict_s_questions_are_those_that_looking_takes(
     assert within / 40 == pytest.approx(0.5, abs=2.58 * (0.25 / 40 + 0.25 / 400) ** 0.5)
 
 
+@pytest.mark.parametrize(
+    ("key", "kind", "bound"), [("min_accuracy", "share", 0.8), ("max_drop_points", "drop", 0.2)]
+)
+def test_where_every_answer_is_right_a_verdict_takes_as_many_as_looking(
+    key: str, kind: Kind, bound: float
+) -> None:
+    always = Pilot(np.ones(2), np.ones(2), 1, np.array([0.5, 0.5]), None)
+    order = [f"q{n}" for n in range(60)]
+    turns = table([turn(one, "A", path) for one in order for path in ("", "push")])
+    value = bound if kind == "share" else 100 * bound
+    rules = Rules(rule=(Rule.model_validate({"technique": "push", key: value}),))
+    (looked,) = look(turns, rules, {"r1": order})
+    assert looked.at is not None
+    assert verdict_questions(always, kind, bound, 0.05) == (looked.at, looked.at)
+
+
 def test_no_verdict_is_reached_at_the_limit() -> None:
     pilot = tilted(stated(0.9, 0.05, None, None), "share", 0.8)
     assert verdict_questions(pilot, "share", 0.801, 0.05) == (None, None)

@@ -74,7 +74,7 @@ def test_a_ragged_table(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "q1,m,x,y,A,A,", "q2,m,x,y,A,A")
     assert refusal(path, TABLE) == (
         f"{path}, row 2: has 6 cells where the header has 7. "
-        "Mend the row, or name the delimiter in the mapping."
+        "Fix the row, or name the delimiter in the mapping."
     )
 
 
@@ -123,7 +123,7 @@ def test_an_option_out_of_range(tmp_path: Path, field: str) -> None:
                  f"q2,m,x,y,{cells['gold']},{cells['answer']},")  # fmt: skip
     assert refusal(path, TABLE) == (
         f"{path}, row 2, field '{field}': 'D' is none of the options A, B. "
-        "Mend it, or list it in 'values' as \"\"."
+        "Fix it, or list it in 'values' as \"\"."
     )
 
 

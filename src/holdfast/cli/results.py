@@ -239,6 +239,7 @@ def report(
     Example: holdfast report runs -o report.html --figures figures
     """
     from holdfast.report import report_figures
+    from holdfast.results import stopped_runs
 
     if watch:
         _watch(sources, output, title, conversations)
@@ -249,7 +250,7 @@ def report(
     write_whole(made.html, output, "-o FILE")
     drawn = []
     if figures is not None:
-        for name, picture in report_figures(made.turns):
+        for name, picture in report_figures(made.turns, stopped_runs(sources)):
             file = f"{figures.rstrip('/')}/{name}"
             write_whole(picture, file, "--figures DIR")
             drawn.append(file)

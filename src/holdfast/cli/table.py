@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+import holdfast
 from holdfast.declared import table_names
 from holdfast.errors import InputError, printable, unknown
 from holdfast.files import write_whole
@@ -56,16 +57,8 @@ def table(
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
     from holdfast.render import FIGURE_FORMATS, FORMATS, arranged, check_drawable, draw, render
-    from holdfast.results import (
-        STOPPED,
-        TABLES,
-        beside_published,
-        left_out,
-        stopped_runs,
-        turns_table,
-        unfinished_runs,
-        with_sequences,
-    )
+    from holdfast.results import STOPPED, TABLES, beside_published, left_out, unfinished_runs
+    from holdfast.results.sequential import stopped
 
     to_terminal = format is None and output is None and sys.stdout.isatty()
     format = format or "md"
@@ -81,11 +74,9 @@ def table(
             "a PNG cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
         )
     settings = _settings(table, relative_to=relative_to, models=models, margin=margin)
-    turns = turns_table(sources, text=False)
-    stopped = stopped_runs(sources)
-    rows = with_sequences(TABLES[table](turns, **settings), table, turns, stopped)
+    rows = holdfast.table(sources, table, **settings)
     notes = [*map(str, unfinished_runs(sources)), *left_out(sources)]
-    for note in [*notes, STOPPED] if stopped else notes:
+    for note in [*notes, STOPPED] if stopped(sources) else notes:
         sys.stderr.write(f"{printable(note)}\n")
     if beside is not None:
         measured = rows.height

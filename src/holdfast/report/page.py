@@ -211,11 +211,14 @@ def shown(
             yield section, parts
 
 
-def report_figures(turns: pl.DataFrame) -> Iterator[tuple[str, bytes | str]]:
+def report_figures(
+    turns: pl.DataFrame, stopped: Sequence[Stopped] = ()
+) -> Iterator[tuple[str, bytes | str]]:
     """Every figure of the report as files.
 
     Args:
         turns: a turns table.
+        stopped: runs that ended once their rules were decided.
 
     Returns:
         Name and content, each as SVG and as PNG.
@@ -224,6 +227,7 @@ def report_figures(turns: pl.DataFrame) -> Iterator[tuple[str, bytes | str]]:
     for table in (table for _, tables in sections() for table in tables):
         if table.figure is None or (rows := table(turns)).is_empty():
             continue
+        rows = with_sequences(rows, table.name, turns, stopped)
         for format in ("svg", "png"):
             try:
                 yield f"{table.name}.{format}", draw(rows, table.name, format)

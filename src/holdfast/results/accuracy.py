@@ -274,7 +274,7 @@ def as_averages(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 _CELLS = (
-    "Cells: accuracy in percent [95% Wilson interval] (change relative to the first answers to "
+    "Cells: accuracy in percent [95% interval] (change relative to the first answers to "
     "the same questions)."
 )
 _STOPPED = (

@@ -6,7 +6,6 @@ grow 40 times with a chance of 1 in 40 at most, however often it is looked at (H
 Waudby-Smith and Ramdas, 2024). The questions have to come in an order drawn at random.
 """
 
-import hashlib
 import json
 import math
 import re
@@ -264,20 +263,23 @@ RECORD_FILE = "verdict.json"
 
 
 def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """The stopping records of those log dirs that a verdict was taken in, by log dir."""
+    """The stopping records of the log dirs that a verdict was taken in, by log dir.
+
+    Of a log or a turns table it is that of the folder it lies in.
+    """
     found = {}
     for source in sources:
-        if not source.endswith((".parquet", ".eval")):
-            text = beside_logs(source, RECORD_FILE)
-            if text is not None:
-                found[source] = _record(text, source)
+        is_file = source.endswith((".parquet", ".eval"))
+        place = (source.rpartition("/")[0] or ".") if is_file else source
+        if (text := beside_logs(place, RECORD_FILE)) is not None:
+            found[place] = _record(text, place)
     return found
 
 
 def _record(text: str, place: str) -> Mapping[str, Any]:
     with suppress(ValueError):
         told = json.loads(text)
-        if isinstance(told, dict) and told.keys() >= {"rules", "asked"}:
+        if isinstance(told, dict) and isinstance(told.get("rules"), dict):
             return told
     raise InputError(
         "its stopping record is damaged", f"{place}/{RECORD_FILE}",
@@ -287,28 +289,35 @@ def _record(text: str, place: str) -> Mapping[str, Any]:
 
 def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
     """Refuse rules that are not those of the first look: chosen after it, they bound nothing."""
-    if record["rules"] != digest_of_rules(rules):
+    if record["rules"] != _asked(rules):
         raise InputError(
             "a verdict was begun there by other rules", place,
             remedy="Give the rules of the first look, or another log dir",
         )  # fmt: skip
 
 
-def digest_of_rules(rules: Rules) -> str:
-    """What tells rules apart, wherever their file is: SHA-256, hex, 16 characters."""
-    return hashlib.sha256(json.dumps(_asked(rules), sort_keys=True).encode()).hexdigest()[:16]
+def check_not_stopped(sources: Iterable[str], remedy: str) -> None:
+    """Refuse runs that ended once their rules were decided: a fixed number has other intervals.
+
+    Raises:
+        InputError: a verdict was taken in one of the log dirs.
+    """
+    for place in stopped(sources):
+        raise InputError(
+            "was stopped by what it found, so that intervals of a fixed number of questions decide "
+            "nothing", place, remedy=remedy,
+        )  # fmt: skip
 
 
 def _asked(rules: Rules) -> Mapping[str, Any]:
+    """The rules without the place of their file."""
     return rules.model_dump(mode="json", exclude={"file"}, exclude_none=True)
 
 
 def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked]) -> None:
     """Leave the stopping record in a log dir."""
     told = {
-        "rules": digest_of_rules(rules),
-        "level": rules.level,
-        "asked": _asked(rules),
+        "rules": _asked(rules),
         "verdicts": [
             {
                 "rule": one.rule.title, "run": one.run, "of": one.of, "outcome": one.outcome,
@@ -343,7 +352,7 @@ STOPPED = (
 def stopped_runs(sources: Iterable[str]) -> list[Stopped]:
     """The runs of those log dirs that a verdict was taken in."""
     return [
-        Stopped(rules_of(record["asked"], f"{place}/{RECORD_FILE}"), drawn_orders([place]))
+        Stopped(rules_of(record["rules"], f"{place}/{RECORD_FILE}"), drawn_orders([place]))
         for place, record in stopped(sources).items()
     ]
 

@@ -77,7 +77,7 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
         raise InputError(
             f"'{name}' cannot be used ({reason})",
             field="--model",
-            remedy="Mend what it names"
+            remedy="Fix what it names"
             if known
             else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
         ) from error

@@ -229,7 +229,7 @@ def read_labels(source: str, questions: Sequence[QuestionSet]) -> list[Row]:
     rows: list[Row] = []
     for number, row in read_rows(named_path(source)):
         if isinstance(row, str):
-            raise InputError(row, source, number, remedy="Mend the row")
+            raise InputError(row, source, number, remedy="Fix the row")
         column = next((name for name in _IDS if name in row), None)
         if column is None:
             raise InputError("is missing", source, number, "question", "Name the question's id")
@@ -267,7 +267,7 @@ def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
             raise InputError(
                 f"cannot be read as labels ({in_one_line(error)})",
                 path,
-                remedy="Mend or remove the file",
+                remedy="Fix or remove the file",
             ) from error
     for row in rows:
         known[_labelled(row)] = {**known.get(_labelled(row), {}), **row}

@@ -149,7 +149,7 @@ def read_audit(file: str, turns: pl.DataFrame) -> Labels:
             return InputError(what, file, row, field, remedy)
 
         if isinstance(cells, str):
-            raise InputError(cells, file, number, remedy="Mend the row")
+            raise InputError(cells, file, number, remedy="Fix the row")
         if absent := [name for name in _READ if name not in cells]:
             remedy = "Give a sheet of 'holdfast export --format audit'"
             raise refused("is missing", absent[0], remedy)

@@ -122,7 +122,7 @@ class Cells:
         if letter is None:
             known = ", ".join(self.options) if self.options else "A to Z"
             what = f"'{text[:40]}' is none of the options {known}"
-            raise self.refused(field, turn, what, "Mend it, or list it in 'values' as \"\"")
+            raise self.refused(field, turn, what, "Fix it, or list it in 'values' as \"\"")
         return letter
 
     def number(self, field: str, turn: int) -> float | int | None:
@@ -133,7 +133,7 @@ class Cells:
         try:
             return int(text) if field in _WHOLE else float(text)
         except ValueError:
-            what, remedy = f"'{text[:40]}' is no number", "Mend it, or leave the field out"
+            what, remedy = f"'{text[:40]}' is no number", "Fix it, or leave the field out"
             raise self.refused(field, turn, what, remedy) from None
 
     def source(self, field: str, turn: int = 0) -> Source | None:

@@ -173,7 +173,7 @@ def read_mapping(path: Path) -> Mapping:
     try:
         data = tomllib.loads(text_of(path))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"broken TOML ({error})", shown, remedy="Mend the file") from error
+        raise InputError(f"broken TOML ({error})", shown, remedy="Fix the file") from error
     try:
         return Mapping.model_validate(data)
     except ValidationError as error:

@@ -52,7 +52,7 @@ def fields_of(record: Record, file: str) -> dict[str, Any]:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:  # ValueError: a number of 4,301 digits
             what = f"broken JSON ({error})"
-            raise InputError(what, file, number, remedy="Mend the line") from error
+            raise InputError(what, file, number, remedy="Fix the line") from error
     if not isinstance(value, dict):
         raise InputError("is not a JSON object", file, number, remedy="Give one object a line")
     return value
@@ -87,7 +87,7 @@ def _table(path: Path, encoding: str, delimiter: str) -> Iterator[Record]:
     lines = _lines(path, encoding, lambda _: number + 1)
     for number, (_, row) in enumerate(csv_rows(lines, delimiter, path), start=1):
         if isinstance(row, str):
-            remedy = "Mend the row, or name the delimiter in the mapping"
+            remedy = "Fix the row, or name the delimiter in the mapping"
             raise InputError(row, str(path), number, remedy=remedy)
         yield number, row
 
