@@ -11,6 +11,7 @@ from tests.results.offering import drawn
 
 from holdfast.render import render
 from holdfast.results import SCHEMA, TABLES
+from holdfast.results.grid import mark_of
 from holdfast.results.published import published
 
 FAMILIES = {
@@ -373,6 +374,17 @@ def test_best_and_worst_are_marked_where_a_test_leaves_no_other_place() -> None:
     assert row_of(text, "commitment") == ["**70.0 (-12.5%)**", "**70.0 (-12.5%)**"]
     assert row_of(text, "rag-style") == ["10.0 (-87.5%)", ""]
     assert row_of(text, "double-check") == ["", "10.0 (-87.5%)"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "of", "mark"),
+    [(1, 1, 3, "best"), (1, 2, 3, ""), (2, 2, 3, ""), (2, 3, 3, ""), (3, 3, 3, "worst"),
+     (1, 1, 1, ""), (None, None, None, "")],
+)  # fmt: skip
+def test_a_mark_takes_a_rank_of_one_place(
+    low: int | None, high: int | None, of: int | None, mark: str
+) -> None:
+    assert mark_of({"rank_low": low, "rank_high": high, "ranked": of}) == mark
 
 
 def test_n_is_shown_where_it_differs() -> None:

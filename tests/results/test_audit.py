@@ -59,6 +59,26 @@ def found(turns: pl.DataFrame, figure: str) -> Corrected:
     return corrected(units(turns), figure)
 
 
+def width(of: Corrected) -> float:
+    low, high = of.bounds()
+    return high - low
+
+
+@pytest.mark.parametrize("figure", ["accuracy", "flips"])
+def test_labels_and_turns_of_one_question_say_what_one_says(figure: str) -> None:
+    """Ten challenges that come out alike, all labelled alike, are no more than one of them."""
+    one = drawn(4, **ERRORS)
+    first = pl.col("arm") == "baseline"
+    ten = pl.concat(
+        [
+            one.filter(first),
+            *(one.filter(~first).with_columns(path=pl.lit(f"push-{n}")) for n in range(10)),
+        ]
+    )
+    # independent ones would take the root of a tenth
+    assert width(found(ten, figure)) > 0.9 * width(found(one, figure))
+
+
 def uneven(seed: int) -> list[Row]:
     """Pairs with every way to be read and labelled, several to a question, with uneven weights."""
     rng = np.random.default_rng(seed)
