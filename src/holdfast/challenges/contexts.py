@@ -114,8 +114,8 @@ def load_contexts(
 
     Args:
         source: ``auto`` (those that came with the questions, such as the bank's), ``bank``,
-            ``synthetic``, ``generate`` (placeholders of the right length, to plan with), ``none``, a file, or
-            a file that was generated for this study (``generated:FILE``).
+            ``synthetic``, ``generate`` (placeholders of the right length, to plan with), ``none``,
+            a file, or a file that was generated for this study (``generated:FILE``).
         questions: the questions they are for.
         seed: seeds the placeholders' second-best option and lengths.
         lengths: lengths of an ablation, for placeholders.

@@ -20,17 +20,26 @@ if TYPE_CHECKING:
 
 FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit")
 """Every format to export, for the help text; a test holds it against the transcripts."""
+MAPPINGS = (
+    "inspect-evals", "lm-evaluation-harness", "medmisbench", "medqa-deep", "supersycophantic",
+    "supersycophantic-temporal", "sycobench-600", "sycophancy-dosage",
+)  # fmt: skip
+"""Every mapping that comes with holdfast, for the help text; likewise."""
 
 
 def import_(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="JSONL, CSV, TSV, Parquet, JSON, or an Inspect log."),
+        typer.Argument(
+            metavar="FILE", help="JSONL, CSV, TSV, Parquet, JSON, an Inspect log; or a folder."
+        ),
     ],
     mapping: Annotated[
         str | None,
         typer.Option(
-            metavar="TOML", help="What each column means; not needed for holdfast's own exports."
+            metavar="TOML",
+            help=f"What each column means: a file, or one of {', '.join(MAPPINGS)}; not needed for "
+            "holdfast's own exports.",
         ),
     ] = None,
     questions: Annotated[
@@ -46,6 +55,9 @@ def import_(
             metavar="LOGDIR", help="FILE is a labelled audit sheet of this log dir or turns table."
         ),
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read, and count them.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Convert transcripts made elsewhere into a turns table for every table and gate.
@@ -53,6 +65,8 @@ def import_(
     Example: holdfast import dialogues.csv --mapping duet.toml -o duet.parquet
 
     Example: holdfast import gpt-4.jsonl --mapping biasmedqa.toml --questions us_5_options.jsonl
+
+    Example: holdfast import results/gpt-4o --mapping medqa-deep --skip-bad
 
     Example: holdfast import audit.csv --audit runs
     """
@@ -82,8 +96,10 @@ def import_(
         _done(import_transcripts(source), file, output, as_json=as_json)
         return
     read = read_mapping(named_path(mapping))
-    asked = None if questions is None else load_questions(questions, read.fields)
-    imported = import_transcripts(source, read, asked, processes=cores())
+    asked = questions and load_questions(questions, read.fields, by_letter=True, skip_bad=skip_bad)
+    imported = import_transcripts(source, read, asked or None, processes=cores(), skip_bad=skip_bad)
+    if asked and asked.left_out:
+        imported.passed[f"question of {asked.name} that is none"] += len(asked.left_out)
     _done(imported, file, output, as_json=as_json)
 
 

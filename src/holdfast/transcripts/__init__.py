@@ -14,5 +14,6 @@ from .mapping import FIELDS as FIELDS
 from .mapping import Mapping as Mapping
 from .mapping import Source as Source
 from .mapping import read_mapping as read_mapping
+from .mapping import shipped as shipped
 from .records import SUFFIXES as SUFFIXES
 from .review import REVIEW_COLUMNS as REVIEW_COLUMNS
