@@ -16,9 +16,11 @@ from holdfast.files import named_path, whole_file
 from . import options
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from holdfast.transcripts import Export, Imported
 
-FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit")
+FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit", "hub")
 """Every format to export, for the help text; a test holds it against the transcripts."""
 MAPPINGS = (
     "inspect-evals", "lm-evaluation-harness", "medmisbench", "medqa-deep", "supersycophantic",
@@ -187,10 +189,15 @@ def export(
     Example: holdfast export runs --format review --limit 100 -o review.csv
 
     Example: holdfast export runs --format audit --limit 300 -o audit.csv
+
+    Example: holdfast export runs --format hub -o my-data-set
     """
     from holdfast.transcripts import export as exported
-    from holdfast.transcripts import write_table
 
+    if format == "hub" and output is None:
+        raise InputError(
+            "a data set folder needs a name", field="--format", remedy="Give -o FOLDER"
+        )
     if as_json and output is None:
         raise InputError(
             "standard output cannot hold both", field="--json", remedy="Also give -o FILE"
@@ -203,15 +210,7 @@ def export(
         remedy = "Export a sheet of each, whose labels go back to it"
         raise InputError("audit takes one log dir", field="--format", remedy=remedy)
     found = exported(holdfast.read_turns(sources), format, limit, seed)
-    with whole_file(output) as file:
-        if isinstance(found.content, Iterator):
-            file.writelines(found.content)
-        else:
-            # polars has an error of its own for a reader that has gone away
-            whole = BytesIO() if output is None else file
-            write_table(found.content, format, whole)
-            if isinstance(whole, BytesIO):
-                file.write(whole.getbuffer())
+    _written(found.content, format, output)
     for line in _told(found, format, output):
         sys.stderr.write(f"{line}\n")
     if as_json:
@@ -225,6 +224,24 @@ def export(
             "notes": list(found.notes),
         }
         sys.stdout.write(f"{json.dumps(counts)}\n")
+
+
+def _written(content: "Iterator[bytes] | pl.DataFrame", format: str, output: str | None) -> None:
+    """Write an export to a file, to a folder, or to standard output."""
+    from holdfast.transcripts import write_hub, write_table
+
+    if format == "hub" and output and not isinstance(content, Iterator):
+        write_hub(content, output)
+        return
+    with whole_file(output) as file:
+        if isinstance(content, Iterator):
+            file.writelines(content)
+        else:
+            # polars has an error of its own for a reader that has gone away
+            whole = BytesIO() if output is None else file
+            write_table(content, format, whole)
+            if isinstance(whole, BytesIO):
+                file.write(whole.getbuffer())
 
 
 def _told(found: "Export", format: str, output: str | None) -> Iterator[str]:
