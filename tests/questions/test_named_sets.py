@@ -155,13 +155,16 @@ def test_a_column_that_is_missing_is_named_with_those_expected(name: str, gone: 
 
 
 def test_a_bad_row_of_a_published_set_is_left_out_and_counted() -> None:
-    rows = [layouts.mmlu(0), layouts.mmlu(1) | {"choices": ["x", "x", "y", "z"]}, layouts.mmlu(2)]
+    rows = [layouts.mmlu(n) for n in range(12)]
+    rows[1]["choices"] = ["x", "x", "y", "z"]
     found = load_questions(copy("mmlu", rows, "anatomy"))
-    assert [q.id for q in found.questions] == ["0000", "0002"]
+    assert [q.id for q in found.questions] == [f"{n:04d}" for n in range(12) if n != 1]
     assert [(one.row, one.message) for one in found.left_out] == [
         (2, "options A and B have the same text")
     ]
-    assert "options A and B have the same text" in refused(copy("mmlu", rows[1:2], "anatomy"))
+    line = refused(copy("mmlu", rows[1:9], "anatomy"))
+    assert "row 1, field 'options': options A and B have the same text (and 0 more rows)" in line
+    assert "another layout than the published one" in line
 
 
 def test_a_set_without_a_confirmed_revision_wants_one() -> None:

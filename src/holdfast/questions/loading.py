@@ -100,9 +100,13 @@ def load_questions(
         remedy = f"Fix the row; 'holdfast questions check {source}' lists every bad row"
         first = replace(problems[0], message=problems[0].message + more, remedy=remedy)
         raise first.refused(source)
+    bad, named = len(questions.left_out), asked_for(source)
+    if named and named.set.columns and bad * 10 > bad + len(questions.questions):
+        first = questions.left_out[0]
+        message = f"{first.message} (and {bad - 1} more rows)"
+        remedy = "The set has another layout than the published one; give a copy in that layout"
+        raise replace(first, message=message, remedy=remedy).refused(source)
     if not questions.questions:
-        if questions.left_out:  # a published set whose layout is another by now
-            raise questions.left_out[0].refused(source)
         raise InputError("has no questions", source, remedy="Give a file with at least one row")
     return questions
 
