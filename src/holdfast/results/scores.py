@@ -122,19 +122,31 @@ def _off_part(first: Floats, second: Floats, _: Floats, value: Floats) -> Floats
 
 
 def _added(of: Outcomes) -> Outcomes:
-    """Half a question that only the first side succeeds in, and half a one of the reverse.
-
-    Each has as many trials as those of the side that fails in it are worth: all, where what fails
-    once fails in every trial of a question, and one where trials are independent.
-    """
-    sizes = (design_effect(side, of.trials, of.questions) for side in (of.second, of.first))
-    one, other = sizes
+    """Half a question that only the first side succeeds in, and half a one of the reverse."""
+    one, other = _worth(of, of.first, of.second), _worth(of, of.second, of.first)
     nothing = np.zeros_like(one)
     halves = np.full((len(one), 2), 0.5)
     return Outcomes(
         np.stack([one, nothing], axis=1), np.stack([nothing, other], axis=1),
         np.stack([one, other], axis=1), halves,
     )  # fmt: skip
+
+
+def _worth(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
+    """Trials of a question that only one side succeeds in, from 1 to all, shape (k,).
+
+    As many as questions in which that side is ahead are ahead by for each trial that differs: all,
+    where what differs once differs in every trial of a question, and one where trials are
+    independent. One question that differs in every trial is added to those seen.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        counted = of.questions * (ahead > behind)
+        # of trials that are put in pairs at random
+        differing = ahead + behind - 2 * ahead * behind / of.trials
+        usual = (of.questions * of.trials).sum(axis=1) / of.questions.sum(axis=1)
+        by = np.nansum(counted * (ahead - behind) ** 2, axis=1) + usual**2
+        worth: Floats = np.maximum(by / (np.nansum(counted * differing, axis=1) + usual), 1.0)
+        return worth
 
 
 def _statistic(of: Outcomes, contrast: _Contrast, added: Outcomes, value: Floats) -> Floats:
