@@ -167,6 +167,22 @@ def test_a_bad_row_of_a_published_set_is_left_out_and_counted() -> None:
     assert "another layout than the published one" in line
 
 
+@pytest.mark.parametrize("name", [name for name, one in named_sets().items() if one.columns])
+@pytest.mark.parametrize("value", [None, 3, 2.5, "x", [], [1], {}, {"A": 1}, True, "\ud800"])
+def test_a_value_of_another_kind_is_a_bad_row(name: str, value: Any) -> None:
+    make = getattr(layouts, name.replace("-600", "").replace("-", "_"))
+    part = next(iter(named_sets()[name].parts))
+    for column in named_sets()[name].columns:
+        rows = [make(n) for n in range(20)]
+        rows[3] |= {column: value}
+        if column == "subject":  # decides whether the row is of the set
+            continue
+        found = load_questions(copy(name, rows, part))
+        assert len(found.questions) + len(found.left_out) == 20
+        assert {one.row for one in found.left_out} <= {4}
+        load_contexts("auto", found, 42)
+
+
 def test_a_set_without_a_confirmed_revision_wants_one() -> None:
     assert "Pin one: medmisbench@COMMIT, or give a copy" in refused("medmisbench")
     assert "Did you mean 'MEDMISQA'" in refused("medmisbench:MEDMISQAA")

@@ -265,6 +265,9 @@ def test_the_place_of_the_highest_number_and_a_pattern(tmp_path: Path) -> None:
     ("without_gold = true\n", "without_gold needs whole conversations"),
     ("options = 'a'\noptions_inside = 'b'\n", "give one of options and options_inside"),
     ("turns = 2\n[turn]\nreply = 'r{later}'\n", "reply has {later}: give it in [later]"),
+    ("files = '/etc/*'\n", "name files inside the folder"),
+    ("files = '../*'\n", "name files inside the folder"),
+    ("[beside.first]\nfile = 'y'\n", "beside goes with files"),
     ("[beside.first]\nfile = 'y'\nfil = 'x'\n", "unknown field 'fil'. Did you mean 'file'?"),
 ])  # fmt: skip
 def test_what_a_mapping_cannot_say(tmp_path: Path, mapping: str, said: str) -> None:

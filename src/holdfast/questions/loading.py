@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
-from holdfast.files import named_path
+from holdfast.files import is_valid_text, named_path
 
 from .bank import BANK_NAME, bank_items
 from .fields import Fields, is_medmcqa, recognised
@@ -134,7 +134,8 @@ def check_questions(
         shape = recognised(rows, source, cop_base=0 if _on_hub(source, named) else 1)
     for index, (number, row) in enumerate(rows):
         if isinstance(row, str):
-            problems.append(Problem(number, None, row))
+            mine = named is None or not named.set.columns
+            (problems if mine else left_out).append(Problem(number, None, row))
             continue
         values, found = _values(row, shape, index)
         if values["id"] in first_row_of:
@@ -154,7 +155,10 @@ def check_questions(
         first_row_of[values["id"]] = number
         loaded.append(Question.model_construct(**values, source=name))
         if CONTEXT in row:
-            contexts.append({"question": values["id"], **row[CONTEXT]})
+            texts = {
+                k: v for k, v in row[CONTEXT].items() if isinstance(v, str) and is_valid_text(v)
+            }
+            contexts.append({"question": values["id"], **texts})
     techniques = named.set.techniques if named else None
     return QuestionSet(name, tuple(loaded), tuple(left_out), tuple(contexts), techniques), problems
 

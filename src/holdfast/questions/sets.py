@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.errors import InputError, did_you_mean
+from holdfast.errors import InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, packaged
 
 from .question import LETTERS, options_inside
@@ -117,7 +117,11 @@ class Asked:
                 if isinstance(row, str):
                     yield number, row
                     continue
-                made = read(row)
+                try:
+                    made = read(row)
+                except (TypeError, ValueError, AttributeError, IndexError) as error:
+                    yield number, f"holds a value of another kind ({in_one_line(error)})"
+                    continue
                 id = str(made.get("id") or f"{place:04d}")
                 made["id"] = f"{name}-{id}" if several else id
                 if self.name == "whoflips":  # many arguments for one question

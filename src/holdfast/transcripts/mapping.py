@@ -191,6 +191,11 @@ class Mapping(BaseModel):
             raise ValueError("give one of messages and turns")
         if self.without_gold and self.messages is None and self.turns is None:
             raise ValueError("without_gold needs whole conversations: give messages or turns")
+        named = [self.files or ".", *(one.file for one in self.beside.values())]
+        if self.files == "" or any(one.startswith("/") or ".." in one for one in named):
+            raise ValueError("files and beside: name files inside the folder")
+        if self.beside and self.files is None:
+            raise ValueError("beside goes with files: say which files of the folder are read")
         if self.options is not None and self.options_inside is not None:
             raise ValueError("give one of options and options_inside")
         for section in (self.first, self.later):
