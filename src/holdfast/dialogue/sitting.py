@@ -152,10 +152,13 @@ class Sitting:
         """All settings of a request, as Inspect puts them together, and those that count."""
         key = id(model), id(config)
         if key not in self._configs:
-            study = self.config
+            of_study = vars(self.config)
             if model is not self.tested:
-                study = GenerateConfig(**{name: getattr(study, name) for name in _INHERITED})
-            found = model.config.merge(study).merge(config)
+                of_study = {name: of_study[name] for name in _INHERITED}
+            # as Inspect merges them, without its copies of every value
+            over = {name: value for given in (of_study, vars(config))
+                    for name, value in given.items() if value is not None}  # fmt: skip
+            found = model.config.model_copy(update=over)
             if found.max_tokens is None:
                 most = model.api.max_tokens_for_config(found)
                 found.max_tokens = model.api.max_tokens() if most is None else most

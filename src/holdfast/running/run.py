@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from holdfast.challenges import GENERATE, GENERATED
 from holdfast.dialogue import Budget, refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
-from holdfast.models import Lean
 from holdfast.protocols import reasons
 from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 
@@ -382,7 +381,7 @@ def _generation(given: Mapping[str, Any], tested: Sequence[Model]) -> dict[str, 
         ) from error
     unsent = [name for name in _NOT_LEAN if name in found]
     for model in tested:
-        if unsent and isinstance(model.api, Lean):
+        if unsent and str(model).startswith("lean/"):
             raise InputError(
                 f"'{model}' cannot be sent it",
                 field=_option(unsent[0]),
