@@ -188,9 +188,7 @@ class Lean(ModelAPI):
         if status == 400 and code in _FILTERED:
             # as Azure says it, and proxies before it: a reply of its kind, not an error
             answered = {"status": status, "body": message}
-            output = replied(
-                self.model_name, message, ModelUsage(), stop_reason="content_filter"
-            )
+            output = replied(self.model_name, message, ModelUsage(), stop_reason="content_filter")
             return output, _call(body, answered, None)
         raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
 
