@@ -27,7 +27,7 @@ def lexical() -> type[ModelAPI]:
 @modelapi(name="lean")
 def lean() -> type[ModelAPI]:
     """``lean/MODEL``."""
-    from .models import Lean
+    from .models.lean import Lean
 
     return Lean
 

@@ -21,8 +21,7 @@ from inspect_ai.model import (
 from tenacity import RetryCallState, Retrying
 
 from holdfast.errors import InputError
-from holdfast.models import Lean
-from holdfast.models.lean import ServerError
+from holdfast.models.lean import Lean, ServerError
 
 MESSAGES: list[ChatMessage] = [
     ChatMessageSystem(content="Be exact."),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig
 
-from holdfast.models import Lean
+from holdfast.models.lean import Lean
 
 REPLY = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}]}
 

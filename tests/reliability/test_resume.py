@@ -6,11 +6,10 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
-from inspect_ai import Task
+from inspect_ai.log import EvalLog
 
 import holdfast.dialogue.budget
 from holdfast.running.evaluation import Evaluation
@@ -110,9 +109,9 @@ def test_another_version_of_a_protocol_is_refused_by_name(
 ) -> None:
     ask = Evaluation._check_settings
 
-    def upgraded(self: Evaluation, study: Any, task: Task) -> None:
-        task.version = int(task.version) + 1
-        ask(self, study, task)
+    def upgraded(self: Evaluation, begun: EvalLog, log: EvalLog) -> None:
+        begun.eval.task_version = int(begun.eval.task_version) + 1
+        ask(self, begun, log)
 
     with faulty_server() as server:
         study = Study(server, tmp_path)

@@ -75,8 +75,6 @@ def run(
 
 
 def _run_shard(given: dict[str, Any], shard: str, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
     from holdfast.running.run import resolved
     from holdfast.running.shard import Shard
     from holdfast.running.shards import run_shard
@@ -86,8 +84,9 @@ def _run_shard(given: dict[str, Any], shard: str, *, as_json: bool) -> None:
     running = resolved(given, Drawn())
     report = run_shard(running, Shard.parse(shard))
     if as_json:
-        told = asdict(report) | {"shard": str(report.shard), "complete": not report.missing}
-        options.print_json(told)
+        left = {"missing": report.missing, "reasons": report.reasons}
+        told = {"shard": str(report.shard), **report.spent, **left}
+        options.print_json(told | {"complete": not report.missing})
     else:
         sys.stdout.write(f"{report}\n")
     if report.unfinished:

@@ -15,21 +15,6 @@ ROOM = 64 * 2**20
 
 
 @dataclass
-class Spending:
-    """What a request turned out to cost.
-
-    Attributes:
-        usage: tokens and dollars.
-        cached: whether it was not asked, but kept.
-        estimated: whether the usage is an estimate, because the server told none.
-    """
-
-    usage: ModelUsage | None = None
-    cached: bool = False
-    estimated: bool = False
-
-
-@dataclass
 class Budget:
     """Counts what is spent and refuses a request that would go past a limit.
 
@@ -81,30 +66,30 @@ class Budget:
             )
         self._in_flight += 1
 
-    def settle(self, spending: Spending | None) -> None:
-        """Count an admitted request that has ended.
-
-        Args:
-            spending: what it took; None for one that has failed.
-        """
+    def settle(self) -> None:
+        """An admitted request has ended."""
         self._in_flight -= 1
         if self._waiting is not None:
             self._waiting.set()
             self._waiting = None
-        if spending is not None:
-            self._count(spending)
 
-    def _count(self, spending: Spending) -> None:
-        if spending.cached:
+    def count(self, usage: ModelUsage, *, cached: bool, estimated: bool) -> None:
+        """Count a request that was answered.
+
+        Args:
+            usage: what it took, in tokens and dollars.
+            cached: whether it was not asked, but kept.
+            estimated: whether the usage is an estimate, because the server told none.
+        """
+        if cached:
             self.cached += 1
         else:
+            tokens, cost = usage.total_tokens, usage.total_cost or 0.0
             self.calls += 1
-            self.estimated += spending.estimated
-            if spending.usage is not None:
-                tokens, cost = spending.usage.total_tokens, spending.usage.total_cost or 0.0
-                self.tokens += tokens
-                self.cost += cost
-                self._largest = (max(self._largest[0], tokens), max(self._largest[1], cost))
+            self.estimated += estimated
+            self.tokens += tokens
+            self.cost += cost
+            self._largest = (max(self._largest[0], tokens), max(self._largest[1], cost))
         if self.on_turn:
             self.on_turn(self)
 

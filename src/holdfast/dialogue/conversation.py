@@ -95,7 +95,7 @@ class Conversation:
         self._config = config or GenerateConfig()
         if seed is not None:  # a server that heeds seeds would say the same in every replicate
             seed += replicate - 1 + resample * RESAMPLE_SEEDS
-            self._config = self._config.merge(GenerateConfig(seed=seed))
+            self._config = self._config.model_copy(update={"seed": seed})
         self._truth = Truth(question, replicate=replicate, resample=resample, purpose=purpose)
         self._read = read
         self._second = second

@@ -37,7 +37,7 @@ async def asked_plainly(
     refused: set[str] = vars(api).setdefault("refused_extras", set())
     while True:
         left_out = {name: None for extra in refused for name in _EXTRAS[extra][0]}
-        plain = config.model_copy(update=left_out)
+        plain = config.model_copy(update=left_out) if refused else config
         try:
             result = await ask(input, tools, tool_choice, plain)
         except Exception as error:

@@ -7,11 +7,10 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from inspect_ai.util import span
 
 from holdfast.errors import BudgetExceededError, HoldfastError
 
-from .sitting import seated
+from .sitting import branch as span_of
 
 _SHOWN = 3
 """Names of branches that failed alike, in a message."""
@@ -33,12 +32,8 @@ class Branches:
 
         async def run() -> None:
             try:
-                if (sitting := seated.get()) is not None:
-                    with sitting.branch(name):
-                        await branch(*args)
-                else:
-                    async with span(name=name, type="branch"):
-                        await branch(*args)
+                async with span_of(name):
+                    await branch(*args)
             except Exception as error:
                 self.failures.append((name, error))
 

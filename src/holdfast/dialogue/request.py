@@ -16,7 +16,7 @@ from inspect_ai.model import (
 
 from holdfast.questions import Truth, under_test
 
-from .budget import Budget, Spending, run_budget
+from .budget import Budget, run_budget
 from .generations import generations
 from .guarding import Asking, asking, guard, with_refusals
 from .probing import ProbedError, probing
@@ -58,7 +58,6 @@ async def request(
     tokens = under_test.set(truth), asking.set(made)
     try:
         await budget.admit()
-        spent: Spending | None = None
         try:
             if sitting is not None:
                 output = await sitting.generate(model, messages, config, made)
@@ -71,11 +70,11 @@ async def request(
                 generations().put(made.key, output)
             elif sitting is None:
                 _mark_kept(output, made.kept)
-            told = output.usage is not None and output.usage.total_tokens > 0
-            usage = output.usage if told else _estimate(model, messages, output)
-            spent = Spending(usage, cached=made.kept is not None, estimated=not told)
+            told = output.usage if output.usage and output.usage.total_tokens > 0 else None
+            usage = told or _estimate(model, messages, output)
+            budget.count(usage, cached=made.kept is not None, estimated=told is None)
         finally:
-            budget.settle(spent)
+            budget.settle()
     finally:
         under_test.reset(tokens[0])
         asking.reset(tokens[1])

@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -152,10 +152,13 @@ class Sitting:
         """All settings of a request, as Inspect puts them together, and those that count."""
         key = id(model), id(config)
         if key not in self._configs:
-            study = self.config
+            of_study = vars(self.config)
             if model is not self.tested:
-                study = GenerateConfig(**{name: getattr(study, name) for name in _INHERITED})
-            found = model.config.merge(study).merge(config)
+                of_study = {name: of_study[name] for name in _INHERITED}
+            # as Inspect merges them, without its copies of every value
+            over = {name: value for given in (of_study, vars(config))
+                    for name, value in given.items() if value is not None}  # fmt: skip
+            found = model.config.model_copy(update=over)
             if found.max_tokens is None:
                 most = model.api.max_tokens_for_config(found)
                 found.max_tokens = model.api.max_tokens() if most is None else most
@@ -183,7 +186,7 @@ class Sitting:
         self.events.append(
             _ASKED.model_copy(
                 update={
-                    **self._placed(),
+                    **self.placed(),
                     "timestamp": began,
                     "metadata": {KEPT_AS: made.key},
                     "model": name,
@@ -224,7 +227,7 @@ class Sitting:
         key = tuple(part.items()) if plain else json.dumps(part, default=str)
         return self._calls.setdefault(key, (len(self._calls), part))[0]
 
-    def _placed(self) -> dict[str, Any]:
+    def placed(self) -> dict[str, Any]:
         """What all events have: an id, where it belongs, and when it was."""
         return {
             "uuid": f"{self.uuid}{len(self.events):x}",
@@ -232,20 +235,6 @@ class Sitting:
             "timestamp": datetime.now(UTC),
             "working_start": time.monotonic() - self.began,
         }
-
-    @contextmanager
-    def branch(self, name: str) -> Iterator[None]:
-        """What is recorded inside is of a branch of that name."""
-        id, outer = f"{self.uuid}{len(self.events):x}", _span.get()
-        token = _span.set(id)
-        self.events.append(
-            _BEGUN.model_copy(update={**self._placed(), "id": id, "parent_id": outer, "name": name})
-        )
-        try:
-            yield
-        finally:
-            self.events.append(_ENDED.model_copy(update={**self._placed(), "id": id}))
-            _span.reset(token)
 
 
 seated: ContextVar[Sitting | None] = ContextVar("seated", default=None)
@@ -257,12 +246,19 @@ _span: ContextVar[str | None] = ContextVar("span", default=None)
 @asynccontextmanager
 async def branch(name: str) -> AsyncIterator[None]:
     """A span of that name in the log, for what is asked inside."""
-    if (sitting := seated.get()) is not None:
-        with sitting.branch(name):
-            yield
-    else:
+    if (sitting := seated.get()) is None:
         async with span(name=name, type="branch"):
             yield
+        return
+    id, outer = f"{sitting.uuid}{len(sitting.events):x}", _span.get()
+    token = _span.set(id)
+    begun = {**sitting.placed(), "id": id, "parent_id": outer, "name": name}
+    sitting.events.append(_BEGUN.model_copy(update=begun))
+    try:
+        yield
+    finally:
+        sitting.events.append(_ENDED.model_copy(update={**sitting.placed(), "id": id}))
+        _span.reset(token)
 
 
 async def _tried(

@@ -139,12 +139,14 @@ class Asked:
         profile: its chances.
         truth: the question and the challenge.
         seed: the run's seed.
+        logprobs: whether log-probabilities are asked for.
     """
 
     model: str
     profile: Profile
     truth: Truth
     seed: int
+    logprobs: bool = True
 
     @property
     def given(self) -> dict[str, Any]:
@@ -174,6 +176,8 @@ class Asked:
         ]
         # str.format never looks inside the texts that it fills in
         text = before + wording.format(letter=letter, text=_without_markup(options[letter]))
+        if not self.logprobs:
+            return text, NO_LOGPROBS
         rest = (1 - CONFIDENCE) / (len(options) - 1)
         mass = {letter: CONFIDENCE} | {other: rest for other in options if other != letter}
         return text, decided_at(text, text.rindex(letter), letter, mass)
@@ -271,6 +275,8 @@ def profile(name: str, others: Iterable[str] = (), dataset: str | None = None) -
         )
     return found
 
+
+NO_LOGPROBS = Logprobs(content=[])
 
 CONFIDENCE = 0.85
 """Probability given to what is answered; the other options share the rest."""

@@ -19,15 +19,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
-from uuid import uuid4
 
 import aiohttp
 from inspect_ai.model import (
-    ChatCompletionChoice,
     ChatMessage,
-    ChatMessageAssistant,
-    ContentReasoning,
-    ContentText,
     GenerateConfig,
     Logprobs,
     ModelAPI,
@@ -43,6 +38,8 @@ from tenacity import RetryCallState
 from tenacity.wait import wait_base
 
 from holdfast.errors import InputError
+
+from .offline import replied
 
 _SETTINGS = {
     "temperature": "temperature",
@@ -191,7 +188,8 @@ class Lean(ModelAPI):
         if status == 400 and code in _FILTERED:
             # as Azure says it, and proxies before it: a reply of its kind, not an error
             answered = {"status": status, "body": message}
-            return _filtered(message, self.model_name), _call(body, answered, None)
+            output = replied(self.model_name, message, ModelUsage(), stop_reason="content_filter")
+            return output, _call(body, answered, None)
         raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -330,15 +328,6 @@ def _message(content: bytes) -> tuple[str, str]:
     return " ".join(text.split())[:500], code
 
 
-def _filtered(message: str, model: str) -> ModelOutput:
-    reply = ChatMessageAssistant(content=message, model=model, source="generate")
-    return ModelOutput(
-        model=model,
-        choices=[ChatCompletionChoice(message=reply, stop_reason="content_filter")],
-        usage=ModelUsage(),
-    )
-
-
 def _call(request: dict[str, Any], response: Any, seconds: float | None) -> ModelCall:
     # it is JSON already, and needs no second look
     return ModelCall.model_construct(
@@ -430,30 +419,15 @@ def _output(reply: Any, asked: str) -> ModelOutput:
     thought = _optional(message.get("reasoning_content"), str) or _optional(
         message.get("reasoning"), str
     )
-    model = _optional(reply.get("model"), str) or asked
-    said = {
-        "id": uuid4().hex,
-        "model": model,
-        "content": [ContentReasoning(reasoning=thought), ContentText(text=text)]
-        if thought
-        else text,
-    }
     # every part has been looked at above
-    chosen = _CHOICE.model_copy(
-        update={
-            "message": _CHOICE.message.model_copy(update=said),
-            "stop_reason": _STOP_REASONS.get(finish or "", "unknown"),
-            "logprobs": _logprobs(choice.get("logprobs")),
-        }
+    return replied(
+        _optional(reply.get("model"), str) or asked,
+        text,
+        _usage(reply.get("usage")),
+        thought=thought,
+        stop_reason=_STOP_REASONS.get(finish or "", "unknown"),
+        logprobs=_logprobs(choice.get("logprobs")),
     )
-    usage = _usage(reply.get("usage"))
-    return _OUTPUT.model_copy(
-        update={"model": model, "choices": [chosen], "completion": text, "usage": usage}
-    )
-
-
-_CHOICE = ChatCompletionChoice(message=ChatMessageAssistant(content="", source="generate"))
-_OUTPUT = ModelOutput(choices=[_CHOICE])
 
 
 T = TypeVar("T")

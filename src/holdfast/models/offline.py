@@ -3,21 +3,53 @@
 import re
 from abc import abstractmethod
 from pathlib import Path
+from uuid import uuid4
 
 from inspect_ai.model import (
     ChatCompletionChoice,
     ChatMessage,
     ChatMessageAssistant,
+    ContentReasoning,
+    ContentText,
     GenerateConfig,
     Logprobs,
     ModelAPI,
     ModelOutput,
     ModelUsage,
+    StopReason,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from holdfast.errors import InputError
 from holdfast.questions import LETTERS, Truth, read_rows, under_test
+
+
+def replied(
+    model: str,
+    text: str,
+    usage: ModelUsage,
+    *,
+    thought: str | None = None,
+    stop_reason: StopReason = "stop",
+    logprobs: Logprobs | None = None,
+) -> ModelOutput:
+    """A reply whose parts are known to be sound: pydantic need not look at them again."""
+    content = [ContentReasoning(reasoning=thought), ContentText(text=text)] if thought else text
+    said = {"id": uuid4().hex, "model": model, "content": content}
+    chosen = _CHOICE.model_copy(
+        update={
+            "message": _CHOICE.message.model_copy(update=said),
+            "stop_reason": stop_reason,
+            "logprobs": logprobs,
+        }
+    )
+    return _OUTPUT.model_copy(
+        update={"model": model, "choices": [chosen], "completion": text, "usage": usage}
+    )
+
+
+_CHOICE = ChatCompletionChoice(message=ChatMessageAssistant(content="", source="generate"))
+_OUTPUT = ModelOutput(choices=[_CHOICE])
 
 
 class Local(ModelAPI):
@@ -51,16 +83,11 @@ class Local(ModelAPI):
         if truth is None:
             raise RuntimeError(f"{self.provider}/ models answer only inside a holdfast protocol")
         text, logprobs = self.reply(truth, input, config)
-        model = f"{self.provider}/{self.model_name}"
-        message = ChatMessageAssistant(content=text, model=model, source="generate")
         read = sum(len(message.text) for message in input) // 4
         said = max(1, len(text) // 4)
-        return ModelOutput(
-            model=model,
-            choices=[ChatCompletionChoice(message=message, stop_reason="stop", logprobs=logprobs)],
-            # without a usage of our own the framework would fetch a tokenizer
-            usage=ModelUsage(input_tokens=read, output_tokens=said, total_tokens=read + said),
-        )
+        # without a usage of our own the framework would fetch a tokenizer
+        usage = ModelUsage(input_tokens=read, output_tokens=said, total_tokens=read + said)
+        return replied(f"{self.provider}/{self.model_name}", text, usage, logprobs=logprobs)
 
     def max_connections(self) -> int:
         """No connection is made, so none is waited for."""

@@ -87,7 +87,8 @@ class Simulated(Local):
             )
         if helper:
             return helper[truth.purpose](truth, seed), None
-        own, asked = behaviour_of(truth), Asked(self.model_name, self.profile, truth, seed)
+        own = behaviour_of(truth)
+        asked = Asked(self.model_name, self.profile, truth, seed, bool(config.logprobs))
         text, logprobs = own.reply(asked) if own else _challenged(asked)
         return text, logprobs if config.logprobs else None
 

@@ -18,7 +18,6 @@ from typing import Any
 from uuid import uuid4
 
 import anyio
-from inspect_ai import Task
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, read_eval_log_samples
 from inspect_ai.model import GenerateConfig, Model
@@ -139,17 +138,16 @@ class Evaluation:
                 yield
 
     def _run(self) -> "Ended":
-        tasks = [study.task() for study in self.studies]
-        for study, task in zip(self.studies, tasks, strict=True):
-            self._check_settings(study, task)
+        there, sheets = self._there(), self._sheets()
+        for sheet, log in product(sheets, there):
+            self._check_settings(sheet.header, log)
         check_writable(self.log_dir)
-        there = self._there()
         restore(there)
         whole: list[EvalLog] = []
         left: list[Sheet] = []
-        for sheet in self._sheets(tasks):
-            if (log := next((log for log in there if _is_whole(log, sheet)), None)) is not None:
-                whole.append(log)
+        for sheet in sheets:
+            if same := [log for log in there if _is_whole(log, sheet)]:
+                whole.append(same[0])
             elif sheet.places:
                 left.append(sheet)
         below = logs_in(self.log_dir, kind=self.kind, below=True) if not there and left else []
@@ -188,8 +186,7 @@ class Evaluation:
         """Send the first request to each server by itself, before a study is run in shards."""
         with generations_beside(self.log_dir), self._asking():
             restore(self._there())
-            sheets = self._sheets([study.task() for study in self.studies])
-            self._probe(Runner(self.log_dir, self.roles), list(sheets))
+            self._probe(Runner(self.log_dir, self.roles), self._sheets())
 
     def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> None:
         """The same where generations are kept and counted; its reply is not asked for again."""
@@ -247,14 +244,13 @@ class Evaluation:
         asked = sum(len(self._places(study)) * self._epochs(study) for study in self.studies)
         return len(self.models) * asked
 
-    def _sheets(self, tasks: Sequence[Task]) -> Iterator[Sheet]:
+    def _sheets(self) -> list[Sheet]:
         """Each study as it is put to each model."""
         run = uuid4().hex
-        for study, task in zip(self.studies, tasks, strict=True):
-            yield from self._sheets_of(study, task, run)
+        return [sheet for study in self.studies for sheet in self._sheets_of(study, run)]
 
-    def _sheets_of(self, study: Planned, task: Task, run: str = "") -> Iterator[Sheet]:
-        asked, places = study.study.questions.questions, self._places(study)
+    def _sheets_of(self, study: Planned, run: str) -> Iterator[Sheet]:
+        task, asked, places = study.task(), study.study.questions.questions, self._places(study)
         shard = {SHARD: {"shard": str(self.shard), "places": places}} if self.shard else {}
         given = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
         config = task.config.merge(GenerateConfig.model_validate(given))
@@ -293,22 +289,21 @@ class Evaluation:
         counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
         return own.generations + sum(counts)
 
-    def _check_settings(self, study: Planned, task: Task) -> None:
+    def _check_settings(self, begun: EvalLog, log: EvalLog) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
-        for sheet, log in product(self._sheets_of(study, task), self._there()):
-            if _named(log) != _named(sheet.header):
+        if _named(log) != _named(begun):
+            return
+        there, here = _settings(log), _settings(begun)
+        arguments = (name for name in there if name.startswith("-M "))
+        for name in (*_NEVER_LEFT_OUT, *here, *arguments):
+            if there.get(name) == here.get(name) or _grows(name, there, here):
                 continue
-            there, here = _settings(log), _settings(sheet.header)
-            arguments = (name for name in there if name.startswith("-M "))
-            for name in (*_NEVER_LEFT_OUT, *here, *arguments):
-                if there.get(name) == here.get(name) or _grows(name, there, here):
-                    continue
-                raise InputError(
-                    f"holds a run of '{log.eval.model}' with another setting: {name} was "
-                    f"{_short(there.get(name))}, now it is {_short(here.get(name))}",
-                    self.log_dir,
-                    remedy="Use the same setting, or another --log-dir",
-                )
+            raise InputError(
+                f"holds a run of '{log.eval.model}' with another setting: {name} was "
+                f"{_short(there.get(name))}, now it is {_short(here.get(name))}",
+                self.log_dir,
+                remedy="Use the same setting, or another --log-dir",
+            )
 
 
 def _named(log: EvalLog) -> tuple[str, str | None, str]:

@@ -13,7 +13,6 @@ from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import HoldfastError, IncompleteRunError, InputError
-from holdfast.models import Lean
 from holdfast.protocols import (
     Again,
     Reader,
@@ -139,7 +138,7 @@ class Rereading:
         try:
             return {run: await self._run(run, logs) for run, logs in runs_in(list(headers))}
         finally:
-            if self.reader and isinstance(self.reader.api, Lean):
+            if self.reader and getattr(self.reader.api, "direct", False):
                 await self.reader.api.aclose()
 
     async def _run(self, run: str, logs: list[EvalLog]) -> _Found:

@@ -1,7 +1,7 @@
 """A run: what its options name is resolved, models are asked, the turns table is derived."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import fspath
 from typing import Any
@@ -13,12 +13,11 @@ from pydantic import ValidationError
 from holdfast.challenges import GENERATE, GENERATED
 from holdfast.dialogue import Budget, refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
-from holdfast.models import Lean
 from holdfast.protocols import reasons
 from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 
 from . import Progress, models
-from .evaluation import Ended, Evaluation
+from .evaluation import Evaluation
 from .log_dir import as_log_dir, check_shards_free, holding, kept_in
 from .options import RETRIES
 from .preparation import Prepared, Preparing, keep_labels, read_labels
@@ -95,28 +94,38 @@ class Running:
             IncompleteRunError: contexts or wrong options could not be finished.
             InterruptedRunError: the user stopped it before anything was logged.
         """
-        budget, labels = self.budget(), self.labels_read()  # what is wrong leaves no log dir
-        with holding(self.log_dir):
-            check_shards_free(self.log_dir)
-            studies, prepared = self.with_inputs(budget)
-            written = WrittenTurns()
+        written = WrittenTurns()
+
+        def ask(evaluation: Evaluation) -> tuple[str, bool]:
             try:
-                evaluation = replace(self.evaluation(studies, budget), turns=written)
-                ended = evaluation.run()
-                interrupted = ended.interrupted
+                ended = replace(evaluation, turns=written).run()
             except InterruptedRunError:
                 if not logs_in(self.log_dir):  # nothing to tell of
                     raise
-                ended, interrupted = Ended(), True
+                return "", True
+            return ended.unfinished, ended.interrupted
+
+        return self.made(ask, written)
+
+    def made(
+        self, ask: Callable[[Evaluation], tuple[str, bool]], written: WrittenTurns | None = None
+    ) -> Outcome:
+        """Make the run.
+
+        Args:
+            ask: asks everything: what is unfinished, and whether the user has stopped it.
+            written: the turns that it leaves in this process.
+        """
+        budget, sets = self.budget(), [study.study.questions for study in self.studies]
+        labels = read_labels(self.labels, sets) if self.labels else []  # a wrong one leaves no dir
+        with holding(self.log_dir):
+            check_shards_free(self.log_dir)
+            studies, prepared = self.with_inputs(budget)
+            unfinished, interrupted = ask(self.evaluation(studies, budget))
             keep_labels(labels, self.log_dir)
             turns = write_turns(self.log_dir, text=self.text, written=written)
-            outcome = self.outcome(studies, budget, prepared, turns, ended.unfinished)
+            outcome = self._outcome(studies, budget, prepared, turns, unfinished)
             return replace(outcome, interrupted=interrupted)
-
-    def labels_read(self) -> list[Mapping[str, str]]:
-        """The labels that are given, checked to be of these questions."""
-        sets = [study.study.questions for study in self.studies]
-        return read_labels(self.labels, sets) if self.labels else []
 
     def budget(self) -> Budget:
         """The budget of the whole run, nothing of it spent."""
@@ -137,7 +146,7 @@ class Running:
             progress=self.progress,
         )
 
-    def outcome(
+    def _outcome(
         self,
         studies: Sequence[Planned],
         budget: Budget,
@@ -382,7 +391,7 @@ def _generation(given: Mapping[str, Any], tested: Sequence[Model]) -> dict[str, 
         ) from error
     unsent = [name for name in _NOT_LEAN if name in found]
     for model in tested:
-        if unsent and isinstance(model.api, Lean):
+        if unsent and str(model).startswith("lean/"):
             raise InputError(
                 f"'{model}' cannot be sent it",
                 field=_option(unsent[0]),

@@ -18,7 +18,6 @@ from inspect_ai.solver import TaskState
 
 from holdfast.dialogue import Connections, Sitting, seated
 from holdfast.errors import IncompleteRunError, unwritable
-from holdfast.models import Lean
 from holdfast.results import WrittenTurns
 
 from .logs import Log, scorer_name
@@ -98,7 +97,7 @@ class Runner:
         finally:
             with anyio.CancelScope(shield=True):
                 for model in {*models, *self.roles.values()}:
-                    if isinstance(model.api, Lean):
+                    if getattr(model.api, "direct", False):
                         await model.api.aclose()
 
     async def _lane(self, sheets: Sequence[Sheet]) -> None:

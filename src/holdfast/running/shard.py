@@ -58,10 +58,6 @@ class Shard:
         )
 
 
-WHOLE = Shard(1, 1)
-"""All questions, by what of them is not finished."""
-
-
 def slots(sets: Iterable[QuestionSet]) -> Mapping[str, int]:
     """Slot by question as it is asked, over all sets.
 

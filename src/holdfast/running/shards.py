@@ -26,12 +26,10 @@ from holdfast.errors import (
     in_one_line,
     printable,
 )
-from holdfast.results import write_turns
 
 from . import Progress
-from .evaluation import missing_told
-from .log_dir import check_shards_free, holding, holding_shard, without_damaged
-from .preparation import keep_labels
+from .evaluation import Evaluation, missing_told
+from .log_dir import holding_shard, without_damaged
 from .run import Outcome, Running, resolved
 from .shard import Shard
 
@@ -56,28 +54,20 @@ class ShardReport:
 
     Attributes:
         shard: which.
-        calls: requests that reached a provider.
-        cached: requests that the cache answered.
-        tokens: input and output tokens.
-        cost: US dollars.
-        estimated: calls whose tokens are estimated.
+        spent: by the names of a budget's counts.
         missing: questions that are not finished.
         reasons: why, with their numbers.
     """
 
     shard: Shard
-    calls: int = 0
-    cached: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    estimated: int = 0
+    spent: Counter[str] = field(default_factory=Counter)
     missing: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, shard: Shard, budget: Budget) -> "ShardReport":
         """What a shard has spent so far."""
-        return cls(shard, budget.calls, budget.cached, budget.tokens, budget.cost, budget.estimated)
+        return cls(shard, Counter({name: getattr(budget, name) for name in _SPENT}))
 
     @property
     def unfinished(self) -> str:
@@ -86,14 +76,13 @@ class ShardReport:
 
     def plus(self, more: "ShardReport") -> "ShardReport":
         """What a later process over the same shard tells, with what this one has spent."""
-        both = {name: getattr(self, name) + getattr(more, name) for name in _SPENT}
-        return replace(more, **both)
+        return replace(more, spent=self.spent + more.spent)
 
     def __str__(self) -> str:
         """One line."""
-        spent = f"{counted(self.calls, 'call')}, {self.cached} from the cache"
+        calls, cached = counted(self.spent["calls"], "call"), self.spent["cached"]
         left = f", {counted(self.missing, 'question')} unfinished" if self.missing else ""
-        return f"Shard {self.shard} done: {spent}{left}"
+        return f"Shard {self.shard} done: {calls}, {cached} from the cache{left}"
 
 
 @dataclass(frozen=True)
@@ -176,24 +165,16 @@ class Sharding:
 
         Under a budget it is not: what it has spent is not known.
         """
-        running = self.running
         run_shards = self._runner()
-        budget, labels = running.budget(), running.labels_read()  # as in Running.run
-        with holding(running.log_dir):
-            check_shards_free(running.log_dir)
-            without_damaged(running.log_dir, running.progress)
-            studies, prepared = running.with_inputs(budget)
-            evaluation = running.evaluation(studies, budget)
+
+        def ask(evaluation: Evaluation) -> tuple[str, bool]:
+            without_damaged(evaluation.log_dir, evaluation.progress)
             total = evaluation.generations()
             evaluation.probe()
-            ends: list[ShardReport | ShardFailure] = []
-            interrupted = False
             try:
-                ends = self._ends(run_shards, budget, total)
+                ends = self._ends(run_shards, evaluation.budget, total)
             except InterruptedRunError:
-                interrupted = True
-            keep_labels(labels, running.log_dir)
-            turns = write_turns(running.log_dir, text=running.text)
+                return "", True
             left, reasons = 0, Counter[str]()
             for end in ends:
                 if isinstance(end, ShardFailure):  # what it has finished is kept, but in no log
@@ -202,9 +183,9 @@ class Sharding:
                 else:
                     left += end.missing
                     reasons.update(end.reasons)
-            told = missing_told(left, reasons)
-            outcome = running.outcome(studies, budget, prepared, turns, told)
-            return replace(outcome, interrupted=interrupted)
+            return missing_told(left, reasons), False
+
+        return self.running.made(ask)
 
     def _ends(
         self, run_shards: RunShards, budget: Budget, total: int
@@ -217,9 +198,9 @@ class Sharding:
 
         def advance(report: ShardReport) -> None:
             spent[report.shard] = report
+            of_shards = sum((one.spent for one in spent.values()), Counter[str]())
             for name in _SPENT:
-                of_shards = sum(getattr(one, name) for one in spent.values())
-                setattr(budget, name, getattr(before, name) + of_shards)
+                setattr(budget, name, getattr(before, name) + of_shards[name])
             if budget.on_turn:
                 budget.on_turn(budget)
 
