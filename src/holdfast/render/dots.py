@@ -7,11 +7,17 @@ from typing import Any, Literal
 
 import altair as alt
 
-from .figure import Drawing, Part, Row, Value, width_of
+from .figure import WRAPPED, Drawing, Part, Row, Value, lines_of, width_of
 from .theme import GREY, INK, MANY, MOST, PAGE, TALL, colour, ink, joined, shape
 
 SIZE = 55
 """Of a point, in square pixels."""
+
+FEWEST = 7
+"""Below this many a share has no interval drawn: it would take up most of the axis."""
+
+_LINE = 13
+"""Height of a line of a label."""
 
 _SMALL, _ROW, _WORDS = 160, 14, 26
 """Width of a panel and height of a row where each model has one; letters of a panel's title."""
@@ -65,12 +71,13 @@ class Measure:
 
 @dataclass(frozen=True)
 class Of:
-    """The columns of a value and its bounds, and the series that it is in where columns say so."""
+    """The columns of a value, its bounds and its count; its series, where columns say so."""
 
     y: str
     low: str = "low"
     high: str = "high"
     series: str = ""
+    n: str = "n"
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,10 @@ def values_of(
                 continue
             made: Value = {"study": row["study"], "ink": row["ink"], "y": times * row[one.y]}
             low, high = row.get(one.low), row.get(one.high)
-            if low is not None and high is not None:
+            n = row.get(one.n)
+            if n is not None and n < FEWEST:
+                made["few"] = f"n = {n}"
+            elif low is not None and high is not None:
                 made |= {"low": times * low, "high": times * high}
             if series.field == "series":
                 made["series"] = series.of(row) if series.of else one.series
@@ -138,6 +148,28 @@ def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.Layer
     """The charts on top of each other, with ``width``, ``height`` or ``title``."""
     made: alt.LayerChart = joined("layer", charts, **properties)
     return made
+
+
+def points(
+    values: Sequence[Value], drawing: Drawing, area: int = SIZE, **channels: Any
+) -> list[alt.Chart]:
+    """Filled points; open ones with their count where there are few."""
+    few = [one for one in values if "few" in one]
+    many = [one for one in values if "few" not in one]
+    drawn = [data(many).mark_point(filled=True, size=area).encode(**channels)]
+    if few:
+        drawing.said[_FEW] = None
+        placed = {name: one for name, one in channels.items() if name not in _LOOKS}
+        drawn += [
+            data(few).mark_point(filled=False, size=area, strokeWidth=1.5).encode(**channels),
+            data(few).mark_text(align="left", dx=7, fontSize=9, color=INK)
+            .encode(**placed, text="few:N"),
+        ]  # fmt: skip
+    return drawn
+
+
+_FEW = f"Open marks: fewer than {FEWEST}, too few for an interval."
+_LOOKS = ("color", "shape", "size", "opacity", "detail")
 
 
 def dashed(values: Sequence[Mapping[str, object]]) -> alt.Chart:
@@ -207,7 +239,7 @@ class Dots:
                 return by_model(values, places, x, drawing, text=self.text is not None)
         else:
             beside = list(names) if self.series and not self.flat else [""]
-        height = max(20, self.room[0] + self.room[1] * len(beside))
+        height = max(20, self.room[0] + self.room[1] * len(beside), _LINE * lines_of(places))
         places = drawing.first(places, TALL // height - 2, "rows")
         values = [one for one in values if one["place"] in places]
         y = rows_of(places)
@@ -241,8 +273,7 @@ class Dots:
         layers += [
             data([one for one in values if "low" in one]).mark_rule(strokeWidth=whisker)
             .encode(x=x.x("low"), x2="high:Q", **channels),
-            data(values).mark_point(filled=True, size=self.size)
-            .encode(x=x.x("y"), **channels, **marked),
+            *points(values, drawing, self.size, x=x.x("y"), **channels, **marked),
         ]  # fmt: skip
         if self.text:
             # one text a row where both its ends are on one line
@@ -273,6 +304,8 @@ def rows_of(places: Sequence[str], field: str = "place", labelled: bool = True) 
     """A row for each place in order; its series are nearer to each other than to the next row's."""
     room = alt.Scale(domain=list(places), paddingInner=0.35, paddingOuter=0.2)
     axis = alt.Axis() if labelled else alt.Axis(labels=False, ticks=False)
+    if labelled and lines_of(places) > 1:
+        axis.labelExpr = WRAPPED
     return alt.Y(f"{field}:N", title=None, scale=room, axis=axis)
 
 
@@ -281,7 +314,7 @@ def written(
 ) -> alt.Chart:
     """The ``text`` of each value, to the right of the panel."""
     marked: alt.Chart = data(values).mark_text(
-        align="left", baseline="middle", fontSize=size, color=INK, fontWeight=weight
+        align="left", baseline="middle", fontSize=size, color=INK, fontWeight=weight, lineBreak="\n"
     )
     return marked.encode(x=alt.value(x), text="text:N")
 
@@ -310,11 +343,10 @@ def by_model(
         layers = [
             data([one for one in own if "low" in one]).mark_rule(strokeWidth=1.5)
             .encode(x=x.x("low"), x2="high:Q", opacity=ink(), **channels),
-            data(own).mark_point(filled=True, size=SIZE)
-            .encode(x=x.x("y"), shape=shapes, opacity=ink(), **channels),
+            *points(own, drawing, x=x.x("y"), shape=shapes, opacity=ink(), **channels),
         ]  # fmt: skip
         layers += [written(own, _SMALL + 6, 10, "normal").encode(y=y)] if text else []
-        title = textwrap.wrap(place, _WORDS) or [place]
+        title = textwrap.wrap(place.replace("\n", " "), _WORDS) or [place]
         small.append(layered(*layers, width=_SMALL, height=height, title=title))
     bands = range(0, len(small), beside)
     lines = [joined("hconcat", small[start : start + beside], spacing=16) for start in bands]
@@ -363,6 +395,7 @@ class Plane:
             if one and other:
                 across = {"x" if key == "y" else f"x_{key}": one[0][key]
                           for key in ("y", "low", "high") if key in one[0]}  # fmt: skip
+                across |= {"few": one[0]["few"]} if "few" in one[0] else {}
                 sized = {"size": f"{row[self.size]}"} if self.size else {}
                 values.append(other[0] | across | sized)
         names = list(drawing.names)
@@ -375,12 +408,12 @@ class Plane:
             .encode(x=x.x("x"), y=y.y("y"), text="text:N")
             for word in self.words
         ]  # fmt: skip
-        points = {"x": x.x("x"), "y": y.y("y"), "color": hues, "shape": shape(names)}
+        channels = {"x": x.x("x"), "y": y.y("y"), "color": hues, "shape": shape(names)}
         if self.size:
             grades = sorted({one["size"] for one in values}, key=int)
             sizes = [SIZE + 65 * place for place in range(len(grades))]
             scale = alt.Scale(domain=grades, range=sizes)
-            points["size"] = alt.Size("size:N", title=self.sized, scale=scale)
+            channels["size"] = alt.Size("size:N", title=self.sized, scale=scale)
         chart = layered(
             data([{"x": end, "y": end} for end in x.domain])
             .mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.2)
@@ -392,7 +425,7 @@ class Plane:
             data([one for one in values if "low" in one]).mark_rule().encode(
                 x=x.x("x"), y=y.y("low"), y2="high:Q", color=hues, opacity=ink()
             ),
-            data(values).mark_point(filled=True, size=80).encode(**points, opacity=ink()),
+            *points(values, drawing, 80, **channels, opacity=ink()),
             width=self.side, height=self.side,
         )  # fmt: skip
         return Part(chart, self.side + 60, self.side, not values)

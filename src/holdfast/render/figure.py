@@ -13,7 +13,7 @@ from altair.typing import ChartType
 
 from holdfast.errors import InputError
 from holdfast.results import is_simulated
-from holdfast.results.grid import studies
+from holdfast.results.grid import short_names, studies
 
 from .tables import one_line
 from .theme import LETTER, MOST, PAGE, PUBLISHED, PUBLISHED_INK, TALL, config, joined
@@ -52,11 +52,12 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawing:
-    """What every panel of a figure must know of the others: rows, studies, what was left out."""
+    """What every panel of a figure must know of the others: rows, studies, what must be said."""
 
     rows: Sequence[Row]
     names: Sequence[str] = ()
     left_out: dict[str, tuple[int, int]] = field(default_factory=dict)
+    said: dict[str, None] = field(default_factory=dict)
 
     def first(self, items: Sequence[Item], most: int, what: str) -> Sequence[Item]:
         """As many of the items as there is room for; the others are counted."""
@@ -67,9 +68,10 @@ class Drawing:
         return items[:most]
 
     def note(self) -> str:
-        """What was left out, and where it is; empty where nothing was."""
+        """What the marks mean, what was left out, and where it is; empty where nothing was."""
         left = [f"{less:,} of {of:,} {what}" for what, (less, of) in self.left_out.items()]
-        return f"No room for {', '.join(left)}: they are in the table itself." if left else ""
+        lost = f"No room for {', '.join(left)}: they are in the table itself." if left else ""
+        return " ".join([*self.said, lost]).strip()
 
 
 class Kind(Protocol):
@@ -250,7 +252,9 @@ class Panels:
 def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     """The rows of a table, by data set.
 
-    A published data set stands with the measured one of that name, whatever its capitals.
+    A published data set stands with the measured one of that name, whatever its capitals; where
+    none is of that name, with the only measured one, and its own is in the names. Models have the
+    end of their name where the whole is long, as much of it as tells them apart; runs are numbered.
 
     Args:
         frame: a table of results, published rows among them or not.
@@ -264,26 +268,40 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
         raise nothing()
     rows = [{name: _finite(value) for name, value in row.items()} for row in frame.to_dicts()]
     measured = {_dataset(row).casefold(): _dataset(row) for row in rows if not is_published(row)}
+    printed = {_dataset(row).casefold() for row in rows if is_published(row)}
+    apart = len(measured) == 1 and not printed & measured.keys()
     groups: dict[str, list[Value]] = {}
+    runs: dict[tuple[Any, ...], dict[str, int]] = {}
     for row in rows:
         dataset = _dataset(row)
+        # numbers for people: the ids of runs are nobody's names
+        of_study = runs.setdefault((row["model"], row["dataset"], row.get("protocol")), {})
+        row["nth"] = of_study.setdefault(row["run"], len(of_study) + 1)
         if is_published(row):
-            dataset = measured.get(dataset.casefold(), dataset)
+            beside = next(iter(measured.values())) if apart else dataset
+            row = row | {"of": f" ({dataset})" if apart and not together else ""}
+            dataset = measured.get(dataset.casefold(), dataset if together else beside)
         groups.setdefault("" if together else dataset, []).append(row | {"dataset": dataset})
+    shown = short_names(str(row["model"]) for row in rows)
     short: dict[str, str] = {}
     found: dict[str, list[Row]] = {}
     for dataset, own in groups.items():
-        columns = studies(own)
+        named = [
+            row
+            | {"model": f"{shown[str(row['model'])]}{row.get('of', '')}", "run": str(row["nth"])}
+            for row in own
+        ]
+        columns = studies(named)
         for header in columns.headers:
             if header not in short:
                 short[header] = distinct(label(header), short.values())
         found[dataset] = [
             row
             | {
-                "study": short[columns.headers[columns.of(row)]],
+                "study": short[columns.headers[columns.of(one)]],
                 "ink": PUBLISHED_INK if is_published(row) else 1.0,
             }
-            for row in own
+            for row, one in zip(own, named, strict=True)
         ]
     every = [row for own in found.values() for row in own]
     simulated = any(is_simulated(str(row["model"])) for row in rows)
@@ -313,8 +331,30 @@ def label(text: str | None, longest: int = _LONGEST) -> str:
 
 
 def path_label(row: Row, longest: int = _LONGEST) -> str:
-    """The path of a row as a figure shows it."""
-    return label((row["path"] or "").replace(">", " > "), longest)
+    """The path of a row as a figure shows it: a long chain on several lines, none of it cut."""
+    return chain_label(row["path"], longest)
+
+
+def chain_label(path: str | None, longest: int = _LONGEST) -> str:
+    """The steps of a path, on as many lines as they need."""
+    lines = [""]
+    for step in (path or "").split(">"):
+        shown = label(step, longest - 2)
+        if len(lines[-1]) + len(shown) + 5 > longest and lines[-1]:
+            lines[-1] += " >"
+            lines.append(shown)
+        else:
+            lines[-1] += f" > {shown}" if lines[-1] else shown
+    return "\n".join(lines)
+
+
+WRAPPED = "split(datum.label, '\\n')"
+"""The label of an axis, on its lines."""
+
+
+def lines_of(labels: Iterable[str]) -> int:
+    """Lines of the label that has most."""
+    return max((one.count("\n") + 1 for one in labels), default=1)
 
 
 def counts(numbers: Sequence[int | None], noun: str) -> str:
@@ -366,8 +406,8 @@ def distinct(name: str, taken: Iterable[str]) -> str:
 
 
 def width_of(labels: Iterable[str]) -> int:
-    """About the width of the longest of these labels, in pixels."""
-    return LETTER * max(map(len, labels), default=0)
+    """About the width of the longest line of these labels, in pixels."""
+    return LETTER * max((len(line) for one in labels for line in one.split("\n")), default=0)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -417,5 +457,7 @@ def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
         notes.append(f"SIMULATED replies, of no real model{named}.")
     printed = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
     if printed:
-        notes.append(f"[published], drawn lighter: as printed in {'; '.join(printed)}.")
+        notes.append(f"[published], drawn lighter, as crosses: as printed in {'; '.join(printed)}.")
+    if any(" (run " in row["study"] for row in rows):
+        notes.append("Runs are numbered in the order of the table.")
     return tuple(notes)

@@ -8,7 +8,6 @@ import altair as alt
 
 from .dots import (
     MODELS,
-    SIZE,
     Measure,
     Of,
     Series,
@@ -16,6 +15,7 @@ from .dots import (
     dashed,
     data,
     layered,
+    points,
     present,
     values_of,
 )
@@ -120,7 +120,7 @@ class Lines:
             order = [f"{short}: {place}" for place in places]
             return by_model(named, order, y, drawing)
         if self.joined:
-            chart = self._lines(rows, values, places, x, y, names)
+            chart = self._lines(rows, values, places, x, y, drawing)
         else:
             chart = self._dots(values, x, y, names, drawing)
         width = self.width or max(_LEVEL * len(names), 36) * len(places)
@@ -146,7 +146,7 @@ class Lines:
         for name in names:
             own = [one for one in values if one["study"] == name]
             of = [row for row in rows if row["study"] == name]
-            chart = self._lines(of, own, places, x, y, names, legend=False)
+            chart = self._lines(of, own, places, x, y, drawing, legend=False)
             chart.width, chart.height, chart.title = width, height, name
             charts.append(chart)
         tall = -(-len(charts) // beside) * (height + 90)
@@ -159,10 +159,11 @@ class Lines:
         places: Sequence[Any],
         x: alt.X,
         y: Measure,
-        names: Sequence[str],
+        drawing: Drawing,
         *,
         legend: bool = True,
     ) -> alt.LayerChart:
+        names = self.series.order(drawing)
         logs = self.x.kind == "logs"
         levels = dict.fromkeys(map(self.level, rows))
         behind = [{"y": one} for one in levels if one is not None]
@@ -184,8 +185,7 @@ class Lines:
             *drawn,
             data(pieces).mark_line(strokeWidth=1 if logs else 1.8)
             .encode(x=x, y=y.y("y"), color=hues, detail="piece:N", opacity=ink()),
-            data(pieces).mark_point(filled=True, size=SIZE)
-            .encode(x=x, y=y.y("y"), color=hues, shape=shapes, opacity=ink()),
+            *points(pieces, drawing, x=x, y=y.y("y"), color=hues, shape=shapes, opacity=ink()),
         )  # fmt: skip
 
     def _dots(
@@ -201,8 +201,7 @@ class Lines:
         return layered(
             data([one for one in values if "low" in one]).mark_rule(strokeWidth=1.5)
             .encode(y=y.y("low"), y2="high:Q", **channels),
-            data(values).mark_point(filled=True, size=SIZE)
-            .encode(y=y.y("y"), shape=shape(names, field, title), **channels),
+            *points(values, drawing, y=y.y("y"), shape=shape(names, field, title), **channels),
         )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any, Literal
 
 import altair as alt
@@ -29,6 +30,12 @@ PUBLISHED = "[published]"
 
 PUBLISHED_INK = 0.45
 """Opacity of what a paper printed, beside 1 for what was measured."""
+
+_CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
+"""Shape of what a paper printed, whichever model it is."""
+
+AMONG: ContextVar[tuple[str, ...]] = ContextVar("AMONG", default=())
+"""Models whose colours are kept apart though a figure may lack some: all those of a report."""
 
 MORE, LESS = "#D55E00", "#0072B2"
 """Ends of a scale through white: more harm, and less."""
@@ -128,10 +135,12 @@ def slots(names: Sequence[str]) -> list[int]:
     other takes the next that is free. A published one never takes a measured one's.
     """
     found: dict[str, int] = {}
+    # a model that the figure lacks keeps its colour for the others of the report
+    absent = set(AMONG.get()) - set(names) if len(AMONG.get()) <= MANY else set()
     for published in (False, True):
-        own = sorted(name for name in names if name.endswith(PUBLISHED) == published)
+        own = sorted(name for name in {*names, *absent} if (PUBLISHED in name) == published)
         # the last colour, black, only where the others are taken
-        wanted = {name: zlib.crc32(name.encode(errors="replace")) % (len(COLOURS) - 1)
+        wanted = {name: zlib.crc32(_model(name).encode(errors="replace")) % (len(COLOURS) - 1)
                   for name in own}  # fmt: skip
         for name in own:
             if wanted[name] not in found.values():
@@ -150,4 +159,13 @@ def slots(names: Sequence[str]) -> list[int]:
 def _scale(names: Sequence[str], cycle: Sequence[str], field: str) -> alt.Scale:
     # what is no model has few names, the same in every run: their order is as good
     numbers = slots(names) if field == "study" else range(len(names))
-    return alt.Scale(domain=list(names), range=[cycle[number % len(cycle)] for number in numbers])
+    taken = [cycle[number % len(cycle)] for number in numbers]
+    if cycle is SHAPES and field == "study":
+        taken = [_CROSS if PUBLISHED in name else one
+                 for name, one in zip(names, taken, strict=True)]  # fmt: skip
+    return alt.Scale(domain=list(names), range=taken)
+
+
+def _model(study: str) -> str:
+    """The model's own name, without who serves it, its data set and its run."""
+    return study.partition(" (")[0].rpartition("/")[2]

@@ -71,7 +71,7 @@ def test_a_published_data_set_stands_with_the_measured_one() -> None:
         "JAMA CC": ["P [published]"],
     }
     assert shown.names == ("m", "P [published]")
-    assert shown.notes == ("[published], drawn lighter: as printed in paper.",)
+    assert shown.notes == ("[published], drawn lighter, as crosses: as printed in paper.",)
     assert not shown.simulated
 
 

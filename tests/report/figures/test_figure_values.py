@@ -19,6 +19,12 @@ from holdfast.results.published import published
 OF_OFFERS = ("survival", "tax", "flexibility", "positions", "winners")
 
 
+@pytest.fixture(autouse=True)
+def _few_questions_have_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The studies of these tests are small; what becomes of few is tested by itself."""
+    monkeypatch.setattr("holdfast.render.dots.FEWEST", 1)
+
+
 def study(model: str = "m", dataset: str = "MedQA", run: str = "r1") -> list[Row]:
     rows = [
         single("q1", "A"), *held("q1", "AAA"), *held("q1", "NNN", "negative"),
@@ -270,7 +276,7 @@ def test_lengths_have_a_line_a_technique_and_the_first_answers() -> None:
 
 def test_two_runs_of_a_model_are_two_studies() -> None:
     rows = TABLES["survival"](table([*study(run="r1"), *study(run="r2")]))
-    assert {one["study"] for one in points("survival", rows)} == {"m (run r1)", "m (run r2)"}
+    assert {one["study"] for one in points("survival", rows)} == {"m (run 1)", "m (run 2)"}
 
 
 @pytest.mark.parametrize("name", OF_OFFERS)

@@ -95,7 +95,7 @@ CUES = Figure(
             of=lambda row: _OUTCOMES.get(row["outcome"], label(row["outcome"])),
             names=tuple(_OUTCOMES.values()),
         ),
-        place=lambda row: label(row["path"]),
+        place=path_label,
         aligned=True,
         width=300,
         room=(8, 8),
