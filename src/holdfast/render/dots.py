@@ -35,6 +35,7 @@ class Measure:
         times: what a column's numbers are multiplied with.
         around: columns whose numbers the ends hold, instead of ``domain``, on multiples of ``to``.
         to: the same.
+        harm: whether more of it is worse.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Measure:
     times: int = 1
     around: tuple[str, ...] = ()
     to: float = 0.1
+    harm: bool = False
 
     def over(self, rows: Sequence[Row]) -> "Measure":
         """The same with the ends that it has for these rows."""
@@ -240,8 +242,9 @@ class Dots:
         else:
             beside = list(names) if self.series and not self.flat else [""]
         height = max(20, self.room[0] + self.room[1] * len(beside), _LINE * lines_of(places))
-        places = drawing.first(places, TALL // height - 2, "rows")
-        values = [one for one in values if one["place"] in places]
+        room = TALL // height - 4
+        if len(places) > room:
+            return self._split(rows, drawing, places, room)
         y = rows_of(places)
         channels: dict[str, Any] = {"y": y, "opacity": ink(), "color": alt.value(self.hue)}
         marked: dict[str, Any] = {}
@@ -265,7 +268,7 @@ class Dots:
                 one | {"to": row[self.flat[1]]}
                 for row in own
                 for one in values_of([row], ends, place=self.place)
-                if row[self.flat[1]] is not None and one["place"] in places
+                if row[self.flat[1]] is not None
             ]
             line = data(spans).mark_rule(color=GREY, strokeWidth=2)
             layers.append(line.encode(y=y, x=x.x("y"), x2="to:Q", opacity=ink()))
@@ -284,6 +287,20 @@ class Dots:
         tall = height * len(places)
         chart = layered(*layers, width=self.width, height=tall)
         return Part(chart, width_of(places) + self.width, tall, not values)
+
+    def _split(
+        self, rows: Sequence[Row], drawing: Drawing, places: Sequence[str], room: int
+    ) -> Part:
+        """So many places in each part."""
+
+        def some(start: int) -> "Dots":
+            own = frozenset(places[start : start + room])
+            return replace(
+                self, aligned=False, only=lambda row: self.only(row) and self.place(row) in own
+            )
+
+        parts = [some(start).part(rows, drawing) for start in range(0, len(places), room)]
+        return Part.split([part for part in parts if not part.empty] or parts[:1])
 
     def _values(self, rows: Sequence[Row]) -> list[Value]:
         more: dict[str, Callable[[Row], Any]] = {"place": self.place}
@@ -326,13 +343,16 @@ def by_model(
     drawing: Drawing,
     text: bool = False,
 ) -> Part:
-    """A row for each model, and a small panel for each place: no colours to be kept apart."""
-    names = present(values, drawing)
+    """A row for each model, the worst last, and a small panel for each place."""
+    worst = {
+        name: [one["y"] for one in values if one["study"] == name]
+        for name in present(values, drawing)
+    }
+    names = sorted(worst, key=lambda name: max(worst[name]) if x.harm else -min(worst[name]))
     found = {one["place"] for one in values}
     places = [place for place in places if place in found]
     beside = max(1, (PAGE - width_of(names)) // (_SMALL + (60 if text else 20)))
     height = _ROW * len(names)
-    places = drawing.first(places, max(1, TALL // (height + 70)) * beside, "panels")
     x = replace(x, title="" if text else x.title, format=x.format or ".0%")
     hues, shapes = colour(names, legend=False), shape(names, legend=False)
     small = []
@@ -348,10 +368,15 @@ def by_model(
         layers += [written(own, _SMALL + 6, 10, "normal").encode(y=y)] if text else []
         title = textwrap.wrap(place.replace("\n", " "), _WORDS) or [place]
         small.append(layered(*layers, width=_SMALL, height=height, title=title))
-    bands = range(0, len(small), beside)
-    lines = [joined("hconcat", small[start : start + beside], spacing=16) for start in bands]
-    chart = joined("vconcat", lines, spacing=14)
-    return Part(chart, PAGE, (height + 70) * len(bands), not values)
+    bands = [small[start : start + beside] for start in range(0, len(small), beside)]
+    lines = [joined("hconcat", band, spacing=16) for band in bands]
+    room = max(1, TALL // (height + 90))
+    parts = [
+        Part(joined("vconcat", lines[start : start + room], spacing=14), PAGE,
+             (height + 90) * len(lines[start : start + room]) - 40)
+        for start in range(0, len(lines), room)
+    ]  # fmt: skip
+    return Part.split(parts) if parts else Part(layered(), PAGE, 0, empty=True)
 
 
 @dataclass(frozen=True)

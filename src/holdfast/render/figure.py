@@ -42,12 +42,18 @@ _MEMBERS = {
 
 
 class Part(NamedTuple):
-    """One chart, with its size in pixels, the labels of its rows included."""
+    """One chart, with its size in pixels, its labels included, and what goes on below it."""
 
     chart: Any
     width: int
     height: int
     empty: bool = False
+    more: tuple["Part", ...] = ()
+
+    @classmethod
+    def split(cls, parts: "Sequence[Part]") -> "Part":
+        """The first of these, with the others to follow: together they are too high."""
+        return parts[0]._replace(more=tuple(parts[1:]))
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,15 @@ class Figure:
     size: int = 11
 
     def __call__(self, frame: pl.DataFrame) -> alt.VConcatChart:
-        """The figure of these rows; ``InputError`` where they hold nothing to draw."""
+        """The first part of the figure of these rows."""
+        return self.parts(frame)[0]
+
+    def parts(self, frame: pl.DataFrame) -> list[alt.VConcatChart]:
+        """The figure of these rows, in as many parts as its height needs.
+
+        Raises:
+            InputError: they hold nothing to draw.
+        """
         shown = panels(frame, together=self.together)
         every = shown.every()
         left_out = Drawing(())
@@ -129,11 +143,16 @@ class Figure:
         if not parts:
             raise nothing(self.empty, self.remedy)
         beside = max(1, min(self.across, PAGE // max(part.width for part in parts)))
-        charts = [part.chart for part in drawing.first(parts, _fitting(parts, beside), "panels")]
         said = [note if isinstance(note, str) else note(kept, every) for note in self.notes]
-        drawn = [joined("concat", charts, columns=beside)] if self.across > 1 else charts
-        notes = [*said, drawing.note()]
-        return headed(drawn, self.title, notes, shown, self.spacing, self.size)
+        pages = _pages(parts, beside, self.spacing)
+        found = []
+        for number, page in enumerate(pages, 1):
+            charts = [part.chart for part in page]
+            drawn = [joined("concat", charts, columns=beside)] if self.across > 1 else charts
+            several = f"Part {number} of {len(pages)}." if pages[1:] else ""
+            notes = [several, *said, drawing.note()]
+            found.append(headed(drawn, self.title, notes, shown, self.spacing, self.size))
+        return found
 
     def _split(self, rows: Sequence[Row], by: str | tuple[str, ...]) -> list[tuple[str, list[Row]]]:
         """Rows that are alike in the fields of a heading, with it."""
@@ -164,6 +183,10 @@ class Figure:
         ]
         stacks = [(said, stack) for said, stack in stacks if not all(one.empty for one in stack)]
         lines = [n for n in range(len(kinds)) if any(not stack[n].empty for _, stack in stacks)]
+        if any(part.more for _, stack in stacks for part in stack) or any(
+            sum(stack[n].height + _MARGIN for n in lines) > TALL for _, stack in stacks
+        ):
+            return _apart(heading, [(said, [stack[n] for n in lines]) for said, stack in stacks])
         strips: list[list[list[Part]]] = []
         room = 0
         for said, stack in stacks:
@@ -417,14 +440,34 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(found[:MOST])}{more}"
 
 
-def _fitting(parts: Sequence[Part], across: int) -> int:
-    """How many parts, so many beside each other, are no higher than a figure may be."""
-    room = TALL
+def _pages(parts: Sequence[Part], across: int, spacing: int) -> list[list[Part]]:
+    """The parts, so many beside each other, on pages that are no higher than a figure may be."""
+    pages: list[list[Part]] = []
+    room = 0
     for place in range(0, len(parts), across):
-        room -= max(part.height for part in parts[place : place + across])
-        if room < 0:
-            return place
-    return len(parts)
+        line = parts[place : place + across]
+        height = max(part.height for part in line) + spacing
+        if not pages or height > room:
+            pages.append([])
+            room = TALL
+        room -= height
+        pages[-1] += line
+    return pages
+
+
+def _apart(heading: str, stacks: Sequence[tuple[str, Sequence[Part]]]) -> list[Part]:
+    """Charts that are too high to be put together, one by one with their headings."""
+    found = []
+    for said, stack in stacks:
+        for first in stack:
+            for part in (first, *first.more):
+                if part.empty:
+                    continue
+                own = getattr(part.chart, "title", None)
+                names = [heading, said, own if isinstance(own, str) else ""]
+                part.chart.title = list(dict.fromkeys(filter(None, names))) or alt.Undefined
+                found.append(part._replace(height=part.height + _MARGIN, more=()))
+    return found
 
 
 def _part_offsets(chart: ChartType) -> None:

@@ -46,17 +46,26 @@ class Flows:
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
         """The chart of these rows; ``empty`` where none of them has a value."""
+        paths = [own for family in grouped(rows, "family") for own in grouped(family, "path")]
+        parts = []
+        while paths:
+            found, shown = self._drawn(paths)
+            parts.append(found)
+            paths = paths[shown:]
+        return Part.split(parts)
+
+    def _drawn(self, paths: Sequence[Sequence[Row]]) -> tuple[Part, int]:
+        """The chart of as many paths as there is room for, and how many these are."""
         bands: list[Value] = []
         bars: list[Value] = []
         numbers: list[Value] = []
         headings: list[Value] = []
         titles: list[Value] = []
-        paths = [own for family in grouped(rows, "family") for own in grouped(family, "path")]
         heads = [path_label(own[0], _HEAD) for own in paths]
         more_lines = 12 * (lines_of(heads) - 1)
         corners = _corners([own[0]["family"] for own in paths], _PITCH[1] + more_lines)
-        room = sum(top + _PITCH[1] + more_lines <= TALL for _, top in corners)
-        shown = drawing.first(paths, room, "challenges")
+        room = sum(top + _PITCH[1] + more_lines <= TALL - 80 for _, top in corners)
+        shown = paths[: max(1, room)]
         for own, head, (left, top) in zip(shown, heads, corners, strict=False):
             family = label(own[0]["family"]) or "no family"
             if not left and family not in [one["text"] for one in headings[-1:]]:
@@ -95,7 +104,7 @@ class Flows:
             *texts,
             width=width, height=height, view=alt.ViewBackground(stroke=None),
         )  # fmt: skip
-        return Part(chart, width, int(height), not rows)
+        return Part(chart, width, int(height)), len(shown)
 
 
 def _corners(families: Sequence[str | None], pitch: int) -> list[tuple[float, float]]:

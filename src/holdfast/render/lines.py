@@ -140,8 +140,8 @@ class Lines:
     ) -> Part:
         """A small panel for each model."""
         width, height = _SMALL
-        beside = PAGE // (width + 70)
-        names = drawing.first(present(values, drawing), TALL // (height + 90) * beside, "panels")
+        beside = PAGE // (width + 120)
+        names = present(values, drawing)
         charts = []
         for name in names:
             own = [one for one in values if one["study"] == name]
@@ -149,8 +149,13 @@ class Lines:
             chart = self._lines(of, own, places, x, y, drawing, legend=False)
             chart.width, chart.height, chart.title = width, height, name
             charts.append(chart)
-        tall = -(-len(charts) // beside) * (height + 90)
-        return Part(joined("concat", charts, columns=beside), PAGE, tall, not values)
+        room = TALL // (height + 90) * beside
+        pages = [charts[start : start + room] for start in range(0, len(charts), room)]
+        return Part.split([
+            Part(joined("concat", own, columns=beside), PAGE,
+                 -(-len(own) // beside) * (height + 90))
+            for own in pages
+        ])  # fmt: skip
 
     def _lines(
         self,

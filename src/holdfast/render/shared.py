@@ -142,7 +142,7 @@ ATTRIBUTABLE = Figure(
     kind=Dots(
         x=Measure(
             "Attributable flips, percentage points", format=".0f", times=100, to=10,
-            around=("attributable", "attributable_low", "attributable_high"),
+            around=("attributable", "attributable_low", "attributable_high"), harm=True,
         ),
         of=[Of("attributable", "attributable_low", "attributable_high", n="pairs")],
         place=lambda row: "all challenges" if row["family"] is None else label(row["family"]),

@@ -40,8 +40,12 @@ AMONG: ContextVar[tuple[str, ...]] = ContextVar("AMONG", default=())
 MORE, LESS = "#D55E00", "#0072B2"
 """Ends of a scale through white: more harm, and less."""
 
-PAGE, TALL = 900, 3600
-"""Width of a page less what stands between panels, and the height of a figure's panels at most."""
+PAGE, TALL = 900, 1060
+"""Width of a page less what stands between panels, and the height of a figure's panels at most.
+
+With its heading and legend no figure is wider than 1,100 pixels or higher than 1,350, a screen and
+a half; what is more stands in further parts.
+"""
 
 MANY = 6
 """Models whose colours a reader keeps apart; above it each has a row, or a panel, of its own."""
@@ -136,7 +140,8 @@ def slots(names: Sequence[str]) -> list[int]:
     """
     found: dict[str, int] = {}
     # a model that the figure lacks keeps its colour for the others of the report
-    absent = set(AMONG.get()) - set(names) if len(AMONG.get()) <= MANY else set()
+    here, among = set(map(_model, names)), AMONG.get()
+    absent = {name for name in among if _model(name) not in here} if len(among) <= MANY else set()
     for published in (False, True):
         own = sorted(name for name in {*names, *absent} if (PUBLISHED in name) == published)
         # the last colour, black, only where the others are taken

@@ -138,16 +138,16 @@ def side_names(rows: Sequence[Row]) -> tuple[str, str]:
 
     They stay A and B where a side has several names.
     """
-    for names in ("path_a", "path_b"), ("model_a", "model_b"), ("mitigation_a", "mitigation_b"):
-        a, b = ({row[name] for row in rows} for name in names)
-        if len(a) != 1 or len(b) != 1:
-            return ("A", "B")
-        (of_a,), (of_b,) = a, b
-        if of_a != of_b:
-            plain = "no mitigation" if names[0] == "mitigation_a" else "none"
-            shown = short_names(str(one or plain) for one in (of_a, of_b))
-            return tuple(one_line(shown[str(one or plain)]) for one in (of_a, of_b))
-    return ("A", "B")
+    for name in ("path", "model", "mitigation"):
+        (a, *more), (b, *others) = (
+            list({row[f"{name}_{end}"] or f"no {name}" for row in rows}) for end in "ab"
+        )
+        if more or others:
+            break
+        if a != b:
+            shown = short_names([a, b])
+            return one_line(shown[a]), one_line(shown[b])
+    return "A", "B"
 
 
 def comparison_label(row: Row) -> str:
@@ -430,7 +430,8 @@ def _legend(rows: Sequence[Row]) -> list[str]:
             else "."
         ),
         f"Gained: right on {b} alone. Lost: right on {a} alone. p: McNemar's exact test, "
-        "clustered by question where it was asked several times; Holm: corrected within a family. A difference "
+        "clustered by question where it was asked several times; Holm: corrected within a "
+        "family. A difference "
         f"shows where the corrected p is below {SIGNIFICANT}.",
     ]
     if any(map(lacks, rows)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from holdfast.errors import InputError
-from holdfast.render import page_svg
+from holdfast.render import page_svgs
 from holdfast.render.reported import Opening, as_low, report_of
 from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.declaration import Share, steps_of
@@ -20,8 +20,8 @@ from .gate import gate_sentence, looked_sentence
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
 _UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
 _OUTCOMES = ("fail", "undecided", "pass")
-_NAMED = 5
-"""Models that a sentence names."""
+_NAMED, _MOST = 5, 3
+"""Models that a sentence names, and parts of the figure."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Screen:
         differences: by data set, whether the studies differ by more than chance.
         grid: a row for each study, the highest after its worst first; None where nothing was
             challenged.
-        svg: the same as a figure; empty where there is nothing to draw.
+        svgs: the same as figures; none where there is nothing to draw.
         caption: what is counted in both.
         verdicts: outcome and sentence of each rule.
     """
@@ -43,7 +43,7 @@ class Screen:
     answers: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
     grid: Grid | None = None
-    svg: str = ""
+    svgs: tuple[str, ...] = ()
     caption: str = ""
     verdicts: tuple[tuple[str, str], ...] = ()
 
@@ -99,15 +99,15 @@ def first_screen(
     found = opening, frame, names
     rows = frame.to_dicts()
     answers = [opening.says(row, name) for row, name in zip(rows, names, strict=True)]
-    svg = ""
+    svgs: tuple[str, ...] = ()
     with suppress(InputError):  # nothing to draw: the table says it
-        svg = page_svg(frame, "worst")
+        svgs = tuple(page_svgs(frame, "worst", _MOST))
     return Screen(
         _sentence(*found),
         tuple(answers) if len(rows) > 1 else (),
         tuple(_differences(rows, names, opening.when)),
         _grid(turns, opening, rows, names, verdicts),
-        svg,
+        svgs,
         opening.caption,
         told,
     )

@@ -18,7 +18,7 @@ from tests.results.frames import Row, alone, control, table, turn
 from tests.results.offering import drawn
 
 from holdfast.errors import InputError
-from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svg
+from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svgs
 from holdfast.render.figure import WRAPPED
 from holdfast.render.theme import GREY, INK, SOFT
 from holdfast.results import TABLES, beside_published
@@ -165,9 +165,9 @@ def test_texts_are_never_interpreted(name: str) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_in_a_page_a_figure_has_a_name_and_no_background(name: str) -> None:
     rows = frame(name, study(), study("simulated/<b>&\"'gpt"))
-    markup = page_svg(rows, name)
+    (markup, *_) = page_svgs(rows, name, 1)
     assert markup.startswith("<svg ")
-    assert page_svg(rows.clone(), name) == markup
+    assert page_svgs(rows.clone(), name, 1) == [markup]
     root = minidom.parseString(markup).documentElement
     assert root is not None
     assert root.getAttribute("role") == "img"

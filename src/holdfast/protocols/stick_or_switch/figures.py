@@ -41,7 +41,7 @@ SURVIVAL = Figure(
     kind=[
         [Lines(x=_TURNS, y=Measure("S(t): target kept so far"), of=[Of("survival")])],
         [Lines(
-            x=_TURNS, y=Measure("Hazard: departed"),
+            x=_TURNS, y=Measure("Hazard: departed", harm=True),
             of=[Of("hazard", "hazard_low", "hazard_high", n="at_risk")], joined=False, height=110,
         )],
     ],
