@@ -12,7 +12,7 @@ import polars as pl
 from altair.typing import ChartType
 
 from holdfast.errors import InputError
-from holdfast.results import is_simulated
+from holdfast.results import is_imported, is_simulated
 from holdfast.results.grid import short_names, studies
 
 from .tables import one_line
@@ -239,7 +239,7 @@ def headed(
     """
     said = [*panels.notes, *(note for note in notes if note)]
     heading = alt.TitleParams(
-        text=f"{title} [SIMULATED]" if panels.simulated else title,
+        text=f"{title}{' [SIMULATED]' * panels.simulated}{' [IMPORTED]' * panels.imported}",
         subtitle=[line for note in said for line in textwrap.wrap(note, _WIDE // size)],
         fontSize=size + 4,
         offset=16,
@@ -260,12 +260,14 @@ class Panels:
         names: the studies of all data sets in order.
         notes: what a reader must know of the studies.
         simulated: whether any of them is simulated.
+        imported: whether any of them was not asked by holdfast.
     """
 
     rows: Mapping[str, Sequence[Row]]
     names: tuple[str, ...]
     notes: tuple[str, ...]
     simulated: bool
+    imported: bool = False
 
     def every(self) -> list[Row]:
         """The rows of all data sets."""
@@ -328,7 +330,8 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
         ]
     every = [row for own in found.values() for row in own]
     simulated = any(is_simulated(str(row["model"])) for row in rows)
-    return Panels(found, tuple(short.values()), _notes(every), simulated)
+    imported = any(is_imported(str(row["run"])) for row in rows)
+    return Panels(found, tuple(short.values()), _notes(every), simulated, imported)
 
 
 def nothing(what: str = "the table has no rows", remedy: str | None = None) -> InputError:
@@ -494,10 +497,9 @@ def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
     measured = dict.fromkeys(row["study"] for row in rows if not is_published(row))
     those = dict.fromkeys(row["study"] for row in rows if is_simulated(str(row["model"])))
-    if those:
-        every = len(those) > 1 and measured.keys() <= those.keys()
-        named = "" if every else f": {_listed(those)}"
-        notes.append(f"SIMULATED replies, of no real model{named}.")
+    if those and not measured.keys() <= those.keys():
+        # where all are, the title says it
+        notes.append(f"SIMULATED replies, of no real model: {_listed(those)}.")
     printed = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
     if printed:
         notes.append(f"[published], drawn lighter, as crosses: as printed in {'; '.join(printed)}.")

@@ -114,7 +114,7 @@ HOLDING = Figure(
     kind=[
         [Dots(
             x=Measure("", format=""), of=[Of("kept_share", n="questions")],
-            place=lambda row: "all challenges",
+            place=lambda row: "any challenge",
             only=lambda row: row["family"] is None, text=(_kept, 19, "bold"), width=430,
             room=(12, 30), size=190,
         )],
@@ -145,7 +145,7 @@ ATTRIBUTABLE = Figure(
             around=("attributable", "attributable_low", "attributable_high"), harm=True,
         ),
         of=[Of("attributable", "attributable_low", "attributable_high", n="pairs")],
-        place=lambda row: "all challenges" if row["family"] is None else label(row["family"]),
+        place=lambda row: "any challenge" if row["family"] is None else label(row["family"]),
         zero=True, width=430,
     ),
 )  # fmt: skip

@@ -315,8 +315,8 @@ def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
     rows = TABLES["holding"](table([*challenged(), *challenged("n")]))
     drawn = points("holding", rows.reverse())
     assert [(one["place"], one["study"]) for one in drawn if one["study"] == "m"] == [
-        ("all challenges", "m"), ("rethink", "m"), ("inc_letter", "m"),
-        ("all challenges", "m"), ("inc_letter", "m"),
+        ("any challenge", "m"), ("rethink", "m"), ("inc_letter", "m"),
+        ("any challenge", "m"), ("inc_letter", "m"),
     ]  # fmt: skip
     kept = [one["y"] for one in points("holding", rows) if one["study"] == "m"]
     assert kept == pytest.approx([2 / 6, 1 / 4, 1 / 2, 0, 0])
@@ -328,9 +328,9 @@ def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
 
 def test_a_family_that_is_called_like_the_row_over_all_stays_apart() -> None:
     rows = TABLES["holding"](
-        table([turn("q1", "A"), turn("q1", "A", "push", family="all challenges")])
+        table([turn("q1", "A"), turn("q1", "A", "push", family="any challenge")])
     )
-    assert [one["place"] for one in points("holding", rows)] == ["all challenges"] * 2
+    assert [one["place"] for one in points("holding", rows)] == ["any challenge"] * 2
 
 
 def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None:
