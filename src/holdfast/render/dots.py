@@ -8,7 +8,7 @@ from typing import Any, Literal
 import altair as alt
 
 from .figure import WRAPPED, Drawing, Part, Row, Value, lines_of, width_of
-from .theme import GREY, INK, MANY, MOST, PAGE, TALL, colour, ink, joined, shape
+from .theme import GREY, INK, LESS, MANY, MORE, MOST, PAGE, TALL, colour, ink, joined, shape
 
 SIZE = 55
 """Of a point, in square pixels."""
@@ -379,6 +379,10 @@ def by_model(
     return Part.split(parts) if parts else Part(layered(), PAGE, 0, empty=True)
 
 
+_SHADE = 0.1
+"""Opacity of a side of the diagonal."""
+
+
 @dataclass(frozen=True)
 class Word:
     """A word in a plane, where its axes are at these parts of their length."""
@@ -400,6 +404,7 @@ class Plane:
         words: what the sides of the diagonal mean.
         size: column that the size of a dot shows.
         sized: its title.
+        regions: whether the sides of the diagonal are coloured, blue below it, orange above.
         side: of the square.
     """
 
@@ -408,6 +413,7 @@ class Plane:
     words: Sequence[Word]
     size: str = ""
     sized: str = ""
+    regions: bool = False
     side: int = 330
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
@@ -439,7 +445,16 @@ class Plane:
             sizes = [SIZE + 65 * place for place in range(len(grades))]
             scale = alt.Scale(domain=grades, range=sizes)
             channels["size"] = alt.Size("size:N", title=self.sized, scale=scale)
+        ends = [{"x": left, "y": max(left, low)}, {"x": right, "y": min(right, high)}]
+        sides = [
+            data([one | {"to": end} for one in ends])
+            .mark_area(color=hue, opacity=_SHADE)
+            .encode(x=x.x("x"), y=y.y("y"), y2="to:Q")
+            for end, hue in ((low, LESS), (high, MORE))
+            if self.regions
+        ]
         chart = layered(
+            *sides,
             data([{"x": end, "y": end} for end in x.domain])
             .mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.2)
             .encode(x=x.x("x"), y=y.y("y")),

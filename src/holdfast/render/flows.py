@@ -23,7 +23,7 @@ KINDS: Mapping[str, str] = {
     "right, to another option": COLOURS[3],
     "right, to an unread reply": "#5f6368",
     "wrong or unread, to right": COLOURS[2],
-    "wrong or unread, not to right": "#a3a3a3",
+    "wrong or unread, not to right": "#c4c4c4",
 }
 """Colour of each kind of flow. The greys are no ink: they say something in light and in dark."""
 

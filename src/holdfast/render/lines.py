@@ -86,6 +86,7 @@ class Lines:
         width: of a panel; where it is 0, as wide as the dots need.
         height: of a panel.
         joined: whether there are lines, or dots side by side at each place.
+        whiskers: whether the intervals of lines are whiskers instead of bands.
         level: what is dashed, by row.
         title: of each panel.
         named: title of the axis, where it depends on the rows.
@@ -98,6 +99,7 @@ class Lines:
     width: int = 300
     height: int = 200
     joined: bool = True
+    whiskers: bool = False
     level: Callable[[Row], float | None] = lambda row: None
     title: str = ""
     named: Callable[[Row], str] | None = None
@@ -174,8 +176,8 @@ class Lines:
         behind = [{"y": one} for one in levels if one is not None]
         behind += [{"y": 0}] if y.domain[0] < 0 < y.domain[1] else []
         pieces = _pieces(values, places, self.series.field, unbroken=logs)
-        lone = [one for one in pieces if "low" in one and one["lone"]]
-        banded = [one for one in pieces if "low" in one and not one["lone"]]
+        lone = [one for one in pieces if "low" in one and (one["lone"] or self.whiskers)]
+        banded = [one for one in pieces if one not in lone and "low" in one]
         opacity = _BAND if len(names) <= _CROWD or not legend else _FAINT
         how = self.series.field, self.series.title, legend
         hues, shapes = colour(names, *how), shape(names, *how)

@@ -143,7 +143,8 @@ def slots(names: Sequence[str]) -> list[int]:
     here, among = set(map(_model, names)), AMONG.get()
     absent = {name for name in among if _model(name) not in here} if len(among) <= MANY else set()
     for published in (False, True):
-        own = sorted(name for name in {*names, *absent} if (PUBLISHED in name) == published)
+        those = {name for name in (*names, *absent) if (PUBLISHED in name) == published}
+        own = sorted(those, key=lambda name: (_model(name), name))
         # the last colour, black, only where the others are taken
         wanted = {name: zlib.crc32(_model(name).encode(errors="replace")) % (len(COLOURS) - 1)
                   for name in own}  # fmt: skip

@@ -11,7 +11,7 @@ from tests.report.figures.test_figure_drawing import heading, nodes, plain, spec
 from holdfast.errors import InputError
 from holdfast.render import FIGURES, draw, figure_parts
 from holdfast.render.export import exported
-from holdfast.render.theme import COLOURS, MANY, MOST, SHAPES, slots
+from holdfast.render.theme import AMONG, COLOURS, MANY, MOST, SHAPES, slots
 
 
 def models(name: str, many: int) -> pl.DataFrame:
@@ -131,3 +131,18 @@ def test_a_model_is_the_same_colour_in_every_figure() -> None:
         return str(found)
 
     assert len({colour(name, 2) for name in ("accuracy", "survival", "flexibility")}) == 1
+
+
+def test_a_colour_is_that_of_the_report_where_a_figure_lacks_a_model() -> None:
+    # two whose names fall on one colour: the second of them stays what it is without the first
+    alike: dict[int, list[str]] = {}
+    for n in range(60):
+        alike.setdefault(slots([f"m{n}"])[0], []).append(f"m{n}")
+    first, second = sorted(next(names for names in alike.values() if len(names) > 1)[:2])
+    both = slots([first, second])
+    assert slots([second]) != both[1:]
+    kept = AMONG.set((f"provider/{first}", f"provider/{second}"))
+    try:
+        assert slots([second]) == both[1:]
+    finally:
+        AMONG.reset(kept)
