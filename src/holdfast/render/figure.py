@@ -29,8 +29,8 @@ _FORMAT = Formatter()
 INTERVALS = "Bands and whiskers: 95% intervals."
 
 _LONGEST = 44
-_WIDE = 1320
-"""Characters of a line, times the size of their type."""
+_LETTERS = 11 / 6
+"""Letters to a pixel, times the size of their type."""
 _MARGIN, _WIDEST = 62, 1100
 """Of title and axis above and below a panel, and the width of panels side by side at most."""
 _MEMBERS = {
@@ -106,6 +106,7 @@ class Figure:
         together: all data sets in one panel.
         spacing: between panels, in pixels.
         size: of the type, in pixels.
+        wide: of the lines above the panels, in pixels.
     """
 
     title: str
@@ -121,6 +122,7 @@ class Figure:
     together: bool = False
     spacing: int = 28
     size: int = 11
+    wide: int = 720
 
     def __call__(self, frame: pl.DataFrame) -> alt.VConcatChart:
         """The first part of the figure of these rows."""
@@ -151,7 +153,9 @@ class Figure:
             drawn = [joined("concat", charts, columns=beside)] if self.across > 1 else charts
             several = f"Part {number} of {len(pages)}." if pages[1:] else ""
             notes = [several, *said, drawing.note()]
-            found.append(headed(drawn, self.title, notes, shown, self.spacing, self.size))
+            found.append(
+                headed(drawn, self.title, notes, shown, self.spacing, self.size, self.wide)
+            )
         return found
 
     def _split(self, rows: Sequence[Row], by: str | tuple[str, ...]) -> list[tuple[str, list[Row]]]:
@@ -226,6 +230,7 @@ def headed(
     panels: "Panels",
     spacing: int = 28,
     size: int = 11,
+    wide: int = 720,
 ) -> alt.VConcatChart:
     """The finished figure.
 
@@ -236,11 +241,13 @@ def headed(
         panels: what was drawn, for what must be said of its studies.
         spacing: between rows, in pixels.
         size: of the type, in pixels.
+        wide: of the lines above the rows, in pixels.
     """
+    letters = int(wide * _LETTERS / size)
     said = [*panels.notes, *(note for note in notes if note)]
     heading = alt.TitleParams(
         text=f"{title}{' [SIMULATED]' * panels.simulated}{' [IMPORTED]' * panels.imported}",
-        subtitle=[line for note in said for line in textwrap.wrap(note, _WIDE // size)],
+        subtitle=[line for note in said for line in textwrap.wrap(note, letters)],
         fontSize=size + 4,
         offset=16,
     )

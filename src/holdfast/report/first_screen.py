@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 import polars as pl
 
@@ -39,7 +40,8 @@ class Screen:
         grid: a row for each study, the highest after its worst first; None where nothing was
             challenged.
         svgs: the same as figures; none where there is nothing to draw.
-        caption: what is counted in both.
+        narrow: the same for a phone.
+        caption: what is counted in all of them.
         verdicts: outcome and sentence of each rule.
     """
 
@@ -50,6 +52,7 @@ class Screen:
     differences: tuple[str, ...] = ()
     grid: Grid | None = None
     svgs: tuple[str, ...] = ()
+    narrow: tuple[str, ...] = ()
     caption: str = ""
     verdicts: tuple[tuple[str, str], ...] = ()
 
@@ -105,9 +108,12 @@ def first_screen(
     found = opening, frame, names
     rows = frame.to_dicts()
     answers = [opening.says(row, name) for row, name in zip(rows, names, strict=True)]
-    svgs: tuple[str, ...] = ()
+    svgs = narrow = cast("tuple[str, ...]", ())
     with suppress(InputError):  # nothing to draw: the table says it
         svgs = tuple(page_svgs(frame, "worst", _MOST))
+        from holdfast.render.export import on_a_phone  # which loads the library of charts
+
+        narrow = tuple(on_a_phone(frame)[:_MOST])
     return Screen(
         _sentence(*found),
         tuple(answers) if len(rows) > 1 else (),
@@ -116,6 +122,7 @@ def first_screen(
         tuple(_differences(rows, names, opening.when)) or (_ALONE,),
         _grid(turns, opening, rows, names, verdicts),
         svgs,
+        narrow,
         opening.caption,
         told,
     )
