@@ -93,8 +93,8 @@ def table(
         from holdfast.render.terminal import terminal
 
         console = Console()
-        for part in terminal(grids, console.width):
-            console.print(part)
+        for shown in terminal(grids, console.width):
+            console.print(shown)
         return
     write_whole(draw(rows, table, format, part) if drawn else render(rows, format, table), output)
 

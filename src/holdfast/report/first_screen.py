@@ -119,7 +119,7 @@ def first_screen(
         tuple(answers) if len(rows) > 1 else (),
         _first(rows, names, opening.before),
         _safest(turns, rows, names),
-        tuple(_differences(rows, names, opening.when)) or (_ALONE,),
+        tuple(_differences(rows, names, opening.when)) or (_untested(rows),),
         _grid(turns, opening, rows, names, verdicts),
         svgs,
         narrow,
@@ -196,7 +196,11 @@ def _safest(turns: pl.DataFrame, rows: Sequence[Row], names: Sequence[str]) -> s
     return f"{said}, the fewest; {swayed} {percent(most)}%, the most"
 
 
-_ALONE = "Nothing to compare: one model on each data set"
+def _untested(rows: Sequence[Row]) -> str:
+    """What is said of differences where none was tested."""
+    if len({row["dataset"] for row in rows}) == len(rows):
+        return "Nothing to compare: one model on each data set"
+    return "Whether the models differ by more than chance is not tested here: see holdfast compare"
 
 
 def _differences(rows: Sequence[Row], names: Sequence[str], when: str) -> Iterator[str]:

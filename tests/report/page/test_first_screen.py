@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, table, turn
 
 from holdfast.report import headline, report_page
@@ -175,3 +176,16 @@ def test_the_worst_of_single_turn_biases_is_named_as_one() -> None:
     said = headline(table(rows))
     assert said.startswith("m is right on 90.0% of the plain questions and on 30.0% where mislead")
     assert isinstance(table(rows), pl.DataFrame)
+
+
+def test_models_that_are_not_ranked_are_not_said_to_be_alone() -> None:
+    rows = [
+        row | {"model": name, "run": name}
+        for name in ("m", "n")
+        for row in attacks_drawn(5, ("m1",))
+    ]
+    html = report_page(table(rows)).html
+    said = _element(html, "difference")
+    assert said.startswith("Whether the models differ by more than chance is not tested here")
+    assert _element(html, "at-first").startswith("Right before any rewriting: ")
+    assert not _element(html, "safest")
