@@ -260,8 +260,8 @@ def _sizes(rows: Sequence[Row], every: Sequence[Row]) -> str:
     models = len({row["study"] for row in rows})
     return (
         f"{models} {'model' if models == 1 else 'models'} of known size; a line joins the models "
-        "of a family. Bands and whiskers: 95% intervals; n and the baselines: tables tax and "
-        "flexibility."
+        "of a family. n and 95% intervals: tables survival, tax and flexibility; drawn for S(T), "
+        "taxes and rates."
     )
 
 
