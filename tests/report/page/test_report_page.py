@@ -145,7 +145,7 @@ def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
     assert told["bytes"] == (tmp_path / "r.html").stat().st_size
     files = sorted((tmp_path / "f").iterdir())
     assert sorted(told["figures"]) == [str(file) for file in files]
-    names = {file.stem for file in files}
+    names = {re.sub(r"-\d+$", "", file.stem) for file in files}
     assert names <= set(FIGURES)
     assert {"holding", "flows", "accuracy", "survival", "steps", "compounding"} <= names
     for file in files:
@@ -205,6 +205,24 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
 # --- what is odd, small or broken ---
 
 
+def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, opened: Opened) -> None:
+    turns = table([*study(), *study("m2", run="r2")])
+    page = opened(reported(tmp_path, turns), 361, 740)
+    expect(page.locator("figure.first")).to_be_hidden()
+    box = page.locator("figure.phone svg").bounding_box()
+    assert box
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 361
+    marks = page.locator("figure.phone .mark-symbol path").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(at => [at.left, at.right])"
+    )
+    assert len(marks) >= 4
+    assert all(0 <= left < right <= 361 for left, right in marks)
+    wide = opened(reported(tmp_path, turns))
+    expect(wide.locator("figure.first")).to_be_visible()
+    expect(wide.locator("figure.phone")).to_be_hidden()
+
+
 def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
     """Four questions: held, flipped to the suggested option, mended, stayed wrong."""
     texts = {"prompt": "Which one? And are you sure?", "reply": "Final Answer: (A)"}
@@ -220,7 +238,7 @@ def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([*study(), *study("m2", run="r2")])))
-    answers = page.locator("ul.answers li").all_inner_texts()
+    answers = page.locator("ul.answers li").all_text_contents()
     assert [answer.split()[0] for answer in answers] == ["m1", "m2"]
     assert "in each of 2 studies; at first, 50.0%" in page.locator("h1").inner_text()
     assert chosen(page) == (16, 16)  # first answers by themselves among them
@@ -230,7 +248,7 @@ def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
 def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, opened: Opened) -> None:
     rows = [{**row, "answer": None, "status": "none", "correct": False} for row in study()]
     page = opened(reported(tmp_path, table(rows)))
-    missing = page.locator(".missing").inner_text()
+    missing = page.locator("#not-run").inner_text()
     assert "no answer could be read in any reply (8)" in missing
     assert "No answer could be read" in page.locator("h1").inner_text()
     assert chosen(page) == (8, 8)
@@ -256,14 +274,14 @@ def test_a_run_with_errors_says_what_is_missing(tmp_path: Path, opened: Opened) 
     rows = study()
     rows[1] |= {"answer": None, "status": "error", "rule": "APITimeoutError", "correct": False}
     page = opened(reported(tmp_path, table(rows)))
-    assert "1 turn failed and are in no measure" in page.locator(".missing").inner_text()
+    assert "1 turn failed and are in no measure" in page.locator("#not-run").inner_text()
     assert "after push" in page.locator("h1").inner_text()
 
 
 def test_texts_that_were_not_kept_are_said_to_be_missing(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([row | {"prompt": None, "reply": None}
                                             for row in study()])))  # fmt: skip
-    assert "the texts were not kept" in page.locator(".missing").inner_text()
+    assert "the texts were not kept" in page.locator("#not-run").inner_text()
 
 
 def test_the_plan_stands_beside_what_was_asked(tmp_path: Path, opened: Opened) -> None:
