@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _STYLES = ("page.css", "report/report.css", "report/explorer.css")
-_SCRIPT = "report/explorer.js"
+SCRIPTS = ("report/texts.js", "report/notes.js", "report/explorer.js")
 
 MOST_CONVERSATIONS = 20_000
 """Conversations in a page, unless told otherwise."""
@@ -116,7 +116,7 @@ def report_page(
     simulated = [one_line(name) for name in models if is_simulated(name)]
     of_runs = turns.select("run", "model").unique(maintain_order=True)
     imported = [one_line(model) for run, model in of_runs.iter_rows() if is_imported(run)]
-    script = source(_SCRIPT)
+    script = "\n".join(map(source, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     explorer = packed(turns, most)
     link = Links(explorer.listed).of
