@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _STYLES = ("page.css", "report/report.css", "report/explorer.css")
-SCRIPTS = ("report/texts.js", "report/notes.js", "report/explorer.js")
+SCRIPTS = ("report/texts.js", "report/notes.js", "report/explorer.js",
+           "report/tables.js")  # fmt: skip
 
 MOST_CONVERSATIONS = 20_000
 """Conversations in a page, unless told otherwise."""
@@ -126,6 +127,7 @@ def report_page(
         title=one_line(title or "holdfast report"),
         kicker=_kicker(turns, title),
         simulated=simulated,
+        models=list(dict.fromkeys(map(one_line, models))),
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,
