@@ -13,7 +13,7 @@ import polars as pl
 
 from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
-from holdfast.results import NO_LETTER, is_imported, is_simulated
+from holdfast.results import BASELINE, NO_LETTER, is_imported, is_simulated
 from holdfast.results.arms import every
 from holdfast.results.audit import units
 from holdfast.results.first_answers import TURN
@@ -46,7 +46,7 @@ OF_TURN = (
 )  # fmt: skip
 """What is said of a turn beside its texts."""
 
-_OF_CONVERSATION = tuple(key for key in LINK_KEYS if key != "flip")
+_OF_CONVERSATION = tuple(key for key in LINK_KEYS if key not in ("flip", "took"))
 
 _MODEL_DIFFERS = pl.col("reader").is_not_null() & (
     pl.col("answer_rules").ne_missing(pl.col("answer_reader"))
@@ -139,8 +139,7 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
     )
     # not even a copy of what nobody reads
     known = lazy.select(sorted({*TURN, *_OF_CONVERSATION, *OF_TURN, *_ABSENT, *_UNITS})).collect()
-    found = units(known).select("row", unit=pl.col("first_row").cast(pl.Int64).fill_null(-1))
-    known = known.with_row_index("row").join(found, on="row", how="left", maintain_order="left")
+    known = _with_units(known)
     each = with_flips(threads(known.drop("row", "unit")), known)
     named = known.select(
         pl.col(_OF_CONVERSATION).cast(pl.String), **_READ
@@ -222,6 +221,16 @@ _ABSENT = ("cue_judged", "stance_judged", "cue", "stance", "label", "label_first
 """Columns that a table may lack."""
 
 _UNITS = ("axis", "depth")
+
+
+def _with_units(known: pl.DataFrame) -> pl.DataFrame:
+    """The turns with ``row`` and ``unit``: -1 or the row of the first answer where one is drawn."""
+    numbered = known.with_row_index("row")
+    answered = known.filter(pl.col("arm") == BASELINE, pl.col("status") != "error")
+    if answered.select(TURN).is_duplicated().any():  # no table of one study: nothing is drawn
+        return numbered.with_columns(unit=pl.lit(None, pl.Int64))
+    found = units(known).select("row", unit=pl.col("first_row").cast(pl.Int64).fill_null(-1))
+    return numbered.join(found, on="row", how="left", maintain_order="left")
 
 
 def _common(lazy: pl.LazyFrame) -> list[str]:
