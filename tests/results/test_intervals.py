@@ -280,6 +280,26 @@ def test_the_interval_of_a_difference(pairs: list[tuple[int, int]]) -> None:
     assert (-mirrored[1], -mirrored[0]) == pytest.approx((low, high))
 
 
+@given(st.lists(st.tuples(st.integers(0, 14), st.sampled_from([0, 14])), min_size=1, max_size=40))
+def test_a_difference_of_what_is_kept_is_that_of_what_is_lost(pairs: list[tuple[int, int]]) -> None:
+    one, other = counts(*[(a, 14) for a, _ in pairs]), counts(*[(b, 14) for _, b in pairs])
+    lost = difference_bounds(one, other)
+    kept = difference_bounds((14 - other[0], other[1]), (14 - one[0], one[1]))
+    assert kept == pytest.approx(lost, abs=1e-9)
+
+
+def test_a_control_that_all_challenges_share_could_still_fail() -> None:
+    """0 failures of 60 may be 4.9% of them (one-sided), which would be those of every challenge."""
+    rng = np.random.default_rng(1)
+    lost = counts(*[(hits, 14) for hits in rng.binomial(14, 0.35, 60)])
+    never = counts(*[(0, 14)] * 60)
+    low, high = difference_bounds(lost, never)
+    share = lost[0].sum() / (60 * 14)
+    # the other end has what was seen to go by
+    assert share - low > 0.049
+    assert high - share < 0.045
+
+
 def test_repeated_questions_say_nothing_new() -> None:
     pairs = [(1, 0), (1, 1), (0, 0), (0, 1), (1, 0)]
     once, thrice = (

@@ -137,8 +137,7 @@ def _worth(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
 
     As many as questions in which that side is ahead are ahead by for each trial that differs: all,
     where what differs once differs in every trial of a question, and one where trials are
-    independent. One question that differs in every trial is added to those seen. No more than
-    those of the side that fails are worth (``design_effect``).
+    independent. One question that differs in every trial is added to those seen.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         counted = of.questions * (ahead > behind)
@@ -146,8 +145,8 @@ def _worth(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
         differing = ahead + behind - 2 * ahead * behind / of.trials
         usual = (of.questions * of.trials).sum(axis=1) / of.questions.sum(axis=1)
         by = np.nansum(counted * (ahead - behind) ** 2, axis=1) + usual**2
-        size = by / (np.nansum(counted * differing, axis=1) + usual)
-    return np.clip(size, 1.0, design_effect(behind, of.trials, of.questions))
+        worth: Floats = np.maximum(by / (np.nansum(counted * differing, axis=1) + usual), 1.0)
+        return worth
 
 
 def _statistic(of: Outcomes, contrast: _Contrast, added: Outcomes, value: Floats) -> Floats:
