@@ -141,9 +141,11 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
     known = lazy.select(sorted({*TURN, *_OF_CONVERSATION, *OF_TURN, *_ABSENT, *_UNITS})).collect()
     known = _with_units(known)
     each = with_flips(threads(known.drop("row", "unit")), known)
-    named = known.select(
-        pl.col(_OF_CONVERSATION).cast(pl.String), **_READ
-    ).with_columns(pl.all().fill_null("")).with_row_index("end")
+    named = (
+        known.select(pl.col(_OF_CONVERSATION).cast(pl.String), **_READ)
+        .with_columns(pl.all().fill_null(""))
+        .with_row_index("end")
+    )
     each = each.join(named, on="end", how="left", validate="m:1", maintain_order="left")
     some = chosen(each, limit)
     starts, chunks = _chunks(lazy, known, some)

@@ -197,7 +197,8 @@ def test_two_models_stand_beside_each_other(tools: Page) -> None:
     expect(facts.first).to_contain_text("p/m1")
     expect(facts.last).to_contain_text("simulated/m2")
     boxes = [tools.locator(".ex-two > div").nth(n).bounding_box() for n in (0, 1)]
-    assert boxes[0] and boxes[1]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
     assert boxes[0]["y"] == boxes[1]["y"]
     tools.reload()
     expect(tools.locator(".ex-two > div")).to_have_count(2)
@@ -206,7 +207,9 @@ def test_two_models_stand_beside_each_other(tools: Page) -> None:
 def test_a_row_says_where_its_replies_are_from(tmp_path: Path, opened: Opened) -> None:
     rows = [{"model": "simulated/m"}, {"run": "imported-x"}, {"run": "asked", "question": "q2"}]
     page = opened(page_of(packed(table(*rows)), tmp_path / "page.html"))
-    shown = [one.locator(".ex-origin").all_inner_texts() for one in page.locator("[role=option]").all()]
+    shown = [
+        one.locator(".ex-origin").all_inner_texts() for one in page.locator("[role=option]").all()
+    ]
     assert [[re.sub(r"\s", "", text) for text in one] for one in shown] == [
         ["SIMSIMULATED"], ["IMPIMPORTED"], [],
     ]  # fmt: skip

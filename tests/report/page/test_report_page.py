@@ -121,9 +121,18 @@ def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
 
 
 @pytest.mark.slow
-def test_every_number_of_the_report_opens_as_many_conversations(
-    demo: Path, opened: Opened
-) -> None:
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_at_all(demo: Path, opened: Opened, *, dark: bool) -> None:
+    page = opened(demo, dark=dark)
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    page.locator("[role=option]").nth(1).click()
+    expect(page.locator(".ex-outcome")).to_be_visible()
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+
+
+@pytest.mark.slow
+def test_every_number_of_the_report_opens_as_many_conversations(demo: Path, opened: Opened) -> None:
     page = opened(demo)
     expect(page.locator("#ex-count")).to_contain_text("conversations")
     followed = page.evaluate(
