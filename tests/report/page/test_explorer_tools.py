@@ -182,6 +182,8 @@ def test_every_challenge_and_model_of_a_question(tools: Page) -> None:
         "baseline (followup)", "a (followup)", "baseline (single-turn)", "told (single-turn)",
     ]  # fmt: skip
     expect(grid.locator("td a")).to_have_count(8)
+    tools.set_viewport_size({"width": 361, "height": 760})
+    assert tools.evaluate("document.documentElement.scrollWidth") == 361
     expect(tools).to_have_url(re.compile("view=matrix"))
     grid.locator("tbody tr").nth(1).locator("td a").nth(1).click()
     expect(tools.locator(".ex-facts")).to_contain_text("simulated/m2")

@@ -643,7 +643,8 @@
     }));
     const rows = [...cells].map(([key, own]) => {
       const [protocol, arm, path] = JSON.parse(key);
-      return element('tr', '', scoped(`${steps(path) || spelled(arm)} (${spelled(protocol)})`, 'row'),
+      const of = [...new Set(path ? [protocol, arm] : [protocol])].map(spelled).join(', ');
+      return element('tr', '', scoped(`${steps(path) || spelled(arm)} (${of})`, 'row'),
         ...models.map((code) => element('td', '', ...(own.get(code) ?? []).map(cell))));
     });
     const table = element('table', '', element('thead', '', head), element('tbody', '', ...rows));
