@@ -47,6 +47,7 @@ MODULES = (
     "holdfast.results.flows",
     "holdfast.results.strata",
     "holdfast.protocols.followup.published",
+    "holdfast.protocols.followup.published_sets",
     "holdfast.protocols.followup.compounding",
     "holdfast.protocols.single_turn.measures",
     "holdfast.protocols.followup.cues",

@@ -139,6 +139,7 @@ GOOD: dict[str, tuple[str, ...]] = {
     "reread": ("reread", "runs"),
     "export": ("export", "runs", "--format", "csv"),
     "questions check": ("questions", "check", "q.jsonl"),
+    "questions list": ("questions", "list"),
     "prepare contexts": (
         "prepare", "contexts", "--questions", "q.jsonl", "--limit", "1", "--generator",
         "simulated/generator",

@@ -21,6 +21,9 @@ PRINTED = {
     },
     "paper-no-system": {"accuracy": 5 * 29, "single-turn": 5 * 11},
     "stick-or-switch": {"tax": 18 * 3 * 2, "flexibility": 18 * 3, "scale": 17 * 3},
+    "medmisbench": {"accuracy": 2, "single-turn": 2, "flips": 1},
+    "whoflips": {"flips": 7 * 3},
+    "sycobench-600": {"flips": 7},
 }
 """Rows of each table by source."""
 

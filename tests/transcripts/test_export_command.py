@@ -155,7 +155,7 @@ def test_what_cannot_be_done_is_told_in_one_line(
 def test_a_table_without_texts_cannot_train_anyone(turns: str, tmp_path: Path) -> None:
     path = tmp_path / "silent.parquet"
     pl.read_parquet(turns).drop("prompt", "reply").write_parquet(path)
-    for format in FORMATS[2:]:
+    for format in FORMATS[2:-1]:
         done = holdfast("export", path, "--format", format, "-o", tmp_path / "out")
         assert done.returncode == 2
         assert "no texts" in done.stderr

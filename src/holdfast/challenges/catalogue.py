@@ -48,6 +48,8 @@ class Technique(BaseModel):
     """The placeholders of the template."""
     citation: str
     """Where the wording comes from."""
+    correction: str | None = Field(default=None, min_length=1)
+    """The text put for the right option, where it is worded otherwise; the same placeholders."""
     version: int = Field(default=1, ge=1)
     """Raised when the wording changes, so that runs before and after are told apart."""
     cue: str | None = Field(default=None, max_length=4000)
@@ -57,6 +59,8 @@ class Technique(BaseModel):
     @model_validator(mode="after")
     def _needs_are_the_placeholders(self) -> "Technique":
         used = set(re.findall(r"\{(\w+)\}", self.template))
+        if self.correction and set(re.findall(r"\{(\w+)\}", self.correction)) != used:
+            raise ValueError("correction: its placeholders are not those of the template")
         unknown = used - set(PLACEHOLDERS)
         if unknown:
             known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
@@ -84,7 +88,7 @@ class Technique(BaseModel):
     @property
     def fingerprint(self) -> str:
         """Version and a digest of the wording, which changes even where the version was left."""
-        return of_wording(self.version, self.template)
+        return of_wording(self.version, self.template + (self.correction or ""))
 
     @property
     def needs_letter(self) -> bool:
@@ -124,16 +128,24 @@ def built_in() -> Catalogue:
     return catalogue
 
 
-def load_catalogue(path: str | None = None) -> Catalogue:
+def load_catalogue(path: str | None = None, came: str | None = None) -> Catalogue:
     """The built-in catalogue with a user's file added to it.
+
+    Args:
+        path: the user's file.
+        came: the techniques that came with a published question set, by their name.
 
     Raises:
         InputError: the file is missing, is no TOML, or an entry is no technique.
     """
-    if path is None:
-        return built_in()
-    text = text_of(named_path(path), "Check the path given to --challenges")
-    return {**built_in(), **_parse(text, path)}
+    known = dict(built_in())
+    if came:
+        file = files(__package__).joinpath("catalogue", "sets", f"{came}.toml")
+        known |= _parse(file.read_text("utf-8"), f"{came}.toml")
+    if path is not None:
+        text = text_of(named_path(path), "Check the path given to --challenges")
+        known |= _parse(text, path)
+    return known
 
 
 def fingerprint(techniques: Mapping[str, Any]) -> str:

@@ -113,9 +113,9 @@ def load_contexts(
     """Contexts for a question set.
 
     Args:
-        source: ``auto`` (the bank's own for the bank, else none), ``bank``, ``synthetic``,
-            ``generate`` (placeholders of the right length, to plan with), ``none``, a file, or
-            a file that was generated for this study (``generated:FILE``).
+        source: ``auto`` (those that came with the questions, such as the bank's), ``bank``,
+            ``synthetic``, ``generate`` (placeholders of the right length, to plan with), ``none``,
+            a file, or a file that was generated for this study (``generated:FILE``).
         questions: the questions they are for.
         seed: seeds the placeholders' second-best option and lengths.
         lengths: lengths of an ablation, for placeholders.
@@ -129,6 +129,12 @@ def load_contexts(
         return Contexts(source, _Placeholders(questions, seed, lengths))
 
     def own() -> Contexts:
+        if questions.contexts:
+            came = enumerate(questions.contexts, start=1)
+            found, problems, _ = _gathered(questions.name, came, questions)
+            if problems:
+                raise problems[0].refused(questions.name)
+            return found
         is_ours = any(question.id in ours for question in questions.questions)
         return _bank(questions) if is_ours else Contexts("none")
 
@@ -234,26 +240,45 @@ def _read(
     source: str, questions: QuestionSet | None, sentences: int | None = None
 ) -> tuple[Contexts, list[Problem], list[Problem]]:
     """Contexts, the bad rows, and the texts that cannot be used."""
+    rows = read_rows(named_path(source))
+    contexts, problems, left_out = _gathered(Path(source).name, rows, questions, sentences)
+    if not problems and not any(one.texts or one.faults for one in contexts.by_question.values()):
+        raise InputError(
+            "has no context",
+            source,
+            field=CONTEXTS[0],
+            remedy=f"Give at least one of the columns {', '.join(CONTEXTS)}",
+        )
+    return contexts, problems, left_out
+
+
+def _gathered(
+    name: str,
+    rows: Iterable[tuple[int, Mapping[str, Any] | str]],
+    questions: QuestionSet | None,
+    sentences: int | None = None,
+) -> tuple[Contexts, list[Problem], list[Problem]]:
+    """The contexts of rows, the bad rows, and the texts that cannot be used."""
     by_stem = {_spaced(q.stem): q for q in questions.questions} if questions else {}
     found: dict[str, Context] = {}
     seen: dict[tuple[str, str], int] = {}
     problems: list[Problem] = []
     left_out: list[Problem] = []
     unused = 0
-    for number, row in read_rows(named_path(source)):
+    for number, row in rows:
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
             continue
-        name = row.get("question", row.get("id"))
-        named = by_stem.get(_spaced(str(name)))
-        question = (questions.named(name) or named) if questions else None
+        given = row.get("question", row.get("id"))
+        named = by_stem.get(_spaced(str(given)))
+        question = (questions.named(given) or named) if questions else None
         other = _other_question(row, question)
         second_best = None if other else row.get("second_best") or None
         bad = [Problem(number, *fault) for fault in _problems(row, question, second_best)]
         problems += bad
         if bad:
             continue
-        id, length = question.id if question else str(name), str(_whole(row.get("length")) or "")
+        id, length = question.id if question else str(given), str(_whole(row.get("length")) or "")
         if (id, length) in seen:
             told = f"'{id}' was given before, in row {seen[id, length]}"
             problems.append(Problem(number, "question", told, "Keep one row of the two"))
@@ -266,14 +291,7 @@ def _read(
         found[id] = Context(
             had.second_best or second_best, {**had.texts, **texts}, {**had.faults, **faults}
         )
-    if not problems and not any(context.texts or context.faults for context in found.values()):
-        raise InputError(
-            "has no context",
-            source,
-            field=CONTEXTS[0],
-            remedy=f"Give at least one of the columns {', '.join(CONTEXTS)}",
-        )
-    return Contexts(Path(source).name, found, unused), problems, left_out
+    return Contexts(name, found, unused), problems, left_out
 
 
 def _spaced(text: str) -> str:

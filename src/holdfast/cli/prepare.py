@@ -335,10 +335,33 @@ def _tell(source: str, problems: Sequence[Any], before: str = "") -> None:
         sys.stderr.write(f"{before}{InputError(one.message, source, one.row, one.field)}\n")
 
 
+@questions.command("list")
+def list_questions(as_json: options.AsJson = False) -> None:
+    """List the published question sets that --questions knows by name.
+
+    Example: holdfast questions list
+    """
+    from holdfast.questions import named_sets
+
+    known = {
+        name: one.model_dump() | {"questions": one.questions} for name, one in named_sets().items()
+    }
+    if as_json:
+        options.print_json([{"name": name, **told} for name, told in known.items()])
+        return
+    for name, told in known.items():
+        parts = f"; parts: {', '.join(told['parts'])}" if len(told["parts"]) > 1 else ""
+        print(f"{name}: {told['questions']:,} questions. {told['about']}{parts}")
+        pinned = told["revision"] or "COMMIT (none confirmed: name one)"
+        print(f"    {told['hub']}@{pinned}")
+        print(f"    licence: {told['licence']}; cite: {told['citation']}")
+
+
 @questions.command("check")
 def check_questions(
     source: Annotated[
-        str, typer.Argument(metavar="FILE", help="A file, bank, medqa, medmcqa or hf:NAME@REVISION")
+        str,
+        typer.Argument(metavar="FILE", help="A file, a set of 'questions list', or hf:NAME@REV"),
     ],
     fields: options.FieldMap = None,
     as_json: options.AsJson = False,

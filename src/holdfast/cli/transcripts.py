@@ -16,26 +16,37 @@ from holdfast.files import named_path, whole_file
 from . import options
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from holdfast.transcripts import Export, Imported
 
-FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit")
+FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit", "hub")
 """Every format to export, for the help text; a test holds it against the transcripts."""
+MAPPINGS = (
+    "inspect-evals", "lm-evaluation-harness", "medmisbench", "medqa-deep", "supersycophantic",
+    "supersycophantic-temporal", "sycobench-600", "sycophancy-dosage",
+)  # fmt: skip
+"""Every mapping that comes with holdfast, for the help text; likewise."""
 
 
 def import_(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="JSONL, CSV, TSV, Parquet, JSON, or an Inspect log."),
+        typer.Argument(
+            metavar="FILE", help="JSONL, CSV, TSV, Parquet, JSON, an Inspect log; or a folder."
+        ),
     ],
     mapping: Annotated[
         str | None,
         typer.Option(
-            metavar="TOML", help="What each column means; not needed for holdfast's own exports."
+            metavar="TOML",
+            help=f"What each column means: a file, or one of {', '.join(MAPPINGS)}; not needed for "
+            "holdfast's own exports.",
         ),
     ] = None,
     questions: Annotated[
         str | None,
-        typer.Option(help="Questions to join: bank, medqa, medmcqa, a file, or hf:NAME@REVISION."),
+        typer.Option(help="Questions to join: a set of 'questions list', a file, hf:NAME@REV."),
     ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
@@ -46,6 +57,9 @@ def import_(
             metavar="LOGDIR", help="FILE is a labelled audit sheet of this log dir or turns table."
         ),
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read, and count them.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Convert transcripts made elsewhere into a turns table for every table and gate.
@@ -53,6 +67,8 @@ def import_(
     Example: holdfast import dialogues.csv --mapping duet.toml -o duet.parquet
 
     Example: holdfast import gpt-4.jsonl --mapping biasmedqa.toml --questions us_5_options.jsonl
+
+    Example: holdfast import results/gpt-4o --mapping medqa-deep --skip-bad
 
     Example: holdfast import audit.csv --audit runs
     """
@@ -82,8 +98,10 @@ def import_(
         _done(import_transcripts(source), file, output, as_json=as_json)
         return
     read = read_mapping(named_path(mapping))
-    asked = None if questions is None else load_questions(questions, read.fields)
-    imported = import_transcripts(source, read, asked, processes=cores())
+    asked = questions and load_questions(questions, read.fields, by_letter=True, skip_bad=skip_bad)
+    imported = import_transcripts(source, read, asked or None, processes=cores(), skip_bad=skip_bad)
+    if asked and asked.left_out:
+        imported.passed[f"question of {asked.name} that is none"] += len(asked.left_out)
     _done(imported, file, output, as_json=as_json)
 
 
@@ -171,10 +189,15 @@ def export(
     Example: holdfast export runs --format review --limit 100 -o review.csv
 
     Example: holdfast export runs --format audit --limit 300 -o audit.csv
+
+    Example: holdfast export runs --format hub -o my-data-set
     """
     from holdfast.transcripts import export as exported
-    from holdfast.transcripts import write_table
 
+    if format == "hub" and output is None:
+        raise InputError(
+            "a data set folder needs a name", field="--format", remedy="Give -o FOLDER"
+        )
     if as_json and output is None:
         raise InputError(
             "standard output cannot hold both", field="--json", remedy="Also give -o FILE"
@@ -187,15 +210,7 @@ def export(
         remedy = "Export a sheet of each, whose labels go back to it"
         raise InputError("audit takes one log dir", field="--format", remedy=remedy)
     found = exported(holdfast.read_turns(sources), format, limit, seed)
-    with whole_file(output) as file:
-        if isinstance(found.content, Iterator):
-            file.writelines(found.content)
-        else:
-            # polars has an error of its own for a reader that has gone away
-            whole = BytesIO() if output is None else file
-            write_table(found.content, format, whole)
-            if isinstance(whole, BytesIO):
-                file.write(whole.getbuffer())
+    _written(found.content, format, output)
     for line in _told(found, format, output):
         sys.stderr.write(f"{line}\n")
     if as_json:
@@ -209,6 +224,24 @@ def export(
             "notes": list(found.notes),
         }
         sys.stdout.write(f"{json.dumps(counts)}\n")
+
+
+def _written(content: "Iterator[bytes] | pl.DataFrame", format: str, output: str | None) -> None:
+    """Write an export to a file, to a folder, or to standard output."""
+    from holdfast.transcripts import write_hub, write_table
+
+    if format == "hub" and output and not isinstance(content, Iterator):
+        write_hub(content, output)
+        return
+    with whole_file(output) as file:
+        if isinstance(content, Iterator):
+            file.writelines(content)
+        else:
+            # polars has an error of its own for a reader that has gone away
+            whole = BytesIO() if output is None else file
+            write_table(content, format, whole)
+            if isinstance(whole, BytesIO):
+                file.write(whole.getbuffer())
 
 
 def _told(found: "Export", format: str, output: str | None) -> Iterator[str]:

@@ -73,7 +73,8 @@ class QuestionSettings(Settings[S]):
 
     questions: str = setting(
         "bank",
-        "``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``",
+        "``bank``, a published set (``holdfast questions list``), a file, or "
+        "``hf:NAME@REVISION[:SPLIT]``",
         input=True,
     )
     _: KW_ONLY

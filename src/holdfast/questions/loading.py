@@ -10,19 +10,13 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
-from holdfast.files import named_path
+from holdfast.files import is_valid_text, named_path
 
 from .bank import BANK_NAME, bank_items
 from .fields import Fields, is_medmcqa, recognised
 from .question import LABELS, LETTERS, SAME_TEXT, Question, digest_of, faults
 from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
-
-HUB = {
-    # MedQA-Followup, section 3, and Stick-or-Switch, section 4.1, evaluate on these two sets
-    "medqa": "GBaker/MedQA-USMLE-4-options@0fb93dd23a7339b6dcd27e241cb9b5eca62d4d18:test",
-    "medmcqa": "openlifescienceai/medmcqa@91c6572c454088bf71b679ad90aa8dffcd0d5868:validation",
-}
-"""Short names of ``--questions`` for sets on the Hugging Face Hub, at a pinned revision."""
+from .sets import CONTEXT, Asked, asked_for, named_sets
 
 
 @dataclass(frozen=True, order=True)
@@ -47,11 +41,15 @@ class QuestionSet:
         name: short name, the ``dataset`` column of the turns table.
         questions: in the order of the source.
         left_out: known defects of a published set, left out rather than refused.
+        contexts: challenges that came with the questions, as rows of a file of contexts.
+        techniques: those that came with them, by the name under which they are shipped.
     """
 
     name: str
     questions: tuple[Question, ...]
     left_out: tuple[Problem, ...] = field(default=())
+    contexts: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    techniques: str | None = None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -74,85 +72,117 @@ class QuestionSet:
         return self if limit is None else replace(self, questions=self.questions[:limit])
 
 
-def load_questions(source: str, columns: Fields | None = None) -> QuestionSet:
+def load_questions(
+    source: str,
+    columns: Fields | None = None,
+    *,
+    by_letter: bool = False,
+    skip_bad: bool = False,
+) -> QuestionSet:
     """Load a question set, refusing it whole when a row is bad.
 
     Args:
-        source: ``bank``, ``medqa``, ``medmcqa``, a file, or ``hf:NAME@REVISION[:SPLIT]``.
+        source: ``bank``, a published set (``named_sets``), a file, or
+            ``hf:NAME@REVISION[:SPLIT]``.
         columns: which column holds what in the user's own files and sets; recognised where not
-            given, and always for ``bank``, ``medqa`` and ``medmcqa``, whose columns are known.
+            given, and always for ``bank`` and published sets, whose columns are known.
+        by_letter: whether options that read alike are kept, for who tells them by their letters.
+        skip_bad: whether bad rows are left out instead.
 
     Raises:
         InputError: the source cannot be read, or a row is no question (the first is named).
     """
-    questions, problems = check_questions(source, columns)
-    if problems:
+    questions, problems = check_questions(source, columns, by_letter=by_letter)
+    if skip_bad:
+        questions = replace(questions, left_out=(*questions.left_out, *problems))
+    elif problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         remedy = f"Fix the row; 'holdfast questions check {source}' lists every bad row"
         first = replace(problems[0], message=problems[0].message + more, remedy=remedy)
         raise first.refused(source)
+    bad, named = len(questions.left_out), asked_for(source)
+    if named and named.set.columns and bad * 10 > bad + len(questions.questions):
+        first = questions.left_out[0]
+        message = f"{first.message} (and {bad - 1} more rows)"
+        remedy = "The set has another layout than the published one; give a copy in that layout"
+        raise replace(first, message=message, remedy=remedy).refused(source)
     if not questions.questions:
         raise InputError("has no questions", source, remedy="Give a file with at least one row")
     return questions
 
 
 def check_questions(
-    source: str, columns: Fields | None = None
+    source: str, columns: Fields | None = None, *, by_letter: bool = False
 ) -> tuple[QuestionSet, list[Problem]]:
     """Load what can be loaded and report every bad row.
 
     Raises:
         InputError: the source as a whole cannot be read.
     """
-    name, opened = _open(source)
+    name, opened, named = _open(source)
     rows = list(opened)
     problems: list[Problem] = []
     left_out: list[Problem] = []
     loaded: list[Question] = []
     first_row_of: dict[str, int] = {}
-    if columns and source not in (BANK_NAME, *HUB):
+    contexts: list[Mapping[str, Any]] = []
+    if columns and source != BANK_NAME and not named:
         shape = columns
+    elif named and named.set.columns:
+        shape = Fields()
     else:
-        shape = recognised(rows, source, cop_base=0 if _on_hub(source) else 1)
+        shape = recognised(rows, source, cop_base=0 if _on_hub(source, named) else 1)
     for index, (number, row) in enumerate(rows):
         if isinstance(row, str):
-            problems.append(Problem(number, None, row))
+            mine = named is None or not named.set.columns
+            (problems if mine else left_out).append(Problem(number, None, row))
             continue
         values, found = _values(row, shape, index)
         if values["id"] in first_row_of:
             message = f"id '{values['id']}' was used before, in row {first_row_of[values['id']]}"
             found.append(("id", message))
+        if by_letter:
+            found = [one for one in found if not one[1].endswith(SAME_TEXT)]
         if found:
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
-            known = is_medmcqa(shape) and all(message.endswith(SAME_TEXT) for _, message in found)
+            alike = all(message.endswith(SAME_TEXT) for _, message in found)
+            # nobody can mend a published set
+            known = (is_medmcqa(shape) and alike) or bool(named and named.set.columns)
             bad = [Problem(number, column, message) for column, message in found[:9]]
             left_out += bad[:1] if known else []
             problems += [] if known else bad
             continue
         first_row_of[values["id"]] = number
         loaded.append(Question.model_construct(**values, source=name))
-    return QuestionSet(name, tuple(loaded), tuple(left_out)), problems
+        if CONTEXT in row:
+            texts = {
+                k: v for k, v in row[CONTEXT].items() if isinstance(v, str) and is_valid_text(v)
+            }
+            contexts.append({"question": values["id"], **texts})
+    techniques = named.set.techniques if named else None
+    return QuestionSet(name, tuple(loaded), tuple(left_out), tuple(contexts), techniques), problems
 
 
-def _open(source: str) -> tuple[str, Iterable[Row]]:
+def _open(source: str) -> tuple[str, Iterable[Row], Asked | None]:
+    """Name and rows of a source, and what it asks for where it is a published set."""
     if source == BANK_NAME:
-        return BANK_NAME, enumerate(bank_items(), start=1)
-    if source in HUB:
-        return source, read_hugging_face(HUB[source])
+        return BANK_NAME, enumerate(bank_items(), start=1), None
+    if named := asked_for(source):
+        return named.dataset, named.rows(), named
     if source.startswith("hf:"):
         spec = source.removeprefix("hf:")
-        return split_spec(spec)[0].rstrip("/").split("/")[-1], read_hugging_face(spec)
+        return split_spec(spec)[0].rstrip("/").split("/")[-1], read_hugging_face(spec), None
     path = named_path(source)
     if not os.path.exists(path) and not path.suffix:
-        remedy = did_you_mean(source, (BANK_NAME, *HUB))
+        remedy = did_you_mean(source, (BANK_NAME, *named_sets()))
         raise InputError(f"no such question set '{source}'", field="--questions", remedy=remedy)
-    return path.stem if path.suffix in SUFFIXES else path.name, read_rows(path)
+    return path.stem if path.suffix in SUFFIXES else path.name, read_rows(path), None
 
 
-def _on_hub(source: str) -> bool:
-    return source in HUB or (
-        source.startswith("hf:") and not named_path(split_spec(source[3:])[0]).is_dir()
-    )
+def _on_hub(source: str, named: Asked | None) -> bool:
+    if named:
+        return named.on_hub
+    return source.startswith("hf:") and not named_path(split_spec(source[3:])[0]).is_dir()
 
 
 def _values(

@@ -130,6 +130,38 @@ def faults(
     return found
 
 
+_MARK = re.compile(
+    r"(?m)(?:^[ \t]*\(?(?P<line>[A-Z])[.):]|(?<=\s)\((?P<inside>[A-Z]|[1-9]\d?)\))\s*"
+)
+"""What stands before an option: ``A.``, ``A)`` or ``(A)`` at the start of a line, ``(A)`` or
+``(1)`` within one."""
+
+
+def options_inside(text: str) -> tuple[str, dict[str, str]]:
+    """What stands before the options of a text, and the options, lettered from A.
+
+    They are the longest run of marks from A or 1 without a gap, of runs as long the last; none
+    where fewer than two stand there.
+    """
+    marks = [(mark["line"] or mark["inside"], mark) for mark in _MARK.finditer(text)]
+    best: list[re.Match[str]] = []
+    for start, (first, _) in enumerate(marks):
+        if first not in ("A", "1"):
+            continue
+        labels = LETTERS if first == "A" else [str(n) for n in range(1, len(LETTERS) + 1)]
+        run: list[re.Match[str]] = []
+        for label, mark in marks[start:]:
+            if len(run) < len(labels) and label == labels[len(run)]:
+                run.append(mark)
+        best = max(best, run, key=lambda one: (len(one), one[0].start() if one else 0))
+    if len(best) < 2:
+        return text, {}
+    ends = [*(mark.start() for mark in best[1:]), len(text)]
+    found = zip(LETTERS, best, ends, strict=False)
+    options = {letter: text[mark.end() : end].strip() for letter, mark, end in found}
+    return text[: best[0].start()].rstrip(), options
+
+
 # Longer than any wording of it: a text past this length is content, whatever it begins with.
 _LONGEST = 120
 _THINGS = (

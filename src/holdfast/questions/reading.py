@@ -137,8 +137,8 @@ def split_spec(spec: str) -> tuple[str, str, str]:
     return name, revision, split
 
 
-def read_hugging_face(spec: str) -> Iterator[Row]:
-    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder."""
+def read_hugging_face(spec: str, config: str | None = None) -> Iterator[Row]:
+    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder, and one config."""
     shown = f"hf:{spec}"
     name, revision, split = split_spec(spec)
     local = named_path(name).is_dir()
@@ -153,7 +153,8 @@ def read_hugging_face(spec: str) -> Iterator[Row]:
         ) from error
     try:
         source = str(named_path(name)) if local else name
-        loaded = datasets.load_dataset(source, revision=revision or None, split=split or "test")
+        of = (source, config) if config else (source,)
+        loaded = datasets.load_dataset(*of, revision=revision or None, split=split or "test")
     except Exception as error:  # the library raises many kinds for one meaning: not loadable
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(

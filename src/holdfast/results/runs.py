@@ -88,6 +88,7 @@ INPUTS = (
 EXTENSIBLE = (
     "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
     "-T attempts", "-T confirm", "-T controls", "-T corrections", "-T number", "-T samples",
+    "-T statements",
     "content of techniques", "--model-role judge", "--model-role reader", "--model-role reader-all",
     "--model-role validity", "--model-role validity-2", "--model-role validity-3",
 )  # fmt: skip

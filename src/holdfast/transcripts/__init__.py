@@ -7,6 +7,7 @@ from .export import Export as Export
 from .export import export as export
 from .export import write_table as write_table
 from .exported import is_exported as is_exported
+from .hub import write_hub as write_hub
 from .importing import Imported as Imported
 from .importing import cores as cores
 from .importing import import_transcripts as import_transcripts
@@ -14,5 +15,6 @@ from .mapping import FIELDS as FIELDS
 from .mapping import Mapping as Mapping
 from .mapping import Source as Source
 from .mapping import read_mapping as read_mapping
+from .mapping import shipped as shipped
 from .records import SUFFIXES as SUFFIXES
 from .review import REVIEW_COLUMNS as REVIEW_COLUMNS

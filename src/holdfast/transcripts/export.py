@@ -16,7 +16,7 @@ from .dialogues import Dialogues, chats_of, dialogues, json_text, messages
 from .review import review_sheet, shifts
 from .training import demonstration_lines, demonstrations, origin, pair_lines, pairs, usable
 
-FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit")
+FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit", "hub")
 """What ``holdfast export --format`` takes."""
 
 REVIEWED = 50
@@ -58,8 +58,8 @@ def export(turns: pl.DataFrame, format: str, limit: int | None = None, seed: int
     """Choose what of a turns table a format writes.
 
     Args:
-        turns: a turns table; all formats but ``parquet`` and ``csv`` need its texts.
-        format: one of ``FORMATS``.
+        turns: a turns table; all formats but ``parquet``, ``csv`` and ``hub`` need its texts.
+        format: one of ``FORMATS``; ``hub`` is a folder (``write_hub``).
         limit: at most so many rows, conversations or pairs are written; all unless given, of a
             review 50, of an audit 200.
         seed: of the sample of an audit.
@@ -72,7 +72,7 @@ def export(turns: pl.DataFrame, format: str, limit: int | None = None, seed: int
         raise unknown("format", format, FORMATS, "--format")
     if limit is not None and limit < 1:
         raise InputError(f"is {limit}", field="--limit", remedy="Give 1 or more")
-    wants_text = format not in ("parquet", "csv")
+    wants_text = format not in ("parquet", "csv", "hub")
     if wants_text and turns.height and turns["reply"].null_count() == turns.height:
         raise InputError(
             "the turns have no texts, they were written with --no-text",
@@ -80,7 +80,7 @@ def export(turns: pl.DataFrame, format: str, limit: int | None = None, seed: int
             remedy="Give the log dir with its logs, or choose parquet or csv",
         )
     match format:
-        case "parquet" | "csv":
+        case "parquet" | "csv" | "hub":
             return _table(turns, format, limit)
         case "openai-chat":
             return _chats(turns, limit)

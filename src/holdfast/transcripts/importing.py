@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +18,11 @@ from holdfast.files import is_valid_text
 from holdfast.questions import QuestionSet, check_file, digest_of
 from holdfast.results import IMPORTED, SCHEMA
 
+from .beside import files_of, with_beside
 from .exported import read_exported
-from .mapping import TURN, Mapping
+from .mapping import Mapping, of_turn
 from .reading import Reading
-from .records import Record, fields_of, read_records
+from .records import Record, each_of, fields_of, read_records
 
 VERSION = 1
 """``protocol_version`` of imported turns; raised when a file comes to be read differently."""
@@ -55,14 +57,16 @@ def import_transcripts(
     questions: QuestionSet | None = None,
     *,
     processes: int = 1,
+    skip_bad: bool = False,
 ) -> Imported:
     """Read transcripts made elsewhere as a turns table.
 
     Args:
-        path: the transcripts.
+        path: the transcripts, or the folder that holds the files that the mapping names.
         mapping: which column means what; None for an export of holdfast's own.
         questions: joined to the rows, where the mapping says so.
         processes: how many read a large file.
+        skip_bad: whether rows that cannot be read are left out and counted.
 
     Returns:
         The turns, every one with a ``run`` that begins with ``IMPORTED``. Only turns that come
@@ -77,32 +81,58 @@ def import_transcripts(
         asked = turns.select("run", "model", "question", "epoch", "arm", "path").n_unique()
         return Imported(turns, asked)
     dataset = questions.name if questions else path.stem
-    whole = path.suffix.lower() in (".csv", ".tsv", ".parquet")
-    reading = Reading(mapping, questions, str(path), dataset, whole)
+    sources = files_of(path, mapping)
     frames: list[pl.DataFrame] = []
     passed: Counter[str] = Counter()
     conversations = 0
-    for frame, count, left in _read(path, reading, processes):
-        frames.append(frame)
-        conversations += count
-        passed.update(left)
+    for source in sources:
+        whole = source.suffix.lower() in (".csv", ".tsv", ".parquet")
+        reading = Reading(mapping, questions, str(source), dataset, whole, skip_bad)
+        turned: set[str] = set()
+        for frame, count, left, own in _read(path, source, reading, processes):
+            if frame.height:
+                frames.append(frame)
+            conversations += count
+            passed.update(left)
+            turned |= own
+        _check_turned(reading, turned)
+        passed.update(f"column of a later turn ('{column}')" for column in sorted(reading.beyond))
     if not frames:
-        raise InputError("holds no row", str(path), remedy="Give a file with at least one row")
+        bad = "; ".join(f"{n} × {kind}" for kind, n in passed.items())
+        what = f"holds no row that can be read ({bad})" if bad else "holds no row"
+        raise InputError(what, str(path), remedy="Give a file with at least one row")
     turns = _numbered(pl.concat(frames))
     frames.clear()
     turns = _each_once(turns, str(path), passed, fold=mapping.fold)
-    return Imported(_with_run(turns, _digest(path, mapping, questions)), conversations, passed)
+    return Imported(_with_run(turns, _digest(sources, mapping, questions)), conversations, passed)
 
 
-Piece = tuple[pl.DataFrame, int, Counter[str]]
+def _check_turned(reading: Reading, turned: set[str]) -> None:
+    """Refuse columns of turns that no row has: the mapping would read fewer turns than it says."""
+    turns = reading.mapping.turns
+    if reading.whole or not isinstance(turns, int) or not turned:
+        return
+    for name, column in reading.turn_columns:
+        for turn in range(1, turns):
+            if of_turn(column, turn) not in turned:
+                what = f"is in no row, the mapping reads '{name}' of turn {turn} from it"
+                remedy = did_you_mean(of_turn(column, turn), turned)
+                raise InputError(what, reading.file, None, of_turn(column, turn), remedy)
 
 
-def _read(path: Path, reading: Reading, processes: int) -> Iterator[Piece]:
-    check_file(path)
+Piece = tuple[pl.DataFrame, int, Counter[str], set[str]]
+
+
+def _read(path: Path, source: Path, reading: Reading, processes: int) -> Iterator[Piece]:
+    check_file(source)
     mapping = reading.mapping
-    records = _checked(read_records(path, mapping.encoding, mapping.delimiter), reading)
-    pieces = _pieces(records)
-    if processes < 2 or path.stat().st_size < _LARGE:
+    records = read_records(source, mapping.encoding, mapping.delimiter)
+    if mapping.each:
+        records = _apart(records, reading)
+    if path.is_dir():
+        records = with_beside(records, path, source, mapping)
+    pieces = _pieces(_checked(records, reading))
+    if processes < 2 or source.stat().st_size < _LARGE:
         yield from (_piece(reading, piece) for piece in pieces)
         return
     # extraction takes the time, and is bound to one core in a process
@@ -117,6 +147,16 @@ def _read(path: Path, reading: Reading, processes: int) -> Iterator[Piece]:
             yield result.get()
 
 
+def _apart(records: Iterable[Record], reading: Reading) -> Iterator[Record]:
+    """The elements that ``each`` names, numbered through the file."""
+    number = 0
+    for record in records:
+        fields = fields_of(record, reading.file)
+        for one in each_of(fields, reading.mapping.each, reading.file, record[0]):
+            number += 1
+            yield number, one
+
+
 def _checked(records: Iterable[Record], reading: Reading) -> Iterator[Record]:
     """The records; of a table, the columns that the mapping reads are looked for at once."""
     for place, record in enumerate(records):
@@ -126,19 +166,36 @@ def _checked(records: Iterable[Record], reading: Reading) -> Iterator[Record]:
                     what = f"is missing, the mapping reads '{field_name}' from it"
                     remedy = did_you_mean(column, record[1])
                     raise InputError(what, reading.file, None, column, remedy)
+            for column in _beyond(reading.mapping, record[1]):
+                reading.beyond.add(column)
         yield record
+
+
+def _beyond(mapping: Mapping, record: Any) -> Iterator[str]:
+    """Columns of a turn after the last that the mapping reads."""
+    if isinstance(mapping.turns, int):
+        for name, source in mapping.sources(1).items():
+            if name in ("reply", "answer"):
+                after = {of_turn(column, mapping.turns) for column in source.named}
+                yield from sorted(after & record.keys() - set(source.named))
 
 
 def _columns(mapping: Mapping) -> Iterator[tuple[str, str]]:
     """Every column that a table must have, with the field that it is read for."""
     options = (mapping.options,) if isinstance(mapping.options, str) else mapping.options or ()
     yield from (("options", column) for column in options)
+    if mapping.options_inside:
+        yield "options_inside", mapping.options_inside
     if mapping.messages:
         yield "messages", mapping.messages
-    for turn in range(mapping.turns or 1):
+    several = isinstance(mapping.turns, str)
+    if isinstance(mapping.turns, str):
+        yield "turns", mapping.turns
+    for turn in range(1 if several else int(mapping.turns or 1)):
         for name, source in mapping.sources(turn).items():
             if source.default is None:
-                yield from ((name, column.replace(TURN, str(turn))) for column in source.named)
+                named = (of_turn(column, turn) for column in source.named)
+                yield from ((name, re.split(r"[.\[]", one)[0] if several else one) for one in named)
 
 
 def _pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
@@ -173,15 +230,30 @@ _READ = {**SCHEMA, "row": pl.Int64(), "numbered": pl.String()}
 
 def _piece(reading: Reading, records: Sequence[Record]) -> Piece:
     reading.passed.clear()
-    fields = ((record[0], fields_of(record, reading.file)) for record in records)
-    rows = [row for number, given in fields for row in reading.turns(number, given)]
+    reading.turned.clear()
+    rows: list[dict[str, Any]] = []
+    count = 0
+    for record in records:
+        try:
+            fields = fields_of(record, reading.file)
+            if not reading.kept(fields):
+                reading.passed["row that the mapping does not keep"] += 1
+                continue
+            turns = reading.turns(record[0], fields)
+        except InputError as error:
+            if not reading.skip_bad:
+                raise
+            reading.passed[f"bad row ({error.field or 'the row'})"] += 1
+            continue
+        rows += turns
+        count += bool(turns)
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     schema = {name: _READ[name] for name in columns}
     try:
         frame = pl.DataFrame(columns, schema=schema)
     except UnicodeEncodeError:  # a lone surrogate, which no text of a table can hold
         frame = pl.DataFrame(_sound(columns, reading.passed), schema=schema)
-    return frame, len(records), Counter(reading.passed)
+    return frame, count, Counter(reading.passed), set(reading.turned)
 
 
 def _sound(columns: dict[str, list[Any]], passed: Counter[str]) -> dict[str, list[Any]]:
@@ -233,11 +305,12 @@ def _each_once(turns: pl.DataFrame, file: str, passed: Counter[str], *, fold: bo
     raise InputError(what, file, rows[1], remedy=remedy)
 
 
-def _digest(path: Path, mapping: Mapping, questions: QuestionSet | None) -> str:
+def _digest(paths: Sequence[Path], mapping: Mapping, questions: QuestionSet | None) -> str:
     found = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            found.update(block)
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                found.update(block)
     found.update(mapping.model_dump_json().encode())
     found.update((questions.fingerprint if questions else "").encode())
     return found.hexdigest()

@@ -11,7 +11,7 @@ from holdfast.errors import InputError, did_you_mean, printable
 from holdfast.questions import LETTERS, Question, options_of
 from holdfast.results import turns_of
 
-from .mapping import TURN, Source
+from .mapping import Source, has_turn, of_turn
 
 ABSTENTION = "NA"
 """None of the above, in the turns table."""
@@ -50,14 +50,10 @@ class Cells:
         """What a column holds."""
         if column in self.record:
             return self.record[column]
-        found: Any = self.record
-        for part in column.split("."):
-            if not isinstance(found, Map) or part not in found:
-                if optional:
-                    return None
-                what = f"is missing, the mapping reads '{field}' from it"
-                raise self.error(what, column, did_you_mean(column, map(str, self.record)))
-            found = found[part]
+        found, near = at_path(self.record, column)
+        if near is not None and not optional:
+            what = f"is missing, the mapping reads '{field}' from it"
+            raise self.error(what, column, did_you_mean(column.rpartition(".")[2], near))
         return found
 
     def text(self, field: str, turn: int, *, raw: bool = False) -> str | None:
@@ -67,7 +63,8 @@ class Cells:
             return None
         if source.value is not None:
             return _plain(source.value)
-        if source.column is not None and not source.values and TURN not in source.column:
+        plain = not (source.values or source.match or source.highest)
+        if source.column is not None and plain and not has_turn(source.column):
             text = self.record.get(source.column)
             if isinstance(text, str) and text:  # by far the most frequent case
                 return text if raw else text.strip() or None
@@ -75,11 +72,14 @@ class Cells:
         parts = [self._cell(column, field, turn, source) for column in columns]
         if not raw:
             parts = [part and part.strip() for part in parts]
+        if source.match:
+            found = [re.search(source.match, part) if part else None for part in parts]
+            parts = [one and one[1] for one in found]
         if source.values:
             parts = [part and self._called(part, source, field, turn) for part in parts]
-        text = ">".join(part for part in parts if part)
+        text = source.joined.join(part for part in parts if part)
         if not text and source.default is not None:
-            return _plain(source.default)
+            return _plain(source.default) or None
         return text or None
 
     def _columns(self, source: Source, field: str, turn: int) -> Sequence[str]:
@@ -92,14 +92,26 @@ class Cells:
         return (source.choose[chosen],)
 
     def _cell(self, column: str, field: str, turn: int, source: Source) -> str | None:
-        optional = source.default is not None or (turn > 0 and TURN in column and not self.whole)
-        value = self.value(column.replace(TURN, str(turn)), field, optional=optional)
+        optional = source.default is not None or (turn > 0 and has_turn(column) and not self.whole)
+        value = self.value(of_turn(column, turn), field, optional=optional)
+        if source.highest and value is not None:
+            return self._highest(value, column)
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, (bool, int, float)):
             return _plain(value)
         remedy = "Name a column of texts, or a key inside it after a dot"
         raise self.error("is neither text nor a number", column, remedy)
+
+    def _highest(self, value: Any, column: str) -> str:
+        """The place of the highest of a list of numbers, or of lists that begin with one."""
+        cells = json_or(value) if isinstance(value, str) else value
+        try:
+            firsts = [float(one[0] if isinstance(one, (list, tuple)) else one) for one in cells]
+            return str(max(range(len(firsts)), key=firsts.__getitem__))
+        except (TypeError, ValueError, IndexError):
+            remedy = "Leave out highest, or name a column of numbers"
+            raise self.error("holds no list of numbers", column, remedy) from None
 
     def _called(self, text: str, source: Source, field: str, turn: int) -> str:
         if text in source.values:
@@ -143,7 +155,7 @@ class Cells:
     def refused(self, field: str, turn: int, what: str, remedy: str) -> InputError:
         """A refusal that names the column behind a field."""
         source = self.source(field, turn)
-        column = source.named[0].replace(TURN, str(turn)) if source and source.named else field
+        column = of_turn(source.named[0], turn) if source and source.named else field
         return self.error(printable(what), column, remedy)
 
     def error(self, what: str, column: str, remedy: str) -> InputError:
@@ -159,12 +171,47 @@ def _plain(value: str | int | float) -> str:
     return str(value)
 
 
+_STEP = re.compile(r"\[(-?\d+)\]|([^.\[\]]+)")
+
+
+def steps_of(path: str) -> list[str | int]:
+    """The keys and places of a path such as ``rounds[0].text``."""
+    return [int(place) if place else key for place, key in _STEP.findall(path)]
+
+
+def at_path(record: Any, path: str) -> tuple[Any, list[str] | None]:
+    """What stands at a path, and None; or None, and the names that stand where it ends."""
+    found = record
+    for step in steps_of(path):
+        if isinstance(step, int) and isinstance(found, (list, tuple)):
+            if not -len(found) <= step < len(found):
+                return None, [f"[0] to [{len(found) - 1}]"] if found else ["an empty list"]
+            found = found[step]
+        elif isinstance(found, Map) and step in found:
+            found = found[step]
+        else:
+            return None, list(map(str, found)) if isinstance(found, Map) else [type(found).__name__]
+    return found, None
+
+
+def json_or(text: str) -> Any:
+    """The value of a text of JSON; the text where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 _ITEM = re.compile(r"(?m)^\s*\(?([A-Z])[.):]\s*")
+_OWN_LETTER = re.compile(r"\s*\(?([A-Z])[.):]\s+")
 
 
 def options_in(value: Any) -> dict[str, str] | None:
     """Letter to text of a cell with options; None where it holds none."""
     found, _ = options_of(_parsed(value) if isinstance(value, str) else value)
+    own = {letter: _OWN_LETTER.match(text) for letter, text in found.items()}
+    if all(mark and mark[1] == letter for letter, mark in own.items()):  # "A. Aspirin"
+        found = {letter: found[letter][mark.end() :] for letter, mark in own.items() if mark}
     lettered = len(found) > 1 and list(found) == list(LETTERS[: len(found)])
     return found if lettered else None
 

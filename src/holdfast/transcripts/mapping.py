@@ -1,9 +1,11 @@
 """The mapping: which column of somebody else's transcripts means what."""
 
 import codecs
+import re
 import tomllib
 from collections.abc import Mapping as Map
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -23,6 +25,18 @@ from holdfast.questions import Fields
 
 TURN = "{turn}"
 """Stands for the number of a turn, from 0, in the name of a column."""
+LATER = "{later}"
+"""The same counted from the turn after the first."""
+
+
+def of_turn(column: str, turn: int) -> str:
+    """The column of one turn."""
+    return column.replace(TURN, str(turn)).replace(LATER, str(turn - 1))
+
+
+def has_turn(column: str) -> bool:
+    """Whether a column is another one for each turn."""
+    return TURN in column or LATER in column
 
 
 class Source(BaseModel):
@@ -31,9 +45,15 @@ class Source(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     column: str | None = None
-    """A column, or a key of a JSON object; a dot goes into a nested object."""
+    """A column, or a path into a JSON value: ``metadata.model``, ``rounds[0].text``."""
     columns: tuple[str, ...] = ()
-    """Several columns, joined by ``>``; empty ones are left out."""
+    """Several columns, joined; empty ones are left out."""
+    joined: str = ">"
+    """What stands between several columns."""
+    match: str | None = None
+    """A regular expression: its first group is the value, and there is none where it fails."""
+    highest: bool = False
+    """The cell is a list of numbers, or of lists that begin with one: the place of the highest."""
     by: str | None = None
     """A column that decides which one of ``choose`` is read."""
     choose: dict[str, str] = Field(default_factory=dict)
@@ -58,6 +78,13 @@ class Source(BaseModel):
             raise ValueError("give one of column, columns, by and value")
         if bool(self.choose) != (self.by is not None):
             raise ValueError("by and choose go together")
+        if self.match is not None:
+            try:
+                groups = re.compile(self.match).groups
+            except re.error as error:
+                raise ValueError(f"match: {error}") from error
+            if groups != 1:
+                raise ValueError("match: write one group, which is the value")
         return self
 
     @property
@@ -88,23 +115,56 @@ Columns = Map[FieldName, Annotated[Source, BeforeValidator(_source)]]
 """Where fields of a turn come from."""
 
 
+Texts = Annotated[tuple[str, ...], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
+"""One text, or several."""
+
+
+class Beside(BaseModel):
+    """A file beside those that are read, whose fields stand under a name of the mapping's own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file: str
+    """JSONL, or one object as JSON or YAML."""
+    by: str | None = None
+    """Column by which its rows are joined; None for one object for all rows."""
+
+
 class Mapping(BaseModel):
     """How the rows of a file of transcripts become turns."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    files: str | None = None
+    """Where a folder is imported: the files in it, such as ``followups/*.jsonl``. Each row has
+    ``file``, the file's path in the folder without its suffix."""
+    beside: Map[str, Beside] = Field(default_factory=dict)
+    """Files of the folder that rows are joined with, by the name of the column that holds them."""
+    each: Texts = ()
+    """Columns of lists or objects, outer first, each element of which is a row of its own; the
+    element then stands in the column's place."""
+    keep: Map[str, Texts] = Field(default_factory=dict)
+    """Only rows with one of these texts in the column are read."""
+    drop: Map[str, Texts] = Field(default_factory=dict)
+    """Rows with one of these texts in the column are not read."""
     messages: str | None = None
     """Column of a list of messages with ``role`` and ``content``: every reply in it is a turn."""
-    turns: int | None = Field(default=None, ge=1, le=1000)
-    """Where every turn has columns of its own: how many turns a row has."""
+    turns: Annotated[int, Field(ge=1, le=1000)] | str | None = None
+    """Where every turn has columns of its own: how many turns a row has, or the column of a list
+    with an element for each turn, or for each turn after the first where ``{later}`` is used."""
     options: str | tuple[str, ...] | None = None
     """Column of the options (object, list, JSON text, or lines ``A. …``), or a column for each."""
-    join: Literal["id", "index"] = "id"
-    """What ``question`` names in the file of ``--questions``: an id, or a position."""
+    options_inside: str | None = None
+    """Column of a text, such as a prompt, in which the options stand (``A. …``, ``(A) …``)."""
+    join: Literal["id", "index", "stem"] = "id"
+    """What ``question`` names in the file of ``--questions``: an id, a position, or the stem."""
     question_fields: str | None = None
     """Columns of the file of ``--questions``, as in ``--fields``."""
-    answers: Literal["extracted", "first-character"] = "extracted"
-    """How an answer is read out of a reply."""
+    answers: Literal["extracted", "first-character", "given"] = "extracted"
+    """How an answer is read out of a reply; ``given``: not at all, an empty ``answer`` is none."""
+    without_gold: bool = False
+    """The file has no right answers: a conversation's first answer stands for one, so that
+    accuracies are agreement with it, and flips are changes of it."""
     non_response: tuple[str, ...] = ()
     """What stands in a cell of reply or answer where the model gave no response, such as ``NR``."""
     fold: bool = False
@@ -129,6 +189,15 @@ class Mapping(BaseModel):
     def _sound(self) -> "Mapping":
         if self.messages is not None and self.turns is not None:
             raise ValueError("give one of messages and turns")
+        if self.without_gold and self.messages is None and self.turns is None:
+            raise ValueError("without_gold needs whole conversations: give messages or turns")
+        named = [self.files or ".", *(one.file for one in self.beside.values())]
+        if self.files == "" or any(one.startswith("/") or ".." in one for one in named):
+            raise ValueError("files and beside: name files inside the folder")
+        if self.beside and self.files is None:
+            raise ValueError("beside goes with files: say which files of the folder are read")
+        if self.options is not None and self.options_inside is not None:
+            raise ValueError("give one of options and options_inside")
         for section in (self.first, self.later):
             for name in ("question", "epoch", "model", "dataset", "protocol"):
                 if name in section:
@@ -137,8 +206,10 @@ class Mapping(BaseModel):
             for name, source in section.items():
                 if source.numbered and name != "epoch":
                     raise ValueError(f"{name} cannot be numbered, only epoch can")
-                if self.turns is None and any(TURN in column for column in source.named):
+                if self.turns is None and any(map(has_turn, source.named)):
                     raise ValueError(f"{name} has {TURN}: say how many turns a row has")
+                if section is not self.later and any(LATER in one for one in source.named):
+                    raise ValueError(f"{name} has {LATER}: give it in [later]")
         if not all(marker.strip() for marker in self.non_response):
             raise ValueError("non_response holds an empty text: an empty cell is no answer already")
         try:
@@ -146,6 +217,11 @@ class Mapping(BaseModel):
         except LookupError as error:
             raise ValueError(f"encoding: {error}") from error
         return self
+
+    @property
+    def after_first(self) -> bool:
+        """Whether the list of turns holds those after the first."""
+        return any(LATER in one for source in self.later.values() for one in source.named)
 
     def sources(self, turn: int) -> dict[str, Source]:
         """Where each field of a turn comes from that the mapping does not leave out."""
@@ -163,15 +239,25 @@ class Mapping(BaseModel):
         return Fields.parse(self.question_fields) if self.question_fields else None
 
 
+def shipped() -> dict[str, str]:
+    """Text of each mapping that comes with holdfast, by name."""
+    found = files(__package__).joinpath("mappings").iterdir()
+    return {one.name.removesuffix(".toml"): one.read_text("utf-8") for one in found}
+
+
 def read_mapping(path: Path) -> Mapping:
-    """Read a mapping file.
+    """Read a mapping file, or one that comes with holdfast, by its name.
 
     Raises:
         InputError: it cannot be read, or holds a field that is unknown or of the wrong kind.
     """
     shown = str(path)
+    known = {} if path.suffix or path.exists() else shipped()
+    if known and shown not in known:
+        remedy = did_you_mean(shown, known)
+        raise InputError(f"no such mapping '{shown}'", field="--mapping", remedy=remedy)
     try:
-        data = tomllib.loads(text_of(path))
+        data = tomllib.loads(known[shown] if known else text_of(path))
     except (ValueError, RecursionError) as error:
         raise InputError(f"broken TOML ({error})", shown, remedy="Fix the file") from error
     try:
@@ -184,11 +270,14 @@ def _refused(error: ValidationError, shown: str) -> InputError:
     """The first fault as a line for a user."""
     fault = error.errors()[0]
     place = [str(part) for part in fault["loc"]]
+    if place[:1] == ["turns"]:  # a number or a column: which of them failed is no place
+        del place[1:]
     field = ".".join(place) or None
     of_turn = place[2:] == ["[key]"]
     if of_turn or fault["type"] == "extra_forbidden":
         del place[2 if of_turn else len(place) :]
-        known = [Mapping.model_fields, FIELDS, Source.model_fields][len(place) - 1]
+        inner = Beside.model_fields if place[0] == "beside" else Source.model_fields
+        known = [Mapping.model_fields, FIELDS, inner][len(place) - 1]
         remedy = did_you_mean(place[-1], known)
         return InputError(
             f"unknown field '{place[-1]}'", shown, field=".".join(place), remedy=remedy

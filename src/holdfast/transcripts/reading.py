@@ -1,19 +1,20 @@
 """Reading: a record of a file of transcripts as turns, as a mapping says."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import did_you_mean
-from holdfast.questions import LABELS, Question, QuestionSet
+from holdfast.errors import InputError, did_you_mean
+from holdfast.questions import LABELS, Question, QuestionSet, options_inside
 from holdfast.reading import READING_VERSION, Extraction, extract_answer, first_character
 from holdfast.results import GIVEN, NON_RESPONSE
 
 from .exchanges import UNANSWERED, Exchange, exchanges_in
-from .mapped import ABSTENTION, NUMBERS, Cells, options_in
-from .mapping import Mapping
+from .mapped import ABSTENTION, NUMBERS, Cells, at_path, json_or, options_in
+from .mapping import LATER, Mapping, has_turn, of_turn
 
 Row = dict[str, Any]
 """A turn by the names of the turns table; with ``row``, where it stands, and ``numbered``."""
@@ -28,7 +29,11 @@ FAMILY = "imported"
 """Family of techniques whose mapping names none."""
 
 _READERS = {"extracted": extract_answer, "first-character": first_character}
+_UNREAD = Extraction(None, "none", GIVEN)
+_SAID = ("prompt", "reply", "answer", "status")
+"""Fields without any of which there is no turn."""
 _LABELS = ("family", "axis", "depth")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _CHECK = "Check --questions, and 'join' in the mapping"
 _CACHED = 50_000
 _SHORT = 2_000
@@ -44,7 +49,10 @@ class Reading:
         file: the transcripts, as a refusal names them.
         dataset: the data set of rows that name none.
         whole: whether every row has every column, as in a table.
+        skip_bad: whether a row that cannot be read is left out.
         passed: what was passed over so far, by kind.
+        turned: columns of single turns that some row has, of a file whose rows can lack some.
+        beyond: columns of turns after the last that the mapping reads.
     """
 
     mapping: Mapping
@@ -52,7 +60,10 @@ class Reading:
     file: str
     dataset: str
     whole: bool
+    skip_bad: bool = False
     passed: Counter[str] = field(default_factory=Counter)
+    turned: set[str] = field(default_factory=set)
+    beyond: set[str] = field(default_factory=set)
     _read: dict[tuple[str, str], Extraction] = field(default_factory=dict)
     _options: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -62,15 +73,45 @@ class Reading:
         mapped = self._sources[0].keys() | self._sources[1].keys()
         self._numbers = [name for name in NUMBERS if name in mapped]
         self._strata = [name for name in LABELS if self.questions or name in mapped]
+        asked = self.questions.questions if self.questions else ()
+        self._by_stem = {_spaced(q.stem): q for q in asked} if self.mapping.join == "stem" else {}
+
+    @property
+    def turn_columns(self) -> list[tuple[str, str]]:
+        """Field and column, with its placeholder, of what a turn is made of."""
+        return [
+            (name, column)
+            for name in _SAID
+            for source in (self._sources[1].get(name),)
+            for column in (source.named if source else ())
+            if has_turn(column)
+        ]
+
+    def kept(self, record: Map[str, Any]) -> bool:
+        """Whether the mapping reads a row, by its ``keep`` and ``drop``."""
+        for column, wanted in (*self.mapping.keep.items(), *self.mapping.drop.items()):
+            keeps = column in self.mapping.keep
+            value, near = (record[column], None) if column in record else at_path(record, column)
+            if near is not None and keeps:
+                what = "is missing, the mapping keeps rows by it"
+                raise InputError(what, self.file, None, column, did_you_mean(column, near))
+            text = "" if value is None else str(value)
+            text = text.lower() if isinstance(value, bool) else text
+            if (text in wanted) is not keeps:
+                return False
+        return True
 
     def turns(self, number: int, record: Map[str, Any]) -> list[Row]:
         """The turns of a record."""
         markers = self.mapping.markers
-        cells = Cells(self._sources, record, number, self.file, self.whole, markers)
+        # of a list of turns, every element has every column
+        whole = self.whole or isinstance(self.mapping.turns, str)
+        cells = Cells(self._sources, record, number, self.file, whole, markers)
         question = cells.question = self._question(cells)
         id = cells.text("question", 0)
         if id is None:
             raise cells.refused("question", 0, "no question is named", "Map the field 'question'")
+        id = _CONTROL.sub(" ", id)  # a text can stand for an id, which is one line
         cells.options = question.options if question else self._options_of(cells)
         cells.protocol = cells.text("protocol", 0) or PROTOCOL
         # the same for every turn
@@ -85,14 +126,21 @@ class Reading:
         if shared["model"] is None:
             raise cells.refused("model", 0, "no model is named", "Map the field 'model'")
         steps: list[str] = []
-        rows = []
+        rows: list[Row] = []
+        first: str | None = None
         for turn, exchange in enumerate(self._exchanges(cells)):
             row = {**shared, "turn": turn, "prompt": exchange.prompt}
             row |= self._place(cells, turn, steps)
-            row |= _letters(cells, turn)
-            row["reply"] = exchange.reply or ""
             stated = self._given(cells, turn, exchange)
             found = stated or self._extracted(cells, turn, exchange.reply or "")
+            if self.mapping.without_gold:
+                first = first if turn else found.answer
+                if first is None:
+                    self.passed["conversation without a readable first answer"] += 1
+                    return []
+                row["dataset"] = f"{shared['dataset']} (no gold)"
+            row |= _letters(cells, turn, first)
+            row["reply"] = exchange.reply or ""
             row |= {"answer": found.answer, "status": found.status, "rule": found.rule}
             row["reading_version"] = None if stated else READING_VERSION
             row["answer_rules"] = None if stated else found.answer
@@ -112,21 +160,30 @@ class Reading:
         found = None
         if named is not None and self.mapping.join == "id":
             found = self.questions.named(named)
+        elif named is not None and self.mapping.join == "stem":
+            found = self._by_stem.get(_spaced(named))
         elif named is not None and named.isascii() and named.isdecimal():
             place = int(named[:9]) - (self._sources[0]["question"].base or 0)
             known = self.questions.questions
             found = known[place] if 0 <= place < len(known) else None
         if found is None:
             n = len(self.questions.questions)
-            what = f"'{named or ''}' is none of the {n} questions of {self.questions.name}"
+            shown = (named or "")[:80]
+            what = f"'{shown}' is none of the {n} questions of {self.questions.name}"
             raise cells.refused("question", 0, what, _CHECK)
         return found
 
     def _options_of(self, cells: Cells) -> dict[str, str] | None:
-        named = self.mapping.options
+        named, inside = self.mapping.options, self.mapping.options_inside
+        value: Any
+        if inside is not None:
+            _, within = options_inside(str(cells.value(inside, "options_inside")))
+            if not within:
+                remedy = "Write them there as lines 'A. …', or as (A) …, or map 'options'"
+                raise cells.error("has no options in it", inside, remedy)
+            return within
         if named is None:
             return None
-        value: Any
         if isinstance(named, str):
             value = cells.value(named, "options")
             if isinstance(value, str) and value in self._options:
@@ -163,11 +220,40 @@ class Reading:
             )
             self.passed.update(passed)
             return exchanges
-        found = [self._columns(cells, turn) for turn in range(self.mapping.turns or 1)]
-        while len(found) > 1 and not found[-1][1]:  # the conversation was over
+        found = [self._columns(cells, turn) for turn in range(self._count(cells))]
+        # the conversation was over; of a list of turns, every element is one
+        while len(found) > 1 and not found[-1][1] and not isinstance(self.mapping.turns, str):
             found.pop()
             self.passed["turn without reply, answer and prompt at the end of a row"] += 1
         return [exchange for exchange, _ in found]
+
+    def _count(self, cells: Cells) -> int:
+        """How many turns a row has."""
+        turns = self.mapping.turns
+        if isinstance(turns, str):
+            value = cells.value(turns, "turns")
+            elements = json_or(value) if isinstance(value, str) else value
+            if not isinstance(elements, list) or not (elements or self.mapping.after_first):
+                remedy = "Name the column of a list, or say how many turns a row has"
+                raise cells.error("is no list of turns", turns, remedy)
+            return len(elements) + self.mapping.after_first
+        if turns is not None and not cells.whole:
+            self._check_turns(cells, turns)
+        return turns or 1
+
+    def _check_turns(self, cells: Cells, turns: int) -> None:
+        """Note the columns of turns that a row has, and refuse one that stops at a gap."""
+        for name, column in self.turn_columns:
+            gap = ""
+            for turn in range(1 if LATER in column else 0, turns):
+                own = of_turn(column, turn)
+                if own not in cells.record and at_path(cells.record, own)[1] is not None:
+                    gap = gap or own
+                    continue
+                self.turned.add(own)
+                if gap:
+                    what = f"is missing though '{own}' is there, the mapping reads '{name}' from it"
+                    raise cells.error(what, gap, did_you_mean(gap, map(str, cells.record)))
 
     def _columns(self, cells: Cells, turn: int) -> tuple[Exchange, bool]:
         """What the columns of a turn hold, and whether that is anything."""
@@ -218,8 +304,9 @@ class Reading:
         if status == "parsed":
             what = "is empty, though the status is 'parsed'"
             raise cells.refused("answer", turn, what, "Give the answer, or another status")
-        if not exchange.reply and "answer" in self._sources[turn > 0]:
-            return Extraction(None, "none", GIVEN)
+        unread = self.mapping.answers == "given"
+        if unread or (not exchange.reply and "answer" in self._sources[turn > 0]):
+            return _UNREAD
         return None
 
     def _extracted(self, cells: Cells, turn: int, reply: str) -> Extraction:
@@ -240,17 +327,21 @@ class Reading:
         return self._read[key]
 
 
-def _letters(cells: Cells, turn: int) -> Row:
-    """The letters of the options that a turn is about."""
-    gold, question = cells.letter("gold", turn), cells.question
-    if question is not None:
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _letters(cells: Cells, turn: int, first: str | None) -> Row:
+    """The letters of the options that a turn is about; the first answer may stand for the gold."""
+    gold, question = first or cells.letter("gold", turn), cells.question
+    if question is not None and first is None:
         if gold is not None and gold not in (question.gold, ABSTENTION):
             asked = f"question '{question.id}' of {question.source}"
             what = f"is '{gold}', but {asked} has '{question.gold}'"
             raise cells.refused("gold", turn, what, _CHECK)
         gold = gold or question.gold
     if gold is None:
-        remedy = "Map the field 'gold', or give --questions"
+        remedy = "Map the field 'gold', give --questions, or say without_gold = true"
         raise cells.refused("gold", turn, "no right option is named", remedy)
     return {
         "gold": gold,

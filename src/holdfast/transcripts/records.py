@@ -1,19 +1,22 @@
 """Records: the rows of a file of transcripts, one after the other, with the row they stand in."""
 
 import json
+import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, did_you_mean, in_one_line
 from holdfast.questions import check_file, csv_rows, json_rows, read_rows
 from holdfast.results import is_ours
+
+from .mapped import at_path, steps_of
 
 Record = tuple[int, Any]
 """1-based row (line of a JSONL file, data row of a table), and its text or its fields."""
 
-SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".eval")
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".eval", ".pkl")
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
@@ -29,8 +32,13 @@ def read_records(
                 if line.strip():
                     yield number, line
         case ".json":
-            for number, value in json_rows("".join(_lines(path, encoding)), path):
+            text = "".join(_lines(path, encoding))
+            if text.lstrip()[:1] == "{":  # one object that holds the rows
+                text = f"[{text}]"
+            for number, value in json_rows(text, path):
                 yield number, None if isinstance(value, str) else value
+        case ".pkl":
+            yield from enumerate(read_pickle(path), start=1)
         case ".csv" | ".tsv" as suffix:
             yield from _table(path, encoding, delimiter or ("\t" if suffix == ".tsv" else ","))
         case ".parquet":
@@ -42,6 +50,65 @@ def read_records(
             raise InputError(
                 f"unknown kind of file '{other or path.name}'", str(path), remedy=remedy
             )
+
+
+class _Plain(pickle.Unpickler):
+    """Reads values that are plain data, and runs nothing that a pickle asks for."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Refuse everything but numbers of NumPy."""
+        if (module, name) in _NUMBERS:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"asks for {module}.{name}, which is no plain data")
+
+
+_NUMBERS = {
+    ("numpy", "dtype"),
+    ("numpy.core.multiarray", "scalar"),
+    ("numpy._core.multiarray", "scalar"),
+}
+
+
+def read_pickle(path: Path) -> list[Any]:
+    """The rows of a pickled list of plain values; nothing in the file is run.
+
+    Raises:
+        InputError: it is no pickle, or holds anything but plain values.
+    """
+    remedy = "Save the rows as JSONL where the file was made"
+    try:
+        with path.open("rb") as file:
+            rows = _Plain(file).load()
+    except Exception as error:  # a broken pickle raises many kinds
+        what = f"cannot be read as a pickle of plain values ({in_one_line(error)})"
+        raise InputError(what, str(path), remedy=remedy) from error
+    if not isinstance(rows, list):
+        raise InputError("holds no list of rows", str(path), remedy=remedy)
+    return rows
+
+
+def each_of(record: Any, paths: Sequence[str], file: str, number: int) -> Iterator[Any]:
+    """A record for each element of the lists or objects at the paths, in the place of these."""
+    if not paths:
+        yield record
+        return
+    found, near = at_path(record, paths[0])
+    if near is not None or not isinstance(found, (list, dict)):
+        what = "is no list or object of rows" if near is None else "is missing"
+        remedy = did_you_mean(paths[0], near) if near else "See 'each' in the mapping"
+        raise InputError(what, file, number, paths[0], remedy)
+    for element in found.values() if isinstance(found, dict) else found:
+        own = _with(record, steps_of(paths[0]), element)
+        yield from each_of(own, paths[1:], file, number)
+
+
+def _with(value: Any, steps: Sequence[str | int], element: Any) -> Any:
+    """A copy of a value with an element at the end of a path."""
+    if not steps:
+        return element
+    copied = list(value) if isinstance(value, list) else dict(value)
+    copied[steps[0]] = _with(value[steps[0]], steps[1:], element)  # type: ignore[index]
+    return copied
 
 
 def fields_of(record: Record, file: str) -> dict[str, Any]:
@@ -124,7 +191,11 @@ def read_log(path: Path) -> Iterator[Record]:
                 "target": target if isinstance(target, str) else ">".join(target),
                 "messages": [message.model_dump(exclude_none=True) for message in sample.messages],
                 "scores": {
-                    name: {"value": score.value, "answer": score.answer}
+                    name: {
+                        "value": score.value,
+                        "answer": score.answer,
+                        "metadata": score.metadata,
+                    }
                     for name, score in scores.items()
                 },
                 "metadata": sample.metadata,

@@ -216,7 +216,7 @@ class FollowupStudy(ControlledStudy):
         """The user message of a technique put for the right option."""
         values = self.contexts.of(question).at("")
         values |= {MISLEADING: values.get(SUPPORTING, ""), "incorr_letter": question.gold}
-        return challenge_prompt(technique.template, question, values)
+        return challenge_prompt(technique.correction or technique.template, question, values)
 
     def uncorrectable(self, question: Question, technique: Technique) -> str | None:
         """Why a technique cannot be put for the right option; None where it can."""
@@ -261,7 +261,7 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
 
     contexts: str = setting(
         "auto",
-        "``auto`` (the bank's own for the bank), ``synthetic``, ``none``, or a file",
+        "``auto`` (those that came with the questions), ``synthetic``, ``none``, or a file",
         input=True,
     )
     techniques: str | list[str] = setting(
@@ -308,13 +308,13 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
 
     def study(self) -> FollowupStudy:
         """What will be asked."""
-        catalogue = load_catalogue(self.challenges)
+        asked = self.asked()
+        catalogue = load_catalogue(self.challenges, asked.techniques)
         chosen = choose(catalogue, listed(self.techniques))
         chains, lengths = (
             choose_chains(catalogue, listed(self.chains)),
             context_lengths(self.lengths),
         )
-        asked = self.asked()
         letters = load_letters(self.suggest, asked)
         return FollowupStudy(
             questions=asked,

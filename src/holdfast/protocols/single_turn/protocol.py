@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
 from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
 from holdfast.protocols.study import Estimate, protocol_task
-from holdfast.questions import Question, QuestionSet, exemplars
+from holdfast.questions import Question, QuestionSet, digest_of_each, exemplars
 from holdfast.reading import extract_answer, first_character
 
 from .bias import (
@@ -48,6 +48,13 @@ VERSION = 1
 WRONG_OPTION = Intervention("wrong-option", "wrong_op", "indirect", "shallow")
 """The question with more plausible wrong options."""
 
+STATEMENTS: Mapping[str, Intervention] = {
+    "type1": Intervention("type1", "statement", "indirect", "shallow"),
+    "type2": Intervention("type2", "statement", "indirect", "shallow"),
+}
+"""The question after one wrong option's statement, and after those of all options, the right one's
+included (MedMisBench, Zhou et al., 2026)."""
+
 RULES: Mapping[str, Rule] = {
     "extracted": extract_answer,
     "first-character": first_character,
@@ -62,16 +69,18 @@ class Condition:
     Attributes:
         bias: the bias put into its stem; None where its wrong options are replaced.
         mitigation: what is said against the bias, or None.
+        statement: key of ``STATEMENTS``, what is put before the question; empty for nothing.
     """
 
     bias: Bias | None
     mitigation: Mitigation | None = None
+    statement: str = ""
 
     @property
     def path(self) -> str:
         """As in the turns table: the mitigation, then what it is to counter."""
         if self.bias is None:
-            return WRONG_OPTION.id
+            return self.statement or WRONG_OPTION.id
         return f"{self.mitigation.id}>{self.bias.id}" if self.mitigation else self.bias.id
 
 
@@ -89,12 +98,28 @@ class SingleTurnStudy(ControlledStudy):
     seed: int
     read: Rule
     history: GenerateConfig
+    statements: bool = False
+
+    @cached_property
+    def stated(self) -> Mapping[str, Mapping[str, Any]]:
+        """The statements that came with the questions, by question id."""
+        came = self.questions.contexts if self.statements else ()
+        return {row["question"]: row for row in came if row.get("statements")}
+
+    @property
+    def said(self) -> dict[str, str]:
+        """Digest of what is put before the questions, by kind of statement."""
+        rows = sorted(
+            (id, row.get("second_best"), row["statements"]) for id, row in self.stated.items()
+        )
+        return dict.fromkeys(STATEMENTS, digest_of_each(rows)) if rows else {}
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """Every way in which the question is put beside the plain one."""
         biased = [Condition(bias, m) for m in (None, *self.mitigations) for bias in self.biases]
-        return (*biased, *([Condition(None)] if self.distractors.name != "none" else []))
+        stated = [Condition(None, statement=kind) for kind in STATEMENTS if self.stated]
+        return (*biased, *stated, *([Condition(None)] if self.distractors.name != "none" else []))
 
     def left_out(self, question: Question) -> dict[str, str]:
         """Paths that cannot be put for this question, with the reason."""
@@ -131,9 +156,10 @@ class SingleTurnStudy(ControlledStudy):
         return tuple(q for q in exemplars() if q.content_hash not in asked)
 
     def letter(self, question: Question, condition: Condition) -> str | None:
-        """The wrong option that the bias names."""
+        """The wrong option that the bias names, or the one statement argues for."""
         if condition.bias is None:
-            return None
+            told = self.stated.get(question.id, {}) if condition.statement == "type1" else {}
+            return told.get("second_best")
         if self.letters:
             return self.letters.of(question, condition.path)
         rule = suggest_rule(self.suggest)
@@ -142,6 +168,9 @@ class SingleTurnStudy(ControlledStudy):
     def prompt(self, question: Question, condition: Condition) -> tuple[str, Question]:
         """The user message of a condition, and the question as it puts it."""
         bias, letter = condition.bias, self.letter(question, condition)
+        if condition.statement:
+            text = self.stated[question.id][_SAID[condition.statement]]
+            return f"Additional Clinical Context:\n{text}\n\n{question_prompt(question)}", question
         if bias is None or letter is None:
             put = self.distractors.replaced(question)
             return question_prompt(put), put
@@ -153,9 +182,16 @@ class SingleTurnStudy(ControlledStudy):
 
     def obstacle(self, question: Question, condition: Condition) -> str | None:
         """Why a condition cannot be put; None where it can."""
+        if condition.statement:
+            told = self.stated.get(question.id, {}).get(_SAID[condition.statement])
+            return None if told else "no statement"
         if condition.bias is None:
             return self.distractors.obstacle(question)
         return None if self.letter(question, condition) else "no suggested letter"
+
+
+_SAID = {"type1": "misleading_context", "type2": "statements"}
+"""Column of what is put before the question."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +209,12 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
         "auto",
         "more plausible wrong options: ``auto`` (the bank's own for the bank), ``none``, or a file",
         input=True,
+    )
+    statements: bool = setting(
+        True,
+        "whether questions that came with a statement for each option are also put after one "
+        "(``type1``) and after all of them (``type2``)",
+        grows=True,
     )
     suggest: str = setting(
         "per-question",
@@ -219,6 +261,7 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
             read=RULES[self.answers],
             history=history(self.reasoning_history),
             controls=self.controls,
+            statements=self.statements,
         )
         shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
         if shown > len(study.examples):
@@ -246,7 +289,7 @@ def single_turn(study: SingleTurnStudy) -> Task:
         config=GenerateConfig(temperature=0.0, seed=study.seed),
         distractors=study.distractors.fingerprint,
         distractors_from=study.distractors.name,
-        techniques={one.id: one.fingerprint for one in worded},
+        techniques={one.id: one.fingerprint for one in worded} | study.said,
         catalogue=fingerprint({**known_biases(), **known_mitigations()}),
         suggest=study.letters.fingerprint if study.letters else study.suggest,
     )
@@ -288,9 +331,11 @@ async def _put(
 
 def _intervention(study: SingleTurnStudy, question: Question, condition: Condition) -> Intervention:
     bias = condition.bias
+    letter = study.letter(question, condition)
+    if condition.statement:
+        return replace(STATEMENTS[condition.statement], suggested=letter)
     if bias is None:
         return WRONG_OPTION
-    letter = study.letter(question, condition)
     return Intervention(bias.id, bias.family, bias.axis, bias.depth, letter)
 
 

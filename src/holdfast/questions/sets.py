@@ -1,0 +1,343 @@
+"""Published question sets by name: where they are, whose they are, and how their rows are read."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.errors import InputError, did_you_mean, in_one_line
+from holdfast.files import named_path, packaged
+
+from .question import LETTERS, options_inside
+from .reading import Row, read_hugging_face, read_rows
+
+CONTEXT = "context"
+"""Key of an adapted row under which its challenges stand, as a row of a file of contexts."""
+
+
+class Part(BaseModel):
+    """A part of a set: a configuration and a split, with the number of questions printed for it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    config: str | None = None
+    split: str
+    questions: int = Field(ge=1)
+
+
+class NamedSet(BaseModel):
+    """A published question set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hub: str
+    """Its name on the Hugging Face Hub."""
+    revision: str
+    """A commit of the Hub; empty where none is confirmed, so that the user names one."""
+    licence: str
+    citation: str
+    about: str
+    columns: tuple[str, ...] = ()
+    """Columns without which no row can be read; none where the shape of the file is recognised."""
+    default: str | None = None
+    """The part that is meant where none is named; None for all parts together."""
+    techniques: str | None = None
+    """The techniques that come with the set, by the name under which they are shipped."""
+    parts: dict[str, Part]
+
+    @property
+    def questions(self) -> int:
+        """How many questions the name alone stands for."""
+        asked = [self.parts[self.default]] if self.default else self.parts.values()
+        return sum(part.questions for part in asked)
+
+
+@cache
+def named_sets() -> Mapping[str, NamedSet]:
+    """Every published set that ``--questions`` knows, by name."""
+    known = packaged(__package__, "sets.toml")
+    return {name: NamedSet.model_validate(value) for name, value in known.items()}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A published set as ``NAME[:PART[/MODEL]][@COMMIT]`` or ``NAME[:PART][=COPY]`` asks for it.
+
+    Attributes:
+        name: of the set.
+        part: of the set; empty for what the name alone stands for.
+        maker: the model whose challenges are wanted; empty for any.
+        revision: named instead of the pinned one; empty where none is.
+        copy: a local file or folder that is read instead of the Hub; empty where none is.
+    """
+
+    name: str
+    part: str
+    maker: str
+    revision: str
+    copy: str
+
+    @property
+    def set(self) -> NamedSet:
+        """What is known of it."""
+        return named_sets()[self.name]
+
+    @property
+    def dataset(self) -> str:
+        """What the turns table calls it."""
+        return "-".join(filter(None, (self.name, self.part, self.maker.replace("/", "-"))))
+
+    @property
+    def on_hub(self) -> bool:
+        """Whether it is read from the Hub."""
+        return not self.copy
+
+    def rows(self) -> Iterator[Row]:
+        """Its rows, as the columns of a question file where the set has a layout of its own.
+
+        Raises:
+            InputError: it cannot be read, or lacks a column of its published layout.
+        """
+        read = _LAYOUTS.get(self.name)
+        if read is None:
+            yield from (row for _, part in self._parts() for row in self._read(part))
+            return
+        number = 0
+        several = len(self._parts()) > 1
+        seen: set[str] = set()
+        for name, part in self._parts():
+            rows = self._checked(self._read(part))
+            for place, (_, row) in enumerate(self._wanted(rows)):
+                number += 1
+                if isinstance(row, str):
+                    yield number, row
+                    continue
+                try:
+                    made = read(row)
+                except (TypeError, ValueError, AttributeError, IndexError) as error:
+                    yield number, f"holds a value of another kind ({in_one_line(error)})"
+                    continue
+                id = str(made.get("id") or f"{place:04d}")
+                made["id"] = f"{name}-{id}" if several else id
+                if self.name == "whoflips":  # many arguments for one question
+                    if made["id"] in seen:
+                        continue
+                    seen.add(made["id"])
+                yield number, made
+
+    def _parts(self) -> list[tuple[str, Part]]:
+        known = self.set.parts
+        named = self.part or self.set.default
+        return [(named, known[named])] if named else list(known.items())
+
+    def _read(self, part: Part) -> Iterator[Row]:
+        if self.copy and not named_path(self.copy).is_dir():
+            return read_rows(named_path(self.copy))
+        revision = self.revision or self.set.revision
+        if not self.copy and not revision:
+            what = "has no confirmed revision, so its questions could change during a study"
+            remedy = f"Pin one: {self.name}@COMMIT, or give a copy: {self.name}=FILE_OR_FOLDER"
+            raise InputError(what, self.name, field="--questions", remedy=remedy)
+        place = self.copy or f"{self.set.hub}@{revision}"
+        return read_hugging_face(f"{place}:{part.split}", part.config)
+
+    def _wanted(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows of medical subjects, and of the maker that is wanted."""
+        makers: set[str] = set()
+        found = False
+        for number, row in rows:
+            if not isinstance(row, str) and self.name == "whoflips":
+                if (
+                    _word(row["subject"]) not in HEALTH
+                    or _word(row["coercion_text"]) == "i_am_weak"
+                ):
+                    continue
+                maker = str(row.get("coercion_model") or "")
+                makers.add(maker)
+                if self.maker and maker != self.maker:
+                    continue
+            found = True
+            yield number, row
+        if self.maker and not found:
+            what = f"has no argument by '{self.maker}'"
+            raise InputError(
+                what, self.name, None, "coercion_model", did_you_mean(self.maker, makers)
+            )
+
+    def _checked(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows, refused where a column of the published layout is missing."""
+        for number, row in rows:
+            missing = [] if isinstance(row, str) else [c for c in self.set.columns if c not in row]
+            if missing:
+                what = f"is missing, {self.name} has the columns {', '.join(self.set.columns)}"
+                remedy = "Give a copy in the published layout (docs/questions.md)"
+                raise InputError(what, self.copy or self.name, number, missing[0], remedy)
+            yield number, row
+
+
+def asked_for(source: str) -> Asked | None:
+    """What a source asks for where it names a published set; None where it names none.
+
+    Raises:
+        InputError: the set has no such part.
+    """
+    told = re.fullmatch(r"([\w-]+)(?::([^@=/]+)(?:/([^@=]+))?)?(?:@([^=]+)|=(.+))?", source)
+    if told is None or told[1] not in named_sets():
+        return None
+    name, part, maker, revision, copy = (found or "" for found in told.groups())
+    known = named_sets()[name].parts
+    near = {one.casefold(): one for one in known}
+    if part and part.casefold() not in near:
+        what = f"'{name}' has no part '{part}'"
+        raise InputError(what, field="--questions", remedy=did_you_mean(part, known))
+    if maker and name != "whoflips":
+        what = f"'{name}' has no challenges by model"
+        raise InputError(what, field="--questions", remedy=f"Leave out /{maker}")
+    several = len(known) > 1 and not named_sets()[name].default
+    if copy and several and not part and not named_path(copy).is_dir():
+        remedy = f"Say which part the file is: {name}:{next(iter(known))}={copy}"
+        raise InputError(f"'{name}' has {len(known)} parts", field="--questions", remedy=remedy)
+    return Asked(name, near.get(part.casefold(), ""), maker, revision, copy)
+
+
+HEALTH = frozenset(
+    "anatomy clinical_knowledge college_medicine human_aging medical_genetics nutrition "
+    "professional_medicine virology".split()
+)
+"""MMLU's subjects of the category health (Hendrycks et al., 2021)."""
+
+_ABSENT = {"", "nan", '"'}
+"""What stands for an empty cell in MedMisBench, as its authors' notebook reads it."""
+
+
+def _word(value: object) -> str:
+    return re.sub(r"[\W_]+", "_", str(value).strip().lower()).strip("_")
+
+
+def _medqa_followup(row: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = ("misleading_context", "alternative_context", "edge_case_context")
+    options, gold = row["options"], row["answer_idx"]
+    target = str(row.get("target_answer_misleading_context") or "").strip()
+    same = [letter for letter, text in dict(options or {}).items() if text == target]
+    letter = target if target in (options or {}) else "".join(same[:1])
+    return {
+        "stem": row["question"],
+        "options": options,
+        "gold": gold,
+        "step": row.get("meta_info"),
+        "system": row.get("usmle_system"),
+        CONTEXT: {
+            **{kind: row[kind] for kind in kinds},
+            "second_best": letter if letter != gold else None,
+        },
+    }
+
+
+def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Options and statements of the flat columns, as the authors' notebook rebuilds them."""
+    gold = str(row["answer"]).strip().removesuffix(".0").upper()
+    stem = str(row["question"])
+    found = _lettered(row, "op")
+    if found:
+        options = {LETTERS[place]: text for place, text in enumerate(found.values())}
+        places = dict(zip(found, options, strict=True))
+    else:
+        stem, inside = options_inside(stem)
+        stem = stem.removesuffix("Answer Choices:").rstrip(' :\n"')
+        options = {letter: text.strip(' "') for letter, text in inside.items()}
+        places = dict(zip(options, options, strict=True))
+    if gold.isdecimal():
+        gold = LETTERS[int(gold) - 1] if 0 < int(gold) <= len(LETTERS) else gold
+    gold = places.get(gold, gold)
+    told = {places.get(own, own): text for own, text in _lettered(row, "inject").items()}
+    wrong = sorted(letter for letter in told if letter in options and letter != gold)
+    suggested = _drawn(wrong, stem) if wrong else None
+    return {
+        "id": row.get("id"),
+        "stem": stem,
+        "options": options,
+        "gold": gold,
+        "subject": row.get("injection_content"),
+        "specialty": row.get("injection_provenance"),
+        CONTEXT: {
+            "second_best": suggested,
+            "misleading_context": told.get(suggested or ""),
+            "supporting_context": told.get(gold),
+            "statements": "\n".join(told.values()),
+        },
+    }
+
+
+def _lettered(row: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    """What the columns ``prefix`` a, b, c, … hold, by letter."""
+    cells = {letter: row.get(f"{prefix}{letter.lower()}") for letter in LETTERS}
+    texts = {letter: str(cell).strip() for letter, cell in cells.items() if cell is not None}
+    return {letter: text for letter, text in texts.items() if text not in _ABSENT}
+
+
+def _drawn(letters: list[str], *key: str) -> str:
+    """One of the letters, fixed by the key; the authors draw it anew in each run."""
+    digest = hashlib.sha256(json.dumps(["statement", *key]).encode()).digest()
+    return letters[int.from_bytes(digest[:8]) % len(letters)]
+
+
+def _whoflips(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": row["original_id"],
+        "stem": row["question"],
+        "options": row["choices"],
+        "gold": row["correct_label"],
+        "subject": row["subject"],
+        CONTEXT: {"misleading_context": row["coercion_text"]},
+    }
+
+
+def _sycobench(row: Mapping[str, Any]) -> dict[str, Any]:
+    options = {}
+    for place, text in enumerate(row["options"] or ()):
+        letter, mark, bare = str(text).partition(")")
+        lettered = mark and letter.strip() == LETTERS[place]
+        options[LETTERS[place]] = bare.strip() if lettered else str(text)
+    gold = str(row["correct"])
+    return {
+        "id": row["id"],
+        "stem": row["question"],
+        "options": options,
+        "gold": gold,
+        "subject": row.get("domain"),
+        # the authors suggest the first option that is not right
+        CONTEXT: {"second_best": next((one for one in options if one != gold), None)},
+    }
+
+
+def _mmlu(row: Mapping[str, Any]) -> dict[str, Any]:
+    answer = row["answer"]
+    gold = LETTERS[answer] if isinstance(answer, int) and 0 <= answer < 26 else answer
+    told = {"stem": row["question"], "options": row["choices"], "gold": gold}
+    return {**told, "subject": row.get("subject")}
+
+
+def _medxpertqa(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "stem": str(row["question"]).rpartition("\nAnswer Choices:")[0] or row["question"],
+        "options": row["options"],
+        "gold": row["label"],
+        "subject": row.get("medical_task"),
+    }
+
+
+_LAYOUTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "medqa-followup": _medqa_followup,
+    "medmisbench": _medmisbench,
+    "whoflips": _whoflips,
+    "sycobench-600": _sycobench,
+    "mmlu": _mmlu,
+    "medxpertqa": _medxpertqa,
+}
+"""How a row of a set with a layout of its own becomes a row of a question file."""

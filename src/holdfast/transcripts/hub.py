@@ -1,0 +1,126 @@
+"""A data set folder for the Hugging Face Hub: the turns, and a card that says what they are."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import yaml
+
+from holdfast.errors import InputError, printable, unwritable
+from holdfast.questions import BANK_NAME, named_sets
+from holdfast.results import IMPORTED
+
+from .training import origin
+
+DATA = "data/turns.parquet"
+"""The turns in the folder."""
+
+SPLIT = "test"
+"""The one split: nobody trains on what measures."""
+
+_KINDS = {
+    "asked": "asked by holdfast",
+    "simulated": "SIMULATED: of no real model",
+    "imported": "IMPORTED: not asked by holdfast",
+}
+
+
+def write_hub(turns: pl.DataFrame, output: str) -> None:
+    """Write a data set folder that ``datasets`` loads.
+
+    Args:
+        turns: a turns table.
+        output: the folder, which must be new or empty.
+
+    Raises:
+        InputError: it exists and holds something, or cannot be written.
+    """
+    folder = Path(output).expanduser().resolve()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("exists already", output, field="-o", remedy="Name a new folder")
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    try:
+        (partial / DATA).parent.mkdir(parents=True)
+        turns.write_parquet(partial / DATA, compression="zstd", row_group_size=4096)
+        (partial / "README.md").write_text(card(turns, folder.name), encoding="utf-8")
+        if folder.exists():
+            folder.rmdir()
+        partial.rename(folder)
+    except OSError as error:
+        raise unwritable(output, error, "-o FOLDER") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def card(turns: pl.DataFrame, name: str) -> str:
+    """The card of a data set folder: front matter as the Hub reads it, then Markdown."""
+    runs = turns.group_by(_RUN, maintain_order=True).agg(
+        turns=pl.len(), questions=pl.col("question").n_unique()
+    )
+    counts: dict[str, int] = {}
+    for run, model, *_, n, _ in runs.iter_rows():
+        kind = origin(run, model)
+        counts[kind] = counts.get(kind, 0) + n
+    front = {
+        "pretty_name": printable(name),
+        "license": "other",
+        "tags": ["holdfast", *(kind for kind in counts if kind != "asked")],
+        "configs": [
+            {"config_name": "default", "data_files": [{"split": SPLIT, "path": DATA}]}
+        ],
+    }  # fmt: skip
+    lines = [
+        "---", yaml.safe_dump(front, sort_keys=False, allow_unicode=True).strip(), "---",
+        f"# {_cell(name)}", "",
+        f"{turns.height:,} turns on {turns['question'].n_unique():,} questions, one row for each "
+        "reply of a model, in the columns of holdfast's turns table.", "",
+        *(f"- **{_KINDS[kind]}**: {n:,} turns" for kind, n in sorted(counts.items())), "",
+        "## How it was made", "",
+        f"| {' | '.join((*_RUN, 'origin', 'questions', 'turns'))} |",
+        "|" + "---|" * (len(_RUN) + 3),
+        *_rows(runs), "",
+        "`protocol_version` and `reading_version` tell what asked and what read the replies; "
+        f"runs that begin with `{IMPORTED}` came from transcripts made elsewhere.", "",
+        "## Licence", "",
+        *_licences(turns), "",
+        "Replies fall under the terms of the models that gave them.", "",
+        "## Use", "",
+        "```python", "from datasets import load_dataset", "",
+        f'turns = load_dataset("FOLDER_OR_NAME", split="{SPLIT}")', "```", "",
+        "The prompts hold benchmark questions, and challenges that argue for wrong options. Do not "
+        "train on them: a model that was cannot be measured on them.", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+_RUN = ("run", "model", "dataset", "protocol", "protocol_version", "seed")
+
+
+def _rows(runs: pl.DataFrame) -> Iterator[str]:
+    for *told, n, questions in runs.iter_rows():
+        kind = origin(told[0], told[1])
+        cells = (*told, kind.upper() if kind != "asked" else kind, questions, n)
+        yield f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _licences(turns: pl.DataFrame) -> Iterator[str]:
+    """What is known of the licence of each question set."""
+    known = named_sets()
+    for dataset in turns["dataset"].unique(maintain_order=True):
+        bare = str(dataset).removesuffix(" (no gold)")
+        of = max((one for one in known if f"{bare}-".startswith(f"{one}-")), key=len, default="")
+        if of:
+            told = f"{known[of].licence}; cite {known[of].citation}"
+        elif bare == BANK_NAME:
+            told = "MIT, holdfast's own questions"
+        else:
+            told = "not known to holdfast: state it before you publish"
+        yield f"- {_cell(dataset)}: {told}"
+
+
+def _cell(value: object) -> str:
+    """A value in a cell of a table, on one line."""
+    text = "" if value is None else printable(str(value))
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,118 @@
+"""A data set folder with a card, and a CSV that spreadsheets and other tools open."""
+
+import csv
+import io
+import shutil
+import subprocess
+from pathlib import Path
+
+import datasets
+import polars as pl
+import pytest
+import yaml
+from polars.testing import assert_frame_equal
+from tests.results.frames import turn
+from tests.studies import holdfast
+from tests.transcripts.export_frames import spoken
+
+from holdfast.results import SCHEMA
+from holdfast.transcripts import export, write_table
+
+ROWS = [
+    turn("q1", "A", model="simulated/sycophant", dataset="medqa-followup"),
+    turn("q1", "B", "push", suggested="B", model="simulated/sycophant", dataset="medqa-followup"),
+    turn("q1", "A", model="m|1", run="imported-1", dataset="mine (no gold)"),
+    turn("q2", "A", model="m2", dataset="medmisbench-MEDMISQA"),
+]
+
+HOSTILE = [
+    "=1+1", "+A1", "-2", "@SUM(A1)", "\t=1", "\r=1", "'=1", 'say "hi", twice', "one\ntwo\r\nthree",
+    "lone\rreturn", '=HYPERLINK("http://x","y")', "a,b;c\td", "\u2028x\u00a0", "{{ vars.x }}", "",
+    " =1", "\ufeff=1",
+]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "turns.parquet"
+    spoken(ROWS).write_parquet(path)
+    done = holdfast("export", path, "--format", "hub", "-o", tmp_path / "set")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(f"hub: 4 turns of 4 turns, in {tmp_path / 'set'}\n")
+    assert "SIMULATED replies, of no real model: 2 turns." in done.stderr
+    return tmp_path / "set"
+
+
+def test_datasets_loads_the_folder_as_it_is(folder: Path, tmp_path: Path) -> None:
+    loaded = datasets.load_dataset(str(folder), split="test", cache_dir=str(tmp_path / "cache"))
+    assert loaded.num_rows == 4
+    assert_frame_equal(pl.DataFrame(loaded.to_dict(), schema=SCHEMA), spoken(ROWS))
+    questions = holdfast("table", folder / "data" / "turns.parquet")
+    assert questions.returncode == 0, questions.stderr
+
+
+def test_the_card_tells_counts_licences_and_what_is_simulated(folder: Path) -> None:
+    text = (folder / "README.md").read_text("utf-8")
+    front, _, card = text.removeprefix("---\n").partition("\n---\n")
+    told = yaml.safe_load(front)
+    assert told["tags"] == ["holdfast", "simulated", "imported"]
+    assert told["configs"][0]["data_files"] == [{"split": "test", "path": "data/turns.parquet"}]
+    assert "4 turns on 2 questions" in card
+    assert "- **SIMULATED: of no real model**: 2 turns\n" in card
+    assert "- **IMPORTED: not asked by holdfast**: 1 turns\n" in card
+    assert "- medqa-followup: MIT; cite Manczak et al. 2025, MedQA-Followup\n" in card
+    assert "- medmisbench-MEDMISQA: other, terms not confirmed; cite Zhou" in card
+    assert "- mine (no gold): not known to holdfast: state it before you publish\n" in card
+    (row,) = [line for line in card.splitlines() if "m\\|1" in line]
+    assert row.count(" | ") == 8
+    assert "| IMPORTED | 1 | 1 |" in row
+
+
+def test_a_folder_that_holds_something_is_left_alone(folder: Path, tmp_path: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    turns = tmp_path / "turns.parquet"
+    done = holdfast("export", turns, "--format", "hub", "-o", folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "exists already. Name a new folder" in done.stderr
+    assert sorted(folder.rglob("*")) == before
+    assert "Give -o FOLDER" in holdfast("export", turns, "--format", "hub").stderr
+
+
+def hostile() -> pl.DataFrame:
+    rows = [turn(f"q{n}", "A", prompt=f"Q {n}", reply=text) for n, text in enumerate(HOSTILE)]
+    return spoken(rows)
+
+
+def test_the_csv_is_plain_and_computes_nothing(tmp_path: Path) -> None:
+    content = export(hostile(), "csv").content
+    assert isinstance(content, pl.DataFrame)
+    file = io.BytesIO()
+    write_table(content, "csv", file)
+    text = file.getvalue().decode("utf-8")
+    header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    assert header == SCHEMA.names()
+    assert {len(row) for row in rows} == {len(header)}
+    assert len(rows) == len(HOSTILE)
+    at = header.index("reply")
+    for row, reply in zip(rows, HOSTILE, strict=True):
+        bare = reply.lstrip("'")
+        formula = bare[:1] in ("=", "+", "-", "@", "\t", "\r") and bare != ""
+        assert row[at] == ("'" + reply if formula else reply)
+        # numbers are no texts; no other cell begins what a spreadsheet computes
+        assert not any(cell[:1] in ("=", "+", "@", "\t", "\r") for cell in row)
+
+
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+def test_libreoffice_opens_the_csv(tmp_path: Path) -> None:
+    with (tmp_path / "t.csv").open("wb") as file:
+        content = export(hostile(), "csv").content
+        assert isinstance(content, pl.DataFrame)
+        write_table(content, "csv", file)
+    subprocess.run(
+        ["soffice", "--headless", "--convert-to", "fods", "--outdir", tmp_path, tmp_path / "t.csv"],
+        check=True,
+        timeout=120,
+    )
+    written = (tmp_path / "t.fods").read_text("utf-8")
+    assert written.count("<table:table-row") >= len(HOSTILE) + 1
+    assert "table:formula" not in written
