@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _STYLES = ("page.css", "report/report.css", "report/explorer.css")
-_SCRIPT = "report/explorer.js"
+SCRIPTS = ("report/texts.js", "report/notes.js", "report/explorer.js",
+           "report/tables.js")  # fmt: skip
 
 MOST_CONVERSATIONS = 20_000
 """Conversations in a page, unless told otherwise."""
@@ -119,7 +120,7 @@ def report_page(
     simulated = [one_line(name) for name in models if is_simulated(name)]
     of_runs = turns.select("run", "model").unique(maintain_order=True)
     imported = [one_line(model) for run, model in of_runs.iter_rows() if is_imported(run)]
-    script = source(_SCRIPT)
+    script = "\n".join(map(source, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     explorer = packed(turns, most)
     link = Links(explorer.listed).of
@@ -129,6 +130,7 @@ def report_page(
         title=one_line(title or "holdfast report"),
         kicker=_kicker(turns, title),
         simulated=simulated,
+        models=list(dict.fromkeys(map(one_line, models))),
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,60 @@ def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
     page.keyboard.press("Escape")
     expect(page.locator("#ex-list")).to_be_focused()
     assert serious(page) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_at_all(demo: Path, opened: Opened, *, dark: bool) -> None:
+    page = opened(demo, dark=dark)
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    page.locator("[role=option]").nth(1).click()
+    expect(page.locator(".ex-outcome")).to_be_visible()
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+
+
+@pytest.mark.slow
+def test_every_number_of_the_report_opens_as_many_conversations(demo: Path, opened: Opened) -> None:
+    page = opened(demo)
+    expect(page.locator("#ex-count")).to_contain_text("conversations")
+    followed = page.evaluate(
+        """async () => {
+            const said = [];
+            const cells = Map.groupBy(document.querySelectorAll('td a[href^="#conversations"]'),
+                (one) => one.getAttribute('href'));
+            for (const [link, all] of cells) {
+                history.replaceState(null, '', link);
+                dispatchEvent(new HashChangeEvent('hashchange'));
+                const listed = document.getElementById('ex-count').textContent.split(' of ')[0];
+                for (const one of all) {
+                    const heads = [...one.closest('table').tHead.rows].at(-1).cells;
+                    const head = heads[one.closest('td').cellIndex].textContent;
+                    said.push([head, one.textContent, listed]);
+                }
+            }
+            return said;
+        }"""
+    )
+    assert len(followed) > 1500
+    counts = Counter[str]()
+    for head, text, listed in followed:
+        listed = int(listed.replace(",", ""))
+        if text.isdigit() and head != "Replicate":
+            assert listed == int(text), (head, text, listed)
+            counts[head] += 1
+        else:
+            assert listed > 0, (head, text)
+    # flips first: what they are of, how many, and to what
+    assert {"Flips", "Right before", "To suggested", "To another", "Pairs", "n"} <= counts.keys()
+    # every flip that is counted has its link
+    bare = page.locator("td:not(:has(a))").evaluate_all(
+        """all => all.map(one => {
+            const heads = [...(one.closest('table').tHead?.rows ?? [])].at(-1)?.cells ?? [];
+            return [heads[one.cellIndex]?.textContent ?? '', one.textContent];
+        })"""
+    )
+    assert not [text for head, text in bare if head == "Flips" and text not in ("", "0")]
 
 
 @pytest.mark.slow
