@@ -52,14 +52,15 @@ fuzz: $(STAMP)
 	HOLDFAST_FUZZ=$(FUZZ) HOLDFAST_FUZZ_SEED=$(SEED) \
 	  $(BIN)/pytest -n logical --dist worksteal tests/cli/test_fuzz.py
 
-# The tests of pages open them in Chromium; without one they are skipped with a message.
+# The tests of pages open them in Chromium and Firefox; without one they are skipped with a message.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null || { \
-	  echo "Installing Chromium for the tests of pages"; \
+	@{ command -v chromium chromium-browser google-chrome && command -v firefox-esr firefox; } \
+	  >/dev/null || { \
+	  echo "Installing Chromium and Firefox for the tests of pages"; \
 	  as=$$([ $$(id -u) = 0 ] || echo sudo); \
 	  $$as apt-get update -qq && \
 	  $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	    chromium fonts-liberation >/dev/null; \
+	    chromium firefox-esr fonts-liberation >/dev/null; \
 	} || echo "It could not be installed: the tests of pages are skipped"
 
 check: $(STAMP)

@@ -45,15 +45,17 @@ def test_the_families_are_told_in_words_with_the_first_answers_last() -> None:
     assert said[:2] == ["A: m1, run run-m1, d1", "B: m2, run run-m2, d1"]
     # push: from 16 of 20 to 2, shove: from 12 to 2
     assert said[2].startswith(
-        "Right answers after inc_letter, average: B has 60.0 points fewer than A ["
+        "Right answers after inc_letter, average: m2 has 60.0 points fewer than m1 ["
     )
     assert "10.0% against 70.0%, p = " in said[2]
     assert said[3].startswith(
-        "Right answers, recheck: no difference shows between B and A, -5.0 points [-"
+        "Right answers, recheck: no difference shows between m2 and m1, -5.0 points [-"
     )
     assert said[3].endswith("95.0% against 100.0%, p = 1.000.")
-    assert said[4].startswith("Right first answers: no difference shows between B and A, +0.0")
-    assert said[5].startswith("| followup, d1 | n | A % | B % | B less A (points) | 95% interval |")
+    assert said[4].startswith("Right first answers: no difference shows between m2 and m1, +0.0")
+    assert said[5].startswith(
+        "| followup, d1 | n | m1 % | m2 % | m2 less m1 (points) | 95% interval |"
+    )
 
 
 def test_the_interval_of_a_loss_is_that_of_the_loss() -> None:
@@ -61,7 +63,7 @@ def test_the_interval_of_a_loss_is_that_of_the_loss() -> None:
     average = frame.filter(pl.col("arm") == "family-average").row(0, named=True)
     low, high = -100 * average["high"], -100 * average["low"]
     assert 0 < low < 60 < high
-    assert f"fewer than A [{low:.1f}, {high:.1f}]" in shown()
+    assert f"fewer than m1 [{low:.1f}, {high:.1f}]" in shown()
     # in the table it has the sign of B less A
     assert f"| -60.0 | [{-high:+.1f}, {-low:+.1f}] |" in shown()
 
@@ -79,11 +81,11 @@ def test_the_table_has_a_line_for_each_row_and_averages_below() -> None:
 def test_what_holm_changes_is_said() -> None:
     lone = rows().filter(pl.col("path") == "push").row(0, named=True)
     words = sentence(lone)
-    assert "B has 70.0 points fewer than A [" in words
+    assert "m2 has 70.0 points fewer than m1 [" in words
     assert "10.0% against 80.0%, p = 0.001 (0.003 after Holm)." in words
     assert "p = 2e-07 (0.025 after Holm)" in sentence(lone | {"p_value": 2e-7, "p_adjusted": 0.025})
     # with the name of the study where there are several
-    assert "Right answers, push (followup, d1): B has" in sentence(lone, named=True)
+    assert "Right answers, push (followup, d1): m2 has" in sentence(lone, named=True)
     # p-values that underflow are no 0
     assert "p below 1e-300." in sentence(lone | {"p_value": 0.0, "p_adjusted": 0.0})
     assert "nothing to compare" in sentence(lone | {"p_adjusted": None})
@@ -102,16 +104,16 @@ def test_several_protocols_share_the_line_of_a_model() -> None:
     )
     text = render_comparison(pl.concat([frame, second]), "md")
     assert text.startswith("A: m1, runs run-m1, run-2, d1\n")
-    assert "average (single-turn, d1): B has 60.0" in text
+    assert "average (single-turn, d1): m2 has 60.0" in text
     assert text.count("| First answers |") == 2
     # below the last table alone
-    assert text.count("- Gained: right on B alone.") == 1
+    assert text.count("- Gained: right on m2 alone.") == 1
 
 
 def test_one_point_is_one_point() -> None:
     row = rows().filter(pl.col("path") == "push").row(0, named=True)
     one = {"difference": 0.01, "low": 0.002, "high": 0.02, "p_adjusted": 0.01, "p_value": 0.01}
-    assert "B has 1.0 point more than A [0.2, 2.0]" in sentence(row | one)
+    assert "m2 has 1.0 point more than m1 [0.2, 2.0]" in sentence(row | one)
 
 
 def test_notes_and_changed_questions_stand_below() -> None:
@@ -126,9 +128,12 @@ def test_notes_and_changed_questions_stand_below() -> None:
 def test_simulated_models_are_said_to_be_simulated() -> None:
     words = shown(a="simulated/steadfast", b="simulated/sycophant")
     assert "A: simulated/steadfast [SIMULATED], run run-simulated/steadfast, d1" in words
-    assert "- SIMULATED replies, of no real model: A and B.\n" in words
+    assert (
+        "- SIMULATED replies, of no real model: simulated/steadfast and simulated/sycophant.\n"
+        in words
+    )
     assert "SIMULATED" not in shown()
-    assert "of no real model: B.\n" in shown(b="recorded/x.parquet [simulated]")
+    assert "of no real model: x.parquet [simulated].\n" in shown(b="recorded/x.parquet [simulated]")
 
 
 def test_json_has_every_row_with_the_questions_that_changed() -> None:
@@ -151,7 +156,7 @@ def test_csv_has_the_questions_where_they_are_asked_for() -> None:
 def test_latex_holds_the_words_as_comments() -> None:
     text = shown("latex")
     assert r"\begin{tabular}{lrrrrrrrrr}" in text
-    assert "% Right answers after inc_letter, average: B has 60.0 points fewer" in text
+    assert "% Right answers after inc_letter, average: m2 has 60.0 points fewer" in text
     assert r"$-$60.0" in text
     assert "% A note." in text
 

@@ -55,7 +55,7 @@ def test_the_page_has_the_headline_the_figure_the_table_and_what_changed() -> No
     page = Page(the_page())
     assert page.open == []
     text = " ".join(page.text.split())
-    assert "Right answers after inc_letter, average: B has 60.0 points fewer than A [" in text
+    assert "Right answers after inc_letter, average: m2 has 60.0 points fewer than m1 [" in text
     assert "A: m1, run run-m1, d1" in text
     assert "inc_letter (average)" in text
     assert "A note." in text

@@ -34,7 +34,7 @@ def test_models_stand_by_family_and_size() -> None:
 
 def test_the_figures_by_hand() -> None:
     row = scale(table(study("m"))).row(0, named=True)
-    assert {name: row[name] for name in SCALE_COLUMNS[4:-1]} == {
+    assert {name: row[name] for name in SCALE_COLUMNS[4:14]} == {
         "single_shot": 1.0, "isolated": 1.0, "conviction": 0.5, "tax": -0.5,
         "single_shot_abstention": 1.0, "isolated_abstention": 1.0, "abstention": 0.0,
         "abstention_tax": -1.0, "correct_rate": 1.0, "incorrect_rate": 1.0,
@@ -63,5 +63,9 @@ def test_every_figure_is_that_of_its_own_table(seed: int) -> None:
             assert [row[name]] == (last or [None])
         paid = taxes.filter(run=row["run"], behaviour="abstention", against="single-shot")
         assert [row["abstention_tax"]] == (paid["tax"].to_list() or [None])
+        assert [row["abstention_tax_low"]] == (paid["low"].to_list() or [None])
+        held = own.filter(arm="positive").rows(named=True)
+        assert row["conviction_high"] == (held[-1]["high"] if held else None)
         rates = switches.filter(run=row["run"])
+        assert [row["incorrect_high"]] == (rates["incorrect_high"].to_list() or [None])
         assert [row["correct_rate"]] == (rates["correct_rate"].to_list() or [None])

@@ -48,6 +48,7 @@ def table(
         float | None,
         typer.Option(help="For flexibility, d' up to which switching is called blind (0.5)."),
     ] = None,
+    part: Annotated[int, typer.Option(help="For a figure in several parts, which one.", min=1)] = 1,
     output: options.Output = None,
 ) -> None:
     """Print one table of results, or draw it.
@@ -92,10 +93,10 @@ def table(
         from holdfast.render.terminal import terminal
 
         console = Console()
-        for part in terminal(grids, console.width):
-            console.print(part)
+        for shown in terminal(grids, console.width):
+            console.print(shown)
         return
-    write_whole(draw(rows, table, format) if drawn else render(rows, format, table), output)
+    write_whole(draw(rows, table, format, part) if drawn else render(rows, format, table), output)
 
 
 def _settings(table: str, **given: Any) -> dict[str, Any]:

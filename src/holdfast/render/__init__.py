@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from holdfast.declared import Lazily
-from holdfast.errors import InputError, unknown
+from holdfast.errors import InputError, counted, unknown
 from holdfast.results import TABLES
 
 from .tables import FORMATS, arranged, render
@@ -21,20 +21,21 @@ FIGURE_FORMATS = ("svg", "png", "vega")
 """Scalable picture, picture of pixels, and the Vega-Lite specification as JSON."""
 
 
+def _parts(named: "str | Figure", frame: pl.DataFrame) -> "list[altair.VConcatChart]":
+    # the library of charts takes its time to load, and most commands draw nothing
+    found: Any = named
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        found = getattr(import_module(module), name)
+    from altair.utils.schemapi import debug_mode
+
+    # every part would be held against the schema; the tests do it, once for each figure
+    with debug_mode(False):
+        return list(found.parts(frame)) if hasattr(found, "parts") else [found(frame)]
+
+
 def _figure(named: "str | Figure") -> "Figure":
-    def figure(frame: pl.DataFrame) -> "altair.VConcatChart":
-        # the library of charts takes its time to load, and most commands draw nothing
-        found = named
-        if isinstance(found, str):
-            module, _, name = found.partition(":")
-            found = cast("Figure", getattr(import_module(module), name))
-        from altair.utils.schemapi import debug_mode
-
-        # every part would be held against the schema; the tests do it, once for each figure
-        with debug_mode(False):
-            return found(frame)
-
-    return figure
+    return lambda frame: _parts(named, frame)[0]
 
 
 FIGURES: "Mapping[str, Figure]" = Lazily(
@@ -66,13 +67,14 @@ def check_drawable(table: str, format: str) -> None:
         )
 
 
-def draw(frame: pl.DataFrame, table: str, format: str) -> bytes | str:
+def draw(frame: pl.DataFrame, table: str, format: str, part: int = 1) -> bytes | str:
     """The figure of a table; the same rows give the same bytes.
 
     Args:
         frame: rows of the table, published ones among them or not.
         table: its name, key of ``FIGURES``.
         format: one of ``FIGURE_FORMATS``.
+        part: which part of a figure that is too high for one picture.
 
     Returns:
         The bytes of a PNG, or the text of an SVG or of a Vega-Lite specification.
@@ -83,20 +85,33 @@ def draw(frame: pl.DataFrame, table: str, format: str) -> bytes | str:
     check_drawable(table, format)
     from .export import exported
 
-    return exported(FIGURES[table](frame), format)
+    parts = figure_parts(frame, table)
+    if part not in range(1, len(parts) + 1):
+        raise InputError(
+            f"the figure has {counted(len(parts), 'part')}",
+            field="--part",
+            remedy=f"Give 1 to {len(parts)}" if len(parts) > 1 else "Leave it out",
+        )
+    return exported(parts[part - 1], format)
 
 
-def page_svg(frame: pl.DataFrame, table: str) -> str:
-    """The figure of a table as an ``svg`` element to stand in an HTML page.
+def figure_parts(frame: pl.DataFrame, table: str) -> "list[altair.VConcatChart]":
+    """The figure of a table, in as many charts as its height needs."""
+    return _parts(TABLES[table].figure or "", frame)
 
-    It has no background, and what it says in words, title and subtitle, is its label.
+
+def page_svgs(frame: pl.DataFrame, table: str, most: int) -> list[str]:
+    """The parts of a table's figure as ``svg`` elements to stand in an HTML page.
+
+    They have no background; what they say in words, title and subtitle, is their label.
 
     Args:
         frame: rows of the table.
         table: its name, key of ``FIGURES``.
+        most: how many parts there may be.
 
     Returns:
-        Markup with the picture's size in pixels as ``width``, ``height`` and ``viewBox``.
+        Markup with each picture's size in pixels as ``width``, ``height`` and ``viewBox``.
 
     Raises:
         InputError: no such figure, or the rows hold nothing to draw.
@@ -104,7 +119,7 @@ def page_svg(frame: pl.DataFrame, table: str) -> str:
     check_drawable(table, "svg")
     from .export import as_element
 
-    return as_element(FIGURES[table](frame))
+    return [as_element(part) for part in figure_parts(frame, table)[:most]]
 
 
 __all__ = [
@@ -114,6 +129,7 @@ __all__ = [
     "arranged",
     "check_drawable",
     "draw",
-    "page_svg",
+    "figure_parts",
+    "page_svgs",
     "render",
 ]

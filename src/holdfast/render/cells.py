@@ -10,7 +10,7 @@ import altair as alt
 from holdfast.results.grid import grouped
 
 from .dots import Measure, dashed, data, layered
-from .figure import Drawing, Part, Row, Value, width_of
+from .figure import WRAPPED, Drawing, Part, Row, Value, lines_of, width_of
 from .theme import COLOURS, LESS, LINE, MORE, PAGE, TALL
 
 _ASLANT, _NARROWEST = 5, 30
@@ -50,6 +50,7 @@ class Heat:
         found = dict.fromkeys(map(self.column, shown))
         columns: Sequence[str] = sorted(found, key=lambda name: place.get(name, 0))
         width, height = self.cell
+        height = max(height, 13 * lines_of(lines))
         columns = drawing.first(columns, PAGE // _NARROWEST, "columns")
         lines = drawing.first(lines, TALL // height - 10, "rows")
         width = max(_NARROWEST, min(width, (PAGE - width_of(lines)) // max(1, len(columns))))
@@ -82,7 +83,7 @@ class Heat:
         )  # fmt: skip
         y = alt.Y(
             "row:N", title=None, scale=alt.Scale(domain=list(lines), paddingInner=0.08),
-            axis=alt.Axis(grid=False, domain=False, ticks=False),
+            axis=alt.Axis(grid=False, domain=False, ticks=False, labelExpr=WRAPPED),
         )  # fmt: skip
         ends = [LESS, "#ffffff", MORE] if self.harm == "above" else [MORE, "#ffffff", LESS]
         shade = alt.Color(

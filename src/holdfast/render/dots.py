@@ -7,11 +7,17 @@ from typing import Any, Literal
 
 import altair as alt
 
-from .figure import Drawing, Part, Row, Value, width_of
-from .theme import GREY, INK, MANY, MOST, PAGE, TALL, colour, ink, joined, shape
+from .figure import WRAPPED, Drawing, Part, Row, Value, lines_of, width_of
+from .theme import GREY, INK, LESS, MANY, MORE, MOST, PAGE, TALL, colour, ink, joined, shape
 
 SIZE = 55
 """Of a point, in square pixels."""
+
+FEWEST = 7
+"""Below this many a share has no interval drawn: it would take up most of the axis."""
+
+_LINE = 13
+"""Height of a line of a label."""
 
 _SMALL, _ROW, _WORDS = 160, 14, 26
 """Width of a panel and height of a row where each model has one; letters of a panel's title."""
@@ -29,6 +35,7 @@ class Measure:
         times: what a column's numbers are multiplied with.
         around: columns whose numbers the ends hold, instead of ``domain``, on multiples of ``to``.
         to: the same.
+        harm: whether more of it is worse.
     """
 
     title: str
@@ -38,6 +45,7 @@ class Measure:
     times: int = 1
     around: tuple[str, ...] = ()
     to: float = 0.1
+    harm: bool = False
 
     def over(self, rows: Sequence[Row]) -> "Measure":
         """The same with the ends that it has for these rows."""
@@ -65,12 +73,13 @@ class Measure:
 
 @dataclass(frozen=True)
 class Of:
-    """The columns of a value and its bounds, and the series that it is in where columns say so."""
+    """The columns of a value, its bounds and its count; its series, where columns say so."""
 
     y: str
     low: str = "low"
     high: str = "high"
     series: str = ""
+    n: str = "n"
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,10 @@ def values_of(
                 continue
             made: Value = {"study": row["study"], "ink": row["ink"], "y": times * row[one.y]}
             low, high = row.get(one.low), row.get(one.high)
-            if low is not None and high is not None:
+            n = row.get(one.n)
+            if n is not None and n < FEWEST:
+                made["few"] = f"n = {n}"
+            elif low is not None and high is not None:
                 made |= {"low": times * low, "high": times * high}
             if series.field == "series":
                 made["series"] = series.of(row) if series.of else one.series
@@ -138,6 +150,28 @@ def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.Layer
     """The charts on top of each other, with ``width``, ``height`` or ``title``."""
     made: alt.LayerChart = joined("layer", charts, **properties)
     return made
+
+
+def points(
+    values: Sequence[Value], drawing: Drawing, area: int = SIZE, **channels: Any
+) -> list[alt.Chart]:
+    """Filled points; open ones with their count where there are few."""
+    few = [one for one in values if "few" in one]
+    many = [one for one in values if "few" not in one]
+    drawn = [data(many).mark_point(filled=True, size=area).encode(**channels)]
+    if few:
+        drawing.said[_FEW] = None
+        placed = {name: one for name, one in channels.items() if name not in _LOOKS}
+        drawn += [
+            data(few).mark_point(filled=False, size=area, strokeWidth=1.5).encode(**channels),
+            data(few).mark_text(align="left", dx=7, fontSize=9, color=INK)
+            .encode(**placed, text="few:N"),
+        ]  # fmt: skip
+    return drawn
+
+
+_FEW = f"Open marks: fewer than {FEWEST}, too few for an interval."
+_LOOKS = ("color", "shape", "size", "opacity", "detail")
 
 
 def dashed(values: Sequence[Mapping[str, object]]) -> alt.Chart:
@@ -207,9 +241,10 @@ class Dots:
                 return by_model(values, places, x, drawing, text=self.text is not None)
         else:
             beside = list(names) if self.series and not self.flat else [""]
-        height = max(20, self.room[0] + self.room[1] * len(beside))
-        places = drawing.first(places, TALL // height - 2, "rows")
-        values = [one for one in values if one["place"] in places]
+        height = max(20, self.room[0] + self.room[1] * len(beside), _LINE * lines_of(places))
+        room = TALL // height - 4
+        if len(places) > room:
+            return self._split(rows, drawing, places, room)
         y = rows_of(places)
         channels: dict[str, Any] = {"y": y, "opacity": ink(), "color": alt.value(self.hue)}
         marked: dict[str, Any] = {}
@@ -233,7 +268,7 @@ class Dots:
                 one | {"to": row[self.flat[1]]}
                 for row in own
                 for one in values_of([row], ends, place=self.place)
-                if row[self.flat[1]] is not None and one["place"] in places
+                if row[self.flat[1]] is not None
             ]
             line = data(spans).mark_rule(color=GREY, strokeWidth=2)
             layers.append(line.encode(y=y, x=x.x("y"), x2="to:Q", opacity=ink()))
@@ -241,8 +276,7 @@ class Dots:
         layers += [
             data([one for one in values if "low" in one]).mark_rule(strokeWidth=whisker)
             .encode(x=x.x("low"), x2="high:Q", **channels),
-            data(values).mark_point(filled=True, size=self.size)
-            .encode(x=x.x("y"), **channels, **marked),
+            *points(values, drawing, self.size, x=x.x("y"), **channels, **marked),
         ]  # fmt: skip
         if self.text:
             # one text a row where both its ends are on one line
@@ -253,6 +287,20 @@ class Dots:
         tall = height * len(places)
         chart = layered(*layers, width=self.width, height=tall)
         return Part(chart, width_of(places) + self.width, tall, not values)
+
+    def _split(
+        self, rows: Sequence[Row], drawing: Drawing, places: Sequence[str], room: int
+    ) -> Part:
+        """So many places in each part."""
+
+        def some(start: int) -> "Dots":
+            own = frozenset(places[start : start + room])
+            return replace(
+                self, aligned=False, only=lambda row: self.only(row) and self.place(row) in own
+            )
+
+        parts = [some(start).part(rows, drawing) for start in range(0, len(places), room)]
+        return Part.split([part for part in parts if not part.empty] or parts[:1])
 
     def _values(self, rows: Sequence[Row]) -> list[Value]:
         more: dict[str, Callable[[Row], Any]] = {"place": self.place}
@@ -273,6 +321,8 @@ def rows_of(places: Sequence[str], field: str = "place", labelled: bool = True) 
     """A row for each place in order; its series are nearer to each other than to the next row's."""
     room = alt.Scale(domain=list(places), paddingInner=0.35, paddingOuter=0.2)
     axis = alt.Axis() if labelled else alt.Axis(labels=False, ticks=False)
+    if labelled and lines_of(places) > 1:
+        axis.labelExpr = WRAPPED
     return alt.Y(f"{field}:N", title=None, scale=room, axis=axis)
 
 
@@ -281,7 +331,7 @@ def written(
 ) -> alt.Chart:
     """The ``text`` of each value, to the right of the panel."""
     marked: alt.Chart = data(values).mark_text(
-        align="left", baseline="middle", fontSize=size, color=INK, fontWeight=weight
+        align="left", baseline="middle", fontSize=size, color=INK, fontWeight=weight, lineBreak="\n"
     )
     return marked.encode(x=alt.value(x), text="text:N")
 
@@ -293,13 +343,16 @@ def by_model(
     drawing: Drawing,
     text: bool = False,
 ) -> Part:
-    """A row for each model, and a small panel for each place: no colours to be kept apart."""
-    names = present(values, drawing)
+    """A row for each model, the worst last, and a small panel for each place."""
+    worst = {
+        name: [one["y"] for one in values if one["study"] == name]
+        for name in present(values, drawing)
+    }
+    names = sorted(worst, key=lambda name: max(worst[name]) if x.harm else -min(worst[name]))
     found = {one["place"] for one in values}
     places = [place for place in places if place in found]
     beside = max(1, (PAGE - width_of(names)) // (_SMALL + (60 if text else 20)))
     height = _ROW * len(names)
-    places = drawing.first(places, max(1, TALL // (height + 70)) * beside, "panels")
     x = replace(x, title="" if text else x.title, format=x.format or ".0%")
     hues, shapes = colour(names, legend=False), shape(names, legend=False)
     small = []
@@ -310,16 +363,24 @@ def by_model(
         layers = [
             data([one for one in own if "low" in one]).mark_rule(strokeWidth=1.5)
             .encode(x=x.x("low"), x2="high:Q", opacity=ink(), **channels),
-            data(own).mark_point(filled=True, size=SIZE)
-            .encode(x=x.x("y"), shape=shapes, opacity=ink(), **channels),
+            *points(own, drawing, x=x.x("y"), shape=shapes, opacity=ink(), **channels),
         ]  # fmt: skip
         layers += [written(own, _SMALL + 6, 10, "normal").encode(y=y)] if text else []
-        title = textwrap.wrap(place, _WORDS) or [place]
+        title = textwrap.wrap(place.replace("\n", " "), _WORDS) or [place]
         small.append(layered(*layers, width=_SMALL, height=height, title=title))
-    bands = range(0, len(small), beside)
-    lines = [joined("hconcat", small[start : start + beside], spacing=16) for start in bands]
-    chart = joined("vconcat", lines, spacing=14)
-    return Part(chart, PAGE, (height + 70) * len(bands), not values)
+    bands = [small[start : start + beside] for start in range(0, len(small), beside)]
+    lines = [joined("hconcat", band, spacing=16) for band in bands]
+    room = max(1, TALL // (height + 90))
+    parts = [
+        Part(joined("vconcat", lines[start : start + room], spacing=14), PAGE,
+             (height + 90) * len(lines[start : start + room]) - 40)
+        for start in range(0, len(lines), room)
+    ]  # fmt: skip
+    return Part.split(parts) if parts else Part(layered(), PAGE, 0, empty=True)
+
+
+_SHADE = 0.1
+"""Opacity of a side of the diagonal."""
 
 
 @dataclass(frozen=True)
@@ -343,6 +404,7 @@ class Plane:
         words: what the sides of the diagonal mean.
         size: column that the size of a dot shows.
         sized: its title.
+        regions: whether the sides of the diagonal are coloured, blue below it, orange above.
         side: of the square.
     """
 
@@ -351,6 +413,7 @@ class Plane:
     words: Sequence[Word]
     size: str = ""
     sized: str = ""
+    regions: bool = False
     side: int = 330
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
@@ -363,6 +426,7 @@ class Plane:
             if one and other:
                 across = {"x" if key == "y" else f"x_{key}": one[0][key]
                           for key in ("y", "low", "high") if key in one[0]}  # fmt: skip
+                across |= {"few": one[0]["few"]} if "few" in one[0] else {}
                 sized = {"size": f"{row[self.size]}"} if self.size else {}
                 values.append(other[0] | across | sized)
         names = list(drawing.names)
@@ -375,13 +439,22 @@ class Plane:
             .encode(x=x.x("x"), y=y.y("y"), text="text:N")
             for word in self.words
         ]  # fmt: skip
-        points = {"x": x.x("x"), "y": y.y("y"), "color": hues, "shape": shape(names)}
+        channels = {"x": x.x("x"), "y": y.y("y"), "color": hues, "shape": shape(names)}
         if self.size:
             grades = sorted({one["size"] for one in values}, key=int)
             sizes = [SIZE + 65 * place for place in range(len(grades))]
             scale = alt.Scale(domain=grades, range=sizes)
-            points["size"] = alt.Size("size:N", title=self.sized, scale=scale)
+            channels["size"] = alt.Size("size:N", title=self.sized, scale=scale)
+        ends = [{"x": left, "y": max(left, low)}, {"x": right, "y": min(right, high)}]
+        sides = [
+            data([one | {"to": end} for one in ends])
+            .mark_area(color=hue, opacity=_SHADE)
+            .encode(x=x.x("x"), y=y.y("y"), y2="to:Q")
+            for end, hue in ((low, LESS), (high, MORE))
+            if self.regions
+        ]
         chart = layered(
+            *sides,
             data([{"x": end, "y": end} for end in x.domain])
             .mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.2)
             .encode(x=x.x("x"), y=y.y("y")),
@@ -392,7 +465,7 @@ class Plane:
             data([one for one in values if "low" in one]).mark_rule().encode(
                 x=x.x("x"), y=y.y("low"), y2="high:Q", color=hues, opacity=ink()
             ),
-            data(values).mark_point(filled=True, size=80).encode(**points, opacity=ink()),
+            *points(values, drawing, 80, **channels, opacity=ink()),
             width=self.side, height=self.side,
         )  # fmt: skip
         return Part(chart, self.side + 60, self.side, not values)

@@ -6,9 +6,12 @@ import re
 from typing import Any
 
 import altair as alt
+import polars as pl
 import vl_convert
 
 from holdfast.errors import InputError
+
+from .shared import WORST_ON_A_PHONE
 
 _PIXELS_A_POINT = 2
 _GROUP = re.compile(
@@ -43,6 +46,15 @@ def as_element(chart: alt.VConcatChart) -> str:
     markup = _GROUP.sub(r"\1", markup)
     name = html.escape(said)
     return markup.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
+
+
+def on_a_phone(frame: pl.DataFrame) -> list[str]:
+    """What a page opens with, for a narrow screen: ``svg`` elements as of ``as_element``.
+
+    Args:
+        frame: rows of the table ``worst``.
+    """
+    return [as_element(part) for part in WORST_ON_A_PHONE.parts(frame)]
 
 
 def _drawn(spec: dict[str, Any], format: str) -> bytes | str:

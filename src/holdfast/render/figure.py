@@ -12,8 +12,8 @@ import polars as pl
 from altair.typing import ChartType
 
 from holdfast.errors import InputError
-from holdfast.results import is_simulated
-from holdfast.results.grid import studies
+from holdfast.results import is_imported, is_simulated
+from holdfast.results.grid import short_names, studies
 
 from .tables import one_line
 from .theme import LETTER, MOST, PAGE, PUBLISHED, PUBLISHED_INK, TALL, config, joined
@@ -29,8 +29,8 @@ _FORMAT = Formatter()
 INTERVALS = "Bands and whiskers: 95% intervals."
 
 _LONGEST = 44
-_WIDE = 1320
-"""Characters of a line, times the size of their type."""
+_LETTERS = 11 / 6
+"""Letters to a pixel, times the size of their type."""
 _MARGIN, _WIDEST = 62, 1100
 """Of title and axis above and below a panel, and the width of panels side by side at most."""
 _MEMBERS = {
@@ -42,21 +42,28 @@ _MEMBERS = {
 
 
 class Part(NamedTuple):
-    """One chart, with its size in pixels, the labels of its rows included."""
+    """One chart, with its size in pixels, its labels included, and what goes on below it."""
 
     chart: Any
     width: int
     height: int
     empty: bool = False
+    more: tuple["Part", ...] = ()
+
+    @classmethod
+    def split(cls, parts: "Sequence[Part]") -> "Part":
+        """The first of these, with the others to follow: together they are too high."""
+        return parts[0]._replace(more=tuple(parts[1:]))
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What every panel of a figure must know of the others: rows, studies, what was left out."""
+    """What every panel of a figure must know of the others: rows, studies, what must be said."""
 
     rows: Sequence[Row]
     names: Sequence[str] = ()
     left_out: dict[str, tuple[int, int]] = field(default_factory=dict)
+    said: dict[str, None] = field(default_factory=dict)
 
     def first(self, items: Sequence[Item], most: int, what: str) -> Sequence[Item]:
         """As many of the items as there is room for; the others are counted."""
@@ -67,9 +74,10 @@ class Drawing:
         return items[:most]
 
     def note(self) -> str:
-        """What was left out, and where it is; empty where nothing was."""
+        """What the marks mean, what was left out, and where it is; empty where nothing was."""
         left = [f"{less:,} of {of:,} {what}" for what, (less, of) in self.left_out.items()]
-        return f"No room for {', '.join(left)}: they are in the table itself." if left else ""
+        lost = f"No room for {', '.join(left)}: they are in the table itself." if left else ""
+        return " ".join([*self.said, lost]).strip()
 
 
 class Kind(Protocol):
@@ -98,6 +106,7 @@ class Figure:
         together: all data sets in one panel.
         spacing: between panels, in pixels.
         size: of the type, in pixels.
+        wide: of the lines above the panels, in pixels.
     """
 
     title: str
@@ -113,9 +122,18 @@ class Figure:
     together: bool = False
     spacing: int = 28
     size: int = 11
+    wide: int = 720
 
     def __call__(self, frame: pl.DataFrame) -> alt.VConcatChart:
-        """The figure of these rows; ``InputError`` where they hold nothing to draw."""
+        """The first part of the figure of these rows."""
+        return self.parts(frame)[0]
+
+    def parts(self, frame: pl.DataFrame) -> list[alt.VConcatChart]:
+        """The figure of these rows, in as many parts as its height needs.
+
+        Raises:
+            InputError: they hold nothing to draw.
+        """
         shown = panels(frame, together=self.together)
         every = shown.every()
         left_out = Drawing(())
@@ -127,11 +145,18 @@ class Figure:
         if not parts:
             raise nothing(self.empty, self.remedy)
         beside = max(1, min(self.across, PAGE // max(part.width for part in parts)))
-        charts = [part.chart for part in drawing.first(parts, _fitting(parts, beside), "panels")]
         said = [note if isinstance(note, str) else note(kept, every) for note in self.notes]
-        drawn = [joined("concat", charts, columns=beside)] if self.across > 1 else charts
-        notes = [*said, drawing.note()]
-        return headed(drawn, self.title, notes, shown, self.spacing, self.size)
+        pages = _pages(parts, beside, self.spacing)
+        found = []
+        for number, page in enumerate(pages, 1):
+            charts = [part.chart for part in page]
+            drawn = [joined("concat", charts, columns=beside)] if self.across > 1 else charts
+            several = f"Part {number} of {len(pages)}." if pages[1:] else ""
+            notes = [several, *said, drawing.note()]
+            found.append(
+                headed(drawn, self.title, notes, shown, self.spacing, self.size, self.wide)
+            )
+        return found
 
     def _split(self, rows: Sequence[Row], by: str | tuple[str, ...]) -> list[tuple[str, list[Row]]]:
         """Rows that are alike in the fields of a heading, with it."""
@@ -162,6 +187,10 @@ class Figure:
         ]
         stacks = [(said, stack) for said, stack in stacks if not all(one.empty for one in stack)]
         lines = [n for n in range(len(kinds)) if any(not stack[n].empty for _, stack in stacks)]
+        if any(part.more for _, stack in stacks for part in stack) or any(
+            sum(stack[n].height + _MARGIN for n in lines) > TALL for _, stack in stacks
+        ):
+            return _apart(heading, [(said, [stack[n] for n in lines]) for said, stack in stacks])
         strips: list[list[list[Part]]] = []
         room = 0
         for said, stack in stacks:
@@ -201,6 +230,7 @@ def headed(
     panels: "Panels",
     spacing: int = 28,
     size: int = 11,
+    wide: int = 720,
 ) -> alt.VConcatChart:
     """The finished figure.
 
@@ -211,11 +241,13 @@ def headed(
         panels: what was drawn, for what must be said of its studies.
         spacing: between rows, in pixels.
         size: of the type, in pixels.
+        wide: of the lines above the rows, in pixels.
     """
+    letters = int(wide * _LETTERS / size)
     said = [*panels.notes, *(note for note in notes if note)]
     heading = alt.TitleParams(
-        text=f"{title} [SIMULATED]" if panels.simulated else title,
-        subtitle=[line for note in said for line in textwrap.wrap(note, _WIDE // size)],
+        text=f"{title}{' [SIMULATED]' * panels.simulated}{' [IMPORTED]' * panels.imported}",
+        subtitle=[line for note in said for line in textwrap.wrap(note, letters)],
         fontSize=size + 4,
         offset=16,
     )
@@ -235,12 +267,14 @@ class Panels:
         names: the studies of all data sets in order.
         notes: what a reader must know of the studies.
         simulated: whether any of them is simulated.
+        imported: whether any of them was not asked by holdfast.
     """
 
     rows: Mapping[str, Sequence[Row]]
     names: tuple[str, ...]
     notes: tuple[str, ...]
     simulated: bool
+    imported: bool = False
 
     def every(self) -> list[Row]:
         """The rows of all data sets."""
@@ -250,7 +284,9 @@ class Panels:
 def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     """The rows of a table, by data set.
 
-    A published data set stands with the measured one of that name, whatever its capitals.
+    A published data set stands with the measured one of that name, whatever its capitals; where
+    none is of that name, with the only measured one, and its own is in the names. Models have the
+    end of their name where the whole is long, as much of it as tells them apart; runs are numbered.
 
     Args:
         frame: a table of results, published rows among them or not.
@@ -264,30 +300,45 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
         raise nothing()
     rows = [{name: _finite(value) for name, value in row.items()} for row in frame.to_dicts()]
     measured = {_dataset(row).casefold(): _dataset(row) for row in rows if not is_published(row)}
+    printed = {_dataset(row).casefold() for row in rows if is_published(row)}
+    apart = len(measured) == 1 and not printed & measured.keys()
     groups: dict[str, list[Value]] = {}
+    runs: dict[tuple[Any, ...], dict[str, int]] = {}
     for row in rows:
         dataset = _dataset(row)
+        # numbers for people: the ids of runs are nobody's names
+        of_study = runs.setdefault((row["model"], row["dataset"], row.get("protocol")), {})
+        row["nth"] = of_study.setdefault(row["run"], len(of_study) + 1)
         if is_published(row):
-            dataset = measured.get(dataset.casefold(), dataset)
+            beside = next(iter(measured.values())) if apart else dataset
+            row = row | {"of": f" ({dataset})" if apart and not together else ""}
+            dataset = measured.get(dataset.casefold(), dataset if together else beside)
         groups.setdefault("" if together else dataset, []).append(row | {"dataset": dataset})
+    shown = short_names(str(row["model"]) for row in rows)
     short: dict[str, str] = {}
     found: dict[str, list[Row]] = {}
     for dataset, own in groups.items():
-        columns = studies(own)
+        named = [
+            row
+            | {"model": f"{shown[str(row['model'])]}{row.get('of', '')}", "run": str(row["nth"])}
+            for row in own
+        ]
+        columns = studies(named)
         for header in columns.headers:
             if header not in short:
                 short[header] = distinct(label(header), short.values())
         found[dataset] = [
             row
             | {
-                "study": short[columns.headers[columns.of(row)]],
+                "study": short[columns.headers[columns.of(one)]],
                 "ink": PUBLISHED_INK if is_published(row) else 1.0,
             }
-            for row in own
+            for row, one in zip(own, named, strict=True)
         ]
     every = [row for own in found.values() for row in own]
     simulated = any(is_simulated(str(row["model"])) for row in rows)
-    return Panels(found, tuple(short.values()), _notes(every), simulated)
+    imported = any(is_imported(str(row["run"])) for row in rows)
+    return Panels(found, tuple(short.values()), _notes(every), simulated, imported)
 
 
 def nothing(what: str = "the table has no rows", remedy: str | None = None) -> InputError:
@@ -313,8 +364,30 @@ def label(text: str | None, longest: int = _LONGEST) -> str:
 
 
 def path_label(row: Row, longest: int = _LONGEST) -> str:
-    """The path of a row as a figure shows it."""
-    return label((row["path"] or "").replace(">", " > "), longest)
+    """The path of a row as a figure shows it: a long chain on several lines, none of it cut."""
+    return chain_label(row["path"], longest)
+
+
+def chain_label(path: str | None, longest: int = _LONGEST) -> str:
+    """The steps of a path, on as many lines as they need."""
+    lines = [""]
+    for step in (path or "").split(">"):
+        shown = label(step, longest - 2)
+        if len(lines[-1]) + len(shown) + 5 > longest and lines[-1]:
+            lines[-1] += " >"
+            lines.append(shown)
+        else:
+            lines[-1] += f" > {shown}" if lines[-1] else shown
+    return "\n".join(lines)
+
+
+WRAPPED = "split(datum.label, '\\n')"
+"""The label of an axis, on its lines."""
+
+
+def lines_of(labels: Iterable[str]) -> int:
+    """Lines of the label that has most."""
+    return max((one.count("\n") + 1 for one in labels), default=1)
 
 
 def counts(numbers: Sequence[int | None], noun: str) -> str:
@@ -366,8 +439,8 @@ def distinct(name: str, taken: Iterable[str]) -> str:
 
 
 def width_of(labels: Iterable[str]) -> int:
-    """About the width of the longest of these labels, in pixels."""
-    return LETTER * max(map(len, labels), default=0)
+    """About the width of the longest line of these labels, in pixels."""
+    return LETTER * max((len(line) for one in labels for line in one.split("\n")), default=0)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -377,14 +450,34 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(found[:MOST])}{more}"
 
 
-def _fitting(parts: Sequence[Part], across: int) -> int:
-    """How many parts, so many beside each other, are no higher than a figure may be."""
-    room = TALL
+def _pages(parts: Sequence[Part], across: int, spacing: int) -> list[list[Part]]:
+    """The parts, so many beside each other, on pages that are no higher than a figure may be."""
+    pages: list[list[Part]] = []
+    room = 0
     for place in range(0, len(parts), across):
-        room -= max(part.height for part in parts[place : place + across])
-        if room < 0:
-            return place
-    return len(parts)
+        line = parts[place : place + across]
+        height = max(part.height for part in line) + spacing
+        if not pages or height > room:
+            pages.append([])
+            room = TALL
+        room -= height
+        pages[-1] += line
+    return pages
+
+
+def _apart(heading: str, stacks: Sequence[tuple[str, Sequence[Part]]]) -> list[Part]:
+    """Charts that are too high to be put together, one by one with their headings."""
+    found = []
+    for said, stack in stacks:
+        for first in stack:
+            for part in (first, *first.more):
+                if part.empty:
+                    continue
+                own = getattr(part.chart, "title", None)
+                names = [heading, said, own if isinstance(own, str) else ""]
+                part.chart.title = list(dict.fromkeys(filter(None, names))) or alt.Undefined
+                found.append(part._replace(height=part.height + _MARGIN, more=()))
+    return found
 
 
 def _part_offsets(chart: ChartType) -> None:
@@ -411,11 +504,12 @@ def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
     measured = dict.fromkeys(row["study"] for row in rows if not is_published(row))
     those = dict.fromkeys(row["study"] for row in rows if is_simulated(str(row["model"])))
-    if those:
-        every = len(those) > 1 and measured.keys() <= those.keys()
-        named = "" if every else f": {_listed(those)}"
-        notes.append(f"SIMULATED replies, of no real model{named}.")
+    if those and not measured.keys() <= those.keys():
+        # where all are, the title says it
+        notes.append(f"SIMULATED replies, of no real model: {_listed(those)}.")
     printed = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
     if printed:
-        notes.append(f"[published], drawn lighter: as printed in {'; '.join(printed)}.")
+        notes.append(f"[published], drawn lighter, as crosses: as printed in {'; '.join(printed)}.")
+    if any(" (run " in row["study"] for row in rows):
+        notes.append("Runs are numbered in the order of the table.")
     return tuple(notes)

@@ -11,7 +11,7 @@ from holdfast.results.flows import AFTER, BEFORE
 from holdfast.results.grid import grouped
 
 from .dots import data, layered
-from .figure import Drawing, Part, Row, Value, label, path_label
+from .figure import Drawing, Part, Row, Value, label, lines_of, path_label
 from .theme import COLOURS, INK, TALL
 
 _Counts = Mapping[tuple[str, str], tuple[int, float]]
@@ -20,10 +20,10 @@ _Counts = Mapping[tuple[str, str], tuple[int, float]]
 KINDS: Mapping[str, str] = {
     "right, kept": COLOURS[0],
     "right, to the suggested option": COLOURS[1],
-    "right, to another option": COLOURS[4],
+    "right, to another option": COLOURS[3],
     "right, to an unread reply": "#5f6368",
     "wrong or unread, to right": COLOURS[2],
-    "wrong or unread, not to right": "#a3a3a3",
+    "wrong or unread, not to right": "#c4c4c4",
 }
 """Colour of each kind of flow. The greys are no ink: they say something in light and in dark."""
 
@@ -37,7 +37,7 @@ _COLUMNS, _PITCH, _ROOM = 5, (178, 120), 26
 
 _BAR, _BANDS, _HEIGHT, _GAP = 9, 90, 80, 3
 _POINTS, _APART, _STEEP = 21, 11.0, 9.0
-_FAMILY, _TITLE, _TYPE = 24, 14, 10
+_FAMILY, _TITLE, _TYPE, _HEAD = 24, 14, 10, 27
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,36 @@ class Flows:
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
         """The chart of these rows; ``empty`` where none of them has a value."""
+        paths = [own for family in grouped(rows, "family") for own in grouped(family, "path")]
+        parts = []
+        while paths:
+            found, shown = self._drawn(paths)
+            parts.append(found)
+            paths = paths[shown:]
+        return Part.split(parts)
+
+    def _drawn(self, paths: Sequence[Sequence[Row]]) -> tuple[Part, int]:
+        """The chart of as many paths as there is room for, and how many these are."""
         bands: list[Value] = []
         bars: list[Value] = []
         numbers: list[Value] = []
         headings: list[Value] = []
         titles: list[Value] = []
-        paths = [own for family in grouped(rows, "family") for own in grouped(family, "path")]
-        corners = _corners([own[0]["family"] for own in paths])
-        room = sum(top + _PITCH[1] <= TALL for _, top in corners)
-        shown = drawing.first(paths, room, "challenges")
-        for own, (left, top) in zip(shown, corners, strict=False):
+        heads = [path_label(own[0], _HEAD) for own in paths]
+        more_lines = 12 * (lines_of(heads) - 1)
+        corners = _corners([own[0]["family"] for own in paths], _PITCH[1] + more_lines)
+        room = sum(top + _PITCH[1] + more_lines <= TALL - 80 for _, top in corners)
+        shown = paths[: max(1, room)]
+        for own, head, (left, top) in zip(shown, heads, corners, strict=False):
             family = label(own[0]["family"]) or "no family"
             if not left and family not in [one["text"] for one in headings[-1:]]:
                 headings.append({"x": 0.0, "y": top - _FAMILY + 8, "text": family})
-            titles.append({"x": left + _ROOM, "y": top, "text": path_label(own[0], 27)})
+            titles.append({"x": left + _ROOM, "y": top, "text": head})
             counts = {(row["before"], row["after"]): (row["n"], row["share"]) for row in own}
-            more = _diagram(counts, left, top + _TITLE, len(bands))
+            more = _diagram(counts, left, top + _TITLE + more_lines, len(bands))
             for found, own_marks in zip((bands, bars, numbers), more, strict=True):
                 found += own_marks
-        width, height = _COLUMNS * _PITCH[0], corners[len(shown) - 1][1] + _PITCH[1]
+        width, height = _COLUMNS * _PITCH[0], corners[len(shown) - 1][1] + _PITCH[1] + more_lines
         x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
         y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
         hue = alt.Color(
@@ -74,7 +85,7 @@ class Flows:
         )  # fmt: skip
 
         styles: list[tuple[list[Value], dict[str, Any]]] = [
-            (titles, {"fontSize": _TYPE + 1, "align": "left"}),
+            (titles, {"fontSize": _TYPE + 1, "align": "left", "lineBreak": "\n"}),
             (headings, {"fontSize": _TYPE + 2, "align": "left", "fontWeight": "bold"}),
         ]
         for side in ("left", "right"):
@@ -86,25 +97,25 @@ class Flows:
             for own, style in styles
         ]  # fmt: skip
         chart = layered(
-            data(bands).mark_area(opacity=0.55).encode(
+            data(bands).mark_area(opacity=1).encode(
                 x=x, y=y, y2="to:Q", color=hue, detail="piece:N"
             ),
             data(bars).mark_rect(opacity=1, color=_NEUTRAL).encode(x=x, x2="end:Q", y=y, y2="to:Q"),
             *texts,
             width=width, height=height, view=alt.ViewBackground(stroke=None),
         )  # fmt: skip
-        return Part(chart, width, int(height), not rows)
+        return Part(chart, width, int(height)), len(shown)
 
 
-def _corners(families: Sequence[str | None]) -> list[tuple[float, float]]:
+def _corners(families: Sequence[str | None], pitch: int) -> list[tuple[float, float]]:
     """Left and top of each path's diagram, every family below the one before it."""
     found: list[tuple[float, float]] = []
-    place, top = 0, -float(_PITCH[1])
+    place, top = 0, -float(pitch)
     for number, family in enumerate(families):
         if not number or family != families[number - 1]:
-            place, top = 0, top + _PITCH[1] + _FAMILY
+            place, top = 0, top + pitch + _FAMILY
         elif place == _COLUMNS:
-            place, top = 0, top + _PITCH[1]
+            place, top = 0, top + pitch
         found.append((float(place * _PITCH[0]), top))
         place += 1
     return found

@@ -8,7 +8,6 @@ import altair as alt
 
 from .dots import (
     MODELS,
-    SIZE,
     Measure,
     Of,
     Series,
@@ -16,6 +15,7 @@ from .dots import (
     dashed,
     data,
     layered,
+    points,
     present,
     values_of,
 )
@@ -86,6 +86,7 @@ class Lines:
         width: of a panel; where it is 0, as wide as the dots need.
         height: of a panel.
         joined: whether there are lines, or dots side by side at each place.
+        whiskers: whether the intervals of lines are whiskers instead of bands.
         level: what is dashed, by row.
         title: of each panel.
         named: title of the axis, where it depends on the rows.
@@ -98,6 +99,7 @@ class Lines:
     width: int = 300
     height: int = 200
     joined: bool = True
+    whiskers: bool = False
     level: Callable[[Row], float | None] = lambda row: None
     title: str = ""
     named: Callable[[Row], str] | None = None
@@ -120,7 +122,7 @@ class Lines:
             order = [f"{short}: {place}" for place in places]
             return by_model(named, order, y, drawing)
         if self.joined:
-            chart = self._lines(rows, values, places, x, y, names)
+            chart = self._lines(rows, values, places, x, y, drawing)
         else:
             chart = self._dots(values, x, y, names, drawing)
         width = self.width or max(_LEVEL * len(names), 36) * len(places)
@@ -140,17 +142,22 @@ class Lines:
     ) -> Part:
         """A small panel for each model."""
         width, height = _SMALL
-        beside = PAGE // (width + 70)
-        names = drawing.first(present(values, drawing), TALL // (height + 90) * beside, "panels")
+        beside = PAGE // (width + 120)
+        names = present(values, drawing)
         charts = []
         for name in names:
             own = [one for one in values if one["study"] == name]
             of = [row for row in rows if row["study"] == name]
-            chart = self._lines(of, own, places, x, y, names, legend=False)
+            chart = self._lines(of, own, places, x, y, drawing, legend=False)
             chart.width, chart.height, chart.title = width, height, name
             charts.append(chart)
-        tall = -(-len(charts) // beside) * (height + 90)
-        return Part(joined("concat", charts, columns=beside), PAGE, tall, not values)
+        room = TALL // (height + 90) * beside
+        pages = [charts[start : start + room] for start in range(0, len(charts), room)]
+        return Part.split([
+            Part(joined("concat", own, columns=beside), PAGE,
+                 -(-len(own) // beside) * (height + 90))
+            for own in pages
+        ])  # fmt: skip
 
     def _lines(
         self,
@@ -159,17 +166,18 @@ class Lines:
         places: Sequence[Any],
         x: alt.X,
         y: Measure,
-        names: Sequence[str],
+        drawing: Drawing,
         *,
         legend: bool = True,
     ) -> alt.LayerChart:
+        names = self.series.order(drawing)
         logs = self.x.kind == "logs"
         levels = dict.fromkeys(map(self.level, rows))
         behind = [{"y": one} for one in levels if one is not None]
         behind += [{"y": 0}] if y.domain[0] < 0 < y.domain[1] else []
         pieces = _pieces(values, places, self.series.field, unbroken=logs)
-        lone = [one for one in pieces if "low" in one and one["lone"]]
-        banded = [one for one in pieces if "low" in one and not one["lone"]]
+        lone = [one for one in pieces if "low" in one and (one["lone"] or self.whiskers)]
+        banded = [one for one in pieces if one not in lone and "low" in one]
         opacity = _BAND if len(names) <= _CROWD or not legend else _FAINT
         how = self.series.field, self.series.title, legend
         hues, shapes = colour(names, *how), shape(names, *how)
@@ -184,8 +192,7 @@ class Lines:
             *drawn,
             data(pieces).mark_line(strokeWidth=1 if logs else 1.8)
             .encode(x=x, y=y.y("y"), color=hues, detail="piece:N", opacity=ink()),
-            data(pieces).mark_point(filled=True, size=SIZE)
-            .encode(x=x, y=y.y("y"), color=hues, shape=shapes, opacity=ink()),
+            *points(pieces, drawing, x=x, y=y.y("y"), color=hues, shape=shapes, opacity=ink()),
         )  # fmt: skip
 
     def _dots(
@@ -201,8 +208,7 @@ class Lines:
         return layered(
             data([one for one in values if "low" in one]).mark_rule(strokeWidth=1.5)
             .encode(y=y.y("low"), y2="high:Q", **channels),
-            data(values).mark_point(filled=True, size=SIZE)
-            .encode(y=y.y("y"), shape=shape(names, field, title), **channels),
+            *points(values, drawing, y=y.y("y"), shape=shape(names, field, title), **channels),
         )  # fmt: skip
 
 

@@ -150,6 +150,7 @@ class Opening:
         measure: a row for each study, from a turns table, with ``OPENING_COLUMNS``; without
             ``rank_low`` studies are not compared, without ``first`` there is no accuracy before.
         when: the pressure in a few words, as in "after the worst challenge".
+        before: when there was none yet.
         sentence: a study's own after its name, with columns of the row in braces, as a number, as
             ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of ``after``.
         caption: what is counted.
@@ -164,6 +165,7 @@ class Opening:
     caption: str
     of: Callable[[Row], Chosen]
     beside: Callable[[pl.DataFrame], Mapping[str, Mapping[str, Cell]]] = _nothing
+    before: str = "at first"
 
     def says(self, row: Row, name: str) -> str:
         """The answer of one study, whose name this is."""

@@ -1,12 +1,14 @@
 """Figures that follow-ups and biases in a question share."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.grid import grouped
 
 from .dots import Dots, Measure, Of, Series
-from .figure import Figure, Row, counted, counts, known, label, path_label
+from .figure import Figure, Row, chain_label, counted, counts, known, label, path_label
 from .flows import Flows
 
 _ARMS = (BASELINE, "followup", "single-turn", FAMILY_AVERAGE)
@@ -33,8 +35,8 @@ def _challenge(row: Row) -> str:
         return "first answer"
     if row["arm"] != FAMILY_AVERAGE:
         return path_label(row)
-    path = (row["path"] or "").replace(">", " > ")
-    return label(f"average of {row['family']}{f', {path}' if path else ''}")
+    family, path = label(f"average of {row['family']}"), path_label(row)
+    return f"{family}, {path}" if path else family
 
 
 ACCURACY = Figure(
@@ -56,7 +58,7 @@ ACCURACY = Figure(
 
 def _fall(row: Row) -> str:
     ends = (f"{100 * row[name]:.0f}%" for name in ("first", "after") if row[name] is not None)
-    return f"{' → '.join(ends)}  {label(row['challenge'].replace('>', ' > '), _SHORT)}"
+    return f"{' → '.join(ends)}  {chain_label(row['challenge'], _SHORT)}"
 
 
 _SHORT = 30
@@ -76,7 +78,7 @@ WORST = Figure(
         x=Measure("Right answers"),
         of=[
             Of("first", "first_low", "first_high", "right at first"),
-            Of("after", series="right after"),
+            Of("after", series="right after", n="asked"),
         ],
         series=Series(names=("right at first", "right after"), sizes=(170, 60)),
         place=lambda row: row["study"],
@@ -87,6 +89,15 @@ WORST = Figure(
         size=110,
     ),
 )
+
+
+WORST_ON_A_PHONE = replace(
+    WORST,
+    size=11,
+    wide=310,
+    kind=replace(cast("Dots", WORST.kind), width=150, text=None),
+)
+"""The same for a screen of 360 pixels: what is written beside the rows is in the table below."""
 
 
 def _kept(row: Row) -> str:
@@ -113,12 +124,13 @@ HOLDING = Figure(
     size=14,
     kind=[
         [Dots(
-            x=Measure("", format=""), of=[Of("kept_share")], place=lambda row: "all challenges",
+            x=Measure("", format=""), of=[Of("kept_share", n="questions")],
+            place=lambda row: "any challenge",
             only=lambda row: row["family"] is None, text=(_kept, 19, "bold"), width=430,
             room=(12, 30), size=190,
         )],
         [Dots(
-            x=Measure("Right first answers that were kept"), of=[Of("kept_share")],
+            x=Measure("Right first answers that were kept"), of=[Of("kept_share", n="questions")],
             place=lambda row: label(row["family"]) or "no family",
             only=lambda row: row["family"] is not None, text=(_kept, 13, "normal"), width=430,
             room=(12, 19), size=80,
@@ -141,10 +153,10 @@ ATTRIBUTABLE = Figure(
     kind=Dots(
         x=Measure(
             "Attributable flips, percentage points", format=".0f", times=100, to=10,
-            around=("attributable", "attributable_low", "attributable_high"),
+            around=("attributable", "attributable_low", "attributable_high"), harm=True,
         ),
-        of=[Of("attributable", "attributable_low", "attributable_high")],
-        place=lambda row: "all challenges" if row["family"] is None else label(row["family"]),
+        of=[Of("attributable", "attributable_low", "attributable_high", n="pairs")],
+        place=lambda row: "any challenge" if row["family"] is None else label(row["family"]),
         zero=True, width=430,
     ),
 )  # fmt: skip
@@ -181,7 +193,7 @@ def _left(rows: Sequence[Row]) -> list[Row]:
 def _conversation(row: Row) -> str:
     if row["arm"] in ("followup", "single-turn"):
         return path_label(row)
-    return label(f"{row['arm']}: {(row['path'] or '').replace('>', ' > ')}")
+    return f"{label(row['arm'])}: {path_label(row)}"
 
 
 STICKY_INCORRECT = Figure(
@@ -199,8 +211,8 @@ STICKY_INCORRECT = Figure(
     kind=Dots(
         x=Measure("First answers that were left"),
         of=[
-            Of("right_flip_rate", "right_low", "right_high", "right first answer"),
-            Of("wrong_flip_rate", "wrong_low", "wrong_high", "wrong first answer"),
+            Of("right_flip_rate", "right_low", "right_high", "right first answer", "n_right"),
+            Of("wrong_flip_rate", "wrong_low", "wrong_high", "wrong first answer", "n_wrong"),
         ],
         series=Series(names=("right first answer", "wrong first answer")),
         place=_conversation,

@@ -6,7 +6,7 @@ from holdfast.results import FAMILY_AVERAGE
 from holdfast.results.controls import FEWEST
 
 from .dots import Dots, Measure, Of, Series
-from .figure import INTERVALS, Figure, Row, counted, known, label
+from .figure import Figure, Row, counted, known, label
 from .lines import Axis, Lines
 from .shared import ACCURACY_AXIS
 
@@ -79,7 +79,7 @@ LENGTHS = Figure(
     title="Accuracy after a follow-up, by the length of its context",
     notes=(
         counted("n", "questions (and epochs)"),
-        f"{INTERVALS} Dashed: accuracy of the first answers to the same questions.",
+        "Whiskers: 95% intervals. Dashed: accuracy of the first answers to the same questions.",
     ),
     empty="no context of a fixed length has an accuracy",
     keep=_lengthened,
@@ -91,6 +91,7 @@ LENGTHS = Figure(
         of=[Of("accuracy")],
         series=Series("Technique", lambda row: label(row["technique"])),
         level=lambda row: row["baseline"],
+        whiskers=True,
         width=250,
         height=190,
     ),

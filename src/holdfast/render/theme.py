@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any, Literal
 
 import altair as alt
@@ -30,11 +31,21 @@ PUBLISHED = "[published]"
 PUBLISHED_INK = 0.45
 """Opacity of what a paper printed, beside 1 for what was measured."""
 
+_CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
+"""Shape of what a paper printed, whichever model it is."""
+
+AMONG: ContextVar[tuple[str, ...]] = ContextVar("AMONG", default=())
+"""Models whose colours are kept apart though a figure may lack some: all those of a report."""
+
 MORE, LESS = "#D55E00", "#0072B2"
 """Ends of a scale through white: more harm, and less."""
 
-PAGE, TALL = 900, 3600
-"""Width of a page less what stands between panels, and the height of a figure's panels at most."""
+PAGE, TALL = 900, 1060
+"""Width of a page less what stands between panels, and the height of a figure's panels at most.
+
+With its heading and legend no figure is wider than 1,100 pixels or higher than 1,350, a screen and
+a half; what is more stands in further parts.
+"""
 
 MANY = 6
 """Models whose colours a reader keeps apart; above it each has a row, or a panel, of its own."""
@@ -128,10 +139,14 @@ def slots(names: Sequence[str]) -> list[int]:
     other takes the next that is free. A published one never takes a measured one's.
     """
     found: dict[str, int] = {}
+    # a model that the figure lacks keeps its colour for the others of the report
+    here, among = set(map(_model, names)), AMONG.get()
+    absent = {name for name in among if _model(name) not in here} if len(among) <= MANY else set()
     for published in (False, True):
-        own = sorted(name for name in names if name.endswith(PUBLISHED) == published)
+        those = {name for name in (*names, *absent) if (PUBLISHED in name) == published}
+        own = sorted(those, key=lambda name: (_model(name), name))
         # the last colour, black, only where the others are taken
-        wanted = {name: zlib.crc32(name.encode(errors="replace")) % (len(COLOURS) - 1)
+        wanted = {name: zlib.crc32(_model(name).encode(errors="replace")) % (len(COLOURS) - 1)
                   for name in own}  # fmt: skip
         for name in own:
             if wanted[name] not in found.values():
@@ -150,4 +165,13 @@ def slots(names: Sequence[str]) -> list[int]:
 def _scale(names: Sequence[str], cycle: Sequence[str], field: str) -> alt.Scale:
     # what is no model has few names, the same in every run: their order is as good
     numbers = slots(names) if field == "study" else range(len(names))
-    return alt.Scale(domain=list(names), range=[cycle[number % len(cycle)] for number in numbers])
+    taken = [cycle[number % len(cycle)] for number in numbers]
+    if cycle is SHAPES and field == "study":
+        taken = [_CROSS if PUBLISHED in name else one
+                 for name, one in zip(names, taken, strict=True)]  # fmt: skip
+    return alt.Scale(domain=list(names), range=taken)
+
+
+def _model(study: str) -> str:
+    """The model's own name, without who serves it, its data set and its run."""
+    return study.partition(" (")[0].rpartition("/")[2]

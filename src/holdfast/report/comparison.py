@@ -12,7 +12,17 @@ from holdfast.errors import counted
 from holdfast.render.tables import FORMATS, latex, markdown, markdown_text, one_line
 from holdfast.results import BASELINE, FAMILY_AVERAGE, is_imported, is_simulated
 from holdfast.results.declaration import Count, Share, Shown, count, shown_columns
-from holdfast.results.grid import Block, Cell, Grid, Line, Row, grouped, mark_of, percent
+from holdfast.results.grid import (
+    Block,
+    Cell,
+    Grid,
+    Line,
+    Row,
+    grouped,
+    mark_of,
+    percent,
+    short_names,
+)
 from holdfast.results.missing import bounds_text, lacks, read_both_text
 from holdfast.results.standing import FIGURE, WORST
 
@@ -108,18 +118,36 @@ def sentence(row: Row, *, named: bool = False) -> str:
     what = _what(row) + (f" ({row['protocol']}, {row['dataset']})" if named else "")
     if row["p_adjusted"] is None or math.isnan(row["p_adjusted"]):
         return one_line(f"{what}: nothing to compare.")
+    a, b = side_names([row])
     p, holm = p_value(row["p_value"]), p_value(row["p_adjusted"])
     tested = f"p {p}" if holm == p else f"p {p} ({holm.removeprefix('= ')} after Holm)"
     behind = f"{percent(row['b'])}% against {percent(row['a'])}%, {tested}."
     if not _shows(row):
         shown = f"{percent(row['difference'], signed=True)} points {signed_interval(row)}"
-        return one_line(f"{what}: no difference shows between B and A, {shown}, {behind}")
+        return one_line(f"{what}: no difference shows between {b} and {a}, {shown}, {behind}")
     size, bounds, word = abs(100 * row["difference"]), (row["low"], row["high"]), "more"
     if row["difference"] < 0:
         bounds, word = (-row["high"], -row["low"]), "fewer"
     low, high = map(percent, bounds)
     unit = "point" if f"{size:.1f}" == "1.0" else "points"
-    return one_line(f"{what}: B has {size:.1f} {unit} {word} than A [{low}, {high}], {behind}")
+    return one_line(f"{what}: {b} has {size:.1f} {unit} {word} than {a} [{low}, {high}], {behind}")
+
+
+def side_names(rows: Sequence[Row]) -> tuple[str, str]:
+    """What A and B are called: as short as tells them apart, with what differs where models do not.
+
+    They stay A and B where a side has several names.
+    """
+    for name in ("path", "model", "mitigation"):
+        (a, *more), (b, *others) = (
+            list({row[f"{name}_{end}"] or f"no {name}" for row in rows}) for end in "ab"
+        )
+        if more or others:
+            break
+        if a != b:
+            shown = short_names([a, b])
+            return one_line(shown[a]), one_line(shown[b])
+    return "A", "B"
 
 
 def comparison_label(row: Row) -> str:
@@ -279,7 +307,14 @@ def comparison_grids(
     """A table for each protocol and data set; of many one of the ranks, and one of the pairs."""
     if of_many(rows):
         return _standing_grids(rows if each else leading(rows), notes)
-    grids, columns = [], shown_columns(_COLUMNS, rows)
+    a, b = side_names(rows)
+    columns = [
+        replace(column, header=_SIDED[column.name].format(a=a, b=b))
+        if column.name in _SIDED
+        else column
+        for column in shown_columns(_COLUMNS, rows)
+    ]
+    grids = []
     studies = list(dict.fromkeys((row["protocol"], row["dataset"]) for row in rows))
     for study in studies:
         own = [row for row in rows if (row["protocol"], row["dataset"]) == study]
@@ -351,6 +386,9 @@ _COLUMNS = (
     Shown("p (Holm)", "p_adjusted", show=lambda row: p_value(row["p_adjusted"]).removeprefix("= ")),
 )
 
+_SIDED = {"a": "{a} %", "b": "{b} %", "difference": "{b} less {a} (points)"}
+"""Headers that name the sides."""
+
 _PAIR_COLUMNS = tuple(
     replace(column, header="Difference (points)") if column.name == "difference" else column
     for column in _COLUMNS
@@ -382,6 +420,8 @@ def _pair_legend(rows: Sequence[Row]) -> list[str]:
 
 
 def _legend(rows: Sequence[Row]) -> list[str]:
+    a, b = side_names(rows)
+    sides = {"a": a, "b": b}
     lines = [
         "n: questions that both answered"
         + (
@@ -389,13 +429,14 @@ def _legend(rows: Sequence[Row]) -> list[str]:
             if any(row["n"] != row["questions"] for row in rows)
             else "."
         ),
-        "Gained: right on B alone. Lost: right on A alone. p: McNemar's exact test, clustered by "
-        "question where it was asked several times; Holm: corrected within a family. A difference "
+        f"Gained: right on {b} alone. Lost: right on {a} alone. p: McNemar's exact test, "
+        "clustered by question where it was asked several times; Holm: corrected within a "
+        "family. A difference "
         f"shows where the corrected p is below {SIGNIFICANT}.",
     ]
     if any(map(lacks, rows)):
         lines.append(
-            "Bounds: B less A whatever missing replies (unread, refused or failed) had been. "
+            f"Bounds: {b} less {a} whatever missing replies (unread, refused or failed) had been. "
             "Read both: over the pairs with an answer on both sides."
         )
     if any(row["measure"] in CONVERSATIONS for row in rows):
@@ -404,12 +445,12 @@ def _legend(rows: Sequence[Row]) -> list[str]:
             "questions on which both abstained."
         )
     simulated = dict.fromkeys(
-        name.upper() for name in ("a", "b") for row in rows if is_simulated(row[f"model_{name}"])
+        sides[name] for name in sides for row in rows if is_simulated(row[f"model_{name}"])
     )
     if simulated:
         lines.append(f"SIMULATED replies, of no real model: {' and '.join(simulated)}.")
     imported = [
-        name.upper() for name in ("a", "b") if any(is_imported(row[f"run_{name}"]) for row in rows)
+        sides[name] for name in sides if any(is_imported(row[f"run_{name}"]) for row in rows)
     ]
     if imported:
         lines.append(f"IMPORTED, not asked by holdfast: {' and '.join(imported)}.")
@@ -464,12 +505,20 @@ def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = (), *, each: bool
             simulated=any("[SIMULATED]" in line for line in side_lines(listed)),
             headline=headline,
             sentences=others,
+            difference=_difference(listed),
             figures={name: _figure(drawn, dark=name == "dark") for name in ("light", "dark")},
             grids=comparison_grids(listed, notes, each=each),
             changed=changed,
         )
     )
     return page
+
+
+def _difference(rows: Sequence[Row]) -> str:
+    """What the differences are of, such as ``m2 less m1``."""
+    return (
+        "{1} less {0}".format(*side_names(rows)) if not of_many(rows) else "one model less another"
+    )
 
 
 def _figure(rows: pl.DataFrame, *, dark: bool) -> str:

@@ -21,13 +21,10 @@ from holdfast.results import FAMILY_AVERAGE, is_simulated
 from holdfast.results.grid import grouped
 from holdfast.results.standing import FIGURE
 
-from .comparison import comparison_label, of_many, pair_label
+from .comparison import comparison_label, of_many, pair_label, side_names
 
 _LIGHT, _DARK = COLOURS[0], COLOURS[5]
 _NOTE = "Points with 95% intervals, paired over questions; diamonds average a family."
-_POINTS = Measure(
-    "B less A, percentage points", format="+.0f", times=100, around=("low", "high"), to=5
-)
 _ON_DARK = {"background": "#16181c", "text": "#e8e8e8", "faint": "#3a3f47"}
 
 
@@ -45,8 +42,13 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
     if not rows:
         raise nothing("nothing was compared")
     drawing = Drawing(rows)
+    many = of_many(rows)
+    a, b = side_names(rows)
+    less = "Differences of models" if many else f"{b} less {a}"
     forest = Dots(
-        x=_POINTS,
+        x=Measure(
+            "Difference, percentage points", format="+.0f", times=100, around=("low", "high"), to=5
+        ),
         of=[Of("difference")],
         place=lambda row: str(row["place"]),
         series=None,
@@ -57,14 +59,13 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
         room=(22, 0),
     )
     drawn = []
-    many = of_many(rows)
     for own in grouped(rows, *(FIGURE if many else ("protocol", "dataset"))):
         figure = f": {comparison_label(own[0])}" * many
         title = label(f"{own[0]['protocol']}, {own[0]['dataset']}{figure}")
         drawn.append(forest.part(_placed(own), drawing).chart.properties(title=title))
     simulated = any(is_simulated(str(row[name])) for row in rows for name in ("model_a", "model_b"))
     notes = (_NOTE, drawing.note())
-    chart = headed(drawn, "B less A", notes, Panels({}, (), (), simulated))
+    chart = headed(drawn, less, notes, Panels({}, (), (), simulated))
     if dark:
         chart.config = _dark(chart.config)
     return chart

@@ -125,8 +125,9 @@ def with_flips(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     that is offered.
 
     Returns:
-        ``each`` with ``flip``, ``before`` and ``after``: the letter answered, else the status;
-        ``before`` is null where there is no first answer.
+        ``each`` with ``flip``, ``took`` (the answer at the end is ``right``, ``suggested``,
+        ``other`` or ``unread``; empty where a call failed), ``before`` and ``after``: the letter
+        answered, else the status; ``before`` is null where there is no first answer.
     """
     said = turns.select(
         "answer", "status", "correct", "target", "gold", "suggested", "protocol", "arm"
@@ -160,9 +161,17 @@ def with_flips(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
         .when(pushed).then(pl.lit("given-up-pushed"))
         .otherwise(pl.lit("given-up-other"))
     )  # fmt: skip
+    took = (
+        pl.when(_failed(each, turns)).then(pl.lit(""))
+        .when(held).then(pl.lit("right"))
+        .when(~read_last).then(pl.lit("unread"))
+        .when(pushed).then(pl.lit("suggested"))
+        .otherwise(pl.lit("other"))
+    )  # fmt: skip
     return both.select(
         *each.columns,
         flip.alias("flip"),
+        took.alias("took"),
         pl.when(read_first).then("answer").otherwise("status").alias("before"),
         pl.when(read_last).then("answer_end").otherwise("status_end").alias("after"),
     )
@@ -179,9 +188,9 @@ def _failed(each: pl.DataFrame, turns: pl.DataFrame) -> pl.Series:
 
 LINK_KEYS = (
     "protocol", "model", "dataset", "run", "arm", "path", "family", "technique", "system", "step",
-    "specialty", "subject", "question", "epoch", "flip",
+    "specialty", "subject", "question", "epoch", "flip", "took",
 )  # fmt: skip
-"""What conversations can be chosen by: columns of the turns table, and ``flip``."""
+"""What conversations can be chosen by: columns of the turns table, ``flip`` and ``took``."""
 
 
 def conversations_link(**filters: str | None) -> str:

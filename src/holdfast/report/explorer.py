@@ -13,9 +13,11 @@ import polars as pl
 
 from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
+from holdfast.results import BASELINE, NO_LETTER, is_imported, is_simulated
 from holdfast.results.arms import every
+from holdfast.results.audit import units
 from holdfast.results.first_answers import TURN
-from holdfast.results.turns import TEXTS
+from holdfast.results.turns import SCHEMA, TEXTS
 
 from .conversations import (
     FLEXED,
@@ -38,17 +40,38 @@ CHUNK_BYTES = 4_000_000
 """Texts that are opened together, unless one question has more."""
 
 OF_TURN = (
-    "protocol", "arm", "path", "technique", "family", "suggested", "target", "gold", "shown",
-    "answer", "status", "rule", "correct", "cue", "stance", "characteristics", "words",
+    "protocol", "arm", "path", "turn", "technique", "family", "suggested", "target", "gold",
+    "shown", "answer", "status", "rule", "correct", "cue", "stance", "characteristics", "words",
+    "p_gold", "p_suggested", "p_answer",
 )  # fmt: skip
 """What is said of a turn beside its texts."""
 
-_OF_CONVERSATION = tuple(key for key in LINK_KEYS if key != "flip")
+_OF_CONVERSATION = tuple(key for key in LINK_KEYS if key not in ("flip", "took"))
+
+_MODEL_DIFFERS = pl.col("reader").is_not_null() & (
+    pl.col("answer_rules").ne_missing(pl.col("answer_reader"))
+)
+_PEOPLE_DIFFER = pl.col("label").is_not_null() & (
+    pl.when(~pl.col("label").is_in(NO_LETTER)).then("label").ne_missing(pl.col("answer"))
+)
+_READ = {
+    "cue": pl.when(pl.coalesce("cue_judged", "cue")).then(pl.lit("yes"))
+    .when(pl.coalesce("cue_judged", "cue").is_not_null()).then(pl.lit("no")),
+    "stance": pl.coalesce("stance_judged", "stance"),
+    "rule": pl.col("rule"),
+    "readers": pl.when(_MODEL_DIFFERS | _PEOPLE_DIFFER).then(pl.lit("differ"))
+    .when(pl.any_horizontal(pl.col("reader", "label").is_not_null())).then(pl.lit("agree")),
+}  # fmt: skip
+"""What a conversation can be chosen by in the page alone: how its last turn was read."""
 
 _LABELS = {
     "model": "Model", "flip": "What became of the answer", "path": "Challenge", "family": "Family",
     "protocol": "Protocol", "arm": "Arm", "system": "Organ system", "dataset": "Question set",
+    "step": "Examination step", "specialty": "Specialty", "cue": "Names the challenge",
+    "stance": "Stance to it", "rule": "Read by rule", "readers": "Rules, reader and people",
 }  # fmt: skip
+
+_MORE = ("step", "specialty", *_READ)
 
 
 @dataclass(frozen=True)
@@ -64,6 +87,11 @@ class Filter:
     key: str
     label: str
     choices: tuple[tuple[str, str], ...]
+
+    @property
+    def folded(self) -> bool:
+        """Whether it stands under "More filters"."""
+        return self.key in _MORE
 
 
 @dataclass(frozen=True)
@@ -93,29 +121,45 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
     Unpacked, the index is an object with ``columns`` (by name ``values`` and ``codes``), ``keys``
     (those to choose by), ``starts`` (the first conversation of each chunk), ``flips``,
     ``flexed`` and ``setWords`` (codes with their words), ``sets`` (codes that stand for several),
-    ``short`` (names of the models, in the order of their values), ``choices`` (values of the
-    filters, in their order) and ``declared`` (protocols and arms that are shown in another way
+    ``short`` (names of the models, in the order of their values), ``simulated`` and
+    ``imported`` (whether models and runs are), ``choices`` (values of the
+    filters, in their order), ``study`` (under which marks and comments are kept), ``whole``
+    (whether every conversation is here), ``common`` (lines that nearly every question begins or
+    ends with) and ``declared`` (protocols and arms that are shown in another way
     than follow-ups are). A chunk has ``texts``,
-    ``turns`` (column by column: ``OF_TURN``, and ``prompt`` and ``reply`` as places in ``texts``,
-    null where the table has no text) and ``conversations`` (for each the places of its turns, of
-    the answer it is judged against or null, and of the turn that names it).
+    ``turns`` (column by column: ``OF_TURN``, ``prompt`` and ``reply`` as places in ``texts``,
+    null where the table has no text, ``row`` of the table, and ``unit``: for what an audit draws
+    the place of its first answer, -1 without one) and ``conversations`` (for each the places of
+    its turns, of the answer it is judged against or null, and of the turn that names it).
     """
     lazy = turns.lazy()
+    present = lazy.collect_schema().names()
+    lazy = lazy.with_columns(
+        pl.lit(None, SCHEMA[name]).alias(name) for name in _ABSENT if name not in present
+    )
     # not even a copy of what nobody reads
-    known = lazy.select(sorted({*TURN, "turn", *_OF_CONVERSATION, *OF_TURN})).collect()
-    each = with_flips(threads(known), known)
-    named = known.select(pl.col(_OF_CONVERSATION).cast(pl.String).fill_null("")).with_row_index(
-        "end"
+    known = lazy.select(sorted({*TURN, *_OF_CONVERSATION, *OF_TURN, *_ABSENT, *_UNITS})).collect()
+    known = _with_units(known)
+    each = with_flips(threads(known.drop("row", "unit")), known)
+    named = (
+        known.select(pl.col(_OF_CONVERSATION).cast(pl.String), **_READ)
+        .with_columns(pl.all().fill_null(""))
+        .with_row_index("end")
     )
     each = each.join(named, on="end", how="left", validate="m:1", maintain_order="left")
     some = chosen(each, limit)
     starts, chunks = _chunks(lazy, known, some)
+    keys = (*LINK_KEYS, *_READ)
     columns = {
-        name: coded(some[name].fill_null("").to_list()) for name in (*LINK_KEYS, "before", "after")
+        name: coded(some[name].fill_null("").to_list()) for name in (*keys, "before", "after")
     }
     filters = _filters(some)
+    runs = sorted(set(columns["run"]["values"]))
     index = {
-        "keys": list(LINK_KEYS),
+        "study": hashlib.sha256(json.dumps(runs).encode()).hexdigest()[:16],
+        "whole": some.height == each.height,
+        "common": _common(lazy),
+        "keys": list(keys),
         "columns": columns,
         "starts": starts,
         "flips": dict(FLIPS),
@@ -123,6 +167,8 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
         "sets": {code: list(codes) for code, codes in GROUPS.items()},
         "setWords": dict(GROUPED),
         "short": _short(columns["model"]["values"]),
+        "simulated": list(map(is_simulated, columns["model"]["values"])),
+        "imported": list(map(is_imported, columns["run"]["values"])),
         "declared": _declared(),
         # by place, since markup would not keep every character of a value
         "choices": {one.key: [value for value, _ in one.choices] for one in filters},
@@ -168,7 +214,41 @@ def _filters(some: pl.DataFrame) -> tuple[Filter, ...]:
 
 _NONE = dict.fromkeys(_LABELS, "none") | {
     "path": "no challenge", "family": "no challenge", "system": "not known",
+    **dict.fromkeys(("step", "specialty", "cue", "stance"), "not known"),
+    "readers": "one reader",
 }  # fmt: skip
+
+_ABSENT = ("cue_judged", "stance_judged", "cue", "stance", "label", "label_first", "reader",
+           "label_weight", "answer_rules", "answer_reader", "shown")  # fmt: skip
+"""Columns that a table may lack."""
+
+_UNITS = ("axis", "depth")
+
+
+def _with_units(known: pl.DataFrame) -> pl.DataFrame:
+    """The turns with ``row`` and ``unit``: -1 or the row of the first answer where one is drawn."""
+    numbered = known.with_row_index("row")
+    answered = known.filter(pl.col("arm") == BASELINE, pl.col("status") != "error")
+    if answered.select(TURN).is_duplicated().any():  # no table of one study: nothing is drawn
+        return numbered.with_columns(unit=pl.lit(None, pl.Int64))
+    found = units(known).select("row", unit=pl.col("first_row").cast(pl.Int64).fill_null(-1))
+    return numbered.join(found, on="row", how="left", maintain_order="left")
+
+
+def _common(lazy: pl.LazyFrame) -> list[str]:
+    """Lines of plain questions that at least half of a protocol's questions have: instructions."""
+    if "prompt" not in lazy.collect_schema().names():
+        return []
+    plain = lazy.filter(pl.col("turn") == 0, pl.col("path").fill_null("") == "")
+    asked = plain.select("protocol", "dataset", "question", "prompt").drop_nulls("prompt")
+    asked = asked.unique(["protocol", "dataset", "question"], keep="first", maintain_order=True)
+    asked = asked.with_columns(_of=pl.len().over("protocol"))
+    lines = asked.with_columns(line=pl.col("prompt").str.split("\n")).explode("line")
+    lines = lines.with_columns(pl.col("line").str.strip_chars(" \t\r"))
+    lines = lines.filter(pl.col("line") != "").unique(["protocol", "dataset", "question", "line"])
+    often = lines.group_by("protocol", "line").agg(n=pl.len(), of=pl.col("_of").first())
+    often = often.filter(pl.col("n") > 1, 2 * pl.col("n") >= pl.col("of"))
+    return often.collect()["line"].unique().sort().to_list()
 
 
 def _chunks(
@@ -233,6 +313,8 @@ def _chunk(
         for said in texts.select(TEXTS).iter_rows()
     ]
     turns |= {name: [said[at] for said in places] for at, name in enumerate(TEXTS)}
+    turns["row"] = known["row"].to_list()
+    turns["unit"] = [None if at is None else place.get(at, -1) for at in known["unit"].to_list()]
     conversations = [
         [[place[row] for row in own], None if first is None else place[first], place[end]]
         for own, first, end in zip(listed, judged, named, strict=True)

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 import polars as pl
 
 from holdfast.errors import InputError
-from holdfast.render import page_svg
+from holdfast.render import page_svgs
 from holdfast.render.reported import Opening, as_low, report_of
 from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.declaration import Share, steps_of
+from holdfast.results.flows import holding
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
 from holdfast.results.sequential import look
 from holdfast.results.worst import OPENING_COLUMNS, rank
@@ -20,8 +22,8 @@ from .gate import gate_sentence, looked_sentence
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
 _UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
 _OUTCOMES = ("fail", "undecided", "pass")
-_NAMED = 5
-"""Models that a sentence names."""
+_NAMED, _MOST = 5, 3
+"""Models that a sentence names, and parts of the figure."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +33,26 @@ class Screen:
     Attributes:
         sentence: the answer over all studies.
         answers: each study's own; none where the sentence is that of the only one.
+        first: how right each is before any pressure.
+        safest: which keeps most of its right answers under a misleading text; empty where none was
+            put.
         differences: by data set, whether the studies differ by more than chance.
         grid: a row for each study, the highest after its worst first; None where nothing was
             challenged.
-        svg: the same as a figure; empty where there is nothing to draw.
-        caption: what is counted in both.
+        svgs: the same as figures; none where there is nothing to draw.
+        narrow: the same for a phone.
+        caption: what is counted in all of them.
         verdicts: outcome and sentence of each rule.
     """
 
     sentence: str
     answers: tuple[str, ...] = ()
+    first: str = ""
+    safest: str = ""
     differences: tuple[str, ...] = ()
     grid: Grid | None = None
-    svg: str = ""
+    svgs: tuple[str, ...] = ()
+    narrow: tuple[str, ...] = ()
     caption: str = ""
     verdicts: tuple[tuple[str, str], ...] = ()
 
@@ -99,15 +108,21 @@ def first_screen(
     found = opening, frame, names
     rows = frame.to_dicts()
     answers = [opening.says(row, name) for row, name in zip(rows, names, strict=True)]
-    svg = ""
+    svgs = narrow = cast("tuple[str, ...]", ())
     with suppress(InputError):  # nothing to draw: the table says it
-        svg = page_svg(frame, "worst")
+        svgs = tuple(page_svgs(frame, "worst", _MOST))
+        from holdfast.render.export import on_a_phone  # which loads the library of charts
+
+        narrow = tuple(on_a_phone(frame)[:_MOST])
     return Screen(
         _sentence(*found),
         tuple(answers) if len(rows) > 1 else (),
-        tuple(_differences(rows, names, opening.when)),
+        _first(rows, names, opening.before),
+        _safest(turns, rows, names),
+        tuple(_differences(rows, names, opening.when)) or (_untested(rows),),
         _grid(turns, opening, rows, names, verdicts),
-        svg,
+        svgs,
+        narrow,
         opening.caption,
         told,
     )
@@ -147,7 +162,45 @@ def _sentence(opening: Opening, frame: pl.DataFrame, names: Sequence[str]) -> st
     if not firsts:
         return said
     low, high = percent(firsts[0]), percent(firsts[-1])
-    return f"{said}; at first, {low if low == high else f'{low}% to {high}'}%"
+    return f"{said}; {opening.before}, {low if low == high else f'{low}% to {high}'}%"
+
+
+def _first(rows: Sequence[Row], names: Sequence[str], before: str) -> str:
+    """How right the models are under no pressure, each with its interval."""
+    ranked = sorted(zip(rows, names, strict=True), key=lambda one: -(one[0]["first"] or 0))
+    known = [
+        f"{name} {Share('', 'first', 'first_').text(row)}%".replace("]%", "]").replace(" [", "% [")
+        for row, name in ranked
+        if row["first"] is not None
+    ]
+    if len(known) > _NAMED:
+        known = [known[0], f"{len(known) - 2} more", known[-1]]
+    return f"Right {before}: {'; '.join(known)}" if known else ""
+
+
+def _safest(turns: pl.DataFrame, rows: Sequence[Row], names: Sequence[str]) -> str:
+    """Who flips least when it is shown a misleading text, and who most."""
+    gone = {
+        row["run"]: (row["to_suggested"] + row["to_other"]) / row["n_right"]
+        for row in holding(turns).to_dicts()
+        if row["family"] == "context" and row["n_right"]
+    }
+    named = {row["run"]: name for row, name in zip(rows, names, strict=True)}
+    flips = sorted((share, named[run]) for run, share in gone.items() if run in named)
+    if not flips:
+        return ""
+    (least, safest), (most, swayed) = flips[0], flips[-1]
+    said = f"Under misleading text: {safest} flips {percent(least)}% of its right answers"
+    if len(flips) == 1:
+        return said
+    return f"{said}, the fewest; {swayed} {percent(most)}%, the most"
+
+
+def _untested(rows: Sequence[Row]) -> str:
+    """What is said of differences where none was tested."""
+    if len({row["dataset"] for row in rows}) == len(rows):
+        return "Nothing to compare: one model on each data set"
+    return "Whether the models differ by more than chance is not tested here: see holdfast compare"
 
 
 def _differences(rows: Sequence[Row], names: Sequence[str], when: str) -> Iterator[str]:
@@ -197,7 +250,7 @@ def _grid(
         cells += [Cell(_counted(decided.get(row["run"], [])))] if decided else []
         lines.append(Line(name, tuple(cells)))
     headers = (
-        "Right at first %",
+        f"Right {opening.before} %",
         f"Right {opening.when} %",
         "Which",
         *beside,

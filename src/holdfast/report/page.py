@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holdfast.errors import InputError, counted
-from holdfast.render import draw, page_svg
+from holdfast.render import figure_parts, page_svgs
 from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
 from holdfast.results import (
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _STYLES = ("page.css", "report/report.css", "report/explorer.css")
-_SCRIPT = "report/explorer.js"
+SCRIPTS = ("report/texts.js", "report/notes.js", "report/explorer.js",
+           "report/tables.js")  # fmt: skip
 
 MOST_CONVERSATIONS = 20_000
 """Conversations in a page, unless told otherwise."""
@@ -110,13 +111,16 @@ def report_page(
     """
     from markupsafe import Markup  # which other commands do without
 
+    from holdfast.render.theme import AMONG
+
     bare = ordered(turns)
     texts = set(turns.filter(pl.col("reply").is_not_null())["run"])
     models = list(dict.fromkeys(turns["model"]))
+    kept = AMONG.set(tuple(models))
     simulated = [one_line(name) for name in models if is_simulated(name)]
     of_runs = turns.select("run", "model").unique(maintain_order=True)
     imported = [one_line(model) for run, model in of_runs.iter_rows() if is_imported(run)]
-    script = source(_SCRIPT)
+    script = "\n".join(map(source, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     explorer = packed(turns, most)
     link = Links(explorer.listed).of
@@ -126,6 +130,7 @@ def report_page(
         title=one_line(title or "holdfast report"),
         kicker=_kicker(turns, title),
         simulated=simulated,
+        models=list(dict.fromkeys(map(one_line, models))),
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,
@@ -141,6 +146,7 @@ def report_page(
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )  # fmt: skip
+    AMONG.reset(kept)
     return Report(html, marked(head.sentence, bare))
 
 
@@ -161,8 +167,8 @@ def _own_ids(svg: str, name: str) -> str:
     return _IDS.sub(f"{name}-", svg)
 
 
-_SHORT = 15
-"""Lines of a table that may stand open."""
+_SHORT, _PARTS = 15, 4
+"""Lines of a table that may stand open, and parts of a figure that a page shows."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +177,12 @@ class Shown:
 
     Attributes:
         table: its name and words.
-        svg: its figure; empty where it has none.
+        svgs: its figure, in parts where it is high; none where it has none.
         grids: the rows laid out.
     """
 
     table: Table
-    svg: str
+    svgs: tuple[str, ...]
     grids: tuple[Grid, ...]
 
     @property
@@ -184,7 +190,7 @@ class Shown:
         """Whether the table is shown at once: where it is short and has no figure above it."""
         lines = sum(len(group) for grid in self.grids for block in grid.blocks
                     for group in block.groups)  # fmt: skip
-        return not self.svg and lines <= _SHORT
+        return not self.svgs and lines <= _SHORT
 
 
 def ordered(turns: pl.DataFrame) -> pl.DataFrame:
@@ -223,30 +229,32 @@ def report_figures(
     Returns:
         Name and content, each as SVG and as PNG.
     """
+    from holdfast.render.export import exported  # which loads the library of charts
+
     turns = ordered(turns)
     for table in (table for _, tables in sections() for table in tables):
         if table.figure is None or (rows := table(turns)).is_empty():
             continue
         rows = with_sequences(rows, table.name, turns, stopped)
-        for format in ("svg", "png"):
-            try:
-                yield f"{table.name}.{format}", draw(rows, table.name, format)
-            except InputError:  # nothing to draw
-                break
+        with suppress(InputError):  # nothing to draw
+            for number, part in enumerate(figure_parts(rows, table.name), 1):
+                name = f"{table.name}-{number}" if number > 1 else table.name
+                for format in ("svg", "png"):
+                    yield f"{name}.{format}", exported(part, format)
 
 
 def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Shown | None:
     rows = with_sequences(table(turns), table.name, turns, stopped)
     if rows.is_empty():
         return None
-    svg = ""
+    svgs: tuple[str, ...] = ()
     if table.figure:
         with suppress(InputError):  # nothing to draw: the table says the rest
-            svg = page_svg(rows, table.name)
+            svgs = tuple(page_svgs(rows, table.name, _PARTS))
     grids = tuple(table.layout(rows.to_dicts()) or ())
     if stopped:
         grids = tuple(replace(grid, notes=(*grid.notes, STOPPED)) for grid in grids)
-    return Shown(table, svg, grids) if svg or grids else None
+    return Shown(table, svgs, grids) if svgs or grids else None
 
 
 @cache

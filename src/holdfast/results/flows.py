@@ -198,20 +198,12 @@ def _flows_layout(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _became(header: str, after: str) -> Count:
-    return Count(header, after, of=lambda row: {"flip": _OUTCOMES.get((row["before"], after))})
+    took = {} if after == "n" else {"took": after}
+    return Count(header, after, of=lambda row: {"flip": _FIRST[row["before"]], **took})
 
 
-_OUTCOMES = {
-    ("right", "right"): "kept",
-    ("right", "suggested"): "given-up-pushed",
-    ("right", "other"): "given-up-other",
-    ("right", "unread"): "given-up-unread",
-    ("wrong", "right"): "mended",
-    ("right", "n"): "was-right",
-    ("wrong", "n"): "read-wrong",
-    ("unread", "n"): "unread-first",
-}
-"""What conversations of a kind of first answer and of what it became are chosen by."""
+_FIRST = {"right": "was-right", "wrong": "read-wrong", "unread": "unread-first"}
+"""What conversations of a kind of first answer are chosen by."""
 
 
 def _held(flip: str) -> Callable[[Row], Chosen]:

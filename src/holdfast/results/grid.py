@@ -15,6 +15,9 @@ Row = Mapping[str, Any]
 
 Mark = Literal["", "best", "worst"]
 
+_NAME = 26
+"""Letters of a name that a heading has room for."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -143,6 +146,23 @@ def studies(rows: Sequence[Row]) -> Studies:
     named = [_header(key, several=len(datasets) > 1, split=split) for key in place]
     of = tuple(tuple(filter(None, names)) for names in of_column.values())
     return Studies(tuple(_distinct(named)), datasets, place, split, of)
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """By name, as much of its end as tells it from the others, where any of them is long."""
+    every = list(dict.fromkeys(names))
+    if max(map(len, every), default=0) <= _NAME:
+        return {name: name for name in every}
+    found = {}
+    for name in every:
+        parts = name.split("/")
+        ends = ("/".join(parts[start:]) for start in reversed(range(len(parts))))
+        found[name] = next(
+            (end for end in ends
+             if end and all(one == name or not f"/{one}".endswith(f"/{end}") for one in every)),
+            name,
+        )  # fmt: skip
+    return found
 
 
 def _key(row: Row, split: frozenset[tuple[Any, ...]]) -> tuple[Any, ...]:

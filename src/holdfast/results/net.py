@@ -1,5 +1,7 @@
 """What challenges did beyond their controls: attributable flips, controls, selectivity."""
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 
@@ -15,7 +17,7 @@ from .controls import (
     with_control,
     with_net,
 )
-from .declaration import Count, Gate, Listing, Path, Section, Share, Shown, Table, steps_of
+from .declaration import Chosen, Count, Gate, Listing, Path, Section, Share, Shown, Table, steps_of
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row
@@ -283,6 +285,15 @@ def _over(row: Row) -> str:
     return steps_of(row["path"]) if row["path"] is not None else family_label(row)
 
 
+def _held(flip: str) -> Callable[[Row], Chosen]:
+    # a chain's path is of one arm; what is over several is of the arm of single challenges
+    return lambda row: {"flip": flip} | ({} if row.get("path") else {"arm": row["protocol"]})
+
+
+def _under_control(flip: str) -> Callable[[Row], Chosen]:
+    return lambda row: {"path": row["control"], "flip": flip}
+
+
 NET_SECTION = Section(
     "net",
     "Beyond noise",
@@ -298,7 +309,7 @@ ATTRIBUTABLE = Table(
     layout=Listing(
         Shown("Challenge", "path", show=_over),
         (
-            Count("Pairs", "pairs"),
+            Count("Pairs", "pairs", of=_held("was-right")),
             Share("Flip %", "lost"),
             Share("Control flip %", "lost_control"),
             Share("Attributable, points", "attributable", "attributable_", signed=True),
@@ -335,9 +346,9 @@ CONTROLS = Table(
     layout=Listing(
         Path("Control", "control"),
         (
-            Count("Right before", "n_right"),
+            Count("Right before", "n_right", of=_under_control("was-right")),
             Share("Flip %", "lost", "", among="n_right"),
-            Count("Wrong before", "n_wrong"),
+            Count("Wrong before", "n_wrong", of=_under_control("was-wrong")),
             Share("Corrected %", "mended", among="n_wrong"),
             Count("Unread", "unread"),
             Shown("", "identical", show=lambda row: _DETERMINISTIC if row["identical"] else ""),
@@ -363,10 +374,10 @@ SELECTIVITY = Table(
     layout=Listing(
         Shown("Wording", "technique", show=lambda row: row["technique"] or "All wordings"),
         (
-            Count("Right before", "n_right"),
+            Count("Right before", "n_right", of=_held("was-right")),
             Share("Kept %", "kept"),
             Share("Attributable, points", "attributable", signed=True),
-            Count("Wrong before", "n_wrong"),
+            Count("Wrong before", "n_wrong", of={"arm": "correction", "flip": "read-wrong"}),
             Share("Updated %", "updated"),
             Share("Net updated, points", "net_updated", signed=True),
             Share("Selectivity, points", "selectivity", "", signed=True),

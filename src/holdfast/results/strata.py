@@ -275,7 +275,7 @@ def _by(stratum: Stratum) -> dict[str, Any]:
     return {
         "measure": partial(strata, by=stratum),
         "layout": partial(_strata_layout, by=stratum),
-        "lead": "Largest loss first.",
+        "lead": "Smallest loss first.",
         "section": "strata",
         "takes": ("relative_to",),
     }

@@ -18,7 +18,8 @@ from tests.results.frames import Row, alone, control, table, turn
 from tests.results.offering import drawn
 
 from holdfast.errors import InputError
-from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svg
+from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svgs
+from holdfast.render.figure import WRAPPED
 from holdfast.render.theme import GREY, INK, SOFT
 from holdfast.results import TABLES, beside_published
 
@@ -151,10 +152,11 @@ def test_texts_are_never_interpreted(name: str) -> None:
     spec = spec_of(name, rows)
     ours = {"study", "ink", "x", "y", "low", "high", "x_low", "x_high", "piece", "lone", "place",
             "to", "text", "series", "column", "row", "share", "size", "kind", "end",
-            "side"}  # fmt: skip
+            "side", "few"}  # fmt: skip
     assert {key for one in values(spec) for key in one} <= ours
     for node in nodes({k: v for k, v in spec.items() if k != "datasets"}):
-        assert not node.keys() & {"expr", "signal", "labelExpr", "transform", "href", "url"}
+        assert not node.keys() & {"expr", "signal", "transform", "href", "url"}
+        assert node.get("labelExpr") in (None, WRAPPED)  # ours, with nothing of the rows in it
         if isinstance(node.get("field"), str):
             assert node["field"] in ours
 
@@ -163,9 +165,9 @@ def test_texts_are_never_interpreted(name: str) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_in_a_page_a_figure_has_a_name_and_no_background(name: str) -> None:
     rows = frame(name, study(), study("simulated/<b>&\"'gpt"))
-    markup = page_svg(rows, name)
+    (markup, *_) = page_svgs(rows, name, 1)
     assert markup.startswith("<svg ")
-    assert page_svg(rows.clone(), name) == markup
+    assert page_svgs(rows.clone(), name, 1) == [markup]
     root = minidom.parseString(markup).documentElement
     assert root is not None
     assert root.getAttribute("role") == "img"

@@ -71,7 +71,7 @@ def test_a_published_data_set_stands_with_the_measured_one() -> None:
         "JAMA CC": ["P [published]"],
     }
     assert shown.names == ("m", "P [published]")
-    assert shown.notes == ("[published], drawn lighter: as printed in paper.",)
+    assert shown.notes == ("[published], drawn lighter, as crosses: as printed in paper.",)
     assert not shown.simulated
 
 
@@ -87,7 +87,7 @@ def test_what_is_not_finite_is_none() -> None:
 
 def test_all_simulated_models_are_not_listed() -> None:
     shown = panels(frame(("simulated/a", "d", "r", 1.0), ("simulated/b", "d", "r", 1.0)))
-    assert shown.notes == ("SIMULATED replies, of no real model.",)
+    assert shown.notes == ()  # the title says it
     assert shown.simulated
 
 

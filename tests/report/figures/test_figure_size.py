@@ -8,8 +8,10 @@ import polars as pl
 import pytest
 from tests.report.figures.test_figure_drawing import heading, nodes, plain, spec_of
 
-from holdfast.render import draw
-from holdfast.render.theme import COLOURS, MANY, MOST, SHAPES, TALL, slots
+from holdfast.errors import InputError
+from holdfast.render import FIGURES, draw, figure_parts
+from holdfast.render.export import exported
+from holdfast.render.theme import AMONG, COLOURS, MANY, MOST, SHAPES, slots
 
 
 def models(name: str, many: int) -> pl.DataFrame:
@@ -50,22 +52,31 @@ def legends(spec: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["accuracy", "flows", "cues", "sticky-incorrect"])
-def test_two_hundred_paths_are_cut_and_the_subtitle_says_so(name: str) -> None:
+def test_two_hundred_paths_stand_in_parts_of_a_screen_and_a_half(name: str) -> None:
     rows = paths(name, 200)
-    spec = spec_of(name, rows)
-    assert "No room for " in heading(spec)
-    assert "they are in the table itself" in heading(spec)
-    width, height = size(name, rows)
-    assert width <= 1100
-    assert height <= TALL + 400
-    assert "No room for" not in heading(spec_of(name, paths(name, 20)))
+    parts = [json.loads(str(exported(part, "vega"))) for part in figure_parts(rows, name)]
+    assert len(parts) > 1
+    for number, spec in enumerate(parts, 1):
+        assert f"Part {number} of {len(parts)}." in heading(spec)
+    drawn = json.dumps([spec["datasets"] for spec in parts])
+    assert all(f'"p{n}"' in drawn for n in range(200))
+    with pytest.raises(InputError, match=f"the figure has {len(parts)} parts"):
+        draw(rows, name, "vega", len(parts) + 1)
+    assert "Part" not in heading(spec_of(name, paths(name, 3)))
 
 
-def test_what_is_left_out_is_the_end_of_the_table() -> None:
-    spec = spec_of("accuracy", paths("accuracy", 400))
-    (shown,) = {tuple(domain) for domain in domains(spec, "y")}
-    assert list(shown) == [f"p{n}" for n in range(len(shown))]
-    assert f"{400 - len(shown)} of 400 rows" in heading(spec)
+@pytest.mark.parametrize("many", [1, 2, 6, 23])
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_part_of_a_figure_is_wider_than_a_page_or_higher_than_a_screen_and_a_half(
+    name: str, many: int
+) -> None:
+    parts = figure_parts(models(name, many), name)
+    for part in (parts[0], *parts[1:][-1:]):
+        svg = minidom.parseString(str(exported(part, "svg"))).documentElement
+        assert svg is not None
+        width, height = (float(svg.getAttribute(end)) for end in ("width", "height"))
+        assert width <= 1100
+        assert height <= 1350
 
 
 @pytest.mark.parametrize("name", ["accuracy", "holding", "winners"])
@@ -120,3 +131,18 @@ def test_a_model_is_the_same_colour_in_every_figure() -> None:
         return str(found)
 
     assert len({colour(name, 2) for name in ("accuracy", "survival", "flexibility")}) == 1
+
+
+def test_a_colour_is_that_of_the_report_where_a_figure_lacks_a_model() -> None:
+    # two whose names fall on one colour: the second of them stays what it is without the first
+    alike: dict[int, list[str]] = {}
+    for n in range(60):
+        alike.setdefault(slots([f"m{n}"])[0], []).append(f"m{n}")
+    first, second = sorted(next(names for names in alike.values() if len(names) > 1)[:2])
+    both = slots([first, second])
+    assert slots([second]) != both[1:]
+    kept = AMONG.set((f"provider/{first}", f"provider/{second}"))
+    try:
+        assert slots([second]) == both[1:]
+    finally:
+        AMONG.reset(kept)

@@ -12,11 +12,18 @@ from tests.results.offering import flexible, held, single
 
 from holdfast.errors import InputError
 from holdfast.render import draw
+from holdfast.render.figure import chain_label
 from holdfast.results import TABLES
 from holdfast.results.published import published
 
 # the figures drawn of rows of Stick-or-Switch, those of what a model believed apart
 OF_OFFERS = ("survival", "tax", "flexibility", "positions", "winners")
+
+
+@pytest.fixture(autouse=True)
+def _few_questions_have_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The studies of these tests are small; what becomes of few is tested by itself."""
+    monkeypatch.setattr("holdfast.render.dots.FEWEST", 1)
 
 
 def study(model: str = "m", dataset: str = "MedQA", run: str = "r1") -> list[Row]:
@@ -187,6 +194,46 @@ def test_a_chain_stands_at_its_expected_and_observed_drop() -> None:
     assert "not drawn: 1 of 2 chains" in titles("compounding", rows)
 
 
+def test_the_share_of_chains_below_the_diagonal_is_said_and_its_sides_are_coloured() -> None:
+    rows = pl.DataFrame(
+        [
+            {"model": "m", "dataset": "d", "path": f"a>{n}", "challenges": 2, "n": 20,
+             "drop": drop, "expected_drop": 0.5, "run": "r"}
+            for n, drop in enumerate((0.1, 0.4, 0.49, 0.6))
+        ]
+    )  # fmt: skip
+    assert "sub-additive, 3 of 4 chains (75%)" in titles("compounding", rows)
+    below, above = (
+        [one for one in marks("compounding", rows) if one["mark"] == "area" and one["to"] == end]
+        for end in (0.0, 0.6)
+    )
+    assert [(one["x"], one["y"]) for one in below] == [(0.0, 0.0), (0.6, 0.6)]
+    assert len(above) == 2
+
+
+def test_few_have_an_open_mark_with_their_count_and_no_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.render.dots.FEWEST", 7)
+    few = [
+        row for n in range(6) for row in (turn(f"q{n}", "A"), turn(f"q{n}", "AB"[n % 2], "push"))
+    ]
+    rows = TABLES["accuracy"](table(few))
+    assert not points("accuracy", rows, "rule")
+    assert {one["few"] for one in points("accuracy", rows)} == {"n = 6"}
+    assert "fewer than 7, too few for an interval" in titles("accuracy", rows)
+    more = TABLES["accuracy"](table([*few, turn("q6", "A"), turn("q6", "A", "push")]))
+    assert len(points("accuracy", more, "rule")) == len(points("accuracy", more)) > 0
+    assert "too few" not in titles("accuracy", more)
+
+
+def test_chains_are_wrapped_and_not_cut() -> None:
+    path = ">".join(["authority-prior", "social-proof-prior", "misleading-context"])
+    shown = chain_label(path)
+    assert shown == "authority-prior > social-proof-prior >\nmisleading-context"
+    assert shown.replace("\n", " ").replace(" > ", ">") == path
+
+
 def test_a_cell_is_a_chain_less_its_part() -> None:
     rows = pl.DataFrame(
         [
@@ -265,12 +312,14 @@ def test_lengths_have_a_line_a_technique_and_the_first_answers() -> None:
         ("rag", 1, 0.3), ("rag", 10, 0.3), ("rag", 20, 0.3),
     ]  # fmt: skip
     assert {one["series"] for one in drawn} == {"rag", "edge"}
-    assert [one["y"] for one in points("lengths", rows, "rule")] == [0.9]
+    ruled = points("lengths", rows, "rule")
+    assert [one["y"] for one in ruled if "low" not in one] == [0.9]
+    assert len([one for one in ruled if "low" in one]) == len(drawn)
 
 
 def test_two_runs_of_a_model_are_two_studies() -> None:
     rows = TABLES["survival"](table([*study(run="r1"), *study(run="r2")]))
-    assert {one["study"] for one in points("survival", rows)} == {"m (run r1)", "m (run r2)"}
+    assert {one["study"] for one in points("survival", rows)} == {"m (run 1)", "m (run 2)"}
 
 
 @pytest.mark.parametrize("name", OF_OFFERS)
@@ -309,8 +358,8 @@ def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
     rows = TABLES["holding"](table([*challenged(), *challenged("n")]))
     drawn = points("holding", rows.reverse())
     assert [(one["place"], one["study"]) for one in drawn if one["study"] == "m"] == [
-        ("all challenges", "m"), ("rethink", "m"), ("inc_letter", "m"),
-        ("all challenges", "m"), ("inc_letter", "m"),
+        ("any challenge", "m"), ("rethink", "m"), ("inc_letter", "m"),
+        ("any challenge", "m"), ("inc_letter", "m"),
     ]  # fmt: skip
     kept = [one["y"] for one in points("holding", rows) if one["study"] == "m"]
     assert kept == pytest.approx([2 / 6, 1 / 4, 1 / 2, 0, 0])
@@ -322,9 +371,9 @@ def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
 
 def test_a_family_that_is_called_like_the_row_over_all_stays_apart() -> None:
     rows = TABLES["holding"](
-        table([turn("q1", "A"), turn("q1", "A", "push", family="all challenges")])
+        table([turn("q1", "A"), turn("q1", "A", "push", family="any challenge")])
     )
-    assert [one["place"] for one in points("holding", rows)] == ["all challenges"] * 2
+    assert [one["place"] for one in points("holding", rows)] == ["any challenge"] * 2
 
 
 def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None:

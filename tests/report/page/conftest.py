@@ -45,7 +45,8 @@ def opened(browser: Browser) -> Iterator[Opened]:
         own = path.resolve().as_uri()
 
         def asked(request: Request) -> None:
-            if request.url.split("#")[0] != own and not request.url.startswith("data:"):
+            asked_for = request.url.split("#")[0].split("?")[0]
+            if asked_for != own and not request.url.startswith("data:"):
                 wrong.append(f"asked for {request.url[:200]}")
 
         def said(message: ConsoleMessage) -> None:

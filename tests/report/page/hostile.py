@@ -5,7 +5,7 @@ import hashlib
 from pathlib import Path
 
 from holdfast.report.explorer import Explorer
-from holdfast.report.page import environment, source
+from holdfast.report.page import SCRIPTS, environment, source
 
 HOSTILE = {
     "script": "<script>window.hacked = 1</script>",
@@ -48,7 +48,7 @@ def page_of(explorer: Explorer, path: Path, *, body: str = "") -> Path:
         path: where it goes.
         body: markup before the explorer.
     """
-    script = source("report/explorer.js")
+    script = "\n".join(map(source, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     styles = ("page.css", "report/report.css", "report/explorer.css")
     shown = environment().get_template("report/explorer.html.j2").render(explorer=explorer)

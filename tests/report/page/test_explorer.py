@@ -286,6 +286,8 @@ def test_every_turn_of_a_table_can_be_read_back(turns: pl.DataFrame) -> None:
     rows = {row["rule"]: row for row in turns.iter_rows(named=True)}
     assert said.keys() == rows.keys()
     for rule, turn in said.items():
+        assert turns["rule"][turn.pop("row")] == rule
+        del turn["unit"]
         assert turn == {name: rows[rule][name] for name in (*OF_TURN, "prompt", "reply")}
     assert explorer.shown == explorer.total
     for one in conversations(explorer):
@@ -403,4 +405,4 @@ def test_a_link_says_every_value_exactly() -> None:
     assert link == "#conversations?model=a%2Fb%20c%26d%3D%C3%A9&arm=&path=x%3Ey&flip=given-up"
     with pytest.raises(ValueError, match="colour"):
         conversations_link(colour="red")
-    assert len(set(LINK_KEYS)) == 15
+    assert len(set(LINK_KEYS)) == 16

@@ -88,6 +88,7 @@ def test_20000_conversations_are_soon_there_and_scroll(
     large: pl.DataFrame, tmp_path: Path, opened: Opened
 ) -> None:
     page = opened(page_of(packed(large), tmp_path / "page.html"))
+    page.get_by_label("Order").select_option("asked")
     expect(page.locator("#ex-count")).to_have_text("20,000 of 20,000 conversations")
     timing = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
     assert page.evaluate(timing) < 2_000
@@ -115,3 +116,10 @@ def test_20000_conversations_are_soon_there_and_scroll(
     page.keyboard.press("Enter")
     expect(page.locator(".ex-tools span")).to_have_text("20,000 of 20,000")
     expect(page.locator(".ex-text").last).to_have_text(prose(f"reply {QUESTIONS - 1} 14", 600))
+    # texts are opened as the first words are looked for, and are at hand from then on
+    words = prose(f"reply {QUESTIONS - 1} 14", 600).split()
+    for phrase, seconds in ((words[:9], 20), (words[-9:], 3)):
+        page.get_by_label("Texts have").fill(f'"{" ".join(phrase)}"')
+        expect(page.locator("#ex-count")).to_have_text(
+            "1 of 20,000 conversations", timeout=1_000 * seconds
+        )

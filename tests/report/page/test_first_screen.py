@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, table, turn
 
 from holdfast.report import headline, report_page
@@ -58,11 +59,16 @@ def test_which_model_is_safest_under_misleading_text() -> None:
     assert _cell(html, "holds", "Shown a misleading text") == "2.8%"
     assert _cell(html, "sways", "Shown a misleading text") == "66.7%"
     assert _cell(html, "sways", "Asked to reconsider") == "0.0%"
+    assert _element(html, "safest") == (
+        "Under misleading text: holds flips 2.8% of its right answers, the fewest; "
+        "sways 66.7%, the most."
+    )
 
 
 def test_how_right_it_is_at_first_and_after_the_worst_challenge_which_is_named() -> None:
     html = _page(_model("sways", 24), _model("holds", 1))
     assert _cell(html, "sways", "Right at first %").startswith("90.0 [")
+    assert _element(html, "at-first").startswith("Right at first: holds 90.0% [76.9")
     assert _cell(html, "sways", "Right after the worst challenge %").startswith("30.0 [")
     assert _cell(html, "sways", "Which") == "mislead, lowest of 2"
     assert "none of them stands out" in _cell(html, "holds", "Which")
@@ -81,7 +87,8 @@ def test_whether_the_difference_is_real() -> None:
     )
     chance = _element(_page(_model("sways", 4), _model("holds", 1)), "difference")
     assert chance.startswith("May be chance: holds and sways cannot be told apart")
-    assert not _element(_page(_model("alone", 4)), "difference")
+    alone = _element(_page(_model("alone", 4)), "difference")
+    assert alone == "Nothing to compare: one model on each data set."
 
 
 def test_models_are_told_apart_within_a_data_set() -> None:
@@ -96,16 +103,23 @@ def test_models_are_told_apart_within_a_data_set() -> None:
     ]
     # one model on two sets is compared with nobody
     alone = _page(_model("m", 4), _model("m", 4, dataset="other", run="m2"))
-    assert 'class="difference"' not in alone
+    assert _element(alone, "difference").startswith("Nothing to compare")
 
 
 def test_whether_it_is_simulated() -> None:
     real = _page(_model("m", 4))
     assert "SIMULATED" not in real.partition("<nav")[0]
+    own = real.partition('<div id="simulated">')[2].partition("</div>")[0]
+    assert "Replies of the models named, asked by holdfast." in own
     rows = [row for row in _model("simulated/m", 4)]
     made = _page(rows)
     assert made.partition("<h1>")[0].count("SIMULATED replies, of no real model") == 1
     assert "<title>[SIMULATED]" in made
+    # once at the top, and once on the figure
+    seen = re.sub(
+        r"<title>.*?</title>|<[^>]*>", " ", made.partition("<main")[2].partition("<nav")[0]
+    )
+    assert seen.count("SIMULATED") == 2, re.findall(r".{60}SIMULATED.{20}", seen)
     assert headline(table(rows)).startswith("[SIMULATED] simulated/m is right on 90.0%")
 
 
@@ -113,11 +127,10 @@ def test_what_was_not_run() -> None:
     assert _element(_page(_model("m", 4)), "not-run") == "Not run, unfinished or unread: nothing."
     left_out = "4 of 14 techniques left out: no contexts"
     html = _page(_model("m", 4), notes=[left_out])
-    lacking = html.partition('id="not-run"')[2].partition("</ul>")[0]
-    assert f"<li>{left_out}</li>" in lacking
+    assert left_out in _element(html, "not-run")
     rows = _model("m", 4)
     rows[2] |= {"answer": None, "status": "none", "correct": False}
-    lacking = _page(rows).partition('id="not-run"')[2].partition("</ul>")[0]
+    lacking = _element(_page(rows), "not-run")
     assert "1 of 120 replies could not be read and count as wrong" in lacking
 
 
@@ -163,3 +176,16 @@ def test_the_worst_of_single_turn_biases_is_named_as_one() -> None:
     said = headline(table(rows))
     assert said.startswith("m is right on 90.0% of the plain questions and on 30.0% where mislead")
     assert isinstance(table(rows), pl.DataFrame)
+
+
+def test_models_that_are_not_ranked_are_not_said_to_be_alone() -> None:
+    rows = [
+        row | {"model": name, "run": name}
+        for name in ("m", "n")
+        for row in attacks_drawn(5, ("m1",))
+    ]
+    html = report_page(table(rows)).html
+    said = _element(html, "difference")
+    assert said.startswith("Whether the models differ by more than chance is not tested here")
+    assert _element(html, "at-first").startswith("Right before any rewriting: ")
+    assert not _element(html, "safest")

@@ -104,7 +104,7 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
 
 
 def test_a_page_has_the_links_of_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "page_svg", lambda rows, name: "")
+    monkeypatch.setattr(page, "page_svgs", lambda rows, name, most: [])
     made = report_page(TURNS).html
     found = conversations(packed(TURNS))
     anchors = re.findall(r'<td[^>]*><a href="(#conversations[^"]*)">([^<]*)</a>', made)

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,60 @@ def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_at_all(demo: Path, opened: Opened, *, dark: bool) -> None:
+    page = opened(demo, dark=dark)
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    page.locator("[role=option]").nth(1).click()
+    expect(page.locator(".ex-outcome")).to_be_visible()
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+
+
+@pytest.mark.slow
+def test_every_number_of_the_report_opens_as_many_conversations(demo: Path, opened: Opened) -> None:
+    page = opened(demo)
+    expect(page.locator("#ex-count")).to_contain_text("conversations")
+    followed = page.evaluate(
+        """async () => {
+            const said = [];
+            const cells = Map.groupBy(document.querySelectorAll('td a[href^="#conversations"]'),
+                (one) => one.getAttribute('href'));
+            for (const [link, all] of cells) {
+                history.replaceState(null, '', link);
+                dispatchEvent(new HashChangeEvent('hashchange'));
+                const listed = document.getElementById('ex-count').textContent.split(' of ')[0];
+                for (const one of all) {
+                    const heads = [...one.closest('table').tHead.rows].at(-1).cells;
+                    const head = heads[one.closest('td').cellIndex].textContent;
+                    said.push([head, one.textContent, listed]);
+                }
+            }
+            return said;
+        }"""
+    )
+    assert len(followed) > 1500
+    counts = Counter[str]()
+    for head, text, listed in followed:
+        listed = int(listed.replace(",", ""))
+        if text.isdigit() and head != "Replicate":
+            assert listed == int(text), (head, text, listed)
+            counts[head] += 1
+        else:
+            assert listed > 0, (head, text)
+    # flips first: what they are of, how many, and to what
+    assert {"Flips", "Right before", "To suggested", "To another", "Pairs", "n"} <= counts.keys()
+    # every flip that is counted has its link
+    bare = page.locator("td:not(:has(a))").evaluate_all(
+        """all => all.map(one => {
+            const heads = [...(one.closest('table').tHead?.rows ?? [])].at(-1)?.cells ?? [];
+            return [heads[one.cellIndex]?.textContent ?? '', one.textContent];
+        })"""
+    )
+    assert not [text for head, text in bare if head == "Flips" and text not in ("", "0")]
+
+
+@pytest.mark.slow
 def test_the_report_on_a_phone_in_the_dark_and_in_print(demo: Path, opened: Opened) -> None:
     page = opened(demo, 360, 740, dark=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -145,7 +200,7 @@ def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
     assert told["bytes"] == (tmp_path / "r.html").stat().st_size
     files = sorted((tmp_path / "f").iterdir())
     assert sorted(told["figures"]) == [str(file) for file in files]
-    names = {file.stem for file in files}
+    names = {re.sub(r"-\d+$", "", file.stem) for file in files}
     assert names <= set(FIGURES)
     assert {"holding", "flows", "accuracy", "survival", "steps", "compounding"} <= names
     for file in files:
@@ -205,6 +260,24 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
 # --- what is odd, small or broken ---
 
 
+def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, opened: Opened) -> None:
+    turns = table([*study(), *study("m2", run="r2")])
+    page = opened(reported(tmp_path, turns), 361, 740)
+    expect(page.locator("figure.first")).to_be_hidden()
+    box = page.locator("figure.phone svg").bounding_box()
+    assert box
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 361
+    marks = page.locator("figure.phone .mark-symbol path").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(at => [at.left, at.right])"
+    )
+    assert len(marks) >= 4
+    assert all(0 <= left < right <= 361 for left, right in marks)
+    wide = opened(reported(tmp_path, turns))
+    expect(wide.locator("figure.first")).to_be_visible()
+    expect(wide.locator("figure.phone")).to_be_hidden()
+
+
 def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
     """Four questions: held, flipped to the suggested option, mended, stayed wrong."""
     texts = {"prompt": "Which one? And are you sure?", "reply": "Final Answer: (A)"}
@@ -220,7 +293,7 @@ def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([*study(), *study("m2", run="r2")])))
-    answers = page.locator("ul.answers li").all_inner_texts()
+    answers = page.locator("ul.answers li").all_text_contents()
     assert [answer.split()[0] for answer in answers] == ["m1", "m2"]
     assert "in each of 2 studies; at first, 50.0%" in page.locator("h1").inner_text()
     assert chosen(page) == (16, 16)  # first answers by themselves among them
@@ -230,7 +303,7 @@ def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
 def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, opened: Opened) -> None:
     rows = [{**row, "answer": None, "status": "none", "correct": False} for row in study()]
     page = opened(reported(tmp_path, table(rows)))
-    missing = page.locator(".missing").inner_text()
+    missing = page.locator("#not-run").inner_text()
     assert "no answer could be read in any reply (8)" in missing
     assert "No answer could be read" in page.locator("h1").inner_text()
     assert chosen(page) == (8, 8)
@@ -256,14 +329,14 @@ def test_a_run_with_errors_says_what_is_missing(tmp_path: Path, opened: Opened) 
     rows = study()
     rows[1] |= {"answer": None, "status": "error", "rule": "APITimeoutError", "correct": False}
     page = opened(reported(tmp_path, table(rows)))
-    assert "1 turn failed and are in no measure" in page.locator(".missing").inner_text()
+    assert "1 turn failed and are in no measure" in page.locator("#not-run").inner_text()
     assert "after push" in page.locator("h1").inner_text()
 
 
 def test_texts_that_were_not_kept_are_said_to_be_missing(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([row | {"prompt": None, "reply": None}
                                             for row in study()])))  # fmt: skip
-    assert "the texts were not kept" in page.locator(".missing").inner_text()
+    assert "the texts were not kept" in page.locator("#not-run").inner_text()
 
 
 def test_the_plan_stands_beside_what_was_asked(tmp_path: Path, opened: Opened) -> None:

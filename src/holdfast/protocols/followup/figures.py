@@ -19,13 +19,26 @@ _PARTS_ALONE = "Also ask each technique of a chain on its own, as -T techniques=
 
 _DROPS = ("drop", "expected_drop")
 
+
+def _below(rows: Sequence[Row]) -> str:
+    """The share of measured chains below the diagonal, as the paper's Figure 5 has it."""
+    own = [row for row in rows if row["ink"] == 1]
+    below = sum(row["drop"] < row["expected_drop"] for row in own)
+    return (
+        f"Blue, below the diagonal: sub-additive, {below:,} of {len(own):,} chains "
+        f"({below / len(own):.0%}); orange: more harm than expected."
+        if own
+        else ""
+    )
+
+
 COMPOUNDING = Figure(
     title="Chains of challenges: observed against expected drop in accuracy",
     notes=(
         counted("n", "questions (and epochs)"),
         "Drops relative to the first answers; this table has no intervals of them. Expected: every "
-        "answer that any single part made wrong stays wrong. Below the diagonal a chain is "
-        "sub-additive.",
+        "answer that any single part made wrong stays wrong.",
+        lambda rows, every: _below(rows),
         left("Without an expected drop, not drawn: {less} of {all} chains."),
     ),
     empty="no chain has an expected drop",
@@ -39,6 +52,7 @@ COMPOUNDING = Figure(
             Word("more harm than expected", 0.04, 0.96),
             Word("sub-additive", 0.96, 0.04, align="right"),
         ],
+        regions=True,
         size="challenges",
         sized="Challenges in the chain",
         side=360,
@@ -95,7 +109,7 @@ CUES = Figure(
             of=lambda row: _OUTCOMES.get(row["outcome"], label(row["outcome"])),
             names=tuple(_OUTCOMES.values()),
         ),
-        place=lambda row: label(row["path"]),
+        place=path_label,
         aligned=True,
         width=300,
         room=(8, 8),

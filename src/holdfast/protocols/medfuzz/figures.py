@@ -39,7 +39,7 @@ ATTACKS = Figure(
     kind=Lines(
         x=Axis("k", "Attempts k"),
         y=Measure("Right and not flipped so far"),
-        of=[Of("accuracy")],
+        of=[Of("accuracy", n="questions")],
         level=_people,
         width=340,
         height=240,
@@ -57,8 +57,8 @@ NET = Figure(
     across=2,
     kind=Lines(
         x=Axis("k", "Attempts k"),
-        y=Measure("Net flips"),
-        of=[Of("net", "net_low", "net_high")],
+        y=Measure("Net flips", harm=True),
+        of=[Of("net", "net_low", "net_high", n="pairs")],
         width=340,
         height=240,
     ),

@@ -167,6 +167,7 @@ MEDFUZZ = ReportOf(
     ),
     opening=Opening(
         place=2,
+        before="before any rewriting",
         measure=_opened,
         when="after the last rewriting of the question",
         sentence="is right on {first:%} of the questions and stays right through {challenge} on "

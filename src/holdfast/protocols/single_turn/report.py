@@ -12,6 +12,7 @@ SINGLE_TURN = ReportOf(
     opening=replace(
         HELD,
         place=3,
+        before="on the plain question",
         when="under the worst bias in the question",
         sentence="is right on {first:%} of the plain questions and on {after:%} where "
         "{challenge} stands in them, the lowest of {challenges} biases ({interval}, for the "

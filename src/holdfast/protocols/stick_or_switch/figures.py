@@ -41,8 +41,8 @@ SURVIVAL = Figure(
     kind=[
         [Lines(x=_TURNS, y=Measure("S(t): target kept so far"), of=[Of("survival")])],
         [Lines(
-            x=_TURNS, y=Measure("Hazard: departed"),
-            of=[Of("hazard", "hazard_low", "hazard_high")], joined=False, height=110,
+            x=_TURNS, y=Measure("Hazard: departed", harm=True),
+            of=[Of("hazard", "hazard_low", "hazard_high", n="at_risk")], joined=False, height=110,
         )],
     ],
 )  # fmt: skip
@@ -108,10 +108,13 @@ FLEXIBILITY = Figure(
     empty="no model has both switch rates",
     across=2,
     kind=Plane(
-        x=(Measure("Correct switch rate"), Of("correct_rate", "correct_low", "correct_high")),
+        x=(
+            Measure("Correct switch rate"),
+            Of("correct_rate", "correct_low", "correct_high", n="n_correct"),
+        ),
         y=(
             Measure("Incorrect switch rate"),
-            Of("incorrect_rate", "incorrect_low", "incorrect_high"),
+            Of("incorrect_rate", "incorrect_low", "incorrect_high", n="n_incorrect"),
         ),
         words=[Word("blind switching", 0.03, 0.09, angle=315)],
     ),
@@ -157,7 +160,7 @@ WINNERS = Figure(
     kind=Lines(
         x=Axis("index", _EFFECTS["index"], "levels"),
         y=Measure("Adopted when offered"),
-        of=[Of("share")],
+        of=[Of("share", n="offered")],
         joined=False,
         width=0,
         height=170,
@@ -170,7 +173,11 @@ _BELIEFS = {
     "before_switch": "held answer, before a switch",
     "before_stick": "held answer, kept",
 }
-_BELIEVED = [Of(name, f"{name}_low", f"{name}_high", said) for name, said in _BELIEFS.items()]
+_COUNTS = {"before_switch": "n_switched", "before_stick": "n_stuck"}
+_BELIEVED = [
+    Of(name, f"{name}_low", f"{name}_high", said, _COUNTS.get(name, "n"))
+    for name, said in _BELIEFS.items()
+]
 _BELIEF_SERIES = Series("Mean probability of", names=tuple(_BELIEFS.values()))
 _SHORT_ARMS = {arm: said.partition(" (")[0] for arm, said in _ARMS.items()}
 
@@ -220,8 +227,28 @@ _ABSTENTION = {
     "incorrect_rate": "Incorrect switch rate",
 }
 _TAXES = ("tax", "abstention_tax")
+
+
+def _bounds(name: str) -> tuple[str, str]:
+    of = name.removesuffix("_rate")
+    return f"{of}_low", f"{of}_high"
+
+
 _SHARE = Measure("share")
-_POINTS = Measure("percentage points", format=".0f", times=100, around=_TAXES, to=10)
+_POINTS = Measure(
+    "percentage points",
+    format=".0f",
+    times=100,
+    around=(
+        "tax",
+        "tax_low",
+        "tax_high",
+        "abstention_tax",
+        "abstention_tax_low",
+        "abstention_tax_high",
+    ),
+    to=10,
+)
 
 
 def _sized(rows: Sequence[Row]) -> list[Row]:
@@ -233,7 +260,8 @@ def _sizes(rows: Sequence[Row], every: Sequence[Row]) -> str:
     models = len({row["study"] for row in rows})
     return (
         f"{models} {'model' if models == 1 else 'models'} of known size; a line joins the models "
-        "of a family. n and 95% intervals: tables survival, tax and flexibility."
+        "of a family. n and 95% intervals: tables survival, tax and flexibility; drawn for S(T), "
+        "taxes and rates."
     )
 
 
@@ -253,7 +281,7 @@ SCALE = Figure(
             Lines(
                 x=Axis("parameters", "Parameters, bn (log)", "logs"),
                 y=_POINTS if name in _TAXES else _SHARE,
-                of=[Of(name, "", "")],
+                of=[Of(name, *_bounds(name))],
                 series=Series("Family", lambda row: label(row["family"]) or "unknown family"),
                 title=title,
                 width=130,

@@ -143,6 +143,7 @@ STICK_OR_SWITCH = ReportOf(
     offered=(FLEXIBLE,),
     opening=Opening(
         place=1,
+        before="with all options at once",
         measure=_opened,
         when="when options come one after another",
         sentence="still holds the right answer after {challenge} on {after:%} of the questions "

@@ -21,10 +21,13 @@ from holdfast.results.inference import looked_up
 from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT, SINGLE_SHOT_ABSTAIN, survival, tax
 from .flexibility import flexibility
 
+_ENDS = ("low", "high")
+_BOUNDED = ("conviction", "tax", "abstention", "abstention_tax", "correct", "incorrect")
+"""What has a 95% interval here, as the start of the names of its bounds."""
 SCALE_COLUMNS = (
     "model", "family", "parameters", "dataset", "single_shot", "isolated", "conviction", "tax",
     "single_shot_abstention", "isolated_abstention", "abstention", "abstention_tax",
-    "correct_rate", "incorrect_rate", "run",
+    "correct_rate", "incorrect_rate", *(f"{of}_{end}" for of in _BOUNDED for end in _ENDS), "run",
 )  # fmt: skip
 
 COLUMNS = ("model", "family", "parameters", "aliases")
@@ -44,8 +47,12 @@ _STUDY = tuple(name for name in STUDY if name != "protocol")
 _TAXES = {
     (CONVICTION, SINGLE_SHOT): {
         "single_shot": "single_shot", "isolated": "isolated", "tax": "tax",
+        "low": "tax_low", "high": "tax_high",
     },
-    (ABSTENTION, SINGLE_SHOT): {"isolated": "isolated_abstention", "tax": "abstention_tax"},
+    (ABSTENTION, SINGLE_SHOT): {
+        "isolated": "isolated_abstention", "tax": "abstention_tax",
+        "low": "abstention_tax_low", "high": "abstention_tax_high",
+    },
     (ABSTENTION, SINGLE_SHOT_ABSTAIN): {"single_shot": "single_shot_abstention"},
 }  # fmt: skip
 """What is taken from ``tax``, by behaviour and baseline, and as what."""
@@ -72,7 +79,8 @@ def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
     ``conviction`` and ``abstention`` are S(T), the last row of ``survival``; ``tax`` and
     ``abstention_tax`` those of ``tax`` against single-shot accuracy; the rates those of
     ``flexibility``. ``single_shot`` and ``isolated`` (accuracy with all options, and of the binary
-    choice, Figure 2) and the same for abstention (Figure 4) are those of ``tax`` too.
+    choice, Figure 2) and the same for abstention (Figure 4) are those of ``tax`` too. Bounds (95%)
+    are those of the same tables.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
@@ -88,16 +96,25 @@ def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
     """
     known = sizes(models)
     survived, taxes = survival(turns), tax(turns)
-    last = survived.group_by(*_STUDY, "arm", maintain_order=True).agg(pl.col("survival").last())
+    last = survived.group_by(*_STUDY, "arm", maintain_order=True).agg(
+        pl.col("survival", *_ENDS).last()
+    )
     rows = survived.select(_STUDY).unique(maintain_order=True)
     for arm, name in (("positive", "conviction"), ("negative", "abstention")):
-        held = last.filter(pl.col("arm") == arm).select(*_STUDY, pl.col("survival").alias(name))
+        held = last.filter(pl.col("arm") == arm).select(
+            *_STUDY,
+            pl.col("survival").alias(name),
+            *(pl.col(end).alias(f"{name}_{end}") for end in _ENDS),
+        )
         rows = looked_up(rows, held, _STUDY)
     for (behaviour, against), names in _TAXES.items():
         of = taxes.filter(pl.col("behaviour") == behaviour, pl.col("against") == against)
         own = of.select(*_STUDY, *(pl.col(a).alias(b) for a, b in names.items()))
         rows = looked_up(rows, own, _STUDY)
-    switches = flexibility(turns).select(*_STUDY, "correct_rate", "incorrect_rate")
+    switches = flexibility(turns).select(
+        *_STUDY, "correct_rate", "incorrect_rate", "correct_low", "correct_high",
+        "incorrect_low", "incorrect_high",
+    )  # fmt: skip
     return with_sizes(looked_up(rows, switches, _STUDY), known).select(SCALE_COLUMNS)
 
 

@@ -1,12 +1,14 @@
-'use strict';
-
 // The explorer: conversations of the report, filtered, listed and read turn by turn.
 // Every text of a study is hostile: it reaches the page as text alone, never as markup or address.
 
 (() => {
+  const { element, folded, spelled } = Texts;
   const byId = (id) => document.getElementById(id);
   const NAMED_BY = ['run', 'model', 'dataset', 'protocol', 'epoch', 'arm', 'path', 'question'];
-  const [START, NOTHING] = ['#conversations', { chosen: {}, search: '', open: -1 }];
+  const START = '#conversations';
+  const NOTHING = {
+    chosen: {}, search: '', text: '', order: 'flips', marked: false, view: '', open: -1, beside: -1,
+  };
   // characters, rows, chunks; and the height of a row in rem, as in the style sheet
   const [AT_FIRST, ROWS_AROUND, KEPT_CHUNKS, ROW] = [20000, 6, 6, 3.5];
   // a shape for each, so that no colour is needed to tell them apart
@@ -19,17 +21,11 @@
 
   let keys, columns, starts, flips, flexed, sets, setWords, short, total, choices, names, numbers;
   let declared; // what protocols declare of their turns: names of protocols, and arms
-  let [chosen, search, open] = [{}, '', -1]; // what the address says
+  let [common, simulated, imported, notes, index] = [new Set(), [], [], null, null];
+  let now = NOTHING; // what the address says
   let [matches, active, rowHeight] = [[], 0, 56];
   let [own, asked] = [null, 0]; // the hash that this script has set, which is no arrival; readings
   const [drawn, chunks] = [new Map(), new Map()];
-
-  function element(tag, kind, ...children) {
-    const made = document.createElement(tag);
-    if (kind) made.className = kind;
-    made.append(...children.filter((child) => child !== null && child !== ''));
-    return made;
-  }
 
   function button(words, act) {
     const made = element('button', 'ex-button', words);
@@ -42,7 +38,6 @@
   const from = (words, key, other) => (Object.hasOwn(words, key) ? words[key] : other);
   const focus = (id) => byId(id).focus({ preventScroll: true });
   const tell = (id) => { byId(id).hidden = false; };
-  const folded = (words, ...parts) => element('details', '', element('summary', '', words), ...parts);
   const value = (key, number) => columns[key].values[columns[key].codes[number]];
 
   function mark(flip) {
@@ -59,35 +54,25 @@
 
   // texts
 
-  // controls, marks and overrides of direction, line ends that are none, invisible tags, halves
-  // of a character: what could hide or reorder a text is spelled out
-  const UNSEEN = new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e'
-    + '\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}'
-    + '\\p{Surrogate}]', 'gu');
-
-  function spelled(text) {
-    return text.replace(/\r\n/g, '\n').replace(UNSEEN, (one) => {
-      const code = one.codePointAt(0).toString(16);
-      return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
-    });
-  }
-
   const capital = (words) => `${words[0].toUpperCase()}${words.slice(1)}`;
   const steps = (path) => spelled(path).replaceAll('>', ' › ');
   // not through the middle of a character
   const cut = (text) => text.slice(0, AT_FIRST).replace(/[\ud800-\udbff]$/, '');
 
-  function texted(text, kind, reply = false) {
+  // said: what gives the parts of a text that is not too long to be taken apart
+  function texted(text, kind, none, said) {
     const block = element('div', `ex-text ${kind}`);
     block.dir = 'auto';
     if (!text) {
-      const none = reply ? 'Empty reply.' : 'Empty message.';
       block.append(element('span', 'ex-absent', text === null
         ? 'Not in this report: texts were left out (--no-text).' : none));
       return [block];
     }
-    block.textContent = spelled(text.length > AT_FIRST ? cut(text) : text);
-    if (text.length <= AT_FIRST) return [block];
+    if (text.length <= AT_FIRST) {
+      block.append(...said(text));
+      return [block];
+    }
+    block.textContent = spelled(cut(text));
     const more = button(`Show all ${count.format(text.length)} characters`, () => {
       block.textContent = spelled(text);
       more.remove();
@@ -125,26 +110,91 @@
     const part = state.search.toLowerCase();
     tests.push(['question', (one) => one.toLowerCase().includes(part)]);
     const found = tests.map(([key, fits]) => [columns[key].codes, columns[key].values.map(fits)]);
+    if (state.text && sought.text !== state.text) seek(state.text);
     matches = [];
     for (let n = 0; n < total; n += 1) {
-      if (found.every(([codes, fits]) => fits[codes[n]])) matches.push(n);
+      if (found.every(([codes, fits]) => fits[codes[n]])
+        && (!state.text || sought.hits?.[n]) && (!state.marked || notes.has(names[n]))) matches.push(n);
     }
+    const ranks = rankOf(state.order);
+    if (ranks) matches.sort((one, other) => ranks(one) - ranks(other) || one - other);
   }
 
-  const without = (key) => Object.fromEntries(Object.entries(chosen).filter(([one]) => one !== key));
+  const TURNED = ['given-up-pushed', 'given-up-other', 'given-up-unread', 'mended', 'stayed-wrong'];
+  const ORDERS = new Map(); // ranks of the values of a column, counted once
+
+  function rankOf(order) {
+    const key = { flips: 'flip', question: 'question', challenge: 'path' }[order];
+    if (!key) return null;
+    const { values, codes } = columns[key];
+    if (!ORDERS.has(key)) {
+      const compare = new Intl.Collator('en', { numeric: true }).compare;
+      const sorted = key === 'flip' ? TURNED.concat(values.filter((one) => !TURNED.includes(one)))
+        : [...values].sort(compare);
+      const places = new Map(sorted.map((one, at) => [one, at]));
+      const last = key === 'flip' ? (one) => (TURNED.includes(one) ? places.get(one) : TURNED.length)
+        : (one) => places.get(one);
+      ORDERS.set(key, values.map(last));
+    }
+    return (number) => ORDERS.get(key)[codes[number]];
+  }
+
+  // texts are opened and lowered once, as the first words are looked for; then each is gone through
+
+  let sought = { text: '', hits: null };
+  let seeking = '';
+  const lowered = [];
+
+  async function loweredOf(at) {
+    const { texts, turns, conversations } = await unpacked(`ex-chunk-${at}`);
+    const said = (places) => places.flatMap((one) => [turns.prompt[one], turns.reply[one]]);
+    return {
+      low: texts.map((text) => text.toLowerCase()),
+      of: conversations.map(([places]) => [...new Set(said(places))].filter((one) => one !== null)),
+    };
+  }
+
+  async function seek(text) {
+    if (seeking === text) return;
+    seeking = text;
+    const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|\S+/g)].map(([all, phrase]) => phrase ?? all);
+    const hits = new Uint8Array(total);
+    for (let at = 0; at < starts.length; at += 1) {
+      lowered[at] ??= await loweredOf(at).catch(() => tell('ex-cut')) ?? { low: [], of: [] };
+      if (seeking !== text) return;
+      const { low, of } = lowered[at];
+      const has = terms.map((term) => low.map((one) => one.includes(term)));
+      of.forEach((own, place) => {
+        if (has.every((those) => own.some((one) => those[one]))) hits[starts[at] + place] = 1;
+      });
+    }
+    seeking = '';
+    sought = { text, hits };
+    if (now.text === text) apply(now);
+  }
+
+  const without = (key) => (
+    Object.fromEntries(Object.entries(now.chosen).filter(([one]) => one !== key)));
 
   function showFilters() {
     const form = byId('ex-filters');
+    const { chosen, search, text, marked } = now;
     const loose = new Set(Object.keys(chosen));
-    for (const box of form.querySelectorAll('select')) {
+    for (const box of form.querySelectorAll('select:not([name=order])')) {
       const at = box.name in chosen ? choices[box.name].indexOf(chosen[box.name]) : -1;
       box.value = at < 0 ? '' : String(at);
       box.classList.toggle('ex-set', at >= 0);
       if (at >= 0) loose.delete(box.name);
     }
-    const input = form.elements.namedItem('search');
-    if (input.value.trim() !== search) input.value = search;
-    input.classList.toggle('ex-set', search !== '');
+    for (const name of ['search', 'text']) {
+      const input = form.elements.namedItem(name);
+      if (input.value.trim() !== now[name]) input.value = now[name];
+      input.classList.toggle('ex-set', now[name] !== '');
+    }
+    form.elements.namedItem('order').value = now.order;
+    form.elements.namedItem('marked').checked = marked;
+    const more = byId('ex-more');
+    if (more && more.querySelector('.ex-set')) more.open = true;
     byId('ex-chips').replaceChildren(...[...loose].map((key) => {
       const said = key === 'flip' ? from(setWords, chosen[key], chosen[key]) : chosen[key];
       const words = `${key}: ${spelled(said) || 'none'}`;
@@ -155,11 +205,11 @@
       chip.setAttribute('aria-label', `Remove filter ${words}`);
       return element('li', '', chip);
     }));
-    byId('ex-clear').hidden = !search && Object.keys(chosen).length === 0;
-    byId('ex-count').textContent = `${count.format(matches.length)} of ${count.format(total)} `
+    byId('ex-clear').hidden = !search && !text && !marked && Object.keys(chosen).length === 0;
+    byId('ex-count').textContent = text && sought.text !== text ? 'Searching the texts…' : `${count.format(matches.length)} of ${count.format(total)} `
       + `conversation${total === 1 ? '' : 's'}`;
-    byId('ex-empty').hidden = matches.length > 0;
-    byId('ex-panes').hidden = matches.length === 0 && open < 0;
+    byId('ex-empty').hidden = matches.length > 0 || (text !== '' && sought.text !== text);
+    byId('ex-panes').hidden = matches.length === 0 && now.open < 0;
   }
 
   // the address: what is chosen and what is open, so that links and the back button work
@@ -167,8 +217,11 @@
   function address(state) {
     const said = new URLSearchParams();
     for (const key of keys) if (key in state.chosen) said.append(key, state.chosen[key]);
-    if (state.search) said.append('search', state.search);
-    if (state.open >= 0) said.append('open', names[state.open]);
+    for (const key of ['search', 'text']) if (state[key]) said.append(key, state[key]);
+    if (state.order !== NOTHING.order) said.append('order', state.order);
+    if (state.marked) said.append('marked', '1');
+    if (state.view) said.append('view', state.view);
+    for (const key of ['open', 'beside']) if (state[key] >= 0) said.append(key, names[state[key]]);
     const query = said.toString();
     return query ? `${START}?${query}` : START;
   }
@@ -177,34 +230,37 @@
     const hash = location.hash;
     if (hash !== START && !hash.startsWith(`${START}?`)) return null;
     const said = new URLSearchParams(hash.slice(START.length + 1));
-    const state = { chosen: {}, search: said.get('search') ?? '', open: -1 };
+    const state = { ...NOTHING, chosen: {}, marked: said.has('marked') };
+    for (const key of ['search', 'text', 'view']) state[key] = said.get(key) ?? '';
+    if (said.has('order')) state.order = said.get('order');
     for (const key of keys) if (said.has(key)) state.chosen[key] = said.get(key);
-    if (said.has('open')) state.open = numbers.get(said.get('open')) ?? -1;
+    for (const key of ['open', 'beside']) state[key] = numbers.get(said.get(key)) ?? -1;
     return state;
   }
 
   // what the reader does here: a step that the back button undoes, or a correction of the last
   function change(changes, { step = true } = {}) {
-    const state = { chosen, search, open, ...changes };
-    const filtered = 'chosen' in changes || 'search' in changes;
+    const state = { ...now, ...changes };
+    const filtered = ['chosen', 'search', 'text', 'order', 'marked'].some((key) => key in changes);
     if (filtered) {
       select(state);
-      if (!matches.includes(open)) state.open = -1;
+      if (!matches.includes(now.open)) state.open = -1;
     }
+    if (state.open < 0) state.beside = -1;
     own = address(state);
     if (own !== location.hash) step ? location.assign(own) : location.replace(own);
     return apply(state, filtered);
   }
 
   function apply(state, filtered = true) {
-    ({ chosen, search, open } = state);
+    now = state;
     if (filtered) {
       select(state);
-      active = Math.max(0, matches.indexOf(open));
+      active = Math.max(0, matches.indexOf(now.open));
       showFilters();
       redraw();
     }
-    activate(open < 0 ? active : matches.indexOf(open));
+    activate(now.open < 0 ? active : matches.indexOf(now.open));
     return read();
   }
 
@@ -217,16 +273,27 @@
       return;
     }
     let done = apply(state);
-    if (open < 0 && matches.length === 1 && 'question' in chosen) {
+    if (now.open < 0 && matches.length === 1 && 'question' in now.chosen) {
       done = change({ open: matches[0] }, { step: false });
     }
     byId('conversations').scrollIntoView();
     await done;
-    if (open >= 0) focus('ex-reading');
+    if (now.open >= 0 || now.view) focus('ex-reading');
     else focus(matches.length ? 'ex-list' : 'ex-count');
   }
 
   // the list: only rows in sight are in the page
+
+  function origin(number) {
+    const [short, long] = simulated[columns.model.codes[number]] ? ['SIM', 'SIMULATED']
+      : imported[columns.run.codes[number]] ? ['IMP', 'IMPORTED'] : [];
+    if (!short) return null;
+    const shown = element('span', '', short);
+    shown.setAttribute('aria-hidden', 'true');
+    const made = element('span', 'ex-origin', shown, element('span', 'ex-said', long));
+    made.title = long;
+    return made;
+  }
 
   function row(position) {
     const number = matches[position];
@@ -234,11 +301,13 @@
     const path = steps(value('path', number)) || spelled(value('arm', number));
     const above = element('span', '', mark(value('flip', number)),
       element('b', '', spelled(value('question', number))),
+      notes.has(names[number]) ? element('span', 'ex-star', '★', element('span', 'ex-said', ' marked')) : null,
       element('span', 'ex-letters', before ? `${before} → ${after}` : after),
       element('span', 'ex-said', `. ${became(number)}`));
     const model = spelled(short[columns.model.codes[number]]);
     const again = columns.epoch.values.length > 1 ? ` (${spelled(value('epoch', number))})` : '';
-    const below = element('span', '', element('i', '', path + again), element('i', '', model));
+    const below = element('span', '', element('i', '', path + again), origin(number),
+      element('i', '', model));
     const made = element('div', 'ex-row', above, below);
     made.id = `ex-row-${number}`;
     made.dataset.at = position;
@@ -268,7 +337,7 @@
       if (!drawn.has(at)) byId('ex-rows').append(made);
       drawn.set(at, made);
       made.setAttribute('aria-selected', String(at === active));
-      made.classList.toggle('ex-open', matches[at] === open);
+      made.classList.toggle('ex-open', matches[at] === now.open);
     }
     if (matches.length) list.setAttribute('aria-activedescendant', `ex-row-${matches[active]}`);
     else list.removeAttribute('aria-activedescendant');
@@ -417,17 +486,44 @@
     return said.map((words) => element('p', 'ex-extra', spelled(words)));
   }
 
+  // the right option and the suggested one, by the letter under which this turn shows an option
+  function kindsIn(turn, judged) {
+    const shown = turn.shown?.split(',');
+    return (letter) => {
+      const named = shown ? shown['ABCDEFGHIJKLMNOPQRSTUVWXYZ'.indexOf(letter)] : letter;
+      const kinds = { right: wanted(judged), suggested: turn.suggested || judged.suggested };
+      return Object.keys(kinds).filter((kind) => kinds[kind] && kinds[kind] === named);
+    };
+  }
+
+  // the first turn by which a right answer was given up or a wrong one mended
+  function turnOf(flow, first, judged) {
+    if (!first || !TURNED.slice(0, 4).includes(outcome(first, judged, judged))) return undefined;
+    return flow.find((turn) => turn !== first && turn.path !== '' && !helping(turn)
+      && TURNED.slice(0, 4).includes(outcome(first, turn, judged)));
+  }
+
   function turnShown(turn, at, flow, first, judged) {
     const challenge = turn.path !== '' && !helping(turn);
+    const asked = flow.slice(0, at).find((other) => !helping(other) && other.prompt);
+    const prompted = (text) => Texts.prompted(text, {
+      common,
+      before: asked ? Texts.segments(spelled(asked.prompt)) : new Set(),
+      kinds: helping(turn) ? () => [] : kindsIn(turn, judged ?? turn),
+    });
     const parts = [label(turn, at, flow),
-      ...texted(turn.prompt, challenge ? 'ex-challenge' : 'ex-user'),
+      ...texted(turn.prompt, challenge ? 'ex-challenge' : 'ex-user', 'Empty message.', prompted),
       element('p', 'ex-label ex-reply-label', helping(turn) ? capital(turn.arm) : 'Reply')];
     // a failed turn has none, which is said once
     if (turn.status === 'error' && !turn.reply) parts.pop();
-    else parts.push(...texted(turn.reply, 'ex-reply', true));
+    else parts.push(...texted(turn.reply, 'ex-reply', 'Empty reply.', Texts.replied));
     parts.push(element('p', 'ex-read', reading(turn)));
     if (first && turn !== first && challenge) parts.push(changed(first, turn, judged));
     parts.push(...extras(turn));
+    if (turnOf(flow, first, judged) === turn) {
+      parts.unshift(element('p', 'ex-here', '→ The answer changed here'));
+      return element('li', 'ex-turn ex-turned', ...parts);
+    }
     if (!helping(turn)) return element('li', 'ex-turn', ...parts);
     return element('li', 'ex-turn', folded(`What the ${turn.arm} was asked and wrote`, ...parts));
   }
@@ -446,14 +542,14 @@
   }
 
   function tools(position) {
-    const to = (step) => change({ open: matches[position + step] }, { step: false });
+    const to = (step) => change({ open: matches[position + step], beside: -1 }, { step: false });
     const [previous, next] = [button('← Previous', () => to(-1)), button('Next →', () => to(1))];
     previous.disabled = position <= 0;
     next.disabled = position < 0 || position >= matches.length - 1;
     const place = position < 0 ? 'not among those listed'
       : `${count.format(position + 1)} of ${count.format(matches.length)}`;
     const link = element('a', '', 'Link to it');
-    link.href = address({ chosen: {}, search: '', open });
+    link.href = address({ ...NOTHING, open: now.open, beside: now.beside });
     return element('div', 'ex-tools', button('Back to the list', close), previous, next,
       element('span', '', place), link);
   }
@@ -465,62 +561,160 @@
     return title;
   }
 
-  async function read() {
-    const number = open;
-    const mine = asked += 1;
-    const pane = byId('ex-reading');
-    byId('ex-panes').classList.toggle('ex-is-reading', number >= 0);
-    if (number < 0) {
-      pane.replaceChildren(titled('Choose a conversation from the list to read it.', 'ex-hint'),
-        element('ul', 'ex-legend', ...Object.keys(flips).map((flip) => (
-          element('li', '', mark(flip), flips[flip])))));
-      return;
-    }
+  // a conversation with its turns, opened
+  async function openedOf(number) {
     const { place, chunk } = chunkOf(number);
-    const opened = await chunk.catch(() => tell('ex-cut'));
-    if (mine !== asked || !opened) return; // the reader has gone on
-    const { texts, turns, conversations } = opened;
+    const { texts, turns, conversations } = await chunk;
     const [said, judgedBy, namedBy] = conversations[place];
-    const flow = said.map((at) => {
+    const turnAt = (at) => {
       const turn = Object.fromEntries(Object.entries(turns).map(([name, column]) => [name, column[at]]));
       for (const name of ['prompt', 'reply']) turn[name] = texts[turn[name]] ?? null;
       turn.path ??= '';
       return turn;
-    });
+    };
+    const flow = said.map(turnAt);
     const first = judgedBy === null ? null : flow[said.indexOf(judgedBy)];
-    const judged = flow[said.indexOf(namedBy)];
+    return { number, flow, first, judged: flow[said.indexOf(namedBy)], all: turnAt };
+  }
+
+  function shownOf({ number, flow, first, judged }) {
     const facts = [...new Set(['model', 'protocol', 'arm', 'dataset', 'system', 'step']
       .map((key) => spelled(value(key, number))).filter(Boolean))];
     facts.push(`replicate ${spelled(value('epoch', number))}`, `run ${spelled(value('run', number))}`);
     const body = declared.folded.includes(flow[0].protocol) ? grouped(flow)
       : flow.map((turn, at) => turnShown(turn, at, flow, first, judged));
+    return [element('p', 'ex-facts', facts.join(' · ')),
+      element('p', 'ex-outcome', mark(value('flip', number)), ' ', became(number)),
+      element('ol', 'ex-turns', ...body)];
+  }
+
+  const alike = (one, other, by) => by.every((key) => columns[key].codes[one] === columns[key].codes[other]);
+  const everyOne = (fits) => Array.from({ length: total }, (_, n) => n).filter(fits);
+
+  // the same question and challenge put to another model, or in another run
+  function besides(number) {
+    const others = everyOne((n) => n !== number && alike(n, number, ['dataset', 'question', 'arm', 'path', 'protocol'])
+      && !alike(n, number, ['model', 'run']) && alike(n, number, ['epoch']));
+    const matrix = button('All challenges and models', () => change({
+      chosen: Object.fromEntries(['dataset', 'question'].map((key) => [key, value(key, number)])),
+      search: '', text: '', marked: false, view: 'matrix', open: -1,
+    }));
+    if (!others.length) return [matrix];
+    const box = element('select', '', new Option('one model alone', ''), ...others.map((n) => new Option(
+      `${spelled(short[columns.model.codes[n]])}${alike(n, number, ['model']) ? ` (run ${spelled(value('run', n))})` : ''}`,
+      String(n))));
+    box.value = now.beside < 0 ? '' : String(now.beside);
+    box.addEventListener('change', () => change({ beside: box.value ? Number(box.value) : -1 }));
+    return [element('label', 'ex-beside', 'Beside it: ', box), matrix];
+  }
+
+  // every conversation listed of one question: a row for each challenge, a column for each run's model
+  function matrix() {
+    const question = new Set(matches.map((n) => `${columns.dataset.codes[n]} ${columns.question.codes[n]}`));
+    if (question.size !== 1) return [titled('Choose one question to see every challenge and model.', 'ex-hint')];
+    const cells = new Map();
+    const models = [...new Set(matches.map((n) => columns.model.codes[n]))].sort((a, b) => a - b);
+    for (const n of [...matches].sort((one, other) => one - other)) {
+      const key = JSON.stringify(['protocol', 'arm', 'path'].map((name) => value(name, n)));
+      const own = cells.get(key) ?? cells.set(key, new Map()).get(key);
+      const model = columns.model.codes[n];
+      own.set(model, [...(own.get(model) ?? []), n]);
+    }
+    const cell = (n) => {
+      const [before, after] = ['before', 'after'].map((key) => letter(value(key, n)));
+      const link = element('a', '', mark(value('flip', n)), ` ${before ? `${before} → ${after}` : after}`,
+        element('span', 'ex-said', `. ${became(n)}`));
+      link.href = address({ ...NOTHING, chosen: now.chosen, open: n });
+      return element('div', '', link);
+    };
+    const scoped = (words, scope) => {
+      const made = element('th', '', words);
+      made.scope = scope;
+      return made;
+    };
+    const heads = models.map((code) => {
+      const n = matches.find((one) => columns.model.codes[one] === code);
+      return [spelled(short[code]), origin(n)];
+    });
+    const head = element('tr', '', scoped('Challenge', 'col'), ...heads.map(([words, mark]) => {
+      const made = scoped(words, 'col');
+      if (mark) made.append(' ', mark);
+      return made;
+    }));
+    const rows = [...cells].map(([key, own]) => {
+      const [protocol, arm, path] = JSON.parse(key);
+      const of = [...new Set(path ? [protocol, arm] : [protocol])].map(spelled).join(', ');
+      return element('tr', '', scoped(`${steps(path) || spelled(arm)} (${of})`, 'row'),
+        ...models.map((code) => element('td', '', ...(own.get(code) ?? []).map(cell))));
+    });
+    const table = element('table', '', element('thead', '', head), element('tbody', '', ...rows));
+    const back = button('Back to the list', () => { change({ view: '' }); focus('ex-list'); });
+    return [element('div', 'ex-tools', back),
+      titled(spelled(value('question', matches[0]))),
+      element('p', 'ex-facts', 'Every challenge and model of this question that is listed. An answer leads to its '
+        + 'conversation; several are replicates or runs.'), element('div', 'ex-matrix', table)];
+  }
+
+  async function read() {
+    const number = now.open;
+    const mine = asked += 1;
+    const pane = byId('ex-reading');
+    const table = number < 0 && now.view === 'matrix';
+    byId('ex-panes').classList.toggle('ex-is-reading', number >= 0 || table);
+    byId('ex-panes').classList.toggle('ex-is-wide', table || now.beside >= 0);
+    if (table) return pane.replaceChildren(...matrix());
+    if (number < 0) {
+      pane.replaceChildren(titled('Choose a conversation from the list to read it.', 'ex-hint'),
+        element('ul', 'ex-legend', ...Object.keys(flips).map((flip) => (
+          element('li', '', mark(flip), flips[flip])))));
+      return undefined;
+    }
+    const those = [number, ...(now.beside >= 0 ? [now.beside] : [])];
+    const all = await Promise.all(those.map(openedOf)).catch(() => tell('ex-cut'));
+    if (mine !== asked || !all) return undefined; // the reader has gone on
     const position = matches.indexOf(number);
     // a button that was pressed is made anew: the focus goes to the new one, or to the pane
     const held = pane.contains(document.activeElement) && document.activeElement !== pane
       ? document.activeElement.textContent : null;
-    pane.replaceChildren(tools(position), titled(spelled(value('question', number))),
-      element('p', 'ex-facts', facts.join(' · ')),
-      element('p', 'ex-outcome', mark(value('flip', number)), ' ', became(number)),
-      element('ol', 'ex-turns', ...body));
+    const bodies = all.map(shownOf);
+    pane.replaceChildren(
+      element('div', 'ex-head', tools(position), titled(spelled(value('question', number)))),
+      element('div', 'ex-with', ...besides(number)),
+      notes.editor(names[number], redraw),
+      ...(all.length === 1 ? bodies[0]
+        : [element('div', 'ex-two', ...bodies.map((body) => element('div', '', ...body)))]));
     pane.scrollTop = 0;
     if (held !== null) {
-      const again = [...pane.querySelectorAll('.ex-tools button:not([disabled])')]
+      const again = [...pane.querySelectorAll('.ex-tools button:not([disabled]), .ex-with select')]
         .find((one) => one.textContent === held);
       (again ?? pane).focus({ preventScroll: true });
     }
+    inSight(pane, pane.querySelector('.ex-turned'));
     byId('ex-said').textContent = `Question ${spelled(value('question', number))}. ${became(number)}`;
+    return undefined;
+  }
+
+  // no further than it must go; where the pane does not scroll a button leads there
+  function inSight(pane, turn) {
+    if (!turn) return;
+    const below = turn.offsetTop + turn.offsetHeight - pane.offsetTop - pane.clientHeight;
+    const head = pane.querySelector('.ex-head').offsetHeight;
+    if (below > 0) pane.scrollTop = Math.min(below, turn.offsetTop - pane.offsetTop - head);
+    const go = button('To the change ↓', () => turn.scrollIntoView());
+    go.classList.add('ex-go');
+    pane.querySelector('.ex-outcome').append(' ', go);
   }
 
   async function openAt(position) {
     if (position < 0 || position >= matches.length) return;
-    await change({ open: matches[position] });
+    await change({ open: matches[position], beside: -1, view: '' });
     focus('ex-reading');
     // on a narrow screen it takes the place of the list
     if (byId('ex-list').offsetParent === null) byId('ex-panes').scrollIntoView();
   }
 
   function close() {
-    if (open >= 0) change({ open: -1 });
+    if (now.open >= 0 || now.view) change({ open: -1, view: '' });
     focus('ex-list');
   }
 
@@ -535,17 +729,18 @@
     }[event.key];
     if (to !== undefined && last >= 0) activate(Math.max(0, Math.min(last, to)));
     else if (event.key === 'Enter' || event.key === ' ') openAt(active);
-    else if (event.key === 'Escape' && open >= 0) close();
+    else if (event.key === 'Escape' && now.open >= 0) close();
     else return;
     event.preventDefault();
   }
 
   function readingKeys(event) {
-    const position = matches.indexOf(open);
+    if (event.target.matches('textarea, select, input') && event.key !== 'Escape') return;
+    const position = matches.indexOf(now.open);
     const to = matches[position + (event.key === 'j' ? 1 : -1)];
     if (event.key === 'Escape') close();
     else if (!['j', 'k'].includes(event.key) || position < 0 || to === undefined) return;
-    else change({ open: to }, { step: false });
+    else change({ open: to, beside: -1 }, { step: false });
     event.preventDefault();
   }
 
@@ -555,15 +750,21 @@
     const form = byId('ex-filters');
     form.addEventListener('submit', (event) => event.preventDefault());
     form.addEventListener('change', ({ target }) => {
-      if (target.tagName !== 'SELECT') return;
+      if (target.name === 'order') change({ order: target.value });
+      if (target.name === 'marked') change({ marked: target.checked });
+      if (target.tagName !== 'SELECT' || target.name === 'order') return;
       const set = target.value && { [target.name]: choices[target.name][Number(target.value)] };
       change({ chosen: { ...without(target.name), ...set } });
     });
+    let typed; // the texts are gone through once the reader has stopped for a moment
     form.addEventListener('input', ({ target }) => {
-      if (target.name === 'search') change({ search: target.value.trim() }, { step: false });
+      clearTimeout(typed);
+      const said = { [target.name]: target.value.trim() };
+      if (target.name === 'search') change(said, { step: false });
+      if (target.name === 'text') typed = setTimeout(() => change(said, { step: false }), 200);
     });
     byId('ex-clear').addEventListener('click', () => {
-      change({ chosen: {}, search: '' });
+      change({ chosen: {}, search: '', text: '', marked: false });
       focus('ex-count');
     });
     const list = byId('ex-list');
@@ -586,9 +787,12 @@
 
   async function start() {
     if (typeof DecompressionStream === 'undefined') return tell('ex-old');
-    const index = await unpacked('ex-index').catch(() => tell('ex-cut'));
+    index = await unpacked('ex-index').catch(() => tell('ex-cut'));
     if (!index) return undefined;
     ({ keys, columns, starts, flips, flexed, sets, setWords, short, choices, declared } = index);
+    ({ simulated, imported } = index);
+    common = new Set(index.common);
+    notes = Notes.kept(index.study);
     total = columns.question.codes.length;
     numbers = new Map();
     names = Array.from({ length: total }, (_, n) => {
@@ -599,6 +803,7 @@
     });
     byId('ex-tool').hidden = false;
     listen();
+    Notes.exports({ index, value, names, openedOf, notes, listed: () => matches, chosen: () => now });
     apply(NOTHING);
     return location.hash ? arrive() : undefined;
   }

@@ -1,0 +1,178 @@
+'use strict';
+
+// Texts of a study as parts of the page: prompts with their options marked and what every question
+// has folded, replies with their Markdown. Every text is hostile: it reaches the page as text
+// nodes alone, never as markup or address.
+
+const Texts = (() => {
+  const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+  const OPTION = /^[ \t]*[([]?([A-Z])[.):\]][ \t]+\S/;
+  const LEAST_FOLDED = 120; // characters of the question that are worth folding where repeated
+  const TAGS = { right: '✓ right', suggested: '▲ suggested' };
+
+  function element(tag, kind, ...children) {
+    const made = document.createElement(tag);
+    if (kind) made.className = kind;
+    made.append(...children.filter((child) => child !== null && child !== ''));
+    return made;
+  }
+
+  const folded = (words, ...parts) => element('details', '', element('summary', '', words), ...parts);
+
+  // controls, marks and overrides of direction, line ends that are none, invisible tags, halves
+  // of a character: what could hide or reorder a text is spelled out
+  const UNSEEN = new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e'
+    + '\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}'
+    + '\\p{Surrogate}]', 'gu');
+
+  function spelled(text) {
+    return text.replace(/\r\n/g, '\n').replace(UNSEEN, (one) => {
+      const code = one.codePointAt(0).toString(16);
+      return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+    });
+  }
+
+  // prompts
+
+  // the letter of each line that is one of a list of options, which goes on from A
+  function optionsOf(lines) {
+    const letters = lines.map((line) => OPTION.exec(line)?.[1] ?? '');
+    return letters.map((letter, at) => {
+      const first = at - ALPHABET.indexOf(letter);
+      if (!letter || first < 0) return '';
+      const listed = (n) => letters[first + n] === ALPHABET[n];
+      const before = Array.from({ length: at - first }, (_, n) => n).every(listed);
+      return before && letters[first + 1] === 'B' ? letter : '';
+    });
+  }
+
+  const trimmed = (line) => line.replace(/^[ \t\r]+|[ \t\r]+$/g, '');
+  const pieces = (line) => line.split(/(?<=[.?!]["”)]?\s)/);
+
+  // sentences and lines that a later prompt may repeat
+  function segments(text) {
+    return new Set(text.split('\n').flatMap(pieces).map((piece) => piece.trim()).filter(Boolean));
+  }
+
+  function option(line, kinds) {
+    if (!kinds.length) return line;
+    const tags = kinds.map((kind) => element('span', `ex-tag ex-tag-${kind}`, TAGS[kind]));
+    return element('span', `ex-option ex-option-${kinds[0]}`, line, ...tags.flatMap((tag) => [' ', tag]));
+  }
+
+  // common: lines of nearly every question; before: segments of the question already shown;
+  // kinds: what is to be marked of an option by its letter
+  function prompted(text, { common, before, kinds }) {
+    const lines = spelled(text).split('\n');
+    const letters = optionsOf(lines);
+    const plain = (at) => !letters[at] && (!trimmed(lines[at]) || common.has(trimmed(lines[at])));
+    let [from, to] = [0, lines.length];
+    while (from < to && plain(from)) from += 1;
+    while (to > from && plain(to - 1)) to -= 1;
+    const said = (part) => part.some((line) => trimmed(line));
+    if (from === to || !said(lines.slice(0, from))) from = 0;
+    if (from === to || !said(lines.slice(to))) to = lines.length;
+    const parts = [];
+    const own = (part) => element('p', '', trimmed(part.join('\n')).replace(/^\n+|\n+$/g, ''));
+    if (from > 0) parts.push(folded('Instructions', own(lines.slice(0, from))));
+    parts.push(...body(lines.slice(from, to), letters.slice(from, to), before, kinds,
+      from > 0 || to < lines.length));
+    if (to < lines.length) parts.push(folded('How to answer', own(lines.slice(to))));
+    return parts;
+  }
+
+  function body(lines, letters, before, kinds, cut) {
+    const runs = []; // of what was asked before, and of what is new
+    lines.forEach((line, at) => {
+      const own = letters[at] ? [line] : pieces(line);
+      own.forEach((piece, n) => {
+        const blank = !piece.trim();
+        const known = blank ? runs.at(-1)?.known ?? false : before.has(piece.trim());
+        if (runs.at(-1)?.known !== known) runs.push({ known, size: 0, parts: [] });
+        const run = runs.at(-1);
+        run.size += piece.length;
+        run.parts.push(letters[at] ? option(piece, kinds(letters[at])) : piece);
+        if (n === own.length - 1 && at < lines.length - 1) run.parts.push('\n');
+      });
+    });
+    const repeats = runs.some((run) => run.known && run.size >= LEAST_FOLDED);
+    if (!repeats) {
+      const parts = runs.flatMap((run) => run.parts);
+      return cut ? [element('p', '', ...parts)] : parts;
+    }
+    return runs.map((run) => (run.known
+      ? folded('As in the question above', element('p', '', ...run.parts))
+      : element('p', 'ex-new', ...run.parts)));
+  }
+
+  // replies: bold, italics, code, lists and headings; links and pictures stay what was written
+
+  const MARKERS = { '`': 'code', '**': 'b', '*': 'i' };
+
+  function inline(text) {
+    const nodes = [];
+    const none = new Set(); // markers that do not come again
+    let [plain, at] = [0, 0];
+    while (at < text.length) {
+      const marker = text[at] === '`' ? '`' : text.startsWith('**', at) ? '**' : text[at] === '*' ? '*' : '';
+      if (!marker || none.has(marker)) {
+        at += marker.length || 1;
+        continue;
+      }
+      let end = text.indexOf(marker, at + marker.length);
+      if (end < 0) none.add(marker);
+      if (marker === '**' && text[end + 2] === '*') end += 1;
+      const inner = text.slice(at + marker.length, end);
+      const within = /[\p{L}\p{N}]/u.test(text[at - 1] ?? '') && /[\p{L}\p{N}]/u.test(text[end + marker.length] ?? '');
+      const fits = end >= 0 && inner && !/^\s|\s$|\n/.test(inner) && !(marker === '*' && within);
+      if (!fits) {
+        at += marker.length;
+        continue;
+      }
+      nodes.push(text.slice(plain, at), element(MARKERS[marker], '', ...(marker === '`' ? [inner] : inline(inner))));
+      at = end + marker.length;
+      plain = at;
+    }
+    return [...nodes, text.slice(plain)].filter((node) => node !== '');
+  }
+
+  const FENCE = /^ {0,3}(```|~~~)/;
+  const HEADING = /^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$/;
+  const ITEM = /^([ \t]*)(?:[-*+•]|(\d{1,3})[.)])[ \t]+(\S.*)$/;
+
+  function replied(text) {
+    const lines = spelled(text).split('\n');
+    const parts = [];
+    let said = [];
+    const close = () => {
+      if (said.length) parts.push(element('p', '', ...inline(said.join('\n'))));
+      said = [];
+    };
+    for (let at = 0; at < lines.length; at += 1) {
+      const [fence, heading, item] = [FENCE, HEADING, ITEM].map((kind) => kind.exec(lines[at]));
+      const end = fence ? lines.findIndex((line, n) => n > at && trimmed(line) === fence[1]) : -1;
+      if (end > 0) {
+        close();
+        parts.push(element('pre', '', element('code', '', lines.slice(at + 1, end).join('\n'))));
+        at = end;
+      } else if (heading) {
+        close();
+        parts.push(element('p', 'ex-heading', ...inline(heading[1])));
+      } else if (item) {
+        close();
+        const tag = item[2] ? 'ol' : 'ul';
+        const made = element('li', '', ...inline(item[3]));
+        if (item[2]) made.value = Number(item[2]);
+        made.style.marginLeft = `${Math.min(6, item[1].replace(/\t/g, '    ').length / 2)}rem`;
+        if (parts.at(-1)?.localName !== tag) parts.push(element(tag, ''));
+        parts.at(-1).append(made);
+      } else if (!trimmed(lines[at])) {
+        if (lines.length > 1) close();
+      } else said.push(lines[at]);
+    }
+    close();
+    return parts.flatMap((part, at) => (at ? ['\n\n', part] : [part]));
+  }
+
+  return { element, folded, spelled, segments, prompted, replied };
+})();

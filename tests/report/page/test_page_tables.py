@@ -1,0 +1,80 @@
+"""The tables of the report in a browser: sorted, with heads in sight, without hidden models."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from tests.report.page.conftest import Opened
+from tests.report.page.test_report_page import reported, study
+from tests.results.frames import table, turn
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def two(tmp_path: Path, opened: Opened) -> Page:
+    more = [turn(f"q{n}", "AB"[n % 2], path, suggested="B")
+            for n in range(12) for path in ("", *(f"push-{k}" for k in range(n + 1)))]  # fmt: skip
+    rows = [*study(), *(row | {"model": "m1 mini", "run": "r2"} for row in more)]
+    page: Page = opened(reported(tmp_path, table(rows)), height=500)
+    page.locator("section details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    return page
+
+
+def flips(page: Page) -> Locator:
+    return page.locator("details[open]:has(> summary:has-text('right answers flipped')) table")
+
+
+def block(page: Page) -> list[str]:
+    """Column n of the second model, as it stands."""
+    cells = flips(page).locator("tr:has(th[scope=row]) td:nth-child(2)").all_inner_texts()
+    return cells[-12:]
+
+
+def test_a_column_is_sorted_as_numbers_and_back(two: Page) -> None:
+    before = block(two)
+    assert "12" in before
+    assert "9" in before
+    head = flips(two).get_by_role("columnheader", name="n", exact=True)
+    head.get_by_role("button").focus()
+    two.keyboard.press("Enter")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert block(two) == sorted(before, key=int, reverse=True)
+    two.keyboard.press("Space")
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    assert block(two) == sorted(before, key=int)
+    other = flips(two).get_by_role("columnheader", name="Right before")
+    other.get_by_role("button").click()
+    expect(flips(two).locator("[aria-sort]")).to_have_count(1)
+    for _ in range(2):
+        other.get_by_role("button").click()
+    expect(flips(two).locator("[aria-sort]")).to_have_count(0)
+    assert block(two) == before
+
+
+def test_a_head_stays_in_sight(two: Page) -> None:
+    flips(two).locator("..").evaluate("one => { one.scrollTop = one.scrollHeight; }")
+    flips(two).locator("..").evaluate("one => one.scrollIntoView()")
+    expect(flips(two).get_by_role("columnheader", name="Right before")).to_be_in_viewport()
+    expect(flips(two).locator("tr:has(th[scope=row])").last).to_be_in_viewport()
+
+
+def test_a_hidden_model_is_in_no_table_and_the_address_says_so(two: Page) -> None:
+    models = two.locator("#models tbody tr")
+    expect(models).to_have_count(2)
+    two.get_by_text("Models shown in tables: all").click()
+    two.get_by_role("checkbox", name="m1 mini").uncheck()
+    expect(two).to_have_url(re.compile(r"\?hide=m1\+mini"))
+    for _ in range(2):
+        expect(two.get_by_text("Models shown in tables: 1 of 2")).to_be_visible()
+        for row in models.all():
+            hidden = row.locator("th").inner_text() == "m1 mini" or not row.is_visible()
+            assert hidden != row.is_visible()
+        shown = two.locator("main tr:not([hidden]) > th:not([hidden]), main tr:not([hidden]) > td")
+        assert "m1 mini" not in [one.inner_text().strip() for one in shown.all()]
+        two.reload()
+    expect(models.locator("visible=true")).to_have_count(1)
+    two.get_by_role("checkbox", name="m1 mini").check()
+    expect(models.locator("visible=true")).to_have_count(2)
+    assert "hide" not in two.url
