@@ -7,6 +7,7 @@ import json
 import os
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -53,6 +54,23 @@ def asked(folder: Path, model: str, protocol: str, *settings: str) -> pl.DataFra
     return turns
 
 
+def test_weights_are_loaded_once(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from inspect_ai.model._providers.hf import HuggingFaceAPI
+
+    loaded: list[str] = []
+    load = HuggingFaceAPI.__init__
+
+    def counted(self: HuggingFaceAPI, *given: Any, **named: Any) -> None:
+        loaded.append("weights")
+        load(self, *given, **named)
+
+    monkeypatch.setattr(HuggingFaceAPI, "__init__", counted)
+    asked(tmp_path, model, "followup", "-T", "techniques=double-check", "-T", "controls=false")
+    assert loaded == ["weights"]
+
+
 def test_followup_and_the_same_command_again(model: str, tmp_path: Path) -> None:
     chosen = ("-T", "techniques=double-check,authority-prior", "-T", "controls=false")
     turns = asked(tmp_path, model, "followup", *chosen)
@@ -68,9 +86,7 @@ def test_single_turn(model: str, tmp_path: Path) -> None:
 
 
 def test_stick_or_switch_has_its_beliefs(model: str, tmp_path: Path) -> None:
-    turns = asked(
-        tmp_path, model, "stick-or-switch", "-T", "beliefs=true", "-T", "conditions=multi-turn"
-    )
+    turns = asked(tmp_path, model, "stick-or-switch", "-T", "beliefs=true", "-T", "shots=1")
     beliefs = turns["p_answer"].drop_nulls()
     assert beliefs.len() > 0
     assert beliefs.is_between(0, 1).all()
