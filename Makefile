@@ -68,6 +68,7 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/inspect-evals-lint holdfast
 
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict

@@ -212,8 +212,8 @@ class _Scored:
 
     def __init__(self, id: str | int, epoch: int, scores: bytes) -> None:
         self.id, self.epoch, self.error, self.metadata = id, epoch, None, None
-        known = pickle.loads(scores).items()
-        self.scores = {name: Score.model_construct(**one) for name, one in known}
+        packed = pickle.loads(scores)  # inspect-evals-lint: ignore[IESC002] -- packed by the writer
+        self.scores = {name: Score.model_construct(**one) for name, one in packed.items()}
 
 
 def _plain(task: str) -> str:
