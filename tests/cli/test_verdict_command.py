@@ -6,6 +6,7 @@ from pathlib import Path
 import polars.selectors as cs
 import pytest
 from benchmarks.server import running_server
+from junitparser import JUnitXml
 from tests.studies import holdfast
 
 from holdfast import read_turns, report, table
@@ -37,6 +38,24 @@ def _verdict(folder: Path, *more: str) -> tuple[int, dict[str, object]]:
 def decided(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, object]]:
     folder = tmp_path_factory.mktemp("verdict")
     return folder, *_verdict(folder)
+
+
+def test_a_gate_that_looks_writes_junit_and_a_summary(
+    decided: tuple[Path, int, dict[str, object]], tmp_path: Path
+) -> None:
+    folder, code, _ = decided
+    files = ("--junit", tmp_path / "gate.xml", "--summary", tmp_path / "gate.md")
+    rules = folder / "rules.toml"
+    done = holdfast("gate", folder / "runs", "--rules", rules, "--sequential", *files)
+    assert done.returncode == code
+    xml = JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+    assert (xml.tests, xml.failures, xml.errors) == (2, 1, 0)
+    (failed,) = [case.result[0] for suite in xml for case in suite if case.result]
+    assert failed.message in done.stdout
+    rows = (tmp_path / "gate.md").read_text().splitlines()
+    assert rows[0] == "## holdfast verdict: fail"
+    assert [row.split(" | ")[0] for row in rows[4:6]] == ["| pass", "| **fail**"]
+    assert "SIMULATED" in rows[-1]
 
 
 def test_it_stops_when_all_is_decided_and_asks_only_what_is_open(

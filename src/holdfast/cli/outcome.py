@@ -196,7 +196,7 @@ def _malfunctions(table: pl.DataFrame) -> Iterator[str]:
 
 
 def _hard_to_read(outcome: Outcome) -> Iterator[str]:
-    """Models many of whose replies gave no answer, with two of those replies."""
+    """Models many of whose replies gave no answer, with two of those replies and what to do."""
     unreadable = pl.col("status").is_in(("none", "ambiguous"))
     replies = _tested(outcome.table).filter(~pl.col("shared"), pl.col("status") != "error")
     for (model,), own in replies.group_by("model", maintain_order=True):
@@ -205,14 +205,19 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
             continue
         yield (
             f"{model}: {unread.height / own.height:.0%} of {own.height} replies could not be "
-            "read. They count as wrong. Two of them:"
+            "read. They count as wrong. For example:"
         )
         turns = pl.scan_parquet(outcome.turns) if outcome.turns.endswith(".parquet") else None
         if turns is not None and "reply" in turns.collect_schema():
             some = _tested(turns).filter(pl.col("model") == model, unreadable)
-            for reply in some.head(2).collect()["reply"]:
+            unlike = some.unique("reply", keep="first", maintain_order=True).head(2).collect()
+            for reply in unlike["reply"]:
                 said = " ".join(str(reply).split())
                 yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"
+        yield (
+            f"  Have another model read them: holdfast reread {outcome.log_dir} --reader MODEL. "
+            "Replies that are cut off need a larger --max-output-tokens."
+        )
 
 
 def _tested(turns: _Turns) -> _Turns:

@@ -118,26 +118,23 @@ def gate(
 
     Example: holdfast gate runs --rules gate.toml --junit gate.xml
     """
-    from holdfast.report import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
+    from holdfast.report import (
+        gate_counts,
+        gate_markdown,
+        gate_rows,
+        gate_sentence,
+        junit_xml,
+        looked_markdown,
+    )
 
     if sequential:
-        if junit or summary:
-            raise InputError(
-                "does not go with --junit and --summary", field="--sequential",
-                remedy="Print the looks with --json",
-            )  # fmt: skip
-        raise typer.Exit(_told(holdfast.looks(sources, rules), as_json=as_json))
+        looked = holdfast.looks(sources, rules)
+        _write_verdicts(junit, summary, junit_xml(looked), looked_markdown(looked))
+        raise typer.Exit(_told(looked, as_json=as_json))
     decided = holdfast.gate(sources, rules, allow_unfinished=allow_unfinished)
     verdicts = decided.verdicts
     sys.stderr.writelines(f"{printable(str(one))}\n" for one in decided.unfinished)
-    written = {
-        "--junit FILE": (junit, junit_xml(verdicts)),
-        "--summary FILE": (summary, gate_markdown(verdicts, decided.level)),
-    }
-    with ExitStack() as files:  # all of them or none
-        for option, (name, text) in written.items():
-            if name is not None:
-                files.enter_context(whole_file(name, option)).write(text.encode())
+    _write_verdicts(junit, summary, junit_xml(verdicts), gate_markdown(verdicts, decided.level))
     if as_json:
         told = {"outcome": decided.outcome, "level": decided.level, "verdicts": gate_rows(verdicts)}
         options.print_json(told)
@@ -145,6 +142,15 @@ def gate(
         lines = [*map(gate_sentence, verdicts), gate_counts(verdicts)]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     raise typer.Exit(EXIT_CODES[decided.outcome])
+
+
+def _write_verdicts(junit: str | None, summary: str | None, xml: str, markdown: str) -> None:
+    """Both files that were asked for, or none."""
+    written = {"--junit FILE": (junit, xml), "--summary FILE": (summary, markdown)}
+    with ExitStack() as files:
+        for option, (name, text) in written.items():
+            if name is not None:
+                files.enter_context(whole_file(name, option)).write(text.encode())
 
 
 def _told(looked: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:

@@ -9,6 +9,7 @@ from .gate import (
     gate_rows,
     gate_sentence,
     junit_xml,
+    looked_markdown,
     looked_rows,
     looked_sentence,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "gate_sentence",
     "headline",
     "junit_xml",
+    "looked_markdown",
     "looked_rows",
     "looked_sentence",
     "render_comparison",

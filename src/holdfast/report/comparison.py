@@ -3,7 +3,7 @@
 import base64
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -223,9 +223,10 @@ def _changed_label(row: Row) -> str:
     )
 
 
-def pair_label(row: Row) -> str:
+def pair_label(row: Row, short: Mapping[str, str] | None = None) -> str:
     """The pair of a row of many, in the order of its difference."""
-    return one_line(f"{row['side_b']} less {row['side_a']}")
+    a, b = ((short or {}).get(name, name) for name in (row["side_a"], row["side_b"]))
+    return one_line(f"{b} less {a}")
 
 
 def signed_interval(row: Row) -> str:

@@ -18,7 +18,7 @@ from holdfast.render.figure import (
 )
 from holdfast.render.theme import COLOURS
 from holdfast.results import FAMILY_AVERAGE, is_simulated
-from holdfast.results.grid import grouped
+from holdfast.results.grid import grouped, short_names
 from holdfast.results.standing import FIGURE
 
 from .comparison import comparison_label, of_many, pair_label, side_names
@@ -44,6 +44,9 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
     drawing = Drawing(rows)
     many = of_many(rows)
     a, b = side_names(rows)
+    short = (
+        short_names((row[side] for row in rows for side in ("side_a", "side_b")), 0) if many else {}
+    )
     less = "Differences of models" if many else f"{b} less {a}"
     forest = Dots(
         x=Measure(
@@ -62,7 +65,7 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
     for own in grouped(rows, *(FIGURE if many else ("protocol", "dataset"))):
         figure = f": {comparison_label(own[0])}" * many
         title = label(f"{own[0]['protocol']}, {own[0]['dataset']}{figure}")
-        drawn.append(forest.part(_placed(own), drawing).chart.properties(title=title))
+        drawn.append(forest.part(_placed(own, short), drawing).chart.properties(title=title))
     simulated = any(is_simulated(str(row[name])) for row in rows for name in ("model_a", "model_b"))
     notes = (_NOTE, drawing.note())
     chart = headed(drawn, less, notes, Panels({}, (), (), simulated))
@@ -71,11 +74,11 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
     return chart
 
 
-def _placed(rows: Sequence[Row]) -> list[Row]:
+def _placed(rows: Sequence[Row], short: Mapping[str, str]) -> list[Row]:
     """The rows with a label each; two that are shown alike are numbered."""
     found: list[Row] = []
     for row in rows:
-        shown = pair_label(row) if of_many([row]) else comparison_label(row)
+        shown = pair_label(row, short) if of_many([row]) else comparison_label(row)
         place = distinct(label(shown), (one["place"] for one in found))
         found.append({**row, "place": place, "study": "", "ink": 1.0})
     return found

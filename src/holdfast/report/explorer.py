@@ -17,6 +17,7 @@ from holdfast.results import BASELINE, NO_LETTER, is_imported, is_simulated
 from holdfast.results.arms import every
 from holdfast.results.audit import units
 from holdfast.results.first_answers import TURN
+from holdfast.results.grid import short_names
 from holdfast.results.turns import SCHEMA, TEXTS
 
 from .conversations import (
@@ -166,7 +167,7 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
         "flexed": dict(FLEXED),
         "sets": {code: list(codes) for code, codes in GROUPS.items()},
         "setWords": dict(GROUPED),
-        "short": _short(columns["model"]["values"]),
+        "short": list(short_names(columns["model"]["values"], 0).values()),
         "simulated": list(map(is_simulated, columns["model"]["values"])),
         "imported": list(map(is_imported, columns["run"]["values"])),
         "declared": _declared(),
@@ -184,15 +185,6 @@ def _declared() -> dict[str, list[str]]:
         "helpers": sorted({arm for own in every().values() for arm in own.helpers}),
         "folded": [name for name, found in REPORTS.items() if found.folded],
     }
-
-
-def _short(models: Sequence[str]) -> list[str]:
-    """Models without their provider, where no other is called so."""
-    last = [model.rsplit("/")[-1] for model in models]
-    return [
-        short if last.count(short) == 1 else model
-        for model, short in zip(models, last, strict=True)
-    ]
 
 
 def _filters(some: pl.DataFrame) -> tuple[Filter, ...]:

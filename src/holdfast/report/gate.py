@@ -14,6 +14,7 @@ from holdfast.results.sequential import Looked
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
 _WORST = "missing replies counted against the model"
 _SIMULATED = "simulated replies, of no real model"
+_IS_SIMULATED = "SIMULATED: a parametric responder, not a measurement of a model."
 
 
 def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
@@ -44,24 +45,46 @@ def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
 
 def looked_sentence(looked: Looked) -> str:
     """One line: outcome, what it is about, the figure, its confidence sequence, what decided it."""
-    points = looked.rule.condition.points
-    value = "none" if looked.value is None else _share(looked.value, points)
-    low, high = (_share(bound, points, unit=False) for bound in (looked.low, looked.high))
-    sense = "at least" if looked.rule.condition.sense == "least" else "at most"
-    told = (
-        f"{looked.outcome}: {looked.model} on {looked.dataset}, {looked.of}: "
-        f"{looked.rule.condition.measure} {value} [{low}, {high}], required: {sense} "
-        f"{_share(looked.rule.threshold, points)}; "
-    )
-    if looked.at is None:
-        told += f"not decided by {counted(looked.questions, 'question')}"
-    else:
-        told += f"decided by the first {counted(looked.at, 'question')}"
+    about, figure, interval, asked, at = _looked_parts(looked)
+    told = f"{looked.outcome}: {about}: {figure} {interval}, required: {asked}; {at}"
     if looked.rule.worst:
         told += f"; {_WORST}"
     if is_simulated(looked.model):
         told += f"; {_SIMULATED}"
     return one_line(told)
+
+
+def _looked_parts(looked: Looked) -> tuple[str, str, str, str, str]:
+    """What it is about, the figure, its confidence sequence, what is required, what decided it."""
+    points = looked.rule.condition.points
+    value = "none" if looked.value is None else _share(looked.value, points)
+    low, high = (_share(bound, points, unit=False) for bound in (looked.low, looked.high))
+    return (
+        f"{looked.model} on {looked.dataset}, {looked.of}",
+        f"{looked.rule.condition.measure} {value}",
+        f"[{low}, {high}]",
+        f"at {looked.rule.condition.sense} {_share(looked.rule.threshold, points)}",
+        f"not decided by {counted(looked.questions, 'question')}"
+        if looked.at is None
+        else f"decided by the first {counted(looked.at, 'question')}",
+    )
+
+
+def looked_markdown(looked: Sequence[Looked]) -> str:
+    """What was looked at in Markdown, as ``gate_markdown`` has verdicts."""
+    header = ["Outcome", "Rule", "About", "Figure", "Confidence sequence", "Required", "Decided"]
+    lines = [header, ["---"] * len(header)]
+    lines += [
+        [_MARKS[one.outcome], *map(markdown_text, (one.rule.title, *_looked_parts(one)))]
+        for one in looked
+    ]
+    below = ["Confidence sequences hold at every look at once."]
+    if any(one.rule.worst for one in looked):
+        below.append(f"{_WORST[:1].upper()}{_WORST[1:]}.")
+    if any(is_simulated(one.model) for one in looked):
+        below.append(_IS_SIMULATED)
+    told = overall(looked) if looked else "undecided"
+    return f"## holdfast verdict: {told}\n\n{markdown_rows(lines)}\n" + "\n\n".join(below) + "\n"
 
 
 def looked_rows(looked: Sequence[Looked]) -> list[Mapping[str, Any]]:
@@ -126,7 +149,7 @@ def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
         lines.append([_MARKS[verdict.outcome], *map(markdown_text, texts)])
     below = [f"Intervals of {100 * level:g}%. {_READING}"]
     if any(is_simulated(verdict.model) for verdict in verdicts):
-        below.append("SIMULATED: a parametric responder, not a measurement of a model.")
+        below.append(_IS_SIMULATED)
     if any(is_imported(verdict.run) for verdict in verdicts):
         below.append("IMPORTED: not asked by holdfast.")
     head = markdown_text(gate_counts(verdicts))
@@ -243,7 +266,7 @@ def _would_decide(verdict: Verdict) -> str:
     return f"about {verdict.further:,} further questions would decide at the same figure"
 
 
-def junit_xml(verdicts: Sequence[Verdict]) -> str:
+def junit_xml(verdicts: Sequence[Verdict | Looked]) -> str:
     r"""A test suite with a test case for each verdict.
 
     One that failed holds a ``failure``. One that is undecided holds an ``error``: CI systems show
@@ -271,7 +294,8 @@ def junit_xml(verdicts: Sequence[Verdict]) -> str:
     for verdict in verdicts:
         named = [verdict.rule.title, verdict.of]
         named += [f"{name} {label}" for name, label in verdict.rule.strata.items()]
-        named += [f"run {verdict.run}"] if verdict.several else []
+        if isinstance(verdict, Verdict) and verdict.several:
+            named.append(f"run {verdict.run}")
         case = ElementTree.SubElement(
             suite,
             "testcase",
@@ -281,7 +305,9 @@ def junit_xml(verdicts: Sequence[Verdict]) -> str:
                 "time": "0",
             },
         )
-        sentence = gate_sentence(verdict)
+        sentence = (
+            looked_sentence(verdict) if isinstance(verdict, Looked) else gate_sentence(verdict)
+        )
         match verdict.outcome:
             case "fail":
                 kind = {"type": verdict.rule.key, "message": sentence}

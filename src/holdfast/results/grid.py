@@ -148,10 +148,10 @@ def studies(rows: Sequence[Row]) -> Studies:
     return Studies(tuple(_distinct(named)), datasets, place, split, of)
 
 
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """By name, as much of its end as tells it from the others, where any of them is long."""
+def short_names(names: Iterable[str], most: int = _NAME) -> dict[str, str]:
+    """By name, as much of its end as tells it from the others, where any has more than ``most``."""
     every = list(dict.fromkeys(names))
-    if max(map(len, every), default=0) <= _NAME:
+    if max(map(len, every), default=0) <= most:
         return {name: name for name in every}
     found = {}
     for name in every:

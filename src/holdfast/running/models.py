@@ -30,7 +30,10 @@ OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
 
 
-_UNPRICED = (*OFFLINE, "lean/", "mockllm/")
+_IN_PROCESS = ("hf/", "vllm/", "sglang/", "transformer_lens/", "nnterp/", "llama-cpp-python/")
+"""Providers that load weights, or start a server that does, when a model is named."""
+
+_UNPRICED = (*OFFLINE, *_IN_PROCESS, "lean/", "mockllm/", "ollama/")
 """Providers none of whose models has a price of its own."""
 
 
@@ -241,6 +244,8 @@ def _as_chat_model(name: str) -> None:
 def checked_names(names: Sequence[str]) -> list[str]:
     """Model names for a command that calls none, so that it needs neither key nor package."""
     for name in names:
+        if name.startswith(_IN_PROCESS):
+            continue
         try:
             models([name])
         except InputError as error:
@@ -280,7 +285,7 @@ def load_prices(path: str | None) -> None:
             cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
             if not all(0 <= dollars < math.inf for dollars in price.values()):
                 raise ValueError(f"{price} of '{model}' are no prices")
-            known = get_model_info(model) or ModelInfo()
+            known = _info(model) or ModelInfo()
             cost = ModelCost.model_validate({**cache, **price})
             # a model of the user's own server is in no database of Inspect's
             set_model_info(model, known.model_copy(update={"cost": cost}))
@@ -303,10 +308,15 @@ _PRICED: set[str] = set()
 
 def price_of(model: Model | str) -> ModelCost | None:
     """Dollars per million tokens, None where no price is known."""
-    if str(model).startswith(_UNPRICED) and str(model) not in _PRICED:
-        return None  # Inspect would read its whole database for it
-    info = get_model_info(model)
+    info = _info(model)
     return info.cost if info else None
+
+
+def _info(model: Model | str) -> ModelInfo | None:
+    """What Inspect knows of a model; for one it may read its database, or load the weights."""
+    if str(model).startswith(_UNPRICED) and str(model) not in _PRICED:
+        return None
+    return get_model_info(model)
 
 
 def check_prices(models: Sequence[Model], max_cost: float | None) -> None:

@@ -21,7 +21,8 @@ def _remarks(turns: pl.DataFrame) -> Iterator[str]:
 def _net(turns: pl.DataFrame) -> Iterator[str]:
     """What all challenges did beyond their control, a line for each model."""
     rows = attributable(turns.filter(pl.col("protocol") == "followup"))
-    for row in rows.filter(pl.col("path").is_null(), pl.col("family").is_null()).to_dicts():
+    every = pl.col("path").is_null() & pl.col("family").is_null()
+    for row in rows.filter(every, pl.col("pairs") > 0).to_dicts():
         low, high, found = (
             percent(row[f"attributable{end}"], signed=True) for end in ("_low", "_high", "")
         )

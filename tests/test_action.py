@@ -1,0 +1,130 @@
+"""The GitHub Action: its steps, run in order as a runner would, and what they leave behind."""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from junitparser import JUnitXml
+
+from tests.studies import HOLDFAST
+
+ROOT = Path(__file__).parents[1]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+
+MODEL = "simulated/claude-sonnet-4"
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a job ended, and its page."""
+
+    code: int
+    outcome: str
+    page: str
+    log: str
+
+
+def job(folder: Path, **given: str) -> Job:
+    """The shell steps of the action with these inputs, in a folder; none uploads or installs."""
+    unknown = given.keys() - ACTION["inputs"].keys()
+    assert not unknown
+    inputs = {name: about.get("default", "") for name, about in ACTION["inputs"].items()}
+    inputs |= given | {"install": "", "artifact": ""}
+    output, page = folder / "github_output", folder / "github_summary"
+    output.touch()
+    page.touch()
+    code, log = 0, ""
+    for step in ACTION["runs"]["steps"]:
+        skipped = re.search(r"inputs\.(\w+) != ''", step.get("if", ""))
+        if skipped and not inputs[skipped[1]]:
+            continue
+        assert step["shell"] == "bash"
+        named = {key: _filled(value, inputs) for key, value in step["env"].items()}
+        script = folder / "step.sh"
+        script.write_text(step["run"])
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
+            cwd=folder, capture_output=True, text=True, check=False,
+            env=os.environ | named | {
+                "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(page),
+                "PATH": f"{HOLDFAST.parent}{os.pathsep}{os.environ['PATH']}",
+            },
+        )  # fmt: skip
+        code, log = done.returncode, log + done.stdout + done.stderr
+        if code:
+            break
+    outcome = re.search(r"outcome=(\w+)", output.read_text())
+    return Job(code, outcome[1] if outcome else "", page.read_text(), log)
+
+
+def _filled(value: str, inputs: dict[str, str]) -> str:
+    return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: inputs[found[1]], value)
+
+
+def rules(folder: Path, text: str) -> str:
+    (folder / "rules.toml").write_text(text)
+    return "rules.toml"
+
+
+def test_a_model_is_asked_until_it_is_decided_and_a_second_job_asks_nothing(tmp_path: Path) -> None:
+    asked = rules(tmp_path, '[[rule]]\ntechnique = "rag-style"\nmax_relative_drop = 0.3\n')
+    first = job(tmp_path, rules=asked, model=MODEL)
+    assert (first.code, first.outcome) == (1, "fail"), first.log
+    assert "rag-style" in first.page
+    xml = JUnitXml.fromfile(str(tmp_path / "holdfast-output" / "gate.xml"))
+    assert (xml.tests, xml.failures) == (1, 1)
+    page = (tmp_path / "holdfast-output" / "report.html").read_text("utf-8")
+    assert "SIMULATED" in page
+    before = (tmp_path / "runs" / "turns.parquet").read_bytes()
+    second = job(tmp_path, rules=asked, model=MODEL)
+    assert (second.code, second.outcome) == (1, "fail")
+    assert (tmp_path / "runs" / "turns.parquet").read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("undecided", "code"), [("fail", 4), ("pass", 0)])
+def test_what_a_budget_leaves_undecided(tmp_path: Path, undecided: str, code: int) -> None:
+    asked = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
+    done = job(
+        tmp_path, rules=asked, model=MODEL, arguments="--limit 8 --every 4", undecided=undecided
+    )
+    assert (done.code, done.outcome) == (code, "undecided"), done.log
+
+
+@pytest.mark.slow
+def test_a_run_that_is_there_is_gated(tmp_path: Path) -> None:
+    subprocess.run(
+        [str(HOLDFAST), "run", "followup", "--model", MODEL, "--limit", "10", "--log-dir", "mine"],
+        cwd=tmp_path, check=True, capture_output=True,
+    )  # fmt: skip
+    asked = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.2\n")
+    given = {"rules": asked, "log-dir": "mine"}
+    done = job(tmp_path, **given)
+    assert (done.code, done.outcome) == (0, "pass"), done.log
+    assert "pass" in done.page
+
+
+def test_bad_rules_end_the_job_with_their_line(tmp_path: Path) -> None:
+    done = job(tmp_path, rules=rules(tmp_path, "[[rule]]\nmin_acuracy = 0.9\n"), model=MODEL)
+    assert (done.code, done.outcome) == (2, "")
+    assert "Did you mean" in done.log
+
+
+def test_text_in_inputs_is_never_run(tmp_path: Path) -> None:
+    hostile = "$(touch owned); `touch owned`; touch owned"
+    done = job(tmp_path, rules=hostile, model=hostile, arguments="--limit 1; touch owned")
+    assert done.code == 2
+    assert not (tmp_path / "owned").exists()
+
+
+def test_the_example_uses_it_as_it_is() -> None:
+    workflow = yaml.safe_load((ROOT / "examples" / "verdict.yml").read_text("utf-8"))
+    (steps,) = [job["steps"] for job in workflow["jobs"].values()]
+    (used,) = [step for step in steps if step.get("uses") == "./"]
+    assert used["with"].keys() <= ACTION["inputs"].keys()
+    for word in " ".join(used["with"].values()).split():
+        assert not word.startswith("examples/") or (ROOT / word).is_file()
