@@ -79,10 +79,15 @@ def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes |
         if format == "svg":
             return paper.sized(svg)
         # the converters take a length without a unit as one of the page's
-        bare = re.sub(r'((?:width|height)="[\d.]+)p[tx]"', r'\1"', paper.sized(svg), count=2)
+        bare = re.sub(
+            r'(width|height)="([\d.]+)(?:p[tx])?"',
+            lambda found: f'{found[1]}="{float(found[2]) * paper.scale:g}"',
+            paper.sized(svg),
+            count=2,
+        )
         if format == "png":
             return vl_convert.svg_to_png(bare, ppi=_PRINT)
-        return vl_convert.svg_to_pdf(bare, scale=paper.scale)
+        return vl_convert.svg_to_pdf(bare)
     except ValueError as error:
         # the lines after the second are the library's own trace
         reason = " ".join(str(error).splitlines()[:2])
