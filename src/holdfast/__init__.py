@@ -173,21 +173,40 @@ def table(
     return with_sequences(TABLES[name](read, **given), name, read, runs)
 
 
-def figure(turns: "Turns", name: str = "accuracy", **settings: Any) -> "altair.VConcatChart":
+def figure(
+    turns: "Turns",
+    name: str = "accuracy",
+    *,
+    width: str | None = None,
+    title: bool = True,
+    font_size: float | None = None,
+    labels: str | None = None,
+    **settings: Any,
+) -> "altair.VConcatChart":
     """The figure of a table, as an Altair chart.
 
     Args:
         turns: from ``read_turns``, or what it reads.
         name: of a table that has a figure.
+        width: to print it at, such as ``3.3in`` (also cm, mm, px); the chart has 72 units an inch.
+        title: whether title and subtitle are drawn.
+        font_size: of the type, in points.
+        labels: TOML or CSV file of words for ids.
         settings: as for ``table``.
 
     Raises:
-        InputError: there is no such figure, or nothing to draw.
+        InputError: there is no such figure, nothing to draw, or it does not fit the width.
     """
-    from holdfast.render import FIGURES, check_drawable
+    from holdfast.render import FIGURES, Paper, check_drawable, printed
 
     check_drawable(name, "vega")
-    return FIGURES[name](table(turns, name, **settings))
+    paper = Paper(width, title, font_size, labels)
+    rows = table(turns, name, **settings)
+    chart = FIGURES[name](rows)
+    if not paper.asked:
+        return chart
+    spec = printed(chart, rows, paper, _read(turns, text=False) if labels else None)
+    return type(chart).from_dict(spec, validate=False)
 
 
 def compare(

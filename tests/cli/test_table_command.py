@@ -382,8 +382,8 @@ def test_a_file_holds_what_standard_output_would(format: str, study: str, tmp_pa
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
     assert list(tmp_path.glob("*shown*")) == [file]
     assert list(tmp_path.glob(".*")) == []
-    if format == "png":
-        assert file.read_bytes().startswith(b"\x89PNG")
+    if format in ("png", "pdf"):
+        assert file.read_bytes()[:4] == (b"\x89PNG" if format == "png" else b"%PDF")
     else:
         assert file.read_text("utf-8") == holdfast(*arguments).stdout
 

@@ -22,7 +22,7 @@ def table(
     format: Annotated[
         str | None,
         typer.Option(
-            help="md or latex to read, csv or json to compute with, svg or png for a picture, "
+            help="md or latex to read, csv or json to compute with, svg, pdf or png for a picture, "
             "vega for its specification. On a terminal an aligned table, without it; else md."
         ),
     ] = None,
@@ -49,6 +49,21 @@ def table(
         typer.Option(help="For flexibility, d' up to which switching is called blind (0.5)."),
     ] = None,
     part: Annotated[int, typer.Option(help="For a figure in several parts, which one.", min=1)] = 1,
+    width: Annotated[
+        str | None,
+        typer.Option(help="Width of a picture to print, such as 3.3in; also cm, mm or px."),
+    ] = None,
+    no_title: Annotated[
+        bool, typer.Option("--no-title", help="A picture without title and subtitle.")
+    ] = False,
+    font_size: Annotated[
+        float | None,
+        typer.Option(help="Points of a picture's type (8 with --width in in, cm or mm)."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help='TOML (id = "words") or CSV of words for ids.'),
+    ] = None,
     output: options.Output = None,
 ) -> None:
     """Print one table of results, or draw it.
@@ -57,7 +72,15 @@ def table(
 
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
-    from holdfast.render import FIGURE_FORMATS, FORMATS, arranged, check_drawable, draw, render
+    from holdfast.render import (
+        FIGURE_FORMATS,
+        FORMATS,
+        Paper,
+        arranged,
+        check_drawable,
+        draw,
+        render,
+    )
     from holdfast.results import STOPPED, TABLES, beside_published, left_out, unfinished_runs
     from holdfast.results.sequential import stopped
 
@@ -70,9 +93,18 @@ def table(
         raise unknown("format", format, (*FORMATS, *FIGURE_FORMATS), "--format")
     if drawn:
         check_drawable(table, format)
-    if format == "png" and output is None and sys.stdout.isatty():
+    paper = Paper(width, not no_title, font_size, labels)
+    if paper.asked and not drawn:
         raise InputError(
-            "a PNG cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
+            f"{format} is no picture",
+            field="--format",
+            remedy=f"Give one of {', '.join(FIGURE_FORMATS)}, or leave out what a picture takes",
+        )
+    if format in ("png", "pdf") and output is None and sys.stdout.isatty():
+        raise InputError(
+            f"a {format.upper()} cannot be shown on a terminal",
+            field="--format",
+            remedy="Give -o FILE",
         )
     settings = _settings(table, relative_to=relative_to, models=models, margin=margin)
     rows = holdfast.table(sources, table, **settings)
@@ -96,7 +128,11 @@ def table(
         for shown in terminal(grids, console.width):
             console.print(shown)
         return
-    write_whole(draw(rows, table, format, part) if drawn else render(rows, format, table), output)
+    if not drawn:
+        write_whole(render(rows, format, table), output)
+        return
+    turns = holdfast.read_turns(sources, text=False) if labels else None
+    write_whole(draw(rows, table, format, part, paper, turns), output)
 
 
 def _settings(table: str, **given: Any) -> dict[str, Any]:

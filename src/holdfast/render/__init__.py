@@ -10,6 +10,7 @@ from holdfast.declared import Lazily
 from holdfast.errors import InputError, counted, unknown
 from holdfast.results import TABLES
 
+from .paper import SCREEN, Paper
 from .tables import FORMATS, arranged, render
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     Figure = Callable[[pl.DataFrame], altair.VConcatChart]
 
-FIGURE_FORMATS = ("svg", "png", "vega")
-"""Scalable picture, picture of pixels, and the Vega-Lite specification as JSON."""
+FIGURE_FORMATS = ("svg", "pdf", "png", "vega")
+"""Scalable picture, page, picture of pixels, and the Vega-Lite specification as JSON."""
 
 
 def _parts(named: "str | Figure", frame: pl.DataFrame) -> "list[altair.VConcatChart]":
@@ -67,7 +68,14 @@ def check_drawable(table: str, format: str) -> None:
         )
 
 
-def draw(frame: pl.DataFrame, table: str, format: str, part: int = 1) -> bytes | str:
+def draw(
+    frame: pl.DataFrame,
+    table: str,
+    format: str,
+    part: int = 1,
+    paper: Paper = SCREEN,
+    turns: pl.DataFrame | None = None,
+) -> bytes | str:
     """The figure of a table; the same rows give the same bytes.
 
     Args:
@@ -75,15 +83,17 @@ def draw(frame: pl.DataFrame, table: str, format: str, part: int = 1) -> bytes |
         table: its name, key of ``FIGURES``.
         format: one of ``FIGURE_FORMATS``.
         part: which part of a figure that is too high for one picture.
+        paper: how it is printed.
+        turns: what the rows were computed from, for the ids that there are.
 
     Returns:
-        The bytes of a PNG, or the text of an SVG or of a Vega-Lite specification.
+        The bytes of a PNG or PDF, or the text of an SVG or of a Vega-Lite specification.
 
     Raises:
         InputError: no such figure or format, or the rows hold nothing to draw.
     """
     check_drawable(table, format)
-    from .export import exported
+    from .export import picture
 
     parts = figure_parts(frame, table)
     if part not in range(1, len(parts) + 1):
@@ -92,7 +102,17 @@ def draw(frame: pl.DataFrame, table: str, format: str, part: int = 1) -> bytes |
             field="--part",
             remedy=f"Give 1 to {len(parts)}" if len(parts) > 1 else "Leave it out",
         )
-    return exported(parts[part - 1], format)
+    return picture(printed(parts[part - 1], frame, paper, turns), format, paper)
+
+
+def printed(
+    chart: "altair.VConcatChart", frame: pl.DataFrame, paper: Paper, turns: pl.DataFrame | None
+) -> dict[str, Any]:
+    """The specification of a table's figure as it is printed; arguments as of ``draw``."""
+    from .export import width_of
+
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    return paper.set(spec, frame, turns, width_of) if paper.asked else spec
 
 
 def figure_parts(frame: pl.DataFrame, table: str) -> "list[altair.VConcatChart]":
@@ -126,10 +146,12 @@ __all__ = [
     "FIGURES",
     "FIGURE_FORMATS",
     "FORMATS",
+    "Paper",
     "arranged",
     "check_drawable",
     "draw",
     "figure_parts",
     "page_svgs",
+    "printed",
     "render",
 ]

@@ -11,9 +11,12 @@ import vl_convert
 
 from holdfast.errors import InputError
 
+from .paper import SCREEN, Paper
 from .shared import WORST_ON_A_PHONE
 
 _PIXELS_A_POINT = 2
+_PRINT = 300
+"""Pixels to an inch of a picture to be printed."""
 _GROUP = re.compile(
     r'(<g class="[\w -]*") role="graphics-(?:object|symbol)" aria-roledescription="[\w -]*"'
 )
@@ -21,14 +24,19 @@ _GROUP = re.compile(
 
 
 def exported(chart: alt.VConcatChart, format: str) -> bytes | str:
-    """The chart as ``svg``, ``png`` or ``vega`` (the Vega-Lite specification as JSON).
+    """The chart as ``svg``, ``pdf``, ``png`` or ``vega`` (the specification as JSON).
 
     Nothing is fetched: a specification that names an address could not be drawn.
 
     Raises:
         InputError: the picture cannot be made, which happens where it would be too large.
     """
-    return _drawn(chart.to_dict(validate=False), format)
+    return picture(chart.to_dict(validate=False), format)
+
+
+def width_of(spec: dict[str, Any]) -> float:
+    """How wide a specification is drawn, in units of its own."""
+    return float(str(picture(spec, "svg")).partition('width="')[2].partition('"')[0])
 
 
 def as_element(chart: alt.VConcatChart) -> str:
@@ -42,7 +50,7 @@ def as_element(chart: alt.VConcatChart) -> str:
     spec["config"] |= {"background": None, "aria": False}
     title = spec["title"]
     said = ". ".join([title["text"], " ".join(title["subtitle"])])
-    markup = str(_drawn(spec, "svg")).strip()
+    markup = str(picture(spec, "svg")).strip()
     markup = _GROUP.sub(r"\1", markup)
     name = html.escape(said)
     return markup.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
@@ -57,16 +65,29 @@ def on_a_phone(frame: pl.DataFrame) -> list[str]:
     return [as_element(part) for part in WORST_ON_A_PHONE.parts(frame)]
 
 
-def _drawn(spec: dict[str, Any], format: str) -> bytes | str:
+def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes | str:
+    """A specification as ``exported``, with the size that it is printed in."""
     text = json.dumps(spec, indent=1, ensure_ascii=False, allow_nan=False)
     if format == "vega":
         return f"{text}\n"
     try:
-        if format == "png":
+        if format == "png" and paper.scale != 1:
             return vl_convert.vegalite_to_png(
                 text, _version(), scale=_PIXELS_A_POINT, allowed_base_urls=[]
             )
-        return vl_convert.vegalite_to_svg(text, _version(), allowed_base_urls=[]) + "\n"
+        svg = vl_convert.vegalite_to_svg(text, _version(), allowed_base_urls=[]) + "\n"
+        if format == "svg":
+            return paper.sized(svg)
+        # the converters take a length without a unit as one of the page's
+        bare = re.sub(
+            r'(width|height)="([\d.]+)(?:p[tx])?"',
+            lambda found: f'{found[1]}="{float(found[2]) * paper.scale:g}"',
+            paper.sized(svg),
+            count=2,
+        )
+        if format == "png":
+            return vl_convert.svg_to_png(bare, ppi=_PRINT)
+        return vl_convert.svg_to_pdf(bare)
     except ValueError as error:
         # the lines after the second are the library's own trace
         reason = " ".join(str(error).splitlines()[:2])
