@@ -167,11 +167,11 @@ def test_any_two_texts_can_be_compared(original: str, modified: str) -> None:
 @pytest.mark.parametrize("unit", ["a ", "a. ", "a\n", "\u0301", "\u0301\n", "“", "患", " \n", ". "])
 def test_a_hostile_text_takes_no_time(unit: str) -> None:
     text = unit * (200_000 // len(unit))
-    start = time.perf_counter()
+    start = time.process_time()
     with_insertions(text, text)
     with_insertions(STEM, text[:5_000])
     with_insertions(text, STEM)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_a_composed_letter_is_the_same_as_a_decomposed_one() -> None:

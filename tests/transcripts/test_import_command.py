@@ -61,7 +61,7 @@ def test_gate_comparison_and_report_take_imported_turns_and_say_so(tmp_path: Pat
     assert all(verdict["imported"] for verdict in told["verdicts"])
     compared = holdfast("compare", "t.parquet", "t.parquet", "--model-a", "m", "--model-b", "n")
     assert compared.returncode == 0, compared.stderr
-    assert "IMPORTED, not asked by holdfast: A and B." in compared.stdout
+    assert "IMPORTED, not asked by holdfast: m and n." in compared.stdout
     report = holdfast("report", "t.parquet", "-o", "r.html")
     assert report.returncode == 0, report.stderr
     assert "IMPORTED transcripts, not asked by holdfast: m, n." in Path("r.html").read_text("utf-8")

@@ -11,7 +11,7 @@ from tests.results.frames import STUDY, Row, alone, table, turn
 from tests.results.offering import flexible, held, single
 
 from holdfast.errors import InputError
-from holdfast.render import draw
+from holdfast.render import draw, figure_parts
 from holdfast.render.figure import chain_label
 from holdfast.results import TABLES
 from holdfast.results.published import published
@@ -37,16 +37,17 @@ def study(model: str = "m", dataset: str = "MedQA", run: str = "r1") -> list[Row
 
 
 def marks(name: str, rows: pl.DataFrame, *more: str) -> list[dict[str, Any]]:
-    """The values of the layer that each point of a figure is in, panel by panel.
+    """The values of the layer that each point of a figure is in, part by part and panel by panel.
 
     Args:
         name: of the figure.
         rows: of the table.
         more: kinds of marks beside those that show figures.
     """
-    spec = json.loads(draw(rows, name, "vega"))
     found: list[dict[str, Any]] = []
-    layers(spec, spec["datasets"], found, {"point", "rect", "line", "rule", "area", *more})
+    for part in range(1, len(figure_parts(rows, name)) + 1):
+        spec = json.loads(draw(rows, name, "vega", part=part))
+        layers(spec, spec["datasets"], found, {"point", "rect", "line", "rule", "area", *more})
     return found
 
 
