@@ -76,7 +76,7 @@ def draw(
     paper: Paper = SCREEN,
     turns: pl.DataFrame | None = None,
 ) -> bytes | str:
-    """The figure of a table; the same rows give the same bytes.
+    """The figure of a table; the same rows give the same bytes, but for the order within a PDF.
 
     Args:
         frame: rows of the table, published ones among them or not.
