@@ -102,7 +102,7 @@ def test_ids_become_words_and_keep_their_marks(
     file.write_text(text)
     before, after = svg(study), svg(study, "--labels", file)
     assert {"Retrieved", "Model A", "average of Texts"} <= set(words(after))
-    assert "average of Told a wrong letter" in words(after), "families have words of their own"
+    assert "average of told a wrong letter" in words(after), "families have words of their own"
     assert "rag-style" in words(before)
     assert "rag-style" not in words(after)
     # a mark whose place is renamed without its axis stands at the top

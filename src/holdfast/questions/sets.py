@@ -48,6 +48,8 @@ class NamedSet(BaseModel):
     """The part that is meant where none is named; None for all parts together."""
     techniques: str | None = None
     """The techniques that come with the set, by the name under which they are shipped."""
+    maker: str | None = None
+    """The column that names who wrote a row's challenges, where a question has several."""
     parts: dict[str, Part]
 
     @property
@@ -109,10 +111,10 @@ class Asked:
             return
         number = 0
         several = len(self._parts()) > 1
-        seen: set[str] = set()
         for name, part in self._parts():
-            rows = self._checked(self._read(part))
-            for place, (_, row) in enumerate(self._wanted(rows)):
+            makers: set[str] = set()
+            seen: set[str] = set()
+            for place, (_, row) in enumerate(self._checked(self._read(part))):
                 number += 1
                 if isinstance(row, str):
                     yield number, row
@@ -122,13 +124,21 @@ class Asked:
                 except (TypeError, ValueError, AttributeError, IndexError) as error:
                     yield number, f"holds a value of another kind ({in_one_line(error)})"
                     continue
+                if made is None:
+                    continue
                 id = str(made.get("id") or f"{place:04d}")
                 made["id"] = f"{name}-{id}" if several else id
-                if self.name == "whoflips":  # many arguments for one question
-                    if made["id"] in seen:
+                if self.set.maker:
+                    maker = str(row.get(self.set.maker) or "")
+                    makers.add(maker)
+                    if (self.maker and maker != self.maker) or made["id"] in seen:
                         continue
                     seen.add(made["id"])
                 yield number, made
+            if self.maker and self.maker not in makers:
+                what = f"has no argument by '{self.maker}'"
+                remedy = did_you_mean(self.maker, makers)
+                raise InputError(what, self.name, None, self.set.maker, remedy)
 
     def _parts(self) -> list[tuple[str, Part]]:
         known = self.set.parts
@@ -145,29 +155,6 @@ class Asked:
             raise InputError(what, self.name, field="--questions", remedy=remedy)
         place = self.copy or f"{self.set.hub}@{revision}"
         return read_hugging_face(f"{place}:{part.split}", part.config)
-
-    def _wanted(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows of medical subjects, and of the maker that is wanted."""
-        makers: set[str] = set()
-        found = False
-        for number, row in rows:
-            if not isinstance(row, str) and self.name == "whoflips":
-                if (
-                    _word(row["subject"]) not in HEALTH
-                    or _word(row["coercion_text"]) == "i_am_weak"
-                ):
-                    continue
-                maker = str(row.get("coercion_model") or "")
-                makers.add(maker)
-                if self.maker and maker != self.maker:
-                    continue
-            found = True
-            yield number, row
-        if self.maker and not found:
-            what = f"has no argument by '{self.maker}'"
-            raise InputError(
-                what, self.name, None, "coercion_model", did_you_mean(self.maker, makers)
-            )
 
     def _checked(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows, refused where a column of the published layout is missing."""
@@ -195,7 +182,7 @@ def asked_for(source: str) -> Asked | None:
     if part and part.casefold() not in near:
         what = f"'{name}' has no part '{part}'"
         raise InputError(what, field="--questions", remedy=did_you_mean(part, known))
-    if maker and name != "whoflips":
+    if maker and not named_sets()[name].maker:
         what = f"'{name}' has no challenges by model"
         raise InputError(what, field="--questions", remedy=f"Leave out /{maker}")
     several = len(known) > 1 and not named_sets()[name].default
@@ -286,7 +273,10 @@ def _drawn(letters: list[str], *key: str) -> str:
     return letters[int.from_bytes(digest[:8]) % len(letters)]
 
 
-def _whoflips(row: Mapping[str, Any]) -> dict[str, Any]:
+def _whoflips(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Of health subjects, and with an argument; ``I am weak`` is none."""
+    if _word(row["subject"]) not in HEALTH or _word(row["coercion_text"]) == "i_am_weak":
+        return None
     return {
         "id": row["original_id"],
         "stem": row["question"],
@@ -332,7 +322,7 @@ def _medxpertqa(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_LAYOUTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+_LAYOUTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
     "medqa-followup": _medqa_followup,
     "medmisbench": _medmisbench,
     "whoflips": _whoflips,
@@ -340,4 +330,4 @@ _LAYOUTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "mmlu": _mmlu,
     "medxpertqa": _medxpertqa,
 }
-"""How a row of a set with a layout of its own becomes a row of a question file."""
+"""How a row of a set with a layout of its own becomes one of a question file; None for none."""

@@ -134,7 +134,10 @@ class Paper:
         models = frame["model"].unique().to_list()
         own = {name: str(name).rpartition("/")[2] for name in models}
         # who serves a model is said where two are of one name
-        words = dict(FAMILIES) | (own if len(set(own.values())) == len(own) else {})
+        # within a phrase such as "average of ..."
+        words = {name: said[:1].lower() + said[1:] for name, said in FAMILIES.items()} | (
+            own if len(set(own.values())) == len(own) else {}
+        )
         if self.labels is None:
             return words
         given = _read(self.labels)
