@@ -114,11 +114,24 @@ def test_bad_rules_end_the_job_with_their_line(tmp_path: Path) -> None:
     assert "Did you mean" in done.log
 
 
-def test_text_in_inputs_is_never_run(tmp_path: Path) -> None:
-    hostile = "$(touch owned); `touch owned`; touch owned"
-    done = job(tmp_path, rules=hostile, model=hostile, arguments="--limit 1; touch owned")
+@pytest.mark.parametrize(
+    "hostile", ["$(touch owned)", "`touch owned`", "x; touch owned", "x) && touch owned; ("]
+)
+def test_text_in_inputs_is_never_run(hostile: str, tmp_path: Path) -> None:
+    rule = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
+    for given in (
+        {"rules": rule, "model": MODEL, "arguments": f"--limit 1 {hostile}"},
+        {"rules": hostile, "model": hostile},
+    ):
+        assert job(tmp_path, **given).code == 2
+        assert not (tmp_path / "owned").exists()
+
+
+def test_arguments_can_stand_on_several_lines(tmp_path: Path) -> None:
+    rule = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
+    done = job(tmp_path, rules=rule, model=MODEL, arguments="--limit 8\n--no-such-option\n")
     assert done.code == 2
-    assert not (tmp_path / "owned").exists()
+    assert "--no-such-option" in done.log
 
 
 def test_the_example_uses_it_as_it_is() -> None:
