@@ -53,6 +53,18 @@ def test_a_column_is_sorted_as_numbers_and_back(two: Page) -> None:
     assert block(two) == before
 
 
+def test_what_has_no_value_comes_last_and_leaves_the_others_numbers(two: Page) -> None:
+    cells = flips(two).locator("tr:has(th[scope=row]) td:nth-child(2)")
+    cells.evaluate_all(
+        """all => all.slice(-12).forEach((one, at) => {
+          one.textContent = ['–', '-30.5', '<0.001', '10', '', 'n/a', '9', '-7'][at] ?? '1';
+        })"""
+    )
+    flips(two).get_by_role("columnheader", name="n", exact=True).get_by_role("button").click()
+    told = ["10", "9", "1", "1", "1", "1", "<0.001", "-7", "-30.5"]
+    assert [block(two)[:9], sorted(block(two)[9:])] == [told, ["", "n/a", "–"]]
+
+
 def test_a_head_stays_in_sight(two: Page) -> None:
     flips(two).locator("..").evaluate("one => { one.scrollTop = one.scrollHeight; }")
     flips(two).locator("..").evaluate("one => one.scrollIntoView()")

@@ -4,7 +4,13 @@
   const compare = new Intl.Collator('en', { numeric: true }).compare;
   const NUMBER = /^[\s$€<>≤≥~+]*([-−]?[\d,]*\.?\d+)/;
 
-  const textOf = (row, at) => row.cells[at]?.textContent.trim() ?? '';
+  const NONE = new Set(['–', 'n/a']);
+
+  function textOf(row, at) {
+    const text = row.cells[at]?.textContent.trim() ?? '';
+    return NONE.has(text) ? '' : text;
+  }
+
   const numberIn = (text) => Number(NUMBER.exec(text)?.[1].replace('−', '-').replaceAll(',', '') ?? NaN);
 
   // rows below one heading, in all their groups
