@@ -21,6 +21,7 @@ real: $(STAMP)-real
 	  -M do_sample=false --max-output-tokens 48 --limit 8 \
 	  -T techniques=double-check,authority-prior,rag-style --log-dir runs/real
 	$(BIN)/holdfast report runs/real --output runs/real/report.html
+	@echo "SmolLM2-135M-Instruct is small and knows little medicine; its replies, and its failures, are real."
 
 # The fast part. A process a core: `auto` counts those that share a core once.
 test: $(STAMP) browser
