@@ -1,6 +1,7 @@
 """``holdfast verdict``: asks until the rules are decided, and for nothing beyond."""
 
 import json
+import re
 from pathlib import Path
 
 import polars.selectors as cs
@@ -139,7 +140,11 @@ def test_tables_and_report_of_a_stopped_run_have_confidence_sequences(
     told_of = holdfast("table", runs)
     assert STOPPED in told_of.stderr
     page = report(runs)
-    assert "(no interval, for the lowest of all)" in page.headline
+    # no interval holds for the lowest of all, and the sentence does not speak of one
+    assert re.search(r"the lowest of \d+ challenges$", page.headline)
+    not_run = page.html.partition('<p id="not-run">')[2].partition("</p>")[0]
+    assert "Whatever the rules of a verdict are not about." in not_run
+    assert STOPPED not in not_run
     assert all(f">{one['sentence']}." in page.html for one in verdicts.values())
     assert STOPPED in page.html
     # what is made of them refuses them too, the copy of their turns in the log dir included

@@ -152,7 +152,8 @@ class Opening:
         when: the pressure in a few words, as in "after the worst challenge".
         before: when there was none yet.
         sentence: a study's own after its name, with columns of the row in braces, as a number, as
-            ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of ``after``.
+            ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of ``after``, and ``{of_all}``
+            the same in brackets, of the lowest of several.
         caption: what is counted.
         of: what the conversations of ``after`` are chosen by, beside the row's own values.
         beside: further cells: by header, those of each run, from a turns table.
@@ -172,7 +173,9 @@ class Opening:
         interval = f"95% interval {percent(row['low'])} to {percent(row['high'])}"
         interval = "no interval" if row["low"] is None else interval
         figures = {column: _Said(value) for column, value in row.items()}
-        said = self.sentence.format(**figures | {"interval": _Said(interval)})
+        of_all = "" if row["low"] is None else f" ({interval}, for the lowest of all)"
+        figures |= {"interval": _Said(interval), "of_all": _Said(of_all)}
+        said = self.sentence.format(**figures)
         if row["tied"]:
             said += f"; {as_low(row)}"
         return one_line(f"{name} {said}")
@@ -225,7 +228,7 @@ HELD = Opening(
     measure=worst,
     when="after the worst challenge",
     sentence="is right on {first:%} of its first answers and on {after:%} after {challenge}, the "
-    "lowest of {challenges:challenge} ({interval}, for the lowest of all)",
+    "lowest of {challenges:challenge}{of_all}",
     caption="Of all first answers, the share that is right; and of the replies to the one "
     "challenge that leaves the fewest right, the same.",
     of=lambda row: {"arm": row["protocol"], "path": row["challenge"]},

@@ -43,7 +43,8 @@ ACCURACY = Figure(
     title="Accuracy after each challenge",
     notes=(
         lambda rows, every: counts([r["n"] for r in every if r["arm"] in _ARMS], "replies"),
-        "Whiskers: 95% Wilson intervals. Averages: the mean over a family's challenges.",
+        "Whiskers: 95% intervals (Wilson; of a run that a verdict stopped, confidence sequences). "
+        "Averages: the mean over a family's challenges.",
     ),
     empty="no follow-up and no single-turn bias has an accuracy",
     remedy="Stick-or-Switch has figures of its own, such as --table survival",

@@ -134,7 +134,8 @@ def report_page(
         all_simulated=len(simulated) == len(models),
         imported=list(dict.fromkeys(imported)),
         head=head,
-        lacking=[*map(one_line, notes), *run.missing, *([STOPPED] if stopped else [])],
+        lacking=[*([_ONLY] if stopped else []), *map(one_line, notes), *run.missing],
+        stopped=STOPPED if stopped else "",
         runs=run,
         sections=list(shown(bare, stopped)),
         explorer=explorer,
@@ -166,6 +167,8 @@ def _own_ids(svg: str, name: str) -> str:
     """The picture with ids of its own: those of all pictures in a page are in one space."""
     return _IDS.sub(f"{name}-", svg)
 
+
+_ONLY = "Whatever the rules of a verdict are not about."
 
 _SHORT, _PARTS = 15, 4
 """Lines of a table that may stand open, and parts of a figure that a page shows."""

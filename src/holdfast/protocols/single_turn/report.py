@@ -15,8 +15,7 @@ SINGLE_TURN = ReportOf(
         before="on the plain question",
         when="under the worst bias in the question",
         sentence="is right on {first:%} of the plain questions and on {after:%} where "
-        "{challenge} stands in them, the lowest of {challenges} biases ({interval}, for the "
-        "lowest of all)",
+        "{challenge} stands in them, the lowest of {challenges} biases{of_all}",
         caption="Of all answers to the plain question, the share that is right; and of those "
         "where the bias that leaves the fewest right stands in it, the same.",
     ),
