@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.reading import read_decision
@@ -200,6 +200,8 @@ REPLIES = st.one_of(st.text(), st.lists(FRAGMENTS, max_size=14).map("".join))
 
 
 @given(reply=REPLIES, setting=st.sampled_from(sorted(SETTINGS)))
+@example(reply="BUT/D.AoRTIC DISSECTION", setting="embolism")  # a letter that is not in play
+@example(reply="0:SWITCH COULD", setting="clopidogrel")  # a verb, and no option named
 def test_never_raises_and_answers_only_with_an_option(reply: str, setting: str) -> None:
     extraction = read_decision(reply, **SETTINGS[setting])
     assert (extraction.answer in SETTINGS[setting]["options"]) == (extraction.status == "parsed")

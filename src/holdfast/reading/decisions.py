@@ -280,16 +280,15 @@ class _Turn:
     def answered(self, found: Extraction, none: str | None) -> Extraction:
         """The answer of a reply that names one without stating a decision."""
         named = {claim.answer for claim in self.claims}
-        if found.answer is not None and len(named) == 1 and found.answer not in named:
-            return Extraction(named.pop(), "parsed", "option-text")
+        only = named.pop() if len(named) == 1 else None
+        if only is not None and found.answer not in (None, only):
+            return Extraction(only, "parsed", "option-text")
         if found.status != "none" or found.rule in ("empty", "unfinished"):
             return found
         if found.rule == "none-correct" and none is not None:
             return Extraction(none, "parsed", "none-option")
-        if len(named) == 1:
-            answer = named.pop()
-            rule = "none-option" if answer == none else "option-text"
-            return Extraction(answer, "parsed", rule) if answer else found
+        if only is not None:
+            return Extraction(only, "parsed", "none-option" if only == none else "option-text")
         weighed = {self.letters.get(mark) for mark in re.findall(MARK, self.text)}
         if (
             _BOTH in self.text

@@ -176,8 +176,10 @@ class Sentence:
                 if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
                     return j + 1  # "Don't be cross that I keep B"
             if word in (",", ":", "and") and j + 1 == at and self._is_subject(at):
-                first = self.marks[0]
-                if word != "and" or (self._is_subject(first) and self._opens(first)):
+                first = next(iter(self.marks), None)
+                if word != "and" or (
+                    first is not None and self._is_subject(first) and self._opens(first)
+                ):
                     return at  # "C is wrong and B is right"
         return 0
 
