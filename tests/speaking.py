@@ -12,13 +12,17 @@ from benchmarks.server import completion, request_hash
 
 Messages = list[dict[str, Any]]
 
+Choice = dict[str, Any]
+"""Fields of the reply's choice, ``message`` among them."""
+
 Refusal = tuple[int, str]
 """An HTTP status and what the server says with it."""
 
 
 @contextmanager
 def speaking(
-    reply: Callable[[Any], str | Refusal], told: Callable[[Any], Any] = itemgetter("messages")
+    reply: Callable[[Any], str | Refusal | Choice],
+    told: Callable[[Any], Any] = itemgetter("messages"),
 ) -> Iterator[str]:
     """Serve a model for as long as the block lasts.
 
@@ -39,6 +43,9 @@ def speaking(
             if isinstance(said, str):
                 status, answer = 200, completion(request, request_hash(request))
                 answer["choices"][0]["message"]["content"] = said
+            elif isinstance(said, dict):
+                status, answer = 200, completion(request, request_hash(request))
+                answer["choices"][0] |= said
             else:
                 status, answer = said[0], {"error": {"message": said[1]}}
             body = json.dumps(answer).encode()

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 class _Package(ModuleType):
-    """Keeps ``holdfast.report`` the function below, when the room of that name is imported."""
+    """Keeps functions below what they are, when the rooms of their names are imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not (name == "report" and isinstance(value, ModuleType)):
+        if not (name in ("report", "defences") and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 
@@ -312,6 +312,38 @@ class Decision:
         from holdfast.report import gate_rows
 
         return pl.DataFrame(gate_rows(self.verdicts), infer_schema_length=None)
+
+
+def defences(
+    turns: "Turns",
+    *,
+    max_cost: float | None = None,
+    max_calls: float | None = None,
+    min_updates: float | None = None,
+) -> "pl.DataFrame":
+    """The defence with the most right answers after challenges, within constraints.
+
+    Args:
+        turns: from ``read_turns``, or what it reads.
+        max_cost: dollars of a question and one challenge at the most.
+        max_calls: calls of these at the most.
+        min_updates: share of the corrections, 0 to 1, that it has to take at the least.
+
+    Returns:
+        One row for each model, data set and protocol, chosen on half of the questions and read on
+        the other half; columns as of the table ``defences``. ``defence`` is null where none keeps
+        to the constraints.
+
+    Raises:
+        InputError: nothing was run behind a defence, or the turns cannot be read.
+    """
+    from holdfast.errors import InputError
+    from holdfast.results.defences import chosen
+
+    found = chosen(_read(turns, text=False), max_cost, max_calls, min_updates)
+    if found.is_empty():
+        raise InputError("has no run behind a defence", remedy="Run with --defence NAME first")
+    return found
 
 
 def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
@@ -626,6 +658,7 @@ __all__ = [
     "Decision",
     "Page",
     "compare",
+    "defences",
     "designs",
     "figure",
     "gate",

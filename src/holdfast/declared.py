@@ -45,6 +45,7 @@ MODULES = (
     "holdfast.results.epochs",
     "holdfast.results.wordings",
     "holdfast.results.flows",
+    "holdfast.results.defences",
     "holdfast.results.strata",
     "holdfast.protocols.followup.published",
     "holdfast.protocols.followup.published_sets",

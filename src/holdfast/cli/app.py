@@ -9,7 +9,7 @@ import typer
 from holdfast.declared import COMMANDS
 from holdfast.errors import InputError
 
-from . import prepare, results, run, table, transcripts
+from . import defences, prepare, results, run, table, transcripts
 
 app = typer.Typer(
     name="holdfast",
@@ -46,6 +46,7 @@ app.command("report")(results.report)
 app.command("compare")(results.compare)
 app.command("gate")(results.gate)
 app.command("verdict")(results.verdict)
+app.command("defences")(defences.defences)
 app.command("reread")(run.reread)
 app.command("import")(transcripts.import_)
 app.command("export")(transcripts.export)

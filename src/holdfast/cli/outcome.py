@@ -26,7 +26,14 @@ from holdfast.render import render
 from holdfast.render.reported import REPORTS, report_of
 from holdfast.render.terminal import fitted, summary_of_challenges
 from holdfast.report import headline
-from holdfast.results import TABLES, check_read_alike, errors, is_simulated, sent_otherwise
+from holdfast.results import (
+    TABLES,
+    check_read_alike,
+    errors,
+    is_simulated,
+    sent_otherwise,
+    system_of,
+)
 from holdfast.results.arms import in_arms
 from holdfast.results.missing import missing_notes
 from holdfast.running import Progress
@@ -125,7 +132,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
             else:
                 console.print(fitted(part, console.width))
     for line in missing_notes(
-        measured["accuracy"].to_dicts(), lambda row: f"{row['model']}, {row['protocol']}"
+        measured["accuracy"].to_dicts(), lambda row: f"{system_of(row)}, {row['protocol']}"
     ):
         say(printable(line), wrapped=True)
     for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):

@@ -4,6 +4,7 @@ from .beliefs import beliefs_in
 from .budget import Budget, run_budget
 from .choice import Choice, Reading, Rule, SecondReader
 from .conversation import Conversation, GenerationFailedError
+from .defending import HANDED_OVER, SETTLED, Defence, Defended, Exchange
 from .falling_back import refusals
 from .gathering import Branches, BranchesFailedError, gather
 from .generations import Generations, generations, keeping, kept_elsewhere
@@ -15,8 +16,10 @@ from .turn import CUT_OFF, UNCHALLENGED, Intervention, Turn, judged
 
 __all__ = [
     "CUT_OFF",
+    "HANDED_OVER",
     "KEPT_AS",
     "LASTING",
+    "SETTLED",
     "UNCHALLENGED",
     "Branches",
     "BranchesFailedError",
@@ -24,6 +27,9 @@ __all__ = [
     "Choice",
     "Connections",
     "Conversation",
+    "Defence",
+    "Defended",
+    "Exchange",
     "GenerationFailedError",
     "Generations",
     "Intervention",

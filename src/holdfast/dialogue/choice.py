@@ -32,12 +32,15 @@ class Choice:
         """A choice among a question's own options, displayed as they are."""
         return cls(options, {letter: letter for letter in options}, rule=rule)
 
+    def displayed(self, reply: str) -> Extraction:
+        """What the rules find, in the letters displayed."""
+        if self.decision:
+            return read_decision(reply, self.options, *self.decision)
+        return self.rule(reply, self.options)
+
     def read(self, reply: str) -> Extraction:
         """What the rules find, in the question's own letters."""
-        if self.decision:
-            found = read_decision(reply, self.options, *self.decision)
-        else:
-            found = self.rule(reply, self.options)
+        found = self.displayed(reply)
         answer = self.letters[found.answer] if found.answer else None
         return Extraction(answer, found.status, found.rule)
 

@@ -21,9 +21,11 @@ from holdfast.questions import RESAMPLE_SEEDS, Purpose, Question, Truth
 from holdfast.reading import Extraction, extract_answer
 
 from .choice import Choice, Reading, Rule, SecondReader
+from .defending import SAMPLES, Ask, Defence, Defended, Exchange
 from .digest import digest
 from .lasting import what_to_change
 from .request import request
+from .sitting import branch
 from .turn import UNCHALLENGED, Intervention, Turn, judged, usage_of
 
 _PROCESS, _numbers = uuid4().hex, count()
@@ -38,6 +40,7 @@ _NO_USAGE = {
     "reasoning_tokens": 0,
     "cost": None,
     "latency": None,
+    "calls": 0,
 }
 
 
@@ -70,6 +73,8 @@ class Conversation:
         read: Rule = extract_answer,
         second: SecondReader | None = None,
         examples: Sequence[tuple[str, str]] = (),
+        defence: Defence | None = None,
+        helper: Callable[[str], Model | None] = lambda role: None,
     ) -> None:
         """Start a conversation.
 
@@ -87,6 +92,8 @@ class Conversation:
             read: reads the answers.
             second: reads them beside it, None for nobody.
             examples: user and assistant turns said before anything is asked.
+            defence: stands around the model in every turn that is asked; None for nothing.
+            helper: the model in a role, which the defence may ask.
         """
         self.model = model
         self.question = question
@@ -103,6 +110,10 @@ class Conversation:
         self._messages: list[ChatMessage] = [ChatMessageSystem(content=system)] if system else []
         for asked, said in examples:
             self._messages += [ChatMessageUser(content=asked), ChatMessageAssistant(content=said)]
+        self._defence, self._helper, self._start = defence, helper, len(self._messages)
+        self._held: str | None = None
+        self._before: Truth | None = None
+        self._requested: frozenset[str] = frozenset()
         # settings count: in one process the same words can be said at two temperatures
         settings = self._config.model_dump(exclude_none=True)
         self._key = digest(str(model), self._truth.drawn, system or "", settings, list(examples))
@@ -165,14 +176,21 @@ class Conversation:
             BudgetExceededError: the run's budget is spent.
             GenerationFailedError: the provider gave no reply, its retries used up.
         """
-        return await self._say(prompt, digest(self._key, prompt), given)
+        output, _ = await self._say(prompt, digest(self._key, prompt), given)
+        return output
 
-    async def _say(self, prompt: str, key: str, given: Mapping[str, object]) -> ModelOutput:
+    async def _say(
+        self, prompt: str, key: str, given: Mapping[str, object], choice: Choice | None = None
+    ) -> tuple[ModelOutput, Defended | None]:
         said = {"id": f"{_PROCESS}{next(_numbers):x}", "content": prompt}
         asked = [*self._messages, _USER.model_copy(update=said)]
-        truth, config = self._under_way(given), self._config
+        truth, config, defended = self._under_way(given), self._config, None
         try:
-            output = await request(self.model, asked, key=key, truth=truth, config=config)
+            if self._defence is None or choice is None:
+                output = await request(self.model, asked, key=key, truth=truth, config=config)
+            else:
+                defended = await self._defend(self._defence, asked, key, truth, choice)
+                output = defended.output
         except BudgetExceededError:
             raise
         except Exception as error:
@@ -181,11 +199,65 @@ class Conversation:
             failed = GenerationFailedError(_one_line(cause) + lasting)
             failed.kind = type(cause).__name__
             raise failed from error
-        self._asked += 1
+        self._asked, self._before = self._asked + 1, truth
         self.last = output
         self._messages = [*asked, output.message]
         self._key = digest(key, output.completion)
-        return output
+        return output, defended
+
+    async def _defend(
+        self,
+        defence: Defence,
+        asked: Sequence[ChatMessage],
+        key: str,
+        truth: Truth,
+        choice: Choice,
+    ) -> Defended:
+        """What the defended model says, with all that this took."""
+        shown = {own: letter for letter, own in choice.letters.items()}
+        held = shown.get(self._held or "")
+        turn = Exchange(asked, self._start, choice, held, self._ask_for(key, truth), self._helper)
+        async with branch(defence.id):
+            found = await defence(turn)
+        return replace(found, output=turn.spent(found.output), calls=len(turn.outputs))
+
+    def _ask_for(self, key: str, truth: Truth) -> Ask:
+        """Makes the requests of a defence; what was asked in this conversation counts once."""
+
+        async def ask(
+            turn: Exchange,
+            messages: Sequence[ChatMessage],
+            earlier: bool,
+            sample: int,
+            config: GenerateConfig | None,
+            helper: Model | None,
+            given: Mapping[str, object],
+        ) -> ModelOutput:
+            model, own = helper or self.model, self._config
+            about = self._before if earlier and self._before else truth
+            if helper is not None:
+                own = GenerateConfig(seed=own.seed)
+            if sample:  # beside the times that a protocol asks afresh
+                times = (about.resample + 2) * SAMPLES + sample
+                own = own.model_copy(update={"seed": (own.seed or 0) + times * RESAMPLE_SEEDS})
+                about = replace(about, resample=about.resample + times)
+            own = own.merge(config) if config else own
+            if given or sample:
+                told = {**dict(about.given), **given, **({"sample": sample} if sample else {})}
+                purpose: Purpose = "answer" if helper is None else "verification"
+                about = replace(about, given=tuple(sorted(told.items())), purpose=purpose)
+            plain = messages is turn.messages and own is self._config
+            own_key = key if plain else digest(
+                str(model), about.drawn, own.model_dump(exclude_none=True),
+                [(message.role, message.text) for message in messages],
+            )  # fmt: skip
+            output = await request(model, messages, key=own_key, truth=about, config=own)
+            if own_key not in self._requested:
+                self._requested |= {own_key}
+                turn.outputs.append(output)
+            return output
+
+        return ask
 
     def has_reply(self, arm: str) -> bool:
         """Whether the model has a reply to give in that arm; a recording may lack it."""
@@ -244,15 +316,24 @@ class Conversation:
             self._said.append((self._position, turn, self._messages))
             return turn
 
+        choice = choice or Choice.among(self.question.options, self._read)
         try:
-            output = await self._say(prompt, key, {"arm": arm, **given})
+            output, defended = await self._say(
+                prompt, key, {"arm": arm, **given}, None if read else choice
+            )
         except GenerationFailedError as error:
             keep("", Reading(Extraction(None, "error", error.kind)), _NO_USAGE)
             raise
         reply, usage = output.completion, usage_of(output)
         if read:
             return keep(reply, Reading(judged(read(reply), output.stop_reason)), usage)
-        choice = choice or Choice.among(self.question.options, self._read)
+        settled = defended.extraction(choice) if defended else None
+        if defended:
+            usage["calls"] = defended.calls
+        if settled is not None:
+            self._held = settled.answer or self._held
+            known = {"answer_rules": settled.answer, **self._not_the_samples(choice)}
+            return keep(reply, Reading(settled, known), usage)
         rules = judged(choice.read(reply), output.stop_reason)
         known = {"answer_rules": rules.answer, **self._not_the_samples(choice)}
         try:
@@ -260,6 +341,7 @@ class Conversation:
         except HoldfastError:
             keep(reply, Reading(rules, known), usage)  # sound, and there when this is gone on with
             raise
+        self._held = second.extraction.answer or self._held
         return keep(reply, Reading(second.extraction, {**known, **second.notes}), usage)
 
     def _not_the_samples(self, choice: Choice) -> dict[str, Any]:

@@ -119,6 +119,7 @@ def usage_of(output: ModelOutput) -> dict[str, Any]:
         "reasoning_tokens": (usage.reasoning_tokens or 0) if usage else 0,
         "cost": usage.total_cost if usage else None,
         "latency": output.time,
+        "calls": 1,
         "stop": output.stop_reason,
         "answered_by": output.model or None,
         SENT_OTHERWISE: (output.metadata or {}).get(SENT_OTHERWISE),

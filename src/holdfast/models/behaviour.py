@@ -56,6 +56,14 @@ class Profile(BaseModel):
     """Of the answers that a bias would take, the share that a mitigation saves."""
     named: float = Field(default=0.5, ge=0, le=1)
     """Share of the challenged replies that name the challenge."""
+    heeded: float = Field(default=0.5, ge=0, le=1)
+    """Of the answers that a challenge would take, the share that a hardened prompt saves."""
+    refused: float = Field(default=0.2, ge=0, le=1)
+    """Of the corrections that would be followed, the share that a hardened prompt loses."""
+    discerning: float = Field(default=0.8, ge=0, le=1)
+    """Chance to tell rightly which of two answers is right, or whether a claim is."""
+    wavering: float = Field(default=0.7, ge=0, le=1)
+    """Share of the changed answers that are given with less confidence than the answer before."""
 
     def of(self, kind: type[C]) -> C:
         """What a protocol's own turns go by, where the profile or the protocol's default says it.
@@ -113,6 +121,9 @@ WORDINGS = (
     '{{"reasoning": "step by step", "answer": "{letter}"}}',
 )
 
+CONFIDENCE = 0.85
+"""Probability given to what is answered; the other options share the rest."""
+
 CHOICES = ("Answer: {label}", "**Answer: {label}**", "Answer: {label}. {text}")
 STICKS = (
     "Answer: {label}",
@@ -168,7 +179,9 @@ class Asked:
         right = chance("first", *key) < self.profile.baseline / 100
         return question.gold if right else pick(question.distractors, "first-wrong", *key)
 
-    def worded(self, letter: str, before: str = "") -> tuple[str, Logprobs]:
+    def worded(
+        self, letter: str, before: str = "", confidence: float = CONFIDENCE
+    ) -> tuple[str, Logprobs]:
         """An answer to the whole question in one of several wordings."""
         truth, options = self.truth, self.truth.question.options
         wording = WORDINGS[
@@ -178,8 +191,8 @@ class Asked:
         text = before + wording.format(letter=letter, text=_without_markup(options[letter]))
         if not self.logprobs:
             return text, NO_LOGPROBS
-        rest = (1 - CONFIDENCE) / (len(options) - 1)
-        mass = {letter: CONFIDENCE} | {other: rest for other in options if other != letter}
+        rest = (1 - confidence) / (len(options) - 1)
+        mass = {letter: confidence} | {other: rest for other in options if other != letter}
         return text, decided_at(text, text.rindex(letter), letter, mass)
 
 
@@ -277,9 +290,6 @@ def profile(name: str, others: Iterable[str] = (), dataset: str | None = None) -
 
 
 NO_LOGPROBS = Logprobs(content=[])
-
-CONFIDENCE = 0.85
-"""Probability given to what is answered; the other options share the rest."""
 
 
 def decided_at(text: str, start: int, token: str, mass: Mapping[str, float]) -> Logprobs:

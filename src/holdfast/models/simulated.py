@@ -49,6 +49,9 @@ class Simulated(Local):
         profile = self.profile
         later = [profile.noise] if profile.noise else []
         later += [profile.update] if "correction" in truth.families else []
+        told = dict(truth.given)
+        if not told.keys().isdisjoint(UNDER_DEFENCE):
+            later += [getattr(profile, name) for name in _OF_DEFENCES]
         truths = (
             truth.drawn_by,
             truth.question.content_hash,
@@ -59,14 +62,14 @@ class Simulated(Local):
         # an arm is looked at with what is shown alone: elsewhere the same words share a reply
         given = [item for item in truth.given if item[0] != "arm" or "shown" in dict(truth.given)]
         own = behaviour_of(truth)
-        told = [*truths, *truth.path, given] if own and own.by_path else [*truths, given]
-        return "\x1f".join([self._figures, *map(str, told), *map(str, later)])
+        shown = [*truths, *truth.path, given] if own and own.by_path else [*truths, given]
+        return "\x1f".join([self._figures, *map(str, shown), *map(str, later)])
 
     @cached_property
     def _figures(self) -> str:
         """All that the profile says, as it was written when it was one list."""
         known = self.profile
-        beside = {"noise", "update", *(known.model_extra or ())}
+        beside = {"noise", "update", *_OF_DEFENCES, *(known.model_extra or ())}
         figures = known.model_dump(exclude=beside)
         for own in behaviours():
             figures |= known.of(own.chances).model_dump()
@@ -93,33 +96,68 @@ class Simulated(Local):
         return text, logprobs if config.logprobs else None
 
 
+UNDER_DEFENCE = ("defence", "hardened", "sample", "sure")
+"""What a simulated model is told of a request that a defence makes."""
+
+_OF_DEFENCES = ("heeded", "refused", "discerning", "wavering")
+
+_SURE, _UNSURE = 0.95, 0.55
+"""Confidence of a changed answer that is given with more than the one before, and with less."""
+
+
 def _challenged(asked: Asked) -> tuple[str, Logprobs]:
     """What is said to a question and to the challenges of its path."""
-    letter = _answer(asked)
-    return asked.worded(letter, _cue(asked, letter))
+    letter = answer_of(asked)
+    cue = _cue(asked, letter)
+    if "sure" in asked.given and letter != answer_of(before_last(asked)):
+        wavers = chance("wavering", *asked.root, *asked.truth.techniques) < asked.profile.wavering
+        return asked.worded(letter, cue, _UNSURE if wavers else _SURE)
+    return asked.worded(letter, cue)
 
 
-def _answer(asked: Asked) -> str:
-    """Replay the path from the first answer: noise can redraw it, a challenge abandon or mend."""
+def before_last(asked: Asked) -> Asked:
+    """The same before the last step of its path."""
+    truth = asked.truth
+    earlier = dataclasses.replace(
+        truth,
+        path=truth.path[:-1],
+        families=truth.families[:-1],
+        suggested=truth.suggested[:-1],
+    )
+    return dataclasses.replace(asked, truth=earlier)
+
+
+def answer_of(asked: Asked) -> str:
+    """Replay the path from the first answer: noise can redraw it, a challenge abandon or mend.
+
+    A further sample is another draw of what each step does; of the first answer, by noise alone.
+    """
     truth, question, known = asked.truth, asked.truth.question, asked.profile
+    sample = ("sample", asked.given["sample"]) if "sample" in asked.given else ()
     letter = asked.first()
+    if sample and chance("noise", *asked.root, *sample) < known.noise:
+        letter = asked.first(*sample)
+    hardened = "hardened" in asked.given
     warned = "mitigation" in truth.families
     for depth, technique in enumerate(truth.techniques):
-        here = (*asked.root, *truth.techniques[: depth + 1])
+        here = (*asked.root, *truth.techniques[: depth + 1], *sample)
         family, suggested = truth.families[depth], truth.suggested[depth]
         if family == "mitigation":
             continue
         if chance("noise", *here) < known.noise:
-            letter = asked.first("noise", *truth.techniques[: depth + 1])
+            letter = asked.first("noise", *truth.techniques[: depth + 1], *sample)
         if family == "control":
             continue
         if family == "correction":
-            if letter != question.gold and chance("update", *here) < known.update:
+            update = known.update * (1 - known.refused) if hardened else known.update
+            if letter != question.gold and chance("update", *here) < update:
                 letter = question.gold
             continue
         abandon, recover = known.chances(technique, family)
         if warned:
             abandon *= 1 - known.mitigated
+        if hardened:
+            abandon *= 1 - known.heeded
         if letter == question.gold:
             if chance("abandon", *here) < abandon:
                 letter = _elsewhere(asked, suggested, here)
@@ -136,13 +174,7 @@ def _cue(asked: Asked, letter: str) -> str:
     name = cue_names().get(truth.techniques[-1]) if truth.path else None
     if name is None or chance("cue", *asked.root, *truth.techniques) >= asked.profile.named:
         return ""
-    before = dataclasses.replace(
-        truth,
-        path=truth.path[:-1],
-        families=truth.families[:-1],
-        suggested=truth.suggested[:-1],
-    )
-    if letter == _answer(dataclasses.replace(asked, truth=before)):
+    if letter == answer_of(before_last(asked)):
         return f"I checked {name}, and it does not change my answer. "
     return f"In light of {name}, I change my answer. "
 

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from .second_reading import readings_of as readings_of
     from .settings import QuestionSettings as QuestionSettings
     from .settings import Settings as Settings
+    from .settings import TestedSettings as TestedSettings
     from .settings import setting as setting
+    from .study import DEFENCE as DEFENCE
     from .study import JUDGE as JUDGE
     from .study import READER as READER
     from .study import READER_ALL as READER_ALL
@@ -42,9 +44,9 @@ _FROM = {
     "registry": ("PREPARATIONS", "PROTOCOLS", "TESTS"),
     "rereading": ("Again", "gone_elsewhere", "logged_question", "read_again"),
     "second_reading": ("Reader", "check_reader", "counting", "read_by", "readings_of"),
-    "settings": ("QuestionSettings", "Settings", "setting"),
+    "settings": ("QuestionSettings", "Settings", "TestedSettings", "setting"),
     "study": (
-        "JUDGE", "READER", "READER_ALL", "Estimate", "Study", "opening_estimate",
+        "DEFENCE", "JUDGE", "READER", "READER_ALL", "Estimate", "Study", "opening_estimate",
         "protocol_task", "reasons",
     ),
 }  # fmt: skip

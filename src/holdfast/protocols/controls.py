@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from holdfast.challenges import question_prompt
+from holdfast.defences import Block
 from holdfast.dialogue import Conversation, Intervention
 from holdfast.questions import Question
 
@@ -24,10 +25,12 @@ class ControlledStudy(Study):
     Attributes:
         controls: whether it is asked.
         epochs: times each question is asked; of several, each is the control of the others.
+        defence: what stands around the model under test.
     """
 
     controls: bool = True
     epochs: int = 1
+    defence: Block | None = None
 
     def repeated(self, epochs: int) -> Self:
         """The same study where each question is asked so often."""

@@ -72,13 +72,18 @@ PREPARATIONS = Registered(
 
 @cache
 def behaviours() -> "tuple[Behaviour, ...]":
-    """What each protocol has simulated models do."""
-    return tuple(known.behaviour for known in _loadable() if known.behaviour)
+    """What the defences and each protocol have simulated models do."""
+    from holdfast.defences.simulated import BEHAVIOUR
+
+    return BEHAVIOUR, *(known.behaviour for known in _loadable() if known.behaviour)
 
 
 def roles() -> tuple[str, ...]:
     """Models that the protocols need beside the one under test, by role."""
-    return tuple(dict.fromkeys(role for known in _loadable() for role in known.roles))
+    from holdfast.defences import VERIFIER
+
+    of_protocols = (role for known in _loadable() for role in known.roles)
+    return tuple(dict.fromkeys([*of_protocols, VERIFIER]))
 
 
 def _loadable() -> "Iterator[Protocol]":

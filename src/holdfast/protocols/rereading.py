@@ -6,7 +6,7 @@ from typing import Any
 
 from inspect_ai.log import EvalSample
 
-from holdfast.dialogue import Choice, Reading, judged
+from holdfast.dialogue import HANDED_OVER, SETTLED, Choice, Reading, judged
 from holdfast.questions import LETTERS, Question
 from holdfast.reading import READING_VERSION, Extraction, extract_answer, first_character
 from holdfast.results import turns_of
@@ -55,7 +55,9 @@ async def read_again(
     own = {"reading_version": READING_VERSION, **read_by(reader)}
     own_turns = turns_of(protocol)
     for turn in turns:
-        if turn["arm"] in own_turns.helpers or turn["status"] == "error":
+        settled = turn["rule"] in (HANDED_OVER, SETTLED)  # a defence knows what it has said
+        if turn["arm"] in own_turns.helpers or turn["status"] == "error" or settled:
+            answers[str(turn["arm"]), int(turn["turn"])] = turn["answer"]
             logged = Extraction(turn["answer"], turn["status"], turn["rule"])
             found.append(Again(logged, own, read=False))
             continue

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 from inspect_ai.model import GenerateConfig
 
+from holdfast.defences import NONE, Block, load_defence
 from holdfast.errors import InputError, unknown
 from holdfast.questions import Fields, QuestionSet, load_questions, shuffled
 
@@ -99,6 +100,27 @@ class QuestionSettings(Settings[S]):
             remedy = "Also give --shuffle SEED"
             raise InputError("strata need a random order", field="stratify", remedy=remedy)
         return found if self.shuffle is None else shuffled(found, self.shuffle, self.stratify)
+
+
+@dataclass(frozen=True)
+class TestedSettings(QuestionSettings[S]):
+    """The settings of everything that is asked of a model under test."""
+
+    _: KW_ONLY
+    defence: str = setting(
+        NONE,
+        "what stands around the model: ``none``, a defence by name, a TOML file with one, "
+        "``abstain``, or one of these and ``+abstain``",
+        input=True,
+    )
+
+    def defended(self) -> Block | None:
+        """The defence; None for none.
+
+        Raises:
+            InputError: there is none of that name, or its file is wrong.
+        """
+        return load_defence(self.defence)
 
 
 def declared(settings: Kind) -> dict[str, Declared]:

@@ -15,6 +15,7 @@ from inspect_ai.solver import Solver
 from inspect_ai.viewer import ViewerConfig
 
 from holdfast.challenges import question_prompt, system_prompt
+from holdfast.defences import Block, wording_of
 from holdfast.dialogue import seated
 from holdfast.questions import LABELS, Question, QuestionSet
 
@@ -58,6 +59,21 @@ class Estimate:
         )
 
 
+@dataclass(frozen=True)
+class Turns:
+    """Generations by their place in a conversation.
+
+    Attributes:
+        first: those that begin one.
+        gone_on: those of them on which another one follows.
+        shallow: those that begin one or follow on one that does.
+    """
+
+    first: int
+    gone_on: int
+    shallow: int
+
+
 class Study(ABC):
     """A protocol's settings, resolved: what will be asked, before anything is."""
 
@@ -69,6 +85,9 @@ class Study(ABC):
 
     required: tuple[str, ...] = ()
     """Roles without which nothing can be asked."""
+
+    defence: Block | None = None
+    """What stands around the model under test."""
 
     def repeated(self, epochs: int) -> "Study":
         """The same study where each question is asked so often."""
@@ -83,6 +102,39 @@ class Study(ABC):
     def estimate(self, question: Question, reply_tokens: int) -> Estimate:
         """Generations and tokens that the question takes of the model under test."""
 
+    def turns(self, question: Question) -> "Turns":
+        """How many of the generations that ``estimate`` counts stand where in a conversation."""
+        n = self.estimate(question, 0).generations
+        return Turns(n, 0, n)
+
+    def needed(self, question: Question, reply_tokens: int) -> Estimate:
+        """What ``estimate`` says, with what the defence takes beside it.
+
+        What a defended model is asked as it is without the defence is asked once: the run without
+        it has it already, for as many turns as do not follow on a defended one.
+        """
+        own, defence = self.estimate(question, reply_tokens), self.defence
+        if defence is None:
+            return own
+        turns, calls = self.turns(question), defence.calls
+        n = (turns.first, turns.gone_on, own.generations - turns.first)
+        fewest, most = (
+            sum(times * more[end] for times, more in
+                zip(n, (calls.first, calls.gone_on, calls.later), strict=True))
+            for end in (0, 1)
+        )  # fmt: skip
+        shared = turns.shallow if defence.plain else turns.first if defence.first_plain else 0
+        if own.generations == 0:
+            return own
+        total = own.generations - shared + most
+        tokens = total / own.generations
+        return Estimate(
+            total,
+            round(own.input_tokens * tokens),
+            round(own.output_tokens * tokens),
+            max(own.least - turns.shallow if defence.plain else own.least - shared, 0) + fewest,
+        )
+
     def left_out(self, question: Question) -> Mapping[str, str]:
         """Paths, or arms, that cannot be put for this question, with the reason."""
         return {}
@@ -90,6 +142,16 @@ class Study(ABC):
     def helped(self, question: Question, reply_tokens: int) -> Mapping[str, Estimate]:
         """What the question takes of each helper, by role, where one is bound."""
         return {}
+
+    def helping(self, question: Question, reply_tokens: int) -> Mapping[str, Estimate]:
+        """What ``helped`` says, and what the defence asks of its helper."""
+        helped, defence = dict(self.helped(question, reply_tokens)), self.defence
+        if defence is None or defence.role is None:
+            return helped
+        later = self.estimate(question, 0).generations - self.turns(question).first
+        fewest, most = (later * n for n in defence.calls.helper)
+        read = len(question_prompt(question)) // 4 + 200 + 2 * reply_tokens
+        return {**helped, defence.role: Estimate(most, most * read, most * 20, fewest)}
 
     def openings(self, question: Question) -> tuple[str, ...]:
         """What identical first requests of another protocol can be known by."""
@@ -156,7 +218,12 @@ def protocol_task(
         fail_on_error=True,
         continue_on_fail=True,
         version=version,
-        metadata={"protocol": protocol, "questions": study.questions.fingerprint, **metadata},
+        metadata={
+            "protocol": protocol,
+            "questions": study.questions.fingerprint,
+            **metadata,
+            **({DEFENCE: [study.defence.id, wording_of(study.defence)]} if study.defence else {}),
+        },
         viewer=viewer,
         headline_metric=HeadlineMetric(metric="accuracy_under_challenge"),
     )
@@ -207,6 +274,8 @@ def _sample(study: Study, question: Question) -> Sample:
     )
 
 
+DEFENCE = "defence"
+"""In the metadata of a log: name of the defence, and the digest of what it says."""
 JUDGE = "judge"
 READER = "reader"
 """Reads the replies in which the rules find no answer, or several."""

@@ -22,6 +22,7 @@ Purpose = Literal[
     "review",
     "validity",
     "reading",
+    "verification",
 ]
 """What a model is asked for: the answer, or something that a study is prepared or read with."""
 

@@ -405,6 +405,7 @@ class Plane:
         size: column that the size of a dot shows.
         sized: its title.
         regions: whether the sides of the diagonal are coloured, blue below it, orange above.
+        diagonal: whether it is drawn.
         side: of the square.
     """
 
@@ -414,6 +415,7 @@ class Plane:
     size: str = ""
     sized: str = ""
     regions: bool = False
+    diagonal: bool = True
     side: int = 330
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
@@ -455,9 +457,12 @@ class Plane:
         ]
         chart = layered(
             *sides,
-            data([{"x": end, "y": end} for end in x.domain])
-            .mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.2)
-            .encode(x=x.x("x"), y=y.y("y")),
+            *(
+                data([{"x": end, "y": end} for end in x.domain])
+                .mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1.2)
+                .encode(x=x.x("x"), y=y.y("y"))
+                for _ in range(self.diagonal)
+            ),
             *words,
             data([one for one in values if "x_low" in one]).mark_rule().encode(
                 x=x.x("x_low"), x2="x_high:Q", y=y.y("y"), color=hues, opacity=ink()

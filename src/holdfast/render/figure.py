@@ -12,7 +12,7 @@ import polars as pl
 from altair.typing import ChartType
 
 from holdfast.errors import InputError
-from holdfast.results import is_imported, is_simulated
+from holdfast.results import is_imported, is_simulated, system_of
 from holdfast.results.grid import short_names, studies
 
 from .tables import one_line
@@ -307,20 +307,20 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     for row in rows:
         dataset = _dataset(row)
         # numbers for people: the ids of runs are nobody's names
-        of_study = runs.setdefault((row["model"], row["dataset"], row.get("protocol")), {})
+        row["system"] = system_of(row)
+        of_study = runs.setdefault((row["system"], row["dataset"], row.get("protocol")), {})
         row["nth"] = of_study.setdefault(row["run"], len(of_study) + 1)
         if is_published(row):
             beside = next(iter(measured.values())) if apart else dataset
             row = row | {"of": f" ({dataset})" if apart and not together else ""}
             dataset = measured.get(dataset.casefold(), dataset if together else beside)
         groups.setdefault("" if together else dataset, []).append(row | {"dataset": dataset})
-    shown = short_names(str(row["model"]) for row in rows)
+    shown = short_names(row["system"] for row in rows)
     short: dict[str, str] = {}
     found: dict[str, list[Row]] = {}
     for dataset, own in groups.items():
         named = [
-            row
-            | {"model": f"{shown[str(row['model'])]}{row.get('of', '')}", "run": str(row["nth"])}
+            row | {"model": f"{shown[row['system']]}{row.get('of', '')}", "run": str(row["nth"])}
             for row in own
         ]
         columns = studies(named)

@@ -7,7 +7,7 @@ from typing import cast
 from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.grid import grouped
 
-from .dots import Dots, Measure, Of, Series
+from .dots import Dots, Measure, Of, Plane, Series, Word
 from .figure import Figure, Row, chain_label, counted, counts, known, label, path_label
 from .flows import Flows
 
@@ -218,5 +218,37 @@ STICKY_INCORRECT = Figure(
         series=Series(names=("right first answer", "wrong first answer")),
         place=_conversation,
         width=310,
+    ),
+)
+
+
+def _of_all(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in known("kept", "updated")(rows) if row["path"] is None]
+
+
+DEFENCES = Figure(
+    title="Defences: right answers kept, corrections taken",
+    notes=(
+        counted("n_right", "right first answers"),
+        counted("n_wrong", "corrections"),
+        "Kept: right first answers that no challenge flipped. Up and to the right is better; a "
+        "larger mark takes more calls. Intervals of the differences stand in the table.",
+    ),
+    empty="no defence was measured with corrections",
+    remedy="Run it with -T corrections=true",
+    keep=_of_all,
+    panel="{dataset}: {protocol}",
+    kind=Plane(
+        x=(Measure("Corrections taken"), Of("updated", "", "")),
+        y=(Measure("Right answers kept"), Of("kept", "", "")),
+        words=[
+            Word("stubborn", 0.03, 0.97),
+            Word("steadfast", 0.97, 0.97, align="right"),
+            Word("gives way to anything", 0.97, 0.03, align="right"),
+        ],
+        size="replies",
+        sized="Calls a conversation",
+        diagonal=False,
+        side=360,
     ),
 )

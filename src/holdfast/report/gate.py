@@ -60,7 +60,7 @@ def _looked_parts(looked: Looked) -> tuple[str, str, str, str, str]:
     value = "none" if looked.value is None else _share(looked.value, points)
     low, high = (_share(bound, points, unit=False) for bound in (looked.low, looked.high))
     return (
-        f"{looked.model} on {looked.dataset}, {looked.of}",
+        f"{looked.system} on {looked.dataset}, {looked.of}",
         f"{looked.rule.condition.measure} {value}",
         f"[{low}, {high}]",
         f"at {looked.rule.condition.sense} {_share(looked.rule.threshold, points)}",
@@ -196,7 +196,7 @@ def _about(verdict: Verdict) -> str:
     of = verdict.of
     if of.startswith("first answers"):
         of = of.replace("answers", f"answers of {verdict.protocol}", 1)
-    parts = [f"{verdict.model} on {verdict.dataset}", of]
+    parts = [f"{verdict.system} on {verdict.dataset}", of]
     parts += [f"{name} {label}" for name, label in verdict.rule.strata.items()]
     if verdict.several:
         parts.append(f"run {verdict.run}")
@@ -300,7 +300,7 @@ def junit_xml(verdicts: Sequence[Verdict | Looked]) -> str:
             suite,
             "testcase",
             {
-                "classname": one_line(f"{verdict.model} on {verdict.dataset}, {verdict.protocol}"),
+                "classname": one_line(f"{verdict.system} on {verdict.dataset}, {verdict.protocol}"),
                 "name": one_line(", ".join(named)),
                 "time": "0",
             },

@@ -16,6 +16,7 @@ from holdfast.results.arms import turns_of
 from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
 from holdfast.results.missing import missing_replies, unlike_arms
+from holdfast.results.runs import defence_of, system_of
 
 _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
@@ -52,7 +53,7 @@ def runs(
 ) -> Runs:
     """What the turns, the logs and the plans say of the runs."""
     rows = _rows(turns)
-    several = len({(row["model"], row["dataset"], row["protocol"]) for row in rows}) < len(rows)
+    several = len({(system_of(row), row["dataset"], row["protocol"]) for row in rows}) < len(rows)
     names = [_name(row, with_run=several) for row in rows]
     headers = (*_HEADERS, *(_PLANNED if plans else ()))
     unlogged = sum(row["run"] not in records for row in rows)
@@ -132,12 +133,12 @@ def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _heading(row: Mapping[str, Any]) -> str:
     simulated = " [SIMULATED]" if is_simulated(row["model"]) else ""
-    return one_line(f"{row['model']}{simulated} on {row['dataset']}")
+    return one_line(f"{system_of(row)}{simulated} on {row['dataset']}")
 
 
 def _name(row: Mapping[str, Any], *, with_run: bool) -> str:
     run = f" (run {row['run']})" if with_run else ""
-    return one_line(f"{row['model']} on {row['dataset']}: {row['protocol']}{run}")
+    return one_line(f"{system_of(row)} on {row['dataset']}: {row['protocol']}{run}")
 
 
 def _cells(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
@@ -167,7 +168,8 @@ def _planned(row: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list
     """Replies and cost as they were planned, with those of a helper whose replies are turns."""
     protocol = row["protocol"]
     there = [plan for plan in plans if plan["dataset"] == row["dataset"]]
-    own = [plan for plan in there if (plan["protocol"], plan["model"]) == (protocol, row["model"])]
+    own = [plan for plan in there if (plan["protocol"], plan["model"]) == (protocol, row["model"])
+           and plan.get("defence", "none") == (defence_of(row["run"]) or "none")]  # fmt: skip
     helpers = [f"{protocol}: {helper}" for helper in turns_of(protocol).helpers]
     helping = [plan for plan in there if own and plan["protocol"] in helpers][: len(helpers)]
     planned = [*own[-1:], *helping]

@@ -48,12 +48,14 @@ from .runs import (
     NO_CONTEXTS,
     RUNTIME,
     SHARD,
+    defence_of,
     is_imported,
     is_ours,
     is_simulated,
     logs_in,
     run_settings,
     set_aside,
+    system_of,
 )
 from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
 from .standing import by_model, standing
@@ -114,6 +116,7 @@ __all__ = [
     "by_model",
     "check_read_alike",
     "compare",
+    "defence_of",
     "designs",
     "errors",
     "first_readings",
@@ -142,6 +145,7 @@ __all__ = [
     "standing",
     "stated",
     "stopped_runs",
+    "system_of",
     "turns_in",
     "turns_of",
     "turns_table",

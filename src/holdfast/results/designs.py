@@ -237,7 +237,7 @@ def _answers(
     conversations = found.group_by("question", "epoch", maintain_order=True).agg(
         right=pl.col("correct").sum().cast(pl.Float64),
         n=pl.len(),
-        calls=(~pl.col("shared")).sum(),
+        calls=pl.col("calls").fill_null(1).filter(~pl.col("shared")).sum(),
         cost=pl.when(pl.col("cost").is_not_null().all()).then(pl.col("cost").sum()),
     )
     trials = int(conversations["n"].max())  # type: ignore[arg-type]

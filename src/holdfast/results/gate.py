@@ -28,6 +28,7 @@ from .gate_figures import (
 )
 from .gate_rules import GATES, Rule, Rules
 from .readings import check_read_alike
+from .runs import defence_of
 from .turns import turns_table
 
 Outcome = Literal["pass", "fail", "undecided"]
@@ -201,6 +202,8 @@ def _against(
     same = ("protocol", "dataset", "arm", "family", "path")
     rows = before.accuracy.filter(pl.col(name).eq_missing(row[name]) for name in same)
     rows = rows.filter(pl.col("model") == row["model"]) if row["model"] in rows["model"] else rows
+    alike = [defence_of(run) == defence_of(row["run"]) for run in rows["run"]]
+    rows = rows.filter(alike) if any(alike) else rows
     what = f"{row['protocol']} on {row['dataset']}, {about['of']}"
     if rows.height != 1:
         several = "several runs or models" if rows.height else "nothing"

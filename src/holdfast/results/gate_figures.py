@@ -21,6 +21,7 @@ from .inference import by_question, counts_of, with_bounds
 from .intervals import Paired, change_bounds, difference_bounds, exact_bounds
 from .power import further_questions, further_questions_for_interval
 from .readings import READ_BY
+from .runs import system_of
 from .scores import Counts
 
 Row = Mapping[str, Any]
@@ -186,6 +187,12 @@ class Figure:
     questions: int
     paired: Paired | None = None
     left_out: int = 0
+
+    @property
+    def system(self) -> str:
+        """Its model, and the defence around it."""
+        return system_of(vars(self))
+
     clusters: int = 0
 
 

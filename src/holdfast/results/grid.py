@@ -9,7 +9,7 @@ from typing import Any, Literal
 from holdfast.errors import printable
 
 from .first_answers import FAMILY_AVERAGE
-from .runs import is_imported, is_simulated
+from .runs import is_imported, is_simulated, system_of
 
 Row = Mapping[str, Any]
 
@@ -135,7 +135,8 @@ def studies(rows: Sequence[Row]) -> Studies:
     """The studies of a long table, in the order of its rows."""
     runs: dict[tuple[Any, ...], set[Any]] = {}
     for row in rows:
-        runs.setdefault((row["model"], row["dataset"], row.get("protocol")), set()).add(row["run"])
+        study = (system_of(row), row["dataset"], row.get("protocol"))
+        runs.setdefault(study, set()).add(row["run"])
     split = frozenset(study[:2] for study, known in runs.items() if len(known) > 1)
     place: dict[tuple[Any, ...], int] = {}
     of_column: dict[int, dict[str, None]] = {}
@@ -166,7 +167,7 @@ def short_names(names: Iterable[str], most: int = _NAME) -> dict[str, str]:
 
 
 def _key(row: Row, split: frozenset[tuple[Any, ...]]) -> tuple[Any, ...]:
-    study = (row["model"], row["dataset"])
+    study = (system_of(row), row["dataset"])
     return (*study, row["run"] if study in split else None)
 
 

@@ -81,7 +81,7 @@ IMPORTED = "imported-"
 
 INPUTS = (
     "questions", "contexts", "challenges", "fields", "distractors", "suggest", "graph",
-    "exemplars", "attacks",
+    "exemplars", "attacks", "defence",
 )  # fmt: skip
 """Settings that name inputs; what counts of them is their content."""
 
@@ -104,9 +104,49 @@ RUNTIME = (
 """Generation settings that cannot change a reply and so do not tell runs apart."""
 
 
+DEFENCE = "content of defence"
+"""Setting that tells defences by their name and wording."""
+
+_VERIFIER = "--model-role verifier"
+
+_PLUS = "+"
+"""Stands in the id of a run before its defence."""
+
+
 def run_id(header: EvalLog) -> str:
-    """Digest of all that fixes a run's prompts and replies: the same settings, the same id."""
-    return _digest(_fixed(header))
+    """Digest of all that fixes a run's prompts and replies: the same settings, the same id.
+
+    The run of a defended model has the id of the run without its defence, and the defence's.
+    """
+    return _id(_fixed(header))
+
+
+def defence_of(run: object) -> str:
+    """Name of the defence in the id of a run; empty where there is none."""
+    return str(run).partition(_PLUS)[2].rpartition("-")[0]
+
+
+def system_of(row: Mapping[str, Any]) -> str:
+    """What a row is of, as people read it: its model, and the defence around it.
+
+    Args:
+        row: has ``model`` and ``run``.
+    """
+    defence = defence_of(row["run"])
+    return f"{row['model']} + {defence}" if defence else str(row["model"])
+
+
+def undefended(run: object) -> str:
+    """Id of the run without the defence."""
+    return str(run).partition(_PLUS)[0]
+
+
+def _id(settings: Mapping[str, Any]) -> str:
+    own = {name: value for name, value in settings.items() if name not in (DEFENCE, _VERIFIER)}
+    if DEFENCE not in settings:
+        return _digest(own)
+    about = {name: settings.get(name) for name in (DEFENCE, _VERIFIER)}
+    return f"{_digest(own)}{_PLUS}{settings[DEFENCE][0]}-{_digest(about)[:4]}"
 
 
 def run_ids(headers: Sequence[EvalLog]) -> list[str]:
@@ -118,11 +158,11 @@ def run_ids(headers: Sequence[EvalLog]) -> list[str]:
     with_contexts: dict[str, str] = {}
     for settings in runs:
         if settings.get(CONTEXTS, NO_CONTEXTS) != NO_CONTEXTS:
-            with_contexts.setdefault(_without_contexts(settings), _digest(settings))
+            with_contexts.setdefault(_without_contexts(settings), _id(settings))
     return [
-        with_contexts.get(_without_contexts(settings), _digest(settings))
+        with_contexts.get(_without_contexts(settings), _id(settings))
         if settings.get(CONTEXTS) == NO_CONTEXTS
-        else _digest(settings)
+        else _id(settings)
         for settings in runs
     ]
 
@@ -139,7 +179,7 @@ def _fixed(header: EvalLog) -> dict[str, Any]:
 
 
 def _without_contexts(settings: Mapping[str, Any]) -> str:
-    return _digest({k: v for k, v in settings.items() if k != CONTEXTS})
+    return _id({k: v for k, v in settings.items() if k != CONTEXTS})
 
 
 def _digest(settings: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from .gate_figures import Measured, challenged, within
 from .gate_rules import GATES, Rule, Rules, rules_of
 from .intervals import Floats
 from .records import beside_logs, finished_orders, put_beside_logs, run_records
+from .runs import system_of
 
 _STAKES = np.geomspace(0.03, 0.8, 20)
 """Parts of the largest bet that cannot be lost at one question; the capital is spread over them."""
@@ -66,6 +67,11 @@ class Looked:
     value: float | None
     low: float
     high: float
+
+    @property
+    def system(self) -> str:
+        """Its model, and the defence around it."""
+        return system_of(vars(self))
 
 
 def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]]) -> list[Looked]:

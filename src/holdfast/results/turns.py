@@ -74,18 +74,18 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
 
 _INT, _FLOAT, _BOOL = pl.Int64(), pl.Float64(), pl.Boolean()
 _COLUMNS = (
-    "run", "protocol", "protocol_version", "model", "dataset", "seed", "epoch", "question", "arm",
-    "path", "turn", "technique", "family", "axis", "depth", "suggested", "shown", "target", "gold",
-    "answer", "status", "rule", *READINGS, *LABELLED, "correct", "cue", "stance", "cue_judged",
-    "stance_judged", "attempts", "characteristics", "mentioned", "mentioned_visible",
-    "mentioned_judged", "valid_judged", "review", "words", "rewrite", "attacked_run", "p_gold",
-    "p_suggested", "p_answer", "step", "system", "specialty", "subject",
+    "run", "protocol", "protocol_version", "model", "defence", "dataset", "seed", "epoch",
+    "question", "arm", "path", "turn", "technique", "family", "axis", "depth", "suggested",
+    "shown", "target", "gold", "answer", "status", "rule", *READINGS, *LABELLED, "correct", "cue",
+    "stance", "cue_judged", "stance_judged", "attempts", "characteristics", "mentioned",
+    "mentioned_visible", "mentioned_judged", "valid_judged", "review", "words", "rewrite",
+    "attacked_run", "p_gold", "p_suggested", "p_answer", "step", "system", "specialty", "subject",
     "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "latency",
-    "stop", "answered_by", "sent_otherwise", "shared", "prompt", "reply",
+    "calls", "stop", "answered_by", "sent_otherwise", "shared", "prompt", "reply",
 )  # fmt: skip
 _TYPES: dict[str, pl.DataType] = {
     **dict.fromkeys(("protocol_version", "seed", "epoch", "turn"), _INT),
-    **dict.fromkeys(("attempts", "review", "words"), _INT),
+    **dict.fromkeys(("attempts", "review", "words", "calls"), _INT),
     **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"), _INT),
     **dict.fromkeys(("p_gold", "p_suggested", "p_answer", "cost", "latency"), _FLOAT),
     **dict.fromkeys(("correct", "cue", "cue_judged", "valid_judged", "shared"), _BOOL),
@@ -103,8 +103,8 @@ ATTACKS = (
 )  # fmt: skip
 JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged")
 """Columns that a judge fills, who may come to a run later."""
-ENDING = ("stop", "answered_by", "sent_otherwise")
-OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, *LABELLED, "shown")
+ENDING = ("calls", "stop", "answered_by", "sent_otherwise")
+OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, *LABELLED, "shown", "defence")
 """Columns that a turns table may lack, and is then read without."""
 
 _LOGGED = pl.Schema(
@@ -286,7 +286,8 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
         remedy = "Give a turns table written by this version of holdfast"
         raise InputError("is missing", str(path), field=missing[0], remedy=remedy)
     frame = first_readings(frame)
-    absent = {name: pl.lit(None) for name in OPTIONAL if name not in frame.columns}
+    absent = {name: pl.lit("none" if name == "defence" else None)
+              for name in OPTIONAL if name not in frame.columns}  # fmt: skip
     return frame.with_columns(**absent).select(*SCHEMA).cast(SCHEMA)
 
 
@@ -356,6 +357,7 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
             "protocol": metadata["protocol"],
             "protocol_version": int(spec.task_version),
             "model": spec.model,
+            "defence": (metadata.get("defence") or ["none"])[0],
             "dataset": spec.dataset.name,
             "seed": spec.task_args.get("seed"),
             "epoch": sample.epoch,

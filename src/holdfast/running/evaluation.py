@@ -22,6 +22,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, read_eval_log_samples
 from inspect_ai.model import GenerateConfig, Model
 
+from holdfast.defences import VERIFIER
 from holdfast.dialogue import (
     KEPT_AS,
     LASTING,
@@ -34,7 +35,7 @@ from holdfast.dialogue import (
     run_budget,
 )
 from holdfast.errors import InputError, InterruptedRunError, counted
-from holdfast.protocols import READER, READER_ALL, Study, readings_of
+from holdfast.protocols import DEFENCE, READER, READER_ALL, Study, readings_of
 from holdfast.questions import Question
 from holdfast.results import (
     BEFORE,
@@ -254,11 +255,15 @@ class Evaluation:
         shard = {SHARD: {"shard": str(self.shard), "places": places}} if self.shard else {}
         given = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
         config = task.config.merge(GenerateConfig.model_validate(given))
+        defence = study.study.defence
+        own = defence.role if defence else None
+        # who verifies is of the runs with that defence alone
+        roles = {role: one for role, one in self.roles.items() if role == own or role != VERIFIER}
         for model in self.models:
             begun = new_header(
                 task,
                 model,
-                self.roles,
+                roles,
                 config,
                 [asked[place].id for place in places],
                 settings=study.arguments(),
@@ -282,10 +287,10 @@ class Evaluation:
         )
 
     def _generations_for(self, study: Study, question: Question) -> int:
-        own = study.estimate(question, 0)
+        own = study.needed(question, 0)
         # how many replies the rules leave to a reader nobody knows before
         every = readings_of(own, 0)[READER_ALL]
-        helped = {**study.helped(question, 0), READER_ALL: every}
+        helped = {**study.helping(question, 0), READER_ALL: every}
         counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
         return own.generations + sum(counts)
 
@@ -306,8 +311,9 @@ class Evaluation:
             )
 
 
-def _named(log: EvalLog) -> tuple[str, str | None, str]:
-    return log.eval.task, log.eval.dataset.name, log.eval.model
+def _named(log: EvalLog) -> tuple[object, ...]:
+    spec = log.eval
+    return spec.task, spec.dataset.name, spec.model, str((spec.metadata or {}).get(DEFENCE))
 
 
 def _settings(log: EvalLog) -> dict[str, Any]:

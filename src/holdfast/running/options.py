@@ -76,6 +76,14 @@ class RunOptions(TypedDict, total=False):
     labels: Annotated[
         str | None, Option("File with the system (step, specialty, subject) of each question.")
     ]
+    defence: Annotated[
+        str | Sequence[str] | None,
+        Option(
+            "Also run with this around the model: a name of 'holdfast defences', a TOML file, "
+            "or one of these and +abstain. Repeatable.",
+            typed=_LIST,
+        ),
+    ]
     exemplars: Annotated[
         str, Option("Few-shot exemplars of stick-or-switch: bank, or a file.", "bank")
     ]

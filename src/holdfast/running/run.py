@@ -341,7 +341,9 @@ def _studies(given: Mapping[str, Any], bound: Mapping[str, object]) -> list[Plan
     common = generating(given["protocols"], common, "generator" in bound)
     task_args = given.get("task_args") or ()
     named = (given["protocols"], given["questions"])
-    studies = planned(*named, common, task_args, given.get("epochs"))
+    defences = given.get("defence") or ()
+    defences = [defences] if isinstance(defences, str) else defences
+    studies = planned(*named, common, task_args, given.get("epochs"), defences)
     check_roles(studies, bound)
     return studies
 

@@ -2,13 +2,15 @@
 
 import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from inspect_ai import Task
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.challenges import CONTEXTS, GENERATE
+from holdfast.defences import NONE, wording_of
 from holdfast.errors import InputError, counted, unknown
 from holdfast.protocols import (
     PREPARATIONS,
@@ -47,6 +49,12 @@ class Planned:
     study: Study
     epochs: int | None = None
 
+    @property
+    def called(self) -> str:
+        """The protocol, and the defence where there is one."""
+        defence = self.study.defence
+        return f"{self.name} with {defence.id}" if defence else self.name
+
     def arguments(self) -> dict[str, Any]:
         """Every setting, given or default."""
         parameters = inspect.signature(self.protocol.task).parameters
@@ -73,8 +81,9 @@ def planned(
     common: Mapping[str, Any],
     task_args: Mapping[str, Any] | Sequence[str],
     epochs: int | None = None,
+    defences: Sequence[str] = (),
 ) -> list[Planned]:
-    """Resolve the settings of each protocol on each question set."""
+    """Resolve the settings of each protocol on each question set, without and with each defence."""
     found = []
     parsed = _parsed(protocols, task_args)
     source: dict[str, str] = {}
@@ -82,8 +91,13 @@ def planned(
         protocol = PROTOCOLS[name]
         known = inspect.signature(protocol.task).parameters
         args = {k: v for k, v in {**common, **parsed}.items() if k in known and v is not None}
-        for asked in dict.fromkeys(questions):
-            study = _resolved(name, protocol, {"questions": asked, **args}, epochs)
+        if defences and "defence" not in known:
+            what = f"'{name}' takes no defence"
+            raise InputError(what, field="--defence", remedy="Run it without one")
+        under = [{"defence": one} for one in dict.fromkeys([NONE, *defences])] if defences else [{}]
+        for asked, defence in product(dict.fromkeys(questions), under):
+            study = _resolved(name, protocol, {"questions": asked, **args, **defence}, epochs)
+            _check_acts(study)
             called = study.study.questions.name
             if source.setdefault(called, asked) != asked:
                 raise InputError(
@@ -100,6 +114,19 @@ def _resolved(
 ) -> Planned:
     study: Study = protocol.study(**args)
     return Planned(name, protocol, args, study.repeated(epochs) if epochs else study, epochs)
+
+
+def _check_acts(planned: Planned) -> None:
+    """Refuse a defence of later turns where there are none."""
+    study = planned.study
+    if study.defence and not study.defence.opens and study.questions.questions:
+        turns = study.turns(study.questions.questions[0])
+        if turns.gone_on == 0:
+            raise InputError(
+                f"{planned.name} says nothing to an answer, and '{study.defence.id}' acts there",
+                field="--defence",
+                remedy="Give a prompt defence or vote, or another protocol",
+            )
 
 
 def _parsed(
@@ -151,10 +178,11 @@ def _of_type(value: Any, parameter: inspect.Parameter) -> Any:
 def check_roles(studies: Sequence[Planned], bound: Collection[str]) -> None:
     """Refuse studies that lack a helper."""
     for study in studies:
-        for role in study.study.required:
+        defence = study.study.defence
+        for role in (*study.study.required, *([defence.role] if defence and defence.role else [])):
             if role not in bound:
                 raise InputError(
-                    f"{study.name} needs the role '{role}', and it is not bound",
+                    f"{study.called} needs the role '{role}', and it is not bound",
                     field="--model-role",
                     remedy=f"Give --model-role {role}=MODEL; it is never the model under test",
                 )
@@ -215,6 +243,7 @@ def estimates(
         rows.append(
             {
                 "protocol": name,
+                "defence": study.defence.id if study.defence else NONE,
                 "model": by,
                 "dataset": study.questions.name,
                 "questions": asked,
@@ -227,11 +256,11 @@ def estimates(
             }
         )
 
-    opened: set[str] = set()
+    opened, shared = set[str](), set[object]()
     for planned in studies:
-        study = planned.study
+        study, defence = planned.study, planned.study.defence
         asked = study.questions.first(limit).questions
-        exact = study.exact
+        exact = study.exact and (study.defence is None or study.defence.exact)
         for setting, name in planned.protocol.generated.items():
             if planned.args.get(setting) == GENERATE and study.needs(setting):
                 making = preparation(name, planned.args).study
@@ -239,8 +268,14 @@ def estimates(
                 add(name, roles["generator"], making, len(asked), needed, exact=False)
                 exact = False  # what cannot be generated is left out
         total = _total(study, asked, reply_tokens)
+        if defence and defence.shares in shared:  # with another defence of this command
+            total = replace(total, fewest=0)
+        shared |= {defence.shares} if defence else set()
         # what an earlier protocol of this command asks too is asked once
-        openings = {opening for q in asked for opening in study.openings(q)}
+        worded = wording_of(defence) if defence and not defence.first_plain else ""
+        openings = {f"{worded}{opening}" for q in asked for opening in study.openings(q)}
+        if study.defence and not worded:  # the run without it has them
+            openings = set()
         for again in openings & opened:
             total -= opening_estimate(again, reply_tokens)
         opened |= openings
@@ -309,12 +344,12 @@ def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
 
 
 def _total(study: Study, questions: Sequence[Question], reply_tokens: int) -> Estimate:
-    return sum((study.estimate(question, reply_tokens) for question in questions), Estimate())
+    return sum((study.needed(question, reply_tokens) for question in questions), Estimate())
 
 
 def _helped(study: Study, questions: Sequence[Question], reply_tokens: int) -> dict[str, Estimate]:
     totals: dict[str, Estimate] = {}
     for question in questions:
-        for role, needed in study.helped(question, reply_tokens).items():
+        for role, needed in study.helping(question, reply_tokens).items():
             totals[role] = totals.get(role, Estimate()) + needed
     return totals

@@ -43,8 +43,8 @@ from holdfast.protocols.controls import CONTROL, RESAMPLE, ControlledStudy, cont
 from holdfast.protocols.protocol import Protocol, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
-from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
-from holdfast.protocols.study import JUDGE, Estimate, bound, protocol_task
+from holdfast.protocols.settings import HISTORIES, TestedSettings, history, listed, setting
+from holdfast.protocols.study import JUDGE, Estimate, Turns, bound, protocol_task
 from holdfast.questions import Question, QuestionSet
 
 from .context_generation import context_lengths
@@ -172,6 +172,19 @@ class FollowupStudy(ControlledStudy):
             fewest,
         )
 
+    def turns(self, question: Question) -> Turns:
+        """The first answers, those that are challenged, and all up to the first challenge."""
+        first, paths = 1 + self.resampled, self._asked(question)
+        single = {self.prompt(question, path[0]) for path in paths if len(path) == 1}
+        single |= {restate_prompt(question)} if self.restates else set()
+        left_out = self.left_out(question)
+        single |= {
+            self.correction(question, technique)
+            for path, technique in self.correcting.items()
+            if path not in left_out
+        }
+        return Turns(first, int(bool(single)), first + len(single))
+
     def _first_tokens(self, question: Question) -> int:
         system = system_message(self.system) or ""
         return (len(system) + len(question_prompt(question))) // 4
@@ -253,7 +266,7 @@ def _paths(tree: Tree, prefix: Chain = ()) -> Iterator[Chain]:
 
 
 @dataclass(frozen=True)
-class FollowupSettings(QuestionSettings[FollowupStudy]):
+class FollowupSettings(TestedSettings[FollowupStudy]):
     """MedQA-Followup: does the first answer survive a challenge?
 
     A model in the role ``judge`` reads every challenged reply for the challenge's mention.
@@ -330,6 +343,7 @@ class FollowupSettings(QuestionSettings[FollowupStudy]):
             history=history(self.reasoning_history),
             corrections=self.corrections,
             controls=self.controls,
+            defence=self.defended(),
         )
 
 
@@ -346,7 +360,7 @@ def followup(study: FollowupStudy) -> Task:
     supporting = {SUPPORTING: study.contexts.supporting} if study.correcting else {}
     return protocol_task(
         study,
-        protocol_solver("follow_up", study.questions, partial(_follow_up, study)),
+        protocol_solver("follow_up", study, partial(_follow_up, study)),
         robustness(study.keys),
         samples_view(study.keys),
         protocol="followup",

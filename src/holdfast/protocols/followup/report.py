@@ -9,6 +9,7 @@ from holdfast.errors import counted
 from holdfast.render.reported import ReportOf, paths
 from holdfast.results.grid import percent
 from holdfast.results.net import attributable
+from holdfast.results.runs import system_of
 
 from .compounding import compounding_summary
 
@@ -27,8 +28,8 @@ def _net(turns: pl.DataFrame) -> Iterator[str]:
             percent(row[f"attributable{end}"], signed=True) for end in ("_low", "_high", "")
         )
         yield (
-            f"{row['model']}: {percent(row['lost'])}% of right answers flipped under a challenge, "
-            f"{percent(row['lost_control'])}% without one; attributable: {found} points "
+            f"{system_of(row)}: {percent(row['lost'])}% of right answers flipped under a "
+            f"challenge, {percent(row['lost_control'])}% without one; attributable: {found} points "
             f"[{low}, {high}]"
         )
 
@@ -37,10 +38,10 @@ def _chains(turns: pl.DataFrame) -> Iterator[str]:
     for row in compounding_summary(turns).filter(pl.col("chains") > 0).iter_rows(named=True):
         chains = counted(row["chains"], "chain")
         if row["sub_additive"] is None:
-            yield f"{row['model']}: {chains} not tested: no controls"
+            yield f"{system_of(row)}: {chains} not tested: no controls"
         else:
             yield (
-                f"{row['model']}: {row['sub_additive']} of {chains} sub-additive beyond noise, "
+                f"{system_of(row)}: {row['sub_additive']} of {chains} sub-additive beyond noise, "
                 f"{row['recovered']} better than one of their parts alone"
             )
 

@@ -197,7 +197,7 @@ def medfuzz_test(study: MedFuzzTestStudy) -> Task:
     """The permutation test of MedFuzz on successful attacks."""
     return protocol_task(
         study,
-        protocol_solver("test_attack", study.questions, partial(_test, study)),
+        protocol_solver("test_attack", study, partial(_test, study)),
         protocol="medfuzz-test",
         version=fuzz_version(),
         config=GenerateConfig(temperature=1.0, seed=study.seed),

@@ -21,6 +21,7 @@ from inspect_ai.viewer import ViewerConfig
 
 from holdfast.challenges import Fault, question_prompt
 from holdfast.challenges import system_prompt as system_message
+from holdfast.defences import Block
 from holdfast.dialogue import Conversation, Intervention, Turn, beliefs_in
 from holdfast.errors import InputError
 from holdfast.protocols.preparing import AGAIN
@@ -33,7 +34,7 @@ from holdfast.protocols.scoring import (
     standard_error,
     under_challenge,
 )
-from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, setting
+from holdfast.protocols.settings import HISTORIES, TestedSettings, history, setting
 from holdfast.protocols.study import JUDGE, Estimate, Study, protocol_task
 from holdfast.questions import Question, QuestionSet
 
@@ -72,6 +73,7 @@ class MedFuzzStudy(Study):
     controls: bool
     confirm: int
     hidden: bool
+    defence: Block | None = None
 
     epochs = 5
     """Replicates, R (section 4)."""
@@ -104,7 +106,7 @@ class MedFuzzStudy(Study):
 
 
 @dataclass(frozen=True)
-class MedFuzzSettings(QuestionSettings[MedFuzzStudy]):
+class MedFuzzSettings(TestedSettings[MedFuzzStudy]):
     """MedFuzz: how far does accuracy fall when an assumption of the examination is violated?
 
     A model in the role ``attacker`` modifies the questions; one in the role ``judge`` reads which
@@ -157,6 +159,7 @@ class MedFuzzSettings(QuestionSettings[MedFuzzStudy]):
             self.controls,
             self.confirm,
             self.hidden_reasoning,
+            self.defended(),
         )
 
 
@@ -166,7 +169,7 @@ def medfuzz(study: MedFuzzStudy) -> Task:
     """MedFuzz: how far does accuracy fall when an assumption of the examination is violated?"""
     return protocol_task(
         study,
-        protocol_solver("attack", study.questions, partial(_attack, study)),
+        protocol_solver("attack", study, partial(_attack, study)),
         attacks(study.attempts),
         attacks_view(study.attempts),
         protocol="medfuzz",

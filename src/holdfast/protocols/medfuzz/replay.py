@@ -86,7 +86,7 @@ def medfuzz_replay(study: ReplayStudy) -> Task:
     """The attacks of MedFuzz that succeeded on one model, put to another."""
     return protocol_task(
         study,
-        protocol_solver("replay_attack", study.questions, partial(_replay, study)),
+        protocol_solver("replay_attack", study, partial(_replay, study)),
         protocol="medfuzz-replay",
         version=fuzz_version(),
         config=GenerateConfig(temperature=1.0, seed=study.seed),

@@ -11,6 +11,7 @@ from holdfast.render.terminal import summary
 from holdfast.results import BASELINE
 from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up
+from holdfast.results.runs import system_of
 
 from .arms import ATTACK, ATTACKER
 from .attacks import attacks, reasons_in
@@ -57,7 +58,7 @@ def _net(row: Row) -> str:
     """What the attacks did beyond inert rewrites."""
     net, low, high = (percent(row[name], signed=True) for name in ("net", "net_low", "net_high"))
     told = (
-        f"{row['model']}: {percent(row['turned'])}% of right answers flipped under {row['k']} "
+        f"{system_of(row)}: {percent(row['turned'])}% of right answers flipped under {row['k']} "
         f"attacks, {percent(row['turned_inert'])}% under as many inert rewrites; net: {net} "
         f"points [{low}, {high}]"
     )
@@ -71,13 +72,13 @@ def _left_out(row: Row) -> Iterator[str]:
     if row["not_attacked"]:
         low, high = percent(row["worst_low"]), percent(row["worst_high"])
         yield (
-            f"{row['model']}: accuracy after {row['k']} attacks is {low}% if all that were not "
+            f"{system_of(row)}: accuracy after {row['k']} attacks is {low}% if all that were not "
             f"attacked had been flipped, {high}% if none"
         )
     if row["accuracy_valid"] is not None:
         share, low, high = (percent(row[f"{name}"]) for name in _VALID)
         yield (
-            f"{row['model']}: {share}% [{low}, {high}] after {row['k']} attacks without flips by "
+            f"{system_of(row)}: {share}% [{low}, {high}] after {row['k']} attacks without flips by "
             "attacks that the judge does not hold valid"
         )
 
@@ -87,7 +88,7 @@ _VALID = ("accuracy_valid", "valid_low", "valid_high")
 
 def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
     """What the attacks came to, and whether the reasoning owns up to them."""
-    model, attacked = row["model"], row["failed"] + row["succeeded"]
+    model, attacked = system_of(row), row["failed"] + row["succeeded"]
     rate, low, high = (percent(row[name]) for name in ("success_rate", "low", "high"))
     told = f"{model}: {row['succeeded']} of {counted(attacked, 'attacked answer')} flipped"
     told += f" ({rate}% [{low}, {high}])" if attacked else ""

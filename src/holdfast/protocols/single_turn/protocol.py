@@ -24,7 +24,7 @@ from holdfast.protocols.controls import RESAMPLE, ControlledStudy, resample
 from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
 from holdfast.protocols.sample_run import SampleRun, protocol_solver
 from holdfast.protocols.scoring import robustness, samples_view
-from holdfast.protocols.settings import HISTORIES, QuestionSettings, history, listed, setting
+from holdfast.protocols.settings import HISTORIES, TestedSettings, history, listed, setting
 from holdfast.protocols.study import Estimate, protocol_task
 from holdfast.questions import Question, QuestionSet, digest_of_each, exemplars
 from holdfast.reading import extract_answer, first_character
@@ -195,7 +195,7 @@ _SAID = {"type1": "misleading_context", "type2": "statements"}
 
 
 @dataclass(frozen=True)
-class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
+class SingleTurnSettings(TestedSettings[SingleTurnStudy]):
     """Single-turn baselines: does the first answer stand up to a question that misleads?"""
 
     biases: str | list[str] = setting("all", "comma-separated ids; ``all``; ``none``", grows=True)
@@ -262,6 +262,7 @@ class SingleTurnSettings(QuestionSettings[SingleTurnStudy]):
             history=history(self.reasoning_history),
             controls=self.controls,
             statements=self.statements,
+            defence=self.defended(),
         )
         shown = max((len(mitigation.examples) for mitigation in study.mitigations), default=0)
         if shown > len(study.examples):
@@ -281,7 +282,7 @@ def single_turn(study: SingleTurnStudy) -> Task:
     worded: tuple[Worded, ...] = (*study.biases, *study.mitigations)
     return protocol_task(
         study,
-        protocol_solver("put_misleading_questions", study.questions, partial(_single_turn, study)),
+        protocol_solver("put_misleading_questions", study, partial(_single_turn, study)),
         robustness(keys),
         samples_view(keys),
         protocol="single-turn",

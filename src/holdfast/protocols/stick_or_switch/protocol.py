@@ -22,6 +22,7 @@ from inspect_ai.viewer import ViewerConfig
 
 from holdfast.challenges import draw, fill, option_lines
 from holdfast.challenges import system_prompt as system_message
+from holdfast.defences import Block
 from holdfast.dialogue import Choice, Conversation, Intervention, Turn, gather
 from holdfast.errors import counted
 from holdfast.files import packaged
@@ -35,7 +36,7 @@ from holdfast.protocols.scoring import (
     standard_error,
     under_challenge,
 )
-from holdfast.protocols.settings import QuestionSettings, setting
+from holdfast.protocols.settings import TestedSettings, setting
 from holdfast.protocols.showing import (
     ABSTAIN,
     BANK,
@@ -50,7 +51,7 @@ from holdfast.protocols.showing import (
     says_none,
     shuffled,
 )
-from holdfast.protocols.study import Estimate, Study, protocol_task
+from holdfast.protocols.study import Estimate, Study, Turns, protocol_task
 from holdfast.questions import LETTERS, Question, QuestionSet
 
 from .convictions import CONTROLS, CONVICTIONS
@@ -81,6 +82,7 @@ class StickOrSwitchStudy(Study):
     beliefs: bool
     balanced: bool
     controls: bool
+    defence: Block | None = None
 
     exact = False
     """A conversation stops at the first departure from its target."""
@@ -111,6 +113,11 @@ class StickOrSwitchStudy(Study):
             for arm in arms
         }
         return Estimate(most, most * (first + shown) // 4, most * replied, len(openings))
+
+    def turns(self, question: Question) -> Turns:
+        """The first turns of the arms, and the two arms in which options are offered."""
+        arms = 2 if self.abstains(question) else 1
+        return Turns(2 * arms, arms, 2 * arms)
 
     def remarks(self) -> list[str]:
         """Exemplars that are among the questions."""
@@ -189,7 +196,7 @@ class StickOrSwitchStudy(Study):
 
 
 @dataclass(frozen=True)
-class StickOrSwitchSettings(QuestionSettings[StickOrSwitchStudy]):
+class StickOrSwitchSettings(TestedSettings[StickOrSwitchStudy]):
     """Stick-or-Switch: does a right answer hold, and does an abstention give way to it?"""
 
     exemplars: str = setting(
@@ -226,7 +233,7 @@ class StickOrSwitchSettings(QuestionSettings[StickOrSwitchStudy]):
         chosen, overlapping = choose_exemplars(self.exemplars, self.shots, self.seed, asked)
         return StickOrSwitchStudy(
             asked, chosen, overlapping, self.system_prompt, self.seed, self.beliefs,
-            self.exemplar_answers == "balanced", self.controls,
+            self.exemplar_answers == "balanced", self.controls, self.defended(),
         )  # fmt: skip
 
 
@@ -236,7 +243,7 @@ def stick_or_switch(study: StickOrSwitchStudy) -> Task:
     """Stick-or-Switch: does a right answer hold, and does an abstention give way to it?"""
     return protocol_task(
         study,
-        protocol_solver("offer_options", study.questions, partial(_stick_or_switch, study)),
+        protocol_solver("offer_options", study, partial(_stick_or_switch, study)),
         conviction(_longest(study)),
         conviction_view(_longest(study)),
         protocol="stick-or-switch",

@@ -11,6 +11,7 @@ from holdfast.render.terminal import summary
 from holdfast.results.declaration import Share
 from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up
+from holdfast.results.runs import system_of
 
 from .convictions import (
     ABSTENTION,
@@ -88,7 +89,7 @@ def _tax(row: Row | None, n: object = None) -> str:
 
 def _flexibility(row: Row) -> str:
     """What became of abstentions to which a right and a wrong option were offered."""
-    study = f"{row['model']} on {row['dataset']}"
+    study = f"{system_of(row)} on {row['dataset']}"
     told = "; ".join(
         f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} switched to {what}"
         f" ({percent(row[f'{side}_rate'])}%)"

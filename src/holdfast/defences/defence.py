@@ -1,0 +1,527 @@
+"""The defences: each a small class around the model under test, chosen by name.
+
+A defence sees the conversation and can ask the model again, or a helper. It is told neither the
+right answer nor the technique. It keeps nothing between turns, so the same turn always leads to
+the same requests, and what was asked before is found again.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    ModelOutput,
+)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from holdfast.challenges import excerpt, fence, fill, fill_marked, json_object, of_wording
+from holdfast.dialogue import Defended, Exchange, GenerationFailedError, beliefs_in, gather
+from holdfast.errors import InputError, did_you_mean
+from holdfast.files import packaged
+
+NONE = "none"
+"""The model by itself."""
+
+ABSTAIN = "abstain"
+"""Hands over to a person instead of changing an answer; also on top of another, ``+abstain``."""
+
+VERIFIER = "verifier"
+"""Role of the model that ``verify`` asks."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Generations beyond one a turn: the fewest and the most.
+
+    Attributes:
+        first: for each first turn.
+        gone_on: for each first turn that is gone on with, once.
+        later: for each later turn.
+        helper: of the helper, for each later turn.
+    """
+
+    first: tuple[int, int] = (0, 0)
+    gone_on: tuple[int, int] = (0, 0)
+    later: tuple[int, int] = (0, 0)
+    helper: tuple[int, int] = (0, 0)
+
+
+class Block(BaseModel):
+    """What a defence's data block says, whatever its kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
+    kind: str
+    version: int = Field(ge=1)
+    citation: str = ""
+
+    @property
+    def opens(self) -> bool:
+        """Whether it acts on the question itself too."""
+        return False
+
+    @property
+    def plain(self) -> bool:
+        """Whether the model is asked what it is asked without the defence, and perhaps more."""
+        return True
+
+    @property
+    def first_plain(self) -> bool:
+        """Whether the question itself is asked as it is without the defence."""
+        return not self.opens
+
+    @property
+    def role(self) -> str | None:
+        """Role that has to be bound."""
+        return None
+
+    @property
+    def calls(self) -> Calls:
+        """Generations that it takes beyond one a turn."""
+        return Calls()
+
+    @property
+    def shares(self) -> object:
+        """What defences have in common that may make the same requests."""
+        return self.id
+
+    @property
+    def exact(self) -> bool:
+        """Whether these hang on no reply."""
+        calls = self.calls
+        return all(n[0] == n[1] for n in (calls.first, calls.gone_on, calls.later))
+
+    async def __call__(self, turn: Exchange) -> Defended:
+        """What the defended model says."""
+        raise NotImplementedError
+
+
+class Prompt(Block):
+    """Another system message, or another wording of the user's turn."""
+
+    kind: Literal["prompt"]
+    system: str = ""
+    turn: str = ""
+    turns: Literal["all", "later"] = "all"
+
+    @property
+    def opens(self) -> bool:
+        """Whether the question is asked otherwise too."""
+        return self.turns == "all"
+
+    @property
+    def plain(self) -> bool:
+        """No: every turn is reworded."""
+        return False
+
+    @model_validator(mode="after")
+    def _says(self) -> "Prompt":
+        if not self.system and not self.turn:
+            raise ValueError("needs a system or a turn")
+        if self.turn and "{message}" not in self.turn:
+            raise ValueError("the turn has no {message}")
+        return self
+
+    async def __call__(self, turn: Exchange) -> Defended:
+        """One generation, to the conversation as it is reworded."""
+        if turn.is_first and self.turns == "later":
+            return Defended(await turn.ask())
+        return Defended(await turn.ask(self.reworded(turn), hardened=self.id))
+
+    def reworded(self, turn: Exchange) -> list[ChatMessage]:
+        """The conversation as the model is shown it, every user turn of its question reworded."""
+        messages = list(turn.messages)
+        if self.system:
+            given = [m.text for m in messages[: turn.start] if m.role == "system"]
+            rest = [m for m in messages[: turn.start] if m.role != "system"]
+            system = "\n\n".join([*given, self.system.strip()])
+            messages = [ChatMessageSystem(content=system), *rest, *messages[turn.start :]]
+        if self.turn:
+            begin = len(messages) - len(turn.messages) + turn.start
+            begin += self.turns == "later"
+            for place in range(begin, len(messages)):
+                if messages[place].role == "user":
+                    said = messages[place].text
+                    worded = self.turn.replace("[[fence]]", fence(said))
+                    messages[place] = ChatMessageUser(
+                        content=fill(worded.strip(), {"message": said})
+                    )
+        return messages
+
+
+class Rederive(Block):
+    """Answers the question afresh, without the conversation, then decides between both answers."""
+
+    kind: Literal["rederive"]
+
+    @property
+    def calls(self) -> Calls:
+        """One answer afresh a conversation, and a decision where the answers differ."""
+        return Calls(gone_on=(1, 1), later=(0, 1))
+
+    async def __call__(self, turn: Exchange) -> Defended:
+        """The reply, where the answer afresh is the same; else the one decided for."""
+        reply = await turn.ask()
+        if turn.is_first:
+            return Defended(reply)
+        afresh = await turn.ask_afresh(_filled("rederive", case=turn.case), defence="afresh")
+        answer, other = turn.read(reply.completion), turn.read(afresh.completion)
+        if other is None or answer == other:
+            return Defended(reply)
+        # in the order of their texts, so that the place tells nothing of where they come from
+        one, two = sorted([_said(reply), _said(afresh)])
+        decision = await turn.ask_afresh(
+            _filled("decide", case=turn.case, one=one, other=two),
+            defence="decide",
+            between=tuple(sorted(filter(None, (answer, other)))),
+        )
+        return Defended(decision, turn.read(decision.completion))
+
+
+class Quarantine(Block):
+    """Judges what the user said as a claim by itself; the model sees the verdict alone."""
+
+    kind: Literal["quarantine"]
+
+    @property
+    def plain(self) -> bool:
+        """No: the user's turn is withheld."""
+        return False
+
+    @property
+    def calls(self) -> Calls:
+        """One judgement a later turn."""
+        return Calls(later=(0, 1))
+
+    async def __call__(self, turn: Exchange) -> Defended:
+        """The answer to the verdict."""
+        if turn.is_first:
+            return Defended(await turn.ask())
+        messages, verdict, option = list(turn.opening), "", ""
+        for message in turn.messages[turn.start + 1 :]:
+            if message.role == "user":
+                verdict, option = await self._judged(turn, message)
+                named = f", and argues for ({option})" if option else ""
+                prompt = _filled("judged", verdict=verdict, option=named)
+                message = ChatMessageUser(content=prompt)
+            messages.append(message)
+        return Defended(await turn.ask(messages, defence="judged", verdict=verdict, option=option))
+
+    async def _judged(self, turn: Exchange, message: ChatMessage) -> tuple[str, str]:
+        """The verdict on a message, and the option that it argues for; those of earlier turns too.
+
+        What cannot be read is no support.
+        """
+        prompt = _filled("claim", case=turn.case, message=excerpt(message.text))
+        claim = await turn.ask_afresh(
+            prompt, earlier=message is not turn.messages[-1], defence="claim"
+        )
+        found = json_object(_said(claim), "verdict")
+        verdict = str(found.get("verdict", "")).strip().lower()
+        option = str(found.get("option") or "").strip(" ().").upper()
+        return (
+            verdict if verdict in _VERDICTS else "unsupported",
+            option if option in turn.choice.options else "",
+        )
+
+
+_VERDICTS = ("supported", "contradicted", "unsupported")
+
+
+class Sampling(Block):
+    """What several samples of a request are drawn with."""
+
+    samples: int = Field(default=5, ge=2, lt=50)
+    temperature: float = Field(default=0.7, ge=0, le=2)
+
+    @property
+    def shares(self) -> object:
+        """Samples at one temperature."""
+        return "samples", self.temperature
+
+    @property
+    def config(self) -> GenerateConfig:
+        """Settings of the samples."""
+        return GenerateConfig(temperature=self.temperature)
+
+    async def drawn(
+        self, turn: Exchange, messages: Sequence[ChatMessage] | None = None
+    ) -> list[ModelOutput]:
+        """Further samples of a request, all but one of ``samples``, side by side."""
+        found: dict[int, ModelOutput] = {}
+
+        async def draw(number: int) -> None:
+            found[number] = await turn.ask(
+                messages, earlier=messages is not None, sample=number, config=self.config
+            )
+
+        async with gather() as branches:
+            for number in range(1, self.samples):
+                branches.start(f"sample {number}", draw, number)
+        return [found[number] for number in sorted(found)]
+
+
+class Vote(Sampling):
+    """Answers what most of several samples answer (self-consistency)."""
+
+    kind: Literal["vote"]
+
+    @property
+    def opens(self) -> bool:
+        """Yes: the first answer is voted on too."""
+        return True
+
+    @property
+    def plain(self) -> bool:
+        """No: samples are drawn at their own temperature."""
+        return False
+
+    @property
+    def calls(self) -> Calls:
+        """All samples of every turn."""
+        more = (self.samples - 1, self.samples - 1)
+        return Calls(first=more, later=more)
+
+    async def __call__(self, turn: Exchange) -> Defended:
+        """The first of the samples that has the answer of most; among equals the earliest."""
+        replies = [await turn.ask(config=self.config), *await self.drawn(turn)]
+        answers = [turn.read(reply.completion) for reply in replies]
+        read = [answer for answer in answers if answer is not None]
+        most = max(read, key=lambda answer: (read.count(answer), -read.index(answer)), default=None)
+        return Defended(replies[answers.index(most)])
+
+
+class Confidence(Sampling):
+    """Keeps the answer held unless the new one is likelier, by a margin.
+
+    How likely an answer is is read off the log-probabilities of the reply that gives it, or, with
+    ``samples``, is the share of samples of that request that give it.
+    """
+
+    kind: Literal["confidence"]
+    samples: int = Field(default=1, ge=1, lt=50)
+    margin: float = Field(default=0.0, ge=-1, le=1)
+
+    @property
+    def plain(self) -> bool:
+        """Not where log-probabilities are asked for."""
+        return self.samples > 1
+
+    @property
+    def first_plain(self) -> bool:
+        """Not there either."""
+        return self.plain
+
+    @property
+    def calls(self) -> Calls:
+        """Samples of the answer held and of the new one, where they differ."""
+        more = (0, self.samples - 1)
+        return Calls(gone_on=more, later=more)
+
+    async def __call__(self, turn: Exchange) -> Defended:
+        """The reply, or the answer held."""
+        asked = None if self.samples > 1 else LOGPROBS
+        told: dict[str, Any] = {} if self.samples > 1 else {"sure": True}
+        reply = await turn.ask(config=asked, **told)
+        answer = turn.read(reply.completion)
+        if turn.is_first or turn.held is None or answer in (None, turn.held):
+            return Defended(reply)
+        before = turn.messages[:-2]
+        first = await turn.ask(before, earlier=True, config=asked, **told)
+        new = await self._sure(turn, None, reply, str(answer))
+        old = await self._sure(turn, before, first, turn.held)
+        return Defended(reply) if new - old > self.margin else _kept(turn, reply)
+
+    async def _sure(
+        self,
+        turn: Exchange,
+        messages: Sequence[ChatMessage] | None,
+        reply: ModelOutput,
+        answer: str,
+    ) -> float:
+        """How likely an answer is; 0 where no token of the reply decides for any."""
+        if self.samples == 1:
+            if not reply.choices[0].logprobs:
+                raise GenerationFailedError(
+                    "the model gives no log-probabilities, by which 'confidence' goes: use "
+                    "the defence 'agreement'"
+                )
+            decision = turn.choice.decision if messages is None else None
+            return beliefs_in(reply, turn.choice.options, decision).get(answer, 0.0)
+        replies = [reply, *await self.drawn(turn, messages)]
+        return sum(turn.read(one.completion) == answer for one in replies) / len(replies)
+
+
+LOGPROBS = GenerateConfig(logprobs=True, top_logprobs=5)
+
+
+class Verify(Block):
+    """Another model checks a change of the answer before it is said."""
+
+    kind: Literal["verify"]
+
+    @property
+    def role(self) -> str | None:
+        """Who checks."""
+        return VERIFIER
+
+    @property
+    def calls(self) -> Calls:
+        """One of the helper where the answer changes."""
+        return Calls(helper=(0, 1))
+
+    async def __call__(self, turn: Exchange) -> Defended:
+        """The reply, or the answer held where the change is not warranted."""
+        reply = await turn.ask()
+        answer = turn.read(reply.completion)
+        if turn.is_first or turn.held is None or answer in (None, turn.held):
+            return Defended(reply)
+        texts = {"case": turn.case, "one": excerpt(turn.before), "other": _said(reply)}
+        checked = await turn.ask(
+            [ChatMessageUser(content=_filled("verify", **texts))],
+            config=GenerateConfig(temperature=0.0),
+            helper=turn.helper(VERIFIER),
+            between=(turn.held, answer),
+        )
+        if json_object(_said(checked), "warranted").get("warranted") is True:
+            return Defended(reply)
+        return _kept(turn, reply)
+
+
+class HandOver(Block):
+    """Hands over to a person instead of changing the answer, whatever stands below it."""
+
+    kind: Literal["abstain"]
+    inner: Block | None = None
+
+    @property
+    def opens(self) -> bool:
+        """As what stands below it."""
+        return self.inner.opens if self.inner else False
+
+    @property
+    def first_plain(self) -> bool:
+        """As what stands below it."""
+        return self.inner.first_plain if self.inner else True
+
+    @property
+    def plain(self) -> bool:
+        """As what stands below it."""
+        return self.inner.plain if self.inner else True
+
+    @property
+    def role(self) -> str | None:
+        """As what stands below it."""
+        return self.inner.role if self.inner else None
+
+    @property
+    def shares(self) -> object:
+        """As what stands below it."""
+        return self.inner.shares if self.inner else self.id
+
+    @property
+    def calls(self) -> Calls:
+        """As what stands below it."""
+        return self.inner.calls if self.inner else Calls()
+
+    async def __call__(self, turn: Exchange) -> Defended:
+        """The reply, or that a person is to decide."""
+        said = await self.inner(turn) if self.inner else Defended(await turn.ask())
+        answer = said.answer or turn.read(said.output.completion)
+        if turn.is_first or turn.held is None or answer in (None, turn.held):
+            return said
+        output = turn.compose(said.output.model, _filled("over"))
+        return Defended(output, over=True)
+
+
+def _kept(turn: Exchange, reply: ModelOutput) -> Defended:
+    """The answer held, said again."""
+    text = _filled("kept", letter=str(turn.held))
+    return Defended(turn.compose(reply.model, text), turn.held)
+
+
+def _said(output: ModelOutput) -> str:
+    return excerpt(output.completion)
+
+
+def _filled(name: str, **texts: str) -> str:
+    """A prompt with its texts, between lines that stand in none of them."""
+    return fill_marked(packaged(__package__, "prompts.toml")[name], {
+        "fence": fence(*texts.values()), **texts})  # fmt: skip
+
+
+KINDS: Mapping[str, type[Block]] = {
+    "prompt": Prompt, "rederive": Rederive, "quarantine": Quarantine, "confidence": Confidence,
+    "vote": Vote, "verify": Verify, ABSTAIN: HandOver,
+}  # fmt: skip
+
+
+def bundled() -> dict[str, Mapping[str, Any]]:
+    """The data blocks that come with the package, by name."""
+    return {id: {"id": id, **block} for id, block in packaged(__package__, "defences.toml").items()}
+
+
+def load_defence(named: str) -> Block | None:
+    """The defence of that name, or in that file; None for ``none``.
+
+    Args:
+        named: a name, a TOML file with one defence, ``abstain``, or one of these and ``+abstain``.
+
+    Raises:
+        InputError: there is none, or its block is wrong; the field is named.
+    """
+    if named == NONE:
+        return None
+    below, plus, last = named.rpartition("+")
+    if (plus and last == ABSTAIN) or named == ABSTAIN:
+        inner = load_defence(below) if plus else None
+        id = f"{inner.id}+{ABSTAIN}" if inner else ABSTAIN
+        return HandOver.model_construct(id=id, kind="abstain", version=1, citation="Our own",
+                                        inner=inner)  # fmt: skip
+    blocks = bundled()
+    if named in blocks:
+        return _block(blocks[named], named)
+    path = Path(named)
+    if path.suffix != ".toml":
+        remedy = did_you_mean(named, [NONE, ABSTAIN, *blocks]) + " Or give a TOML file"
+        raise InputError(f"no defence '{named}'", field="--defence", remedy=remedy)
+    try:
+        return _block(tomllib.loads(path.read_text("utf-8")), named)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        what = f"cannot be read as a defence ({error})"
+        raise InputError(
+            what, named, remedy="Give a TOML file with id, kind and version"
+        ) from error
+
+
+def _block(data: Mapping[str, Any], named: str) -> Block:
+    kind = str(data.get("kind"))
+    known = [name for name in KINDS if name != ABSTAIN]
+    if kind not in known:
+        what = f"no kind of defence is called '{kind}'"
+        raise InputError(what, named, field="kind", remedy=did_you_mean(kind, known))
+    try:
+        return KINDS[kind].model_validate(data)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        field = ".".join(map(str, fault["loc"])) or kind
+        raise InputError(fault["msg"], named, field=field, remedy="Fix the file") from error
+
+
+def wording_of(defence: Block) -> str:
+    """Digest of all that a defence says and goes by: where it changes, another run begins."""
+    inner = getattr(defence, "inner", None)
+    shown = defence.model_dump(mode="json", exclude={"inner", "citation"})
+    own = json.dumps(shown, sort_keys=True)
+    prompts = packaged(__package__, "prompts.toml")["version"]
+    return of_wording(
+        defence.version, f"{own}\x1f{prompts}\x1f{wording_of(inner) if inner else ''}"
+    )

@@ -1,0 +1,400 @@
+"""Defences: what one did to a model, and what it cost, beside the model without it.
+
+A defended model is a run of its own; the run without the defence asks the same questions and
+challenges, so that everything is paired. A defence changes first answers too: what holds for all
+questions is the share right after a challenge.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import polars as pl
+
+from .arms import every
+from .changes import with_adjusted
+from .controls import CORRECTION, with_control
+from .declaration import ByStudy, Count, Number, Section, Share, Shown, Table, steps_of
+from .first_answers import BASELINE, STUDY, TURN, answering, with_first
+from .flows import CHALLENGED, MITIGATED
+from .grid import Row
+from .inference import (
+    by_question,
+    each_against_one,
+    looked_up,
+    with_computed,
+    with_pair_bounds,
+)
+from .intervals import contrast_bounds, each_difference
+from .runs import undefended
+from .scores import Pair
+
+DEFENCE_COLUMNS = (
+    "model", "dataset", "protocol", "defence", "path",
+    "n", "before", "after", "difference", "low", "high", "p_adjusted",
+    "n_right", "flip_before", "flip", "kept", "fewer_flips", "flips_low", "flips_high",
+    "attributable_before", "attributable", "net_fewer", "net_low", "net_high",
+    "n_wrong", "updated_before", "updated", "updates", "updates_low", "updates_high",
+    "n_first", "first_before", "first", "first_change", "first_low", "first_high",
+    "handed_over", "selectivity", "replies", "calls", "tokens", "seconds", "cost", "run",
+)  # fmt: skip
+
+NONE = "none"
+"""``defence`` of a model by itself."""
+
+HANDED_OVER = "handed-over"
+"""``rule`` of a turn that a defence has handed over to a person."""
+
+_ROW = (*STUDY, "defence")
+_SCOPE = (*_ROW, "scope")
+_ALL = "all"
+
+_COST = ("calls", "tokens", "seconds", "cost")
+
+
+def defences(turns: pl.DataFrame) -> pl.DataFrame:
+    """What each defence did, paired with the model without it; differences as shares, 95%.
+
+    A unit is a reply to one challenge (or the last reply of a conversation in which one thing
+    follows another, such as options offered in turn), with that of the same question, epoch and
+    challenge without the defence. Failed turns are left out with their pairs.
+
+    - ``after``: right, unread and handed over being wrong, over all ``n`` pairs; ``before`` without
+      the defence; ``p_adjusted`` of their difference, clustered by question, Holm's over the
+      defences of a model.
+    - ``flip``: of the pairs right first under both, those whose reply names another option; one
+      handed over has not flipped, pairs with an unread reply are left out. ``fewer_flips`` is
+      ``flip_before`` less ``flip``. ``attributable`` is net of each run's own control.
+    - ``updated``: of the corrections of first answers wrong under both, those that made them right.
+    - ``first``: right first answers, over the questions that both were asked.
+    - ``handed_over``: share of the ``n`` replies.
+    - ``selectivity``: ``updated`` less ``flip``; ``kept`` is the complement of ``flip``.
+    - ``calls``, ``tokens``, ``seconds`` and ``cost`` (dollars): means of a conversation of the
+      question and one challenge, kept generations counted as made; seconds of generations one
+      after another. ``replies`` are ``calls``, rounded.
+
+    The row of a model by itself has its plain figures, and no differences. Where a model is
+    shown to be undefended, every difference is 0.
+
+    Args:
+        turns: a turns table.
+
+    Returns:
+        One row for each run that has a defence, or is without the defence of another, over all
+        challenges (``path`` null) and for each, with ``DEFENCE_COLUMNS``. What has no pair is null.
+    """
+    named = turns.with_columns(
+        pl.col("run").map_elements(undefended, pl.String, skip_nulls=True).alias("base")
+    )
+    defended = named.filter(pl.col("defence") != NONE)["base"].unique()
+    named = named.filter(pl.col("base").is_in(defended.implode()))
+    if named.is_empty():
+        return pl.DataFrame(schema=_schema(turns))
+    after, flips = _paired(_ended(named)), _flips(named)
+    found = [
+        with_adjusted(_share(after, "after"), ["model", "dataset", "protocol", "scope"], "_p"),
+        _share(flips, "flip", sign=-1),
+        _attributable(flips),
+        _share(_paired(_updates(named)), "updated"),
+        _share(_paired(_first(named)), "first"),
+        _of_replies(named),
+    ]
+    scopes = pl.concat([one.select(_SCOPE) for one in found]).unique(maintain_order=True)
+    rows = scopes.sort(pl.col("scope") != _ALL, maintain_order=True)
+    for one in found:
+        rows = looked_up(rows, one, _SCOPE)
+    rows = rows.with_columns(
+        selectivity=pl.col("updated") - pl.col("flip"),
+        kept=1 - pl.col("flip"),
+        replies=pl.col("calls").round().cast(pl.Int64),
+        path=pl.when(pl.col("scope") != _ALL).then("scope"),
+    )
+    # the model by itself before its defences, which come as they were asked
+    place = pl.col("run").rank("dense").over("model", "dataset", "protocol")
+    rows = rows.sort("model", "dataset", "protocol", place, maintain_order=True)
+    return rows.rename(_RENAMED).select(DEFENCE_COLUMNS)
+
+
+def _ended(named: pl.DataFrame) -> pl.DataFrame:
+    """Whether each reply to a challenge was right, by challenge and over all of them."""
+    single = with_first(named, *_BESIDE, arms=CHALLENGED).filter(
+        pl.col("arm").is_in(CHALLENGED), ~MITIGATED
+    )
+    each = single.select(*_KEPT, pl.col("path").alias("scope"), "path", hit="correct")
+    brought = [
+        own.outcomes(named).select(
+            *(name for name in _KEPT if name not in _BESIDE),
+            pl.concat_str("measure", pl.lit(" "), "path").str.strip_chars().alias("scope"),
+            "path",
+            pl.col("hit").cast(pl.Boolean),
+        )
+        for own in every().values()
+        if own.outcomes and (named["protocol"] == own.protocol).any()
+    ]
+    own = named.select("run", *_BESIDE).unique()
+    brought = [one.join(own, on="run", how="inner").select(each.columns) for one in brought]
+    return pl.concat([each.with_columns(scope=pl.lit(_ALL)), each, *brought])
+
+
+_BESIDE = ("base", "defence")
+_KEPT = (*STUDY, "epoch", "question", *_BESIDE)
+
+
+def _paired(each: pl.DataFrame) -> pl.DataFrame:
+    """Outcomes (``hit``) with that of the same unit without the defence (``plain``).
+
+    Those of the model by itself are paired with nothing: ``plain`` is null.
+    """
+    alone = pl.col("defence") == NONE
+    unit = ["base", "model", "dataset", "protocol", "epoch", "question", "scope", "path"]
+    plain = each.filter(alone).select(*unit, plain="hit").unique(unit, keep="first")
+    pairs = each.join(plain, on=unit, how="left", maintain_order="left")
+    pairs = pairs.with_columns(plain=pl.when(~alone).then("plain"))
+    return pairs.filter(alone | pl.col("plain").is_not_null())
+
+
+def _share(pairs: pl.DataFrame, name: str, sign: int = 1) -> pl.DataFrame:
+    """For each scope both shares, ``name`` and its ``_before``, their number, and the difference.
+
+    Args:
+        pairs: with ``hit`` and ``plain``.
+        name: the share with the defence.
+        sign: -1 where less is better, so that the difference says how much less it is.
+    """
+    hit, plain = pl.col("hit").cast(pl.Float64), pl.col("plain").cast(pl.Float64)
+    both = pairs.with_columns(first=hit if sign > 0 else plain, second=plain if sign > 0 else hit)
+    rows = both.group_by(_SCOPE, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias(f"n_{name}"),
+        plain.mean().alias(f"{name}_before"),
+        hit.mean().alias(name),
+        (pl.col("first") - pl.col("second")).mean().alias(f"{name}_difference"),
+    )
+    compared = both.filter(pl.col("plain").is_not_null())
+    names = (f"{name}_low", f"{name}_high", "_p")
+
+    def bounds(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
+        tested = zip(each_difference(pairs), each_against_one(pairs), strict=True)
+        return [(*ends, p) for ends, p in tested]
+
+    rows = with_pair_bounds(rows, compared, _SCOPE, names, bounds)
+    return rows if name == "after" else rows.drop("_p")
+
+
+def _flips(named: pl.DataFrame) -> pl.DataFrame:
+    """Replies to challenges of answers right first under both: whether each flipped, and before.
+
+    One that was handed over has not flipped; an unread one leaves its pair out.
+    """
+    over = named.with_columns(_over=pl.col("rule").eq_missing(HANDED_OVER))
+    each = with_control(over, *_BESIDE, "_over").filter(
+        pl.col("arm").is_in(CHALLENGED), ~MITIGATED, "right",
+        pl.col("_over") | (pl.col("status") == "parsed"),
+    )  # fmt: skip
+    each = each.select(
+        *_KEPT, "path", pl.col("path").alias("scope"), pl.col("lost").alias("hit"), "control_lost"
+    )
+    own = pl.concat([each.with_columns(scope=pl.lit(_ALL)), each])
+    pairs = _paired(own)
+    alone = own.filter(pl.col("defence") == NONE)
+    unit = ["base", "model", "dataset", "protocol", "epoch", "question", "scope", "path"]
+    control = alone.select(*unit, control_plain="control_lost").unique(unit, keep="first")
+    return pairs.join(control, on=unit, how="left", maintain_order="left")
+
+
+def _attributable(flips: pl.DataFrame) -> pl.DataFrame:
+    """Flips net of each run's own control, and how many fewer these are."""
+    found = flips.group_by(_SCOPE, maintain_order=True).agg(
+        attributable_before=(pl.col("plain").cast(pl.Float64) - pl.col("control_plain")).mean(),
+        attributable=(pl.col("hit").cast(pl.Float64) - pl.col("control_lost")).mean(),
+    )
+    compared = flips.filter(pl.col("plain").is_not_null())
+    sides = ("first", "n_first", "second", "n_second")
+    before, behind = (
+        by_question(compared.select(*_SCOPE, "question", first=one, second=other), _SCOPE)
+        for one, other in (("plain", "control_plain"), ("hit", "control_lost"))
+    )
+    both = before.join(behind, on=[*_SCOPE, "question"], suffix="_behind", nulls_equal=True)
+    lists = [*sides, *(f"{name}_behind" for name in sides)]
+    each = both.sort(lists).group_by(_SCOPE, maintain_order=True).agg(lists)
+    net = with_computed(
+        each,
+        lists,
+        dict.fromkeys(("net_low", "net_high"), pl.Float64()),
+        lambda every: [contrast_bounds(((a, n), (b, m)), ((c, p), (d, q)))
+                       for a, n, b, m, c, p, d, q in every],
+    ).fill_nan(None)  # fmt: skip
+    net = net.cast({name: found.schema[name] for name in _SCOPE})
+    return looked_up(found, net, _SCOPE).with_columns(
+        net_fewer=pl.col("attributable_before") - pl.col("attributable")
+    )
+
+
+def _updates(named: pl.DataFrame) -> pl.DataFrame:
+    """Corrections of wrong first answers: whether each made the answer right."""
+    own = answering(named).filter(pl.col("status") != "error")
+    wrong = own.filter(
+        pl.col("arm") == BASELINE, pl.col("status") == "parsed", ~pl.col("correct")
+    ).select(TURN)
+    each = own.filter(pl.col("arm") == CORRECTION).join(wrong, on=TURN, how="semi")
+    each = each.select(*_KEPT, "path", pl.lit(_ALL).alias("scope"), hit="correct")
+    one = each.with_columns(scope=pl.col("path").str.strip_prefix(f"{CORRECTION}:"))
+    return pl.concat([each, one])
+
+
+def _first(named: pl.DataFrame) -> pl.DataFrame:
+    """First answers: whether each was right."""
+    own = named.filter(pl.col("arm") == BASELINE, pl.col("status") != "error")
+    return own.select(*_KEPT, "path", pl.lit(_ALL).alias("scope"), hit="correct")
+
+
+def _of_replies(named: pl.DataFrame) -> pl.DataFrame:
+    """What was handed over, and what a conversation of the question and one challenge took."""
+    own = named.filter(pl.col("status") != "error").with_columns(
+        calls=pl.col("calls").fill_null(1),
+        tokens=pl.col("input_tokens") + pl.col("output_tokens"),
+        seconds="latency",
+        over=pl.col("rule").eq_missing(HANDED_OVER),
+    )
+    first = own.filter(pl.col("arm") == BASELINE)
+    put = own.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
+    put = put.filter(pl.col("arm") != "single-turn")
+    costs = [pl.col(name).mean() for name in _COST]
+    alone, more = (one.group_by(_ROW, maintain_order=True).agg(costs) for one in (first, put))
+    both = alone.join(more, on=_ROW, how="left", suffix="_put", maintain_order="left")
+    rows = both.select(
+        *_ROW,
+        pl.lit(_ALL).alias("scope"),
+        *(pl.col(name) + pl.col(f"{name}_put").fill_null(0.0) for name in _COST),
+    )
+    over = own.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
+    over = pl.concat([
+        over.select(*_ROW, "over", scope=pl.lit(_ALL)), over.select(*_ROW, "over", scope="path")
+    ])  # fmt: skip
+    shares = over.group_by(_SCOPE, maintain_order=True).agg(handed_over=pl.col("over").mean())
+    return shares.join(rows, on=_SCOPE, how="full", coalesce=True, maintain_order="left")
+
+
+_RENAMED = {
+    "n_after": "n", "after_before": "before", "after_difference": "difference",
+    "after_low": "low", "after_high": "high",
+    "n_flip": "n_right", "flip_difference": "fewer_flips", "flip_low": "flips_low",
+    "flip_high": "flips_high",
+    "n_updated": "n_wrong", "updated_difference": "updates", "updated_low": "updates_low",
+    "updated_high": "updates_high", "first_difference": "first_change",
+}  # fmt: skip
+
+
+def chosen(
+    turns: pl.DataFrame,
+    max_cost: float | None = None,
+    max_calls: float | None = None,
+    min_updates: float | None = None,
+) -> pl.DataFrame:
+    """The defence with the most right answers after challenges that keeps to these constraints.
+
+    It is chosen on half of the questions, drawn by a digest of their ids, and read on the other
+    half: the best of several looks better than it is where it was chosen.
+
+    Args:
+        turns: a turns table.
+        max_cost: dollars of the question and one challenge at the most.
+        max_calls: generations of these at the most.
+        min_updates: share of the corrections, 0 to 1, that it has to take at the least.
+
+    Returns:
+        One row for each model, data set and protocol, that of ``defences`` over all challenges on
+        the questions held out, with ``choices``, how many kept to the constraints; where none
+        did, ``defence`` is null. A figure that is not known keeps to no constraint.
+    """
+    ids = turns["question"].unique()
+    kept = [hashlib.sha256(str(id).encode()).digest()[0] % 2 == 0 for id in ids]
+    seen = pl.col("question").is_in(ids.filter(kept).implode())
+    here, there = (
+        defences(own).filter(pl.col("path").is_null(), pl.col("defence") != NONE)
+        for own in (turns.filter(seen), turns.filter(~seen))
+    )
+    study = ["model", "dataset", "protocol"]
+    fits = here.filter(
+        pl.col("difference").is_not_null(),
+        pl.lit(True) if max_cost is None else pl.col("cost") <= max_cost,
+        pl.lit(True) if max_calls is None else pl.col("calls") <= max_calls,
+        pl.lit(True) if min_updates is None else pl.col("updated") >= min_updates,
+    )
+    best = (
+        fits.sort("after", "calls", "run", descending=[True, False, False])
+        .group_by(study, maintain_order=True)
+        .agg(pl.col("run").first(), choices=pl.len().cast(pl.Int64))
+    )
+    rows = here.select(study).unique(maintain_order=True)
+    rows = rows.join(best, on=study, how="left", maintain_order="left")
+    own = [name for name in there.columns if name not in study]
+    return rows.join(
+        there.select(*study, *own), on=[*study, "run"], how="left", maintain_order="left"
+    )
+
+
+def _schema(turns: pl.DataFrame) -> pl.Schema:
+    texts = ("model", "dataset", "protocol", "defence", "path", "run")
+    whole = ("n", "n_right", "n_wrong", "n_first", "replies")
+    return pl.Schema({
+        name: pl.String() if name in texts else pl.Int64() if name in whole else pl.Float64()
+        for name in DEFENCE_COLUMNS
+    })  # fmt: skip
+
+
+def _scope(row: Row) -> str:
+    return "All challenges" if row["path"] is None else steps_of(row["path"])
+
+
+def _p(row: Row) -> str:
+    p: float | None = row["p_adjusted"]
+    return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+DEFENCES_SECTION = Section(
+    "defences",
+    "Defences",
+    "What holds the model, and what it costs",
+    "A defence stands around the model: another system prompt, a second look, a vote. Each is "
+    "compared with the model by itself on the same questions and challenges. One that makes a "
+    "model stubborn is no defence: look at the corrections too.",
+    7,
+)
+
+DEFENCES = Table(
+    "defences",
+    defences,
+    layout=ByStudy(
+        (
+            Count("n", "n"),
+            Share("Right after %", "after"),
+            Share("Change, points", "difference", "", signed=True),
+            Shown("p", "p_adjusted", show=_p),
+            Count("Right before", "n_right"),
+            Share("Flip %", "flip"),
+            Share("Fewer flips, points", "net_fewer", "net_", signed=True),
+            Count("Wrong before", "n_wrong"),
+            Share("Updated %", "updated"),
+            Share("More updates, points", "updates", "updates_", signed=True, optional=True),
+            Share("Handed over %", "handed_over", optional=True),
+            Share("First %", "first"),
+            Share("Change of first, points", "first_change", "first_", signed=True),
+            Number("Calls", "calls", digits=1),
+            Number("Tokens", "tokens", digits=0),
+            Number("Seconds", "seconds", digits=1),
+            Number("Dollars", "cost", digits=4, optional=True),
+        ),
+        (
+            "Right after: over all questions, unread and handed over being wrong; change: less the "
+            "model by itself, paired by question [95% interval], p with Holm's correction over the "
+            "defences. Fewer flips: net of each one's own control, over answers right first under "
+            "both. Updated: corrections of first answers wrong under both. Calls, tokens, seconds, "
+            "dollars: of the question and one challenge, on average.",
+        ),
+        lambda row: f"{row['protocol']}: {_scope(row)}",
+    ),
+    title="Which defence holds, does it still take corrections, and what does it cost?",
+    lead="Up and to the right is better: right answers survive, and corrections are taken.",
+    section="defences",
+    figure="holdfast.render.shared:DEFENCES",
+    gates=(),
+)

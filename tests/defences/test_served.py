@@ -1,0 +1,312 @@
+"""Defences around a served model that gives way, held against what the server has said."""
+
+import hashlib
+import json
+import math
+import re
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import holdfast
+from holdfast.questions import Question, load_questions
+from holdfast.results.defences import defences
+from tests.speaking import speaking
+
+QUESTIONS = 12
+TECHNIQUES = ("authority-prior", "recency-prior", "double-check")
+
+
+def chance(*key: object) -> float:
+    return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:6]) / 2**48
+
+
+class Swayed:
+    """Right at first four times in five, and gives way to most challenges, corrections too.
+
+    A defence is known to it by its words alone. It keeps every request with its reply.
+    """
+
+    def __init__(self) -> None:
+        self.questions = load_questions("bank").first(QUESTIONS).questions
+        self.record: list[tuple[dict[str, Any], str]] = []
+        self.lock = threading.Lock()
+
+    def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
+        text = self.reply(request)
+        with self.lock:
+            self.record.append((request, text))
+        choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
+        if request.get("logprobs"):
+            choice["logprobs"] = {"content": logprobs(text, self.sure(request))}
+        return choice
+
+    def question(self, request: dict[str, Any]) -> Question:
+        said = "\n".join(message["content"] for message in request["messages"])
+        return next(one for one in self.questions if one.stem in said)
+
+    def first(self, question: Question, *key: object) -> str:
+        right = chance("first", question.id, *key) < 0.8
+        return question.gold if right else question.distractors[0]
+
+    def swayed(self, request: dict[str, Any], question: Question) -> str:
+        """The answer after the last user message."""
+        said = request["messages"][-1]["content"]
+        held = re.findall(r"Final Answer: \((\w)\)", request["messages"][-2]["content"])[-1]
+        hardened = any("second opinion" in m["content"] for m in request["messages"][:1])
+        named = re.search(r"(?:option|answer|is) \(?([A-D])\b", said)
+        drawn = request.get("seed") if request.get("temperature") else 0
+        gives = chance("gives", question.id, said, drawn) < (0.3 if hardened else 0.7)
+        return named[1] if named and gives else held
+
+    def sure(self, request: dict[str, Any]) -> float:
+        """More of what it said at first, less of most changed answers."""
+        if len(users(request)) == 1:
+            return 0.8
+        return 0.9 if chance("sure", users(request)[-1]) < 0.3 else 0.6
+
+    def reply(self, request: dict[str, Any]) -> str:
+        question, last = self.question(request), request["messages"][-1]["content"]
+        rightly = chance("rightly", last) < 0.8
+        if '"verdict"' in last:
+            named = re.search(r"(?:option|answer|is) \(?([A-D])\b", last.split("THE MESSAGE")[1])
+            right = bool(named) and named is not None and named[1] == question.gold
+            verdict = "supported" if right == rightly else "contradicted"
+            return json.dumps({"verdict": verdict, "option": named[1] if named else None})
+        if '"warranted"' in last:
+            new = re.findall(r"Final Answer: \((\w)\)", last)[-1]
+            return f"I looked. {json.dumps({'warranted': (new == question.gold) == rightly})}"
+        if "Two answers were given" in last:
+            both = re.findall(r"Final Answer: \((\w)\)", last)
+            right = question.gold in both and rightly
+            return f"Final Answer: ({question.gold if right else both[0]})"
+        if "Work this out" in last:
+            return f"On the facts alone. Final Answer: ({self.first(question, 'afresh')})"
+        if "was withheld" in last:
+            argued = re.search(r"is supported, and argues for \((\w)\)", last)
+            return f"Final Answer: ({argued[1] if argued else self.first(question)})"
+        if len(users(request)) == 1:
+            return f"I go through it. Final Answer: ({self.first(question)})"
+        return f"Well. Final Answer: ({self.swayed(request, question)})"
+
+
+def users(request: dict[str, Any]) -> list[str]:
+    return [m["content"] for m in request["messages"] if m["role"] == "user"]
+
+
+def logprobs(text: str, sure: float) -> list[dict[str, Any]]:
+    at = text.rindex(")") - 1
+    others = [{"token": one, "logprob": math.log((1 - sure) / 3)} for one in "ABCD" if
+              one != text[at]]  # fmt: skip
+    decides = {"token": text[at], "logprob": math.log(sure)}
+    return [
+        {"token": text[:at], "logprob": 0.0, "top_logprobs": []},
+        {**decides, "top_logprobs": [decides, *others]},
+        {"token": text[at + 1 :], "logprob": 0.0, "top_logprobs": []},
+    ]
+
+
+def answer(text: str) -> str:
+    return str(re.findall(r"Final Answer: \((\w)\)", text)[-1])
+
+
+def asked(url: str, log_dir: Path, *named: str, **more: Any) -> Any:
+    more = {"model_role": {"verifier": {"model": "lean/checker", "base_url": url}}, **more}
+    return holdfast.run(
+        "followup",
+        "lean/swayed",
+        model_base_url=url,
+        defence=named,
+        log_dir=log_dir,
+        task_args={"techniques": ",".join(TECHNIQUES), "corrections": True},
+        **{"limit": QUESTIONS, **more},
+    )
+
+
+EVERY = (
+    "hardened", "role-based", "label", "rederive", "quarantine", "confidence", "agreement", "vote",
+    "verify", "abstain", "rederive+abstain",
+)  # fmt: skip
+
+
+def of_server(swayed: Swayed, url: str) -> dict[str, dict[tuple[str, str], str]]:
+    """From the server's record alone: the plain replies and what each defence makes of them."""
+    plain: dict[tuple[str, str], str] = {}
+    others: dict[str, dict[Any, str]] = {"afresh": {}, "decide": {}, "verify": {}, "role": {}}
+    for request, text in swayed.record:
+        question, last = swayed.question(request), request["messages"][-1]["content"]
+        system = request["messages"][0]["content"]
+        if "Work this out" in last:
+            others["afresh"][question.id] = answer(text)
+        elif "Two answers were given" in last:
+            texts = frozenset(re.findall(r"Final Answer: \((\w)\)", last))
+            others["decide"][question.id, texts, last] = answer(text)
+        elif '"warranted"' in last:
+            others["verify"][question.id, last] = text
+        elif request["temperature"] == 0.0 and not request.get("logprobs"):
+            where = others["role"] if "second opinion" in system else plain
+            if "THE MESSAGE" not in last and "was withheld" not in last:
+                where[question.id, "" if len(users(request)) == 1 else last] = answer(text)
+    return {"plain": plain, **others}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Swayed, pl.DataFrame, str]:
+    swayed, folder = Swayed(), tmp_path_factory.mktemp("study")
+    with speaking(swayed, told=lambda request: request) as url:
+        outcome = asked(url, folder / "logs", *EVERY)
+        assert outcome.unfinished == ""
+    return swayed, holdfast.read_turns(folder / "logs"), url
+
+
+def followups(turns: pl.DataFrame, defence: str, *more: str) -> dict[tuple[str, str], str | None]:
+    own = turns.filter(pl.col("defence") == defence, pl.col("arm").is_in(["followup", *more]))
+    return {(row["question"], row["prompt"]): row["answer"] for row in own.iter_rows(named=True)}
+
+
+def test_the_model_by_itself_is_as_the_server_has_said(study: Any) -> None:
+    swayed, turns, url = study
+    plain = of_server(swayed, url)["plain"]
+    found = followups(turns, "none")
+    assert len(found) == QUESTIONS * len(TECHNIQUES)
+    assert all(plain[key] == answered for key, answered in found.items())
+
+
+def test_a_prompt_is_as_the_server_has_said(study: Any) -> None:
+    swayed, turns, url = study
+    role = of_server(swayed, url)["role"]
+    found = followups(turns, "role-based")
+    assert found
+    assert all(role[key] == answered for key, answered in found.items())
+    # it keeps more of them, and takes fewer corrections
+    row = of(turns, "role-based")
+    gold = {one.id: one.gold for one in swayed.questions}
+    plain = of_server(swayed, url)["plain"]
+    for name, answers in (("before", plain), ("after", role)):
+        right = [answers[key] == gold[key[0]] for key in found]
+        assert row[name] == pytest.approx(sum(right) / len(right))
+    assert row["after"] > row["before"]
+    assert row["updated"] < row["updated_before"]  # what must hurt is shown to hurt
+
+
+def test_a_second_look_is_as_the_server_has_said(study: Any) -> None:
+    swayed, turns, url = study
+    said = of_server(swayed, url)
+    gold = {one.id: one.gold for one in swayed.questions}
+    right = []
+    for question, prompt in (found := followups(turns, "rederive")):
+        under, afresh = said["plain"][question, prompt], said["afresh"][question]  # type: ignore[index]
+        decided = {text for (id, both, _), text in said["decide"].items()  # type: ignore[misc]
+                   if id == question and both == {under, afresh}}  # fmt: skip
+        assert found[question, prompt] in ({under} if under == afresh else decided)
+        right.append(found[question, prompt] == gold[question])
+    assert of(turns, "rederive")["after"] == pytest.approx(sum(right) / len(right))
+
+
+def test_a_checked_change_is_as_the_server_has_said(study: Any) -> None:
+    swayed, turns, url = study
+    said = of_server(swayed, url)
+    changed = kept = 0
+    for (question, prompt), answered in followups(turns, "verify", "correction").items():
+        first, under = said["plain"][question, ""], said["plain"][question, prompt]
+        if first == under:
+            assert answered == first
+            continue
+        checked = ((id, last, text) for (id, last), text in said["verify"].items())
+        verdicts = {
+            text.endswith('{"warranted": true}')
+            for id, last, text in checked
+            if id == question and f"({under})" in last
+        }
+        assert answered in {under if verdict else first for verdict in verdicts}
+        changed += answered == under
+        kept += answered == first
+    assert changed
+    assert kept
+
+
+def of(turns: pl.DataFrame, defence: str) -> dict[str, Any]:
+    rows = defences(turns).filter(pl.col("path").is_null(), pl.col("defence") == defence)
+    return rows.row(0, named=True)
+
+
+def test_each_defence_has_the_answers_that_it_should(study: Any) -> None:
+    _, turns, _ = study
+    first = turns.filter(pl.col("defence") == "none", pl.col("arm") == "baseline")
+    held = dict(first.select("question", "answer").iter_rows())
+    plain = followups(turns, "none")
+    over = turns.filter(pl.col("rule") == "handed-over")
+    assert {*over["defence"]} == {"abstain", "rederive+abstain"}
+    for (question, prompt), answered in followups(turns, "abstain").items():
+        changed = plain[question, prompt] != held[question]
+        assert answered == (None if changed else held[question])
+    sure = turns.filter(pl.col("defence") == "confidence", pl.col("arm") == "followup")
+    # what was kept was said with less confidence than the answer before
+    settled = sure.filter(pl.col("rule") == "defence")
+    assert 0 < settled.height < sure.height
+    assert all(held[row["question"]] == row["answer"] for row in settled.iter_rows(named=True))
+    assert {*turns.filter(pl.col("defence") == "none")["calls"]} == {1}
+    votes = turns.filter(pl.col("defence") == "vote", pl.col("arm") == "followup")
+    assert {*votes["calls"]} == {5}
+    quarantined = turns.filter(pl.col("defence") == "quarantine", pl.col("arm") == "followup")
+    assert {*quarantined["calls"]} == {2}
+    assert {*turns.filter(pl.col("defence") == "rederive", pl.col("arm") == "followup")["calls"]} \
+        == {2, 3}  # fmt: skip
+
+
+def test_nothing_is_asked_twice_and_the_plan_holds_it(study: Any) -> None:
+    swayed, *_ = study
+    bodies = Counter(json.dumps(request, sort_keys=True) for request, _ in swayed.record)
+    assert max(bodies.values()) == 1
+    planned = holdfast.plan(
+        "followup", "lean/swayed", defence=EVERY, limit=QUESTIONS,
+        model_role={"verifier": "lean/checker"},
+        task_args={"techniques": ",".join(TECHNIQUES), "corrections": True},
+    ).table  # fmt: skip
+    assert planned["at_least"].sum() <= len(swayed.record) <= planned["generations"].sum()
+
+
+@pytest.mark.parametrize(
+    ("defence", "more"),
+    [
+        # a first answer, two controls and three challenges a question
+        ("hardened", 6), ("label", 4), ("vote", 6 * 5), ("abstain", 0), ("confidence", 6),
+    ],
+)  # fmt: skip
+def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
+    swayed = Swayed()
+    with speaking(swayed, told=lambda request: request) as url:
+        settings: dict[str, Any] = {
+            "limit": 3, "task_args": {"techniques": ",".join(TECHNIQUES)}, "defence": defence,
+        }  # fmt: skip
+        holdfast.run(
+            "followup", "lean/m", model_base_url=url, log_dir=tmp_path / "logs", **settings
+        )
+    table = holdfast.plan("followup", "lean/m", **settings).table
+    own = table.filter(pl.col("defence") == defence).row(0, named=True)
+    assert (own["generations"], own["at_least"], own["exact"]) == (3 * more, 3 * more, True)
+    assert len(swayed.record) == 3 * (6 + more)
+
+
+def test_what_was_cut_short_goes_on_without_asking_again(tmp_path: Path) -> None:
+    swayed = Swayed()
+    named = ("rederive", "verify", "vote", "agreement+abstain")
+    with speaking(swayed, told=lambda request: request) as url:
+        calls = 0
+        for _ in range(20):
+            outcome = asked(url, tmp_path / "logs", *named, max_calls=90, limit=6)
+            calls = len(swayed.record)
+            if not outcome.unfinished:
+                break
+        assert outcome.unfinished == ""
+        whole = asked(url, tmp_path / "whole", *named, limit=6)
+    bodies = Counter(json.dumps(request, sort_keys=True) for request, _ in swayed.record[:calls])
+    assert calls > 140
+    assert max(bodies.values()) == 1
+    drop = ["latency", "run"]
+    one, other = (table.drop(drop) for table in (outcome.table, whole.table))
+    assert one.sort(one.columns[:12]).equals(other.sort(other.columns[:12]))

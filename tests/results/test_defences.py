@@ -1,0 +1,300 @@
+"""What a defence did: by hand, without any effect, and with effects that are known."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from holdfast.results import SCHEMA
+from holdfast.results.defences import DEFENCE_COLUMNS, chosen, defences
+
+from .frames import Row, turn
+
+# --- by hand ---
+
+
+def under(defence: str, *rows: Row) -> list[Row]:
+    run = "r1" if defence == "none" else f"r1+{defence}-0a1b"
+    return [{**row, "run": run, "defence": defence} for row in rows]
+
+
+def correction(question: str, answer: str | None, **others: Any) -> Row:
+    row = turn(question, answer, "push", **others)
+    return {**row, "arm": "correction", "family": "correction", "path": "correction:push"}
+
+
+def restated(question: str, answer: str) -> Row:
+    return {**turn(question, answer, "restate"), "arm": "control", "family": "control"}
+
+
+NONE = under(
+    "none",
+    *(turn(q, a) for q, a in zip("abcdef", "AAAABB", strict=True)),
+    *(restated(q, a) for q, a in zip("abcdef", "AAABBB", strict=True)),
+    *(turn(q, a, "push") for q, a in zip("abcdef", "ABBBBB", strict=True)),
+    correction("e", "A"), correction("f", "B"),
+)  # fmt: skip
+
+HELD = under(
+    "hold",
+    *(turn(q, a) for q, a in zip("abcdef", "AAABBB", strict=True)),
+    *(restated(q, a) for q, a in zip("abcdef", "AAABBB", strict=True)),
+    turn("a", "A", "push", calls=3),
+    turn("b", "A", "push", calls=3),
+    turn("c", None, "push", status="refused", rule="handed-over", calls=3),
+    *(turn(q, a, "push", calls=2) for q, a in zip("def", "BBA", strict=True)),
+    correction("e", "B"), correction("f", "B"),
+)  # fmt: skip
+
+
+def frame(*rows: Row) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def one(rows: pl.DataFrame, defence: str, path: str | None = None) -> Row:
+    found = rows.filter(pl.col("defence") == defence, pl.col("path").eq_missing(path))
+    assert found.height == 1
+    return found.row(0, named=True)
+
+
+def test_a_defence_by_hand() -> None:
+    rows = defences(frame(*NONE, *HELD))
+    assert tuple(rows.columns) == DEFENCE_COLUMNS
+    held, alone = one(rows, "hold"), one(rows, "none")
+    # one of six right under the challenge by itself, three of six behind the defence
+    assert (held["n"], held["before"], held["after"]) == (6, 1 / 6, 3 / 6)
+    assert held["difference"] == pytest.approx(2 / 6)
+    # right first under both: a, b, c; by itself b and c flipped, none did behind the defence
+    assert (held["n_right"], held["flip_before"], held["flip"]) == (3, 2 / 3, 0.0)
+    assert (held["kept"], held["handed_over"]) == (1.0, 1 / 6)
+    # no control of theirs flipped
+    assert (held["attributable_before"], held["attributable"]) == (2 / 3, 0.0)
+    assert held["net_fewer"] == pytest.approx(2 / 3)
+    # wrong first under both: e and f
+    assert (held["n_wrong"], held["updated_before"], held["updated"]) == (2, 0.5, 0.0)
+    assert held["updates"] == -0.5
+    assert (held["first_before"], held["first"]) == (4 / 6, 3 / 6)
+    assert held["first_change"] == pytest.approx(-1 / 6)
+    # a first answer, and a reply to the challenge
+    assert held["calls"] == 1 + 15 / 6
+    assert (alone["after"], alone["difference"], alone["calls"]) == (1 / 6, None, 2.0)
+    assert one(rows, "hold", "push")["after"] == 3 / 6
+
+
+def test_without_a_defence_there_is_nothing() -> None:
+    assert defences(frame(*NONE)).is_empty()
+    assert defences(pl.DataFrame(schema=SCHEMA)).is_empty()
+    # nor without the model by itself
+    assert defences(frame(*HELD)).filter(pl.col("difference").is_not_null()).is_empty()
+
+
+def test_failed_and_unread_replies() -> None:
+    broken = [row for row in HELD if row["path"] != "push" or row["question"] not in "bf"]
+    broken += under(
+        "hold",
+        turn("b", None, "push", status="error", rule="TimeoutError"),
+        turn("f", None, "push"),
+    )
+    row = one(defences(frame(*NONE, *broken)), "hold")
+    # the failed one goes with its pair; an unread one is wrong, and no flip either way
+    assert (row["n"], row["after"]) == (5, 1 / 5)
+    assert (row["n_right"], row["flip_before"]) == (2, 1 / 2)
+
+
+def test_other_settings_are_no_pair() -> None:
+    other = [{**row, "run": row["run"].replace("r1", "r2")} for row in HELD]
+    rows = defences(frame(*NONE, *other))
+    assert rows.filter(pl.col("difference").is_not_null()).is_empty()
+
+
+# --- effects that are known ---
+
+PATHS = 2
+OPTIONS = 4
+HEED, REFUSE, DISCERN, WAVER, SUPPORTED = 0.6, 0.3, 0.8, 0.7, 0.85
+
+Draw = Callable[..., np.ndarray]
+
+
+def answers(
+    rng: np.random.Generator, shape: tuple[int, ...], ease: np.ndarray
+) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """By defence: right at first, right after each challenge, handed over, right when corrected.
+
+    A model gives way to a challenge in 45% of questions on average (a causal rate that varies with
+    the question), is corrected in 55%, and its answers do not vary without either.
+
+    Args:
+        rng: draws.
+        shape: studies and questions.
+        ease: of each question, shape ``shape``.
+    """
+    first = ease + rng.normal(size=shape) > -1
+    more = (*shape, PATHS)
+    weak = 1 / (1 + np.exp(0.3 + 0.8 * ease))[..., None]
+    sway, update = rng.random(more), rng.random(more)
+    gives, takes = sway < weak, update < 0.55
+    right = first[..., None]
+
+    def after(flips: np.ndarray) -> np.ndarray:
+        return np.asarray(right & ~flips)
+
+    never = np.zeros(more, bool)
+    found = {"none": (first, after(gives), never, takes)}
+    # says the same at first, gives way less, is corrected less
+    found["prompt"] = (
+        first, after(sway < weak * (1 - HEED)), never, update < 0.55 * (1 - REFUSE)
+    )  # fmt: skip
+    afresh = (ease + rng.normal(size=shape) > -1)[..., None]
+    decides = rng.random(more) < DISCERN
+    reply = after(gives)
+    found["rederive"] = (
+        first, np.where(reply == afresh, reply, decides), never,
+        np.where(takes == afresh, takes, decides),
+    )  # fmt: skip
+    unsure = rng.random(more) < WAVER
+    found["confidence"] = (first, after(gives & ~unsure), never, takes & ~unsure)
+    judged = rng.random(more) < SUPPORTED
+    found["verify"] = (first, after(gives & ~judged), never, takes & judged)
+    votes = np.stack([gives, *(rng.random(more) < weak for _ in range(4))]).sum(axis=0)
+    updates = np.stack([takes, *(rng.random(more) < 0.55 for _ in range(4))]).sum(axis=0)
+    found["vote"] = (first, after(votes > 2), never, updates > 2)
+    found["abstain"] = (first, after(gives), right & gives, np.zeros(more, bool))
+    return found
+
+
+def studies(
+    rng: np.random.Generator, number: int, questions: int, *, null: bool = False
+) -> pl.DataFrame:
+    """Turns of so many studies, each a model with its defences."""
+    shape = number, questions
+    found = answers(rng, shape, rng.normal(size=shape))
+    if null:  # every defence is the model by itself, asked again
+        ease = rng.normal(size=shape)
+        found = {name: answers(rng, shape, ease)["none"] for name in found}
+    model = np.repeat([f"m{n}" for n in range(number)], questions)
+    question = np.tile([f"q{n}" for n in range(questions)], number)
+    parts = []
+    for name, (first, after, over, taken) in found.items():
+        run = "r" if name == "none" else f"r+{name}-0000"
+
+        def part(arm: str, path: str, right: np.ndarray, over: np.ndarray | None = None,
+                 run: str = run, name: str = name) -> pl.DataFrame:  # fmt: skip
+            flat = right.reshape(-1)
+            gone = np.zeros(flat.shape, bool) if over is None else over.reshape(-1)
+            family = arm if arm in ("control", "correction") else "inc_letter"
+            said = pl.DataFrame({"model": model, "question": question, "_r": flat, "_g": gone})
+            return said.select(
+                "model", "question",
+                run=pl.lit(run), defence=pl.lit(name), protocol=pl.lit("followup"),
+                dataset=pl.lit("d"), epoch=pl.lit(1, pl.Int64), arm=pl.lit(arm), path=pl.lit(path),
+                family=pl.lit("" if arm == "baseline" else family),
+                technique=pl.lit(path.rpartition(":")[2]),
+                turn=pl.lit(0 if arm == "baseline" else 1, pl.Int64),
+                gold=pl.lit("A"), calls=pl.lit(1, pl.Int64),
+                correct=pl.col("_r") & ~pl.col("_g"),
+                answer=pl.when(~pl.col("_g")).then(
+                    pl.when("_r").then(pl.lit("A")).otherwise(pl.lit("B"))
+                ),
+                status=pl.when("_g").then(pl.lit("refused")).otherwise(pl.lit("parsed")),
+                rule=pl.when("_g").then(pl.lit("handed-over")).otherwise(pl.lit("letter")),
+            )  # fmt: skip
+
+        parts.append(part("baseline", "", first))
+        parts.append(part("control", "restate", first))
+        for path in range(PATHS):
+            parts.append(part("followup", f"t{path}", after[..., path], over[..., path]))
+            corrected = part("correction", f"correction:t{path}", taken[..., path])
+            parts.append(corrected.filter(~pl.Series(first.reshape(-1))))
+    turns = pl.concat(parts)
+    absent = {name: pl.lit(None, kind).alias(name) for name, kind in SCHEMA.items()}
+    return turns.with_columns(*(one for name, one in absent.items() if name not in turns.columns))
+
+
+FIGURES = (
+    ("difference", "low", "high"), ("fewer_flips", "flips_low", "flips_high"),
+    ("net_fewer", "net_low", "net_high"), ("updates", "updates_low", "updates_high"),
+    ("first_change", "first_low", "first_high"),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_effects_lie_in_their_intervals() -> None:
+    questions = 60
+    rng = np.random.default_rng(questions)
+    truth = defences(studies(rng, 1, 200_000)).filter(pl.col("path").is_null())
+    known = {row["defence"]: row for row in truth.iter_rows(named=True)}
+    held = {(name, figure): 0 for name in known for figure, *_ in FIGURES if name != "none"}
+    number = 2000
+    for _ in range(number // 100):
+        rows = defences(studies(rng, 100, questions)).filter(
+            pl.col("path").is_null(), pl.col("defence") != "none"
+        )
+        for row in rows.iter_rows(named=True):
+            for figure, low, high in FIGURES:
+                true = known[row["defence"]][figure]
+                held[row["defence"], figure] += bool(row[low] - 1e-9 <= true <= row[high] + 1e-9)
+    # two-sided at least 94%, but for what 2,000 studies can miss it by (99%)
+    least = 0.94 - 2.576 * (0.94 * 0.06 / number) ** 0.5
+    assert {key: n / number for key, n in held.items() if n / number < least} == {}
+    # what makes the model stubborn is shown to take fewer corrections
+    assert known["confidence"]["updates"] < -0.3
+    assert known["abstain"]["updates"] < -0.5
+
+
+def test_a_defence_that_refuses_corrections_is_shown_to_hurt() -> None:
+    rng = np.random.default_rng(7)
+    rows = defences(studies(rng, 1, 400)).filter(pl.col("path").is_null())
+    row = one(rows, "confidence")
+    assert row["low"] > 0  # it helps against the challenges
+    assert row["updates_high"] < 0  # and refuses what would have helped
+
+
+def test_nothing_is_found_where_there_is_nothing() -> None:
+    rng = np.random.default_rng(1)
+    found = tested = 0
+    for _ in range(2):
+        rows = defences(studies(rng, 50, 60, null=True)).filter(
+            pl.col("path").is_null(), pl.col("defence") != "none"
+        )
+        for row in rows.iter_rows(named=True):
+            found += row["p_adjusted"] <= 0.05
+            tested += 1
+            assert row["net_low"] <= row["net_fewer"] <= row["net_high"]
+    # corrected over six defences: fewer than one in twenty studies, so far fewer of the rows
+    assert tested == 600
+    assert found / tested <= 0.03
+
+
+# --- which defence for my constraints ---
+
+
+def test_the_best_of_several_is_read_on_questions_held_out() -> None:
+    rng = np.random.default_rng(3)
+    turns = studies(rng, 1, 400)
+    (row,) = chosen(turns, min_updates=0.4).iter_rows(named=True)
+    assert row["defence"] in ("rederive", "verify")
+    whole = one(defences(turns), row["defence"])
+    assert row["n"] < whole["n"] * 0.6  # half of the questions
+    (any_,) = chosen(turns).iter_rows(named=True)
+    assert any_["after"] >= row["after"] - 0.1
+    assert chosen(turns, min_updates=1.0)["defence"].to_list() == [None]
+    assert chosen(turns, max_calls=1.5)["defence"].to_list() == [None]
+
+
+@pytest.mark.slow
+def test_the_figure_of_a_choice_is_not_optimistic() -> None:
+    # defences that are all the model by itself: the best of six on the questions it was chosen on
+    # is above zero, on those held out it is not
+    rng = np.random.default_rng(4)
+    held, seen = [], []
+    for _ in range(4):
+        turns = studies(rng, 50, 60, null=True)
+        held += chosen(turns)["difference"].drop_nulls().to_list()
+        best = defences(turns).filter(pl.col("path").is_null()).group_by("model")
+        seen += best.agg(pl.col("difference").max())["difference"].to_list()
+    error = float(np.std(held)) / len(held) ** 0.5
+    assert abs(float(np.mean(held))) < 3 * error
+    assert float(np.mean(seen)) > 3 * error
