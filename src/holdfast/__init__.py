@@ -254,7 +254,7 @@ def compare(
     import polars as pl
 
     from holdfast.errors import InputError
-    from holdfast.results import Side, by_model, standing
+    from holdfast.results import Side, by_model, by_system, standing
     from holdfast.results import compare as compared
     from holdfast.results.sequential import check_not_stopped
 
@@ -267,19 +267,19 @@ def compare(
     )
     path_a, path_b = paths or (None, None)
     chosen = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
-    of_a = _read(a, text=False)
+    of_a = by_system(_read(a, text=False))
     if b is None and chosen != (Side(), Side()):
         b = a
     if b is not None and not others:
         alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
-        of_b = of_a if alike else _read(b, text=False)
+        of_b = of_a if alike else by_system(_read(b, text=False))
         return compared(of_a, of_b, *chosen, protocol, dataset)
     if chosen != (Side(), Side()):
         raise InputError(
             "sides are chosen of two, and these are more",
             remedy="Leave out the options that end in -a and -b, and --paths",
         )
-    more = [_read(one, text=False) for one in (b, *others) if one is not None]
+    more = [by_system(_read(one, text=False)) for one in (b, *others) if one is not None]
     models = [own for turns in (of_a, *more) for own in by_model(turns)]
     if len(models) < 2:
         raise InputError("there is one model alone", remedy="Give a second log dir")

@@ -109,6 +109,17 @@ def test_other_settings_are_no_pair() -> None:
     assert rows.filter(pl.col("difference").is_not_null()).is_empty()
 
 
+def test_other_studies_and_orders_change_nothing() -> None:
+    rows = [*NONE, *HELD]
+    found = defences(frame(*rows))
+    assert defences(frame()).schema == found.schema
+    other = [{**row, "run": row["run"].replace("r1", "r0"), "model": "m0"} for row in rows]
+    both = defences(frame(*other, *rows))
+    assert both.filter(pl.col("model") == "m1").equals(found)
+    backward = defences(frame(*reversed(rows)))
+    assert sorted(map(str, backward.rows())) == sorted(map(str, found.rows()))
+
+
 # --- effects that are known ---
 
 PATHS = 2

@@ -200,10 +200,10 @@ def reread(
 
 def _lines(run: "Reread") -> Iterator[str]:
     """One run, for people."""
-    yield (
-        f"{run.model} on {run.dataset}: {run.protocol}: {counted(run.read, 'turn')} read again, "
-        f"{run.changed} changed"
-    )
+    from holdfast.results import system_of
+
+    study = f"{system_of(vars(run))} on {run.dataset}: {run.protocol}"
+    yield f"{study}: {counted(run.read, 'turn')} read again, {run.changed} changed"
     if run.lacking:
         yield (
             f"  {counted(run.lacking, 'turn')} cannot be read again: the log lacks the options "

@@ -28,7 +28,7 @@ from .grid import (
 from .inference import looked_up, with_bounds
 from .missing import MISSING, missing_grid, missing_notes, with_missing
 from .published import OTHER_WORDING
-from .readings import NON_RESPONSE
+from .readings import NON_RESPONSE, missing
 from .worst import by_challenge, ranks
 
 RANKS = ("rank_low", "rank_high", "ranked")
@@ -132,7 +132,7 @@ def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
         pl.col("correct").mean().alias("accuracy"),
         first.mean().alias("baseline"),
         pl.col("correct").filter(first.is_not_null()).mean().alias("compared"),
-        (pl.col("status") != "parsed").sum().alias("unparsed"),
+        missing().sum().alias("unparsed"),
         (pl.col("status") == "refused").sum().alias("refused"),
         (pl.col("rule") == NON_RESPONSE).sum().alias("non_response"),
     )

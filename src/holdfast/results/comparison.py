@@ -16,7 +16,7 @@ from .grid import percent
 from .inference import SIDES, against_one, clustered, looked_up, with_pair_bounds
 from .intervals import Counts, each_difference
 from .missing import LEVEL, WORST, unlike, with_missing_test
-from .readings import check_read_alike
+from .readings import check_read_alike, missing
 from .scores import Pair
 
 ACCURACY = "accuracy"
@@ -31,7 +31,7 @@ LABELS = ("technique", "family", "axis", "depth")
 
 
 _HIT = pl.when(pl.col("status") != "error").then("correct")
-_READ = pl.col("status") == "parsed"
+_READ = ~missing()
 _ANSWER = pl.col("hit").is_not_null()
 
 

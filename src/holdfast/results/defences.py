@@ -25,6 +25,7 @@ from .inference import (
     with_pair_bounds,
 )
 from .intervals import contrast_bounds, each_difference
+from .readings import HANDED_OVER
 from .runs import undefended
 from .scores import Pair
 
@@ -40,9 +41,6 @@ DEFENCE_COLUMNS = (
 
 NONE = "none"
 """``defence`` of a model by itself."""
-
-HANDED_OVER = "handed-over"
-"""``rule`` of a turn that a defence has handed over to a person."""
 
 _ROW = (*STUDY, "defence")
 _SCOPE = (*_ROW, "scope")

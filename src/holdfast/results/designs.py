@@ -212,7 +212,11 @@ def _priced(
 def _answers(
     turns: pl.DataFrame, path: str | None, model: str | None, option: str
 ) -> tuple[pl.DataFrame, int]:
-    """Right answers of each conversation that is whole and its replies; answers of each."""
+    """Right answers of each conversation that is whole and its replies; answers of each.
+
+    Of a model that was run behind defences too, those by itself.
+    """
+    turns = turns.filter(pl.col("defence").fill_null("none") == "none")
     if model is not None:
         if model not in (names := names_of(turns, "model")):
             what = f"no model '{model}'"

@@ -15,6 +15,7 @@ from .first_answers import BASELINE, STUDY, with_first
 from .grid import Figure, Grid, Row, matrix, percent
 from .inference import clustered, looked_up, one_by_one, with_pair_bounds
 from .intervals import Counts
+from .readings import missing
 
 WORST = ("worst_low", "worst_high")
 """Bounds of a table's figure: all missing replies wrong, or all right, whichever is further."""
@@ -52,7 +53,7 @@ def missing_replies(turns: pl.DataFrame) -> pl.DataFrame:
         *ROW,
         "question",
         _right="correct",
-        _gone=pl.col("status") != "parsed",
+        _gone=missing(),
         _was="first_correct",
         _was_gone=pl.when(pl.col("first_correct").is_not_null()).then(
             pl.col("first_answer").is_null()

@@ -70,6 +70,9 @@ READINGS_FILE = "readings.parquet"
 GIVEN = "given"
 """``rule`` of an answer that an imported file had: nobody has read it."""
 
+HANDED_OVER = "handed-over"
+"""``rule`` of a turn that a defence has handed over to a person: no answer, and no fault."""
+
 NON_RESPONSE = "non-response"
 """``rule`` of an imported turn that its file marks as one without a response."""
 
@@ -174,6 +177,11 @@ def with_people_labels(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
 
 def _audit(content: bytes) -> pl.DataFrame:
     return pl.read_parquet(content).select(*AUDIT).cast(AUDIT)
+
+
+def missing() -> pl.Expr:
+    """Whether a turn lacks an answer that it was to give."""
+    return (pl.col("status") != "parsed") & pl.col("rule").ne_missing(HANDED_OVER)
 
 
 def labelled(turns: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:

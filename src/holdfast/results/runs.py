@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
+import polars as pl
+
 from holdfast.errors import HoldfastError, InputError
 
 if TYPE_CHECKING:
@@ -134,6 +136,13 @@ def system_of(row: Mapping[str, Any]) -> str:
     """
     defence = defence_of(row["run"])
     return f"{row['model']} + {defence}" if defence else str(row["model"])
+
+
+def by_system(turns: pl.DataFrame) -> pl.DataFrame:
+    """A turns table in which a defended model is a model of its own."""
+    named = pl.concat_str("model", pl.lit(" + "), "defence")
+    behind = pl.col("defence").fill_null("none") != "none"
+    return turns.with_columns(model=pl.when(behind).then(named).otherwise("model"))
 
 
 def undefended(run: object) -> str:
