@@ -1,5 +1,6 @@
 """Defences by name and file, what they say, and under which protocols."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,17 @@ def test_messages_to_the_model_hold_nothing_of_the_technique() -> None:
     assert log.status == "success"
     said = "\n".join(prompt for messages in scripted.asked for prompt in [m.text for m in messages])
     assert "authority-prior" not in said
+
+
+def test_the_files_of_the_docs_run(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "defences.md"
+    mine, against = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "mine.toml").write_text(mine)
+    (tmp_path / "against.toml").write_text(against)
+    outcome = holdfast.run(
+        "followup", "simulated/sycophant", defence=[str(tmp_path / "mine.toml"), "evidence-rule"],
+        challenges=str(tmp_path / "against.toml"), limit=3, log_dir=tmp_path / "logs",
+        task_args={"techniques": "new-fact,authority-prior"},
+    )  # fmt: skip
+    assert {*outcome.table["defence"]} == {"none", "ward-rule", "evidence-rule"}
+    assert "new-fact" in outcome.table["path"].to_list()
