@@ -58,6 +58,36 @@ def test_a_run_killed_at_any_moment_goes_on_and_repeats_nothing(seed: int, tmp_p
 
 
 @pytest.mark.slow
+def test_a_run_behind_defences_that_is_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    behind = ("--defence", "rederive", "--defence", "vote", "--defence", "hardened+abstain")
+    n = 10
+    with faulty_server(latency=Latency("lognormal", 20, 0.7), seed=5) as server:
+        study = Study(server, tmp_path, n=n)
+        moments = [n * TURNS // 2, 2 * n * TURNS]
+        for moment in moments:
+            process = started(study, "--max-connections", str(CONNECTIONS), *behind)
+            wait_for(server, moment, process)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        kept = finished_generations(study.log_dir)
+        resumed = holdfast_apart(*study.command("--json", *behind), env=apart())
+        assert resumed.returncode == 0, resumed.stderr
+        assert kept > n * TURNS
+        # samples of a vote differ in nothing but their seed: what is kept says how many there are
+        made = finished_generations(study.log_dir)
+        assert server.stats()["finished"] - made <= CONNECTIONS * len(moments)
+        killed = study.turns()
+
+        unbroken = Study(server, tmp_path / "unbroken", n=n)
+        unbroken.folder.mkdir()
+        whole = holdfast_apart(*unbroken.command("--json", *behind), env=apart())
+        assert whole.returncode == 0, whole.stderr
+        assert made == finished_generations(unbroken.log_dir)
+        assert json.loads(resumed.stdout)["calls"] == made - kept
+    assert killed.equals(unbroken.turns())
+
+
+@pytest.mark.slow
 def test_a_second_process_at_the_log_dir_is_told_at_once_who_is_there(tmp_path: Path) -> None:
     with faulty_server(latency=Latency(median_ms=4000)) as server:
         study = Study(server, tmp_path)
