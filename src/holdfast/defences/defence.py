@@ -183,7 +183,7 @@ class Rederive(Block):
             defence="decide",
             between=tuple(sorted(filter(None, (answer, other)))),
         )
-        return Defended(decision, turn.read(decision.completion))
+        return Defended(decision)
 
 
 class Quarantine(Block):
