@@ -121,7 +121,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     for (run, model, dataset, protocol), _ in measured["accuracy"].group_by(
         "run", "model", "dataset", "protocol", maintain_order=True
     ):
-        title = f"{model} on {dataset}: {protocol}"
+        title = f"{system_of({'model': model, 'run': run})} on {dataset}: {protocol}"
         if is_simulated(str(model)):
             title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
         console.print()

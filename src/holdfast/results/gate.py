@@ -28,7 +28,7 @@ from .gate_figures import (
 )
 from .gate_rules import GATES, Rule, Rules
 from .readings import check_read_alike
-from .runs import defence_of
+from .runs import by_system, defence_of
 from .turns import turns_table
 
 Outcome = Literal["pass", "fail", "undecided"]
@@ -80,7 +80,7 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
     """
     if not turns.height:
         raise InputError("has no turns to decide on", remedy="Run a protocol first")
-    studies = turns.select(STUDY).unique(maintain_order=True)
+    studies = by_system(turns).select(STUDY).unique(maintain_order=True)
     counts = studies.group_by(STUDY[1:]).len()
     several = {row[:-1] for row in counts.iter_rows() if row[-1] > 1}
     measured: dict[tuple[str, str], Measured] = {}
@@ -103,7 +103,7 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
             else _of_challenges(own, rule, place, before)
         )
         for figure in found:
-            study = (figure.model, figure.dataset, figure.protocol)
+            study = (figure.system, figure.dataset, figure.protocol)
             verdicts.append(_verdict(rule, figure, rules.level, study in several))
     return verdicts
 

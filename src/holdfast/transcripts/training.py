@@ -19,6 +19,7 @@ start; ``held``, one after the right answer; ``mended``, one after a wrong answe
 abstention that is right no longer.
 """
 
+BEHIND = "behind a defence"
 FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
     "failed, or after a failed turn",
     "after a turn that the table lacks",
@@ -62,15 +63,19 @@ class Usable:
 def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     """The turns whose answer could be read, in conversations that are whole and were read.
 
-    Left out are failed turns and what follows on them, unread and refused answers and what follows
-    on those, what the measures of its own protocol alone read (``TurnsOf.apart``), and repeated
-    words: what an earlier turn replied to the very same messages.
+    Left out are turns behind a defence, whose replies need not be the model's own; failed turns and
+    what follows on them, unread and refused answers and what follows on those, what the measures of
+    its own protocol alone read (``TurnsOf.apart``), and repeated words: what an earlier turn
+    replied to the very same messages.
     """
     # an imported answer can be known without its words
     textless = pl.any_horizontal(
         pl.col("prompt", "reply").str.strip_chars().fill_null("").str.len_bytes() == 0
     )
-    told = turns.select("protocol", "arm", "path", "gold", "answer", "status", textless).rows()
+    told = turns.select(
+        "protocol", "arm", "path", "gold", "answer", "status", textless,
+        pl.col("defence").fill_null("none") != "none",
+    ).rows()  # fmt: skip
     prompts, replies = alike(turns, ["prompt"]), alike(turns, ["reply"])
     rows = [(*turn, *words) for turn, *words in zip(told, prompts, replies, strict=True)]
     numbers: dict[tuple[Any, ...], int] = {}
@@ -84,9 +89,11 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     replied: set[tuple[int, str]] = set()
     # a turn after the one that it follows on, whatever the order of the table
     for row in sorted(range(len(rows)), key=of.turn.__getitem__):
-        protocol, arm, path, gold, answer, status, empty, prompt, reply = rows[row]
+        protocol, arm, path, gold, answer, status, empty, behind, prompt, reply = rows[row]
         before = of.before[row]
-        reason = turns_of(protocol).apart.get(arm) or _reason(status, textless=empty)
+        reason = turns_of(protocol).apart.get(arm) or (
+            BEHIND if behind else _reason(status, textless=empty)
+        )
         if reason is None and before is None and of.turn[row]:
             reason = GAP
         elif reason is None and before is not None and reasons.get(before, REPEATED) != REPEATED:

@@ -70,7 +70,7 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
         if (behaviour, CONTROL) in against
     ]
     if net:
-        study = f"{tax['model'][0]} on {tax['dataset'][0]}"
+        study = f"{system_of(tax.row(0, named=True))} on {tax['dataset'][0]}"
         yield f"{study}: net of as many turns without an offer: {'; '.join(net)} points"
     yield from map(_flexibility, own["flexibility"].iter_rows(named=True))
 
