@@ -99,9 +99,10 @@ _LETTERED = re.compile(r"^(?:option |choice |answer )?\(?[A-Z]\)?(?:[.:)]\s*|$)"
 def words_of(text: str) -> str:
     """Letters and digits, without accents, possessives and punctuation."""
     plain = re.sub(r"(?<=\w)['’]s\b", "", text.casefold())
-    decomposed = unicodedata.normalize("NFKD", plain)
-    kept = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return " ".join(re.findall(r"[^\W_]+", kept))
+    if not plain.isascii():
+        decomposed = unicodedata.normalize("NFKD", plain)
+        plain = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return " ".join(re.findall(r"[^\W_]+", plain))
 
 
 def _bare(name: str) -> str:
