@@ -420,7 +420,6 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
 @contextmanager
 def _at_speed() -> Iterator[None]:
     """Spare every generation what nobody looks at."""
-    gc.collect()
     gc.freeze()  # the modules loaded so far stay; each full collection would walk them
     logging.disable(logging.INFO)
     try:
