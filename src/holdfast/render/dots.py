@@ -9,7 +9,19 @@ import altair as alt
 
 from .figure import WRAPPED, Drawing, Part, Row, Value, lines_of, width_of
 from .theme import (
-    GREY, INK, LESS, MANY, MORE, MOST, PAGE, TALL, Chart, colour, ink, joined, shape,
+    GREY,
+    INK,
+    LESS,
+    MANY,
+    MORE,
+    MOST,
+    PAGE,
+    TALL,
+    Chart,
+    colour,
+    ink,
+    joined,
+    shape,
 )  # fmt: skip
 
 SIZE = 55
