@@ -421,11 +421,15 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
 def _at_speed() -> Iterator[None]:
     """Spare every generation what nobody looks at."""
     gc.freeze()  # the modules loaded so far stay; each full collection would walk them
+    often = gc.get_threshold()
+    gc.set_threshold(often[0], 5, 1)  # what a question leaves is soon garbage, and little is old
     logging.disable(logging.INFO)
     try:
         yield
     finally:
         logging.disable(logging.NOTSET)
+        gc.collect()
+        gc.set_threshold(*often)
         gc.unfreeze()
 
 
