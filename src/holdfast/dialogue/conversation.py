@@ -20,13 +20,22 @@ from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import RESAMPLE_SEEDS, Purpose, Question, Truth
 from holdfast.reading import Extraction, extract_answer
 
-from .choice import Choice, Reading, Rule, SecondReader
 from .defending import SAMPLES, Ask, Defence, Defended, Exchange
-from .digest import digest
-from .lasting import what_to_change
+from .generations import digest
+from .probing import what_to_change
 from .request import request
 from .sitting import branch
-from .turn import UNCHALLENGED, Intervention, Turn, judged, usage_of
+from .turn import (
+    UNCHALLENGED,
+    Choice,
+    Intervention,
+    Reading,
+    Rule,
+    SecondReader,
+    Turn,
+    judged,
+    usage_of,
+)
 
 _PROCESS, _numbers = uuid4().hex, count()
 """Ids of messages: those that Inspect would give cost more than what is said."""
