@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.results.sequential import Looked
     from holdfast.running import Progress
     from holdfast.running.options import RunOptions
-    from holdfast.running.run import Outcome, Plan
+    from holdfast.running.run import Outcome, Plan, Running
     from holdfast.running.verdict import Verdicts
 
     Source = str | PathLike[str]
@@ -442,15 +442,16 @@ def verdict(
         InterruptedRunError: the user stopped it.
     """
     from holdfast.results import Rules, read_rules
+    from holdfast.running.run import resolved
     from holdfast.running.verdict import verdict
 
     read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
     named = [protocols] if isinstance(protocols, str) else list(protocols)
 
-    def ask(given: "Mapping[str, Any]") -> "Outcome":
-        return run(named, models, questions, progress=progress, **given)
+    def resolve(given: "Mapping[str, Any]") -> "Running":
+        return resolved(_given(named, models, questions, given), progress)
 
-    return verdict(ask, read, named, options, every)
+    return verdict(resolve, read, named, options, every)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,6 @@ MODULES = (
     "holdfast.results.defences",
     "holdfast.results.strata",
     "holdfast.protocols.followup.published",
-    "holdfast.protocols.followup.published_sets",
     "holdfast.protocols.followup.compounding",
     "holdfast.protocols.single_turn.measures",
     "holdfast.protocols.followup.cues",

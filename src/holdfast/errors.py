@@ -73,6 +73,8 @@ def printable(text: str, *, lines: bool = False) -> str:
         text: any string.
         lines: whether it may have several lines.
     """
+    if text.isprintable():
+        return text
     kept = "\n" if lines else ""
     return "".join(c if c.isprintable() or c in kept else f"\\u{ord(c):04x}" for c in text)
 

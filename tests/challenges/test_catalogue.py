@@ -14,7 +14,7 @@ from holdfast.challenges import (
     load_catalogue,
     paper_chains,
 )
-from holdfast.challenges.wording import prompts
+from holdfast.challenges.texts import prompts
 from holdfast.errors import InputError
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"

@@ -12,7 +12,7 @@ from tests.studies import holdfast
 
 from holdfast import read_turns, report, table
 from holdfast.report import report_figures
-from holdfast.results import STOPPED, stopped_runs
+from holdfast.results import STOPPED, logs_in, stopped_runs
 from holdfast.results.records import finished_orders
 
 RULES = """
@@ -77,6 +77,16 @@ def test_it_stops_when_all_is_decided_and_asks_only_what_is_open(
     paths = {row["path"] for row in json.loads(table.stdout)}
     assert "authority-prior" not in paths
     assert "rag-style" in paths
+
+
+def test_a_batch_logs_its_own_questions_alone(
+    decided: tuple[Path, int, dict[str, object]],
+) -> None:
+    folder, _, told = decided
+    logs = logs_in(str(folder / "runs"))
+    ids = [id for log in logs for id in log.eval.dataset.sample_ids or ()]
+    assert len(logs) == 2
+    assert len(ids) == len({*ids}) == told["questions"]
 
 
 def test_the_same_command_asks_nothing_again(decided: tuple[Path, int, dict[str, object]]) -> None:

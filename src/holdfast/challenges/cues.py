@@ -13,8 +13,7 @@ import polars as pl
 from holdfast.files import packaged
 
 from .catalogue import Technique, built_in
-from .texts import excerpt, fence, json_object
-from .wording import fill_marked
+from .texts import excerpt, fence, fill_marked, json_object
 
 MARK = "\ue000"
 """Stands before each cue in a text; ``~`` in a rule."""

@@ -9,11 +9,11 @@ from holdfast.errors import HoldfastError, IncompleteRunError, InterruptedRunErr
 
 BAD_INPUT, INCOMPLETE, INTERRUPTED = 2, 3, 130
 
-_GARBAGE = 10_000, 10, 3
+_GARBAGE = 10_000, 10, 10
 """How often garbage is looked for; as often as Python has it, it is a sixth of a call's time.
 
-Among the youngest objects, after so many more; among older ones, after so many such looks. All
-are looked through as often as with Python's own figures, so memory stays the same.
+Among the youngest objects, after so many more; among older ones, after so many such looks. Of
+all, the modules are most, and loading them would have them looked through several times.
 """
 
 

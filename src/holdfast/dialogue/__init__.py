@@ -2,17 +2,24 @@
 
 from .beliefs import beliefs_in
 from .budget import Budget, run_budget
-from .choice import Choice, Reading, Rule, SecondReader
 from .conversation import Conversation, GenerationFailedError
 from .defending import HANDED_OVER, SETTLED, Defence, Defended, Exchange
-from .falling_back import refusals
 from .gathering import Branches, BranchesFailedError, gather
 from .generations import Generations, generations, keeping, kept_elsewhere
-from .lasting import LASTING
-from .probing import Probe, fault_of_all, is_unreached, probing
+from .guarding import make_call_sound, refusals
+from .probing import LASTING, Probe, fault_of_all, is_unreached, probing
 from .sitting import KEPT_AS, Connections, Sitting, branch, seated
-from .soundness import make_call_sound
-from .turn import CUT_OFF, UNCHALLENGED, Intervention, Turn, judged
+from .turn import (
+    CUT_OFF,
+    UNCHALLENGED,
+    Choice,
+    Intervention,
+    Reading,
+    Rule,
+    SecondReader,
+    Turn,
+    judged,
+)
 
 __all__ = [
     "CUT_OFF",

@@ -20,18 +20,27 @@ from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import RESAMPLE_SEEDS, Purpose, Question, Truth
 from holdfast.reading import Extraction, extract_answer
 
-from .choice import Choice, Reading, Rule, SecondReader
 from .defending import SAMPLES, Ask, Defence, Defended, Exchange
-from .digest import digest
-from .lasting import what_to_change
+from .generations import digest
+from .probing import what_to_change
 from .request import request
 from .sitting import branch
-from .turn import UNCHALLENGED, Intervention, Turn, judged, usage_of
+from .turn import (
+    UNCHALLENGED,
+    Choice,
+    Intervention,
+    Reading,
+    Rule,
+    SecondReader,
+    Turn,
+    judged,
+    usage_of,
+)
 
 _PROCESS, _numbers = uuid4().hex, count()
 """Ids of messages: those that Inspect would give cost more than what is said."""
 
-_USER = ChatMessageUser(content="")
+_SYSTEM, _USER = ChatMessageSystem(content=""), ChatMessageUser(content="")
 
 _NO_USAGE = {
     "input_tokens": 0,
@@ -42,6 +51,10 @@ _NO_USAGE = {
     "latency": None,
     "calls": 0,
 }
+
+
+def _said_by(who: ChatMessage, content: str) -> ChatMessage:
+    return who.model_copy(update={"id": f"{_PROCESS}{next(_numbers):x}", "content": content})
 
 
 class GenerationFailedError(HoldfastError):
@@ -107,7 +120,7 @@ class Conversation:
         self._read = read
         self._second = second
         self._own = question.options
-        self._messages: list[ChatMessage] = [ChatMessageSystem(content=system)] if system else []
+        self._messages: list[ChatMessage] = [_said_by(_SYSTEM, system)] if system else []
         for asked, said in examples:
             self._messages += [ChatMessageUser(content=asked), ChatMessageAssistant(content=said)]
         self._defence, self._helper, self._start = defence, helper, len(self._messages)
@@ -182,8 +195,7 @@ class Conversation:
     async def _say(
         self, prompt: str, key: str, given: Mapping[str, object], choice: Choice | None = None
     ) -> tuple[ModelOutput, Defended | None]:
-        said = {"id": f"{_PROCESS}{next(_numbers):x}", "content": prompt}
-        asked = [*self._messages, _USER.model_copy(update=said)]
+        asked = [*self._messages, _said_by(_USER, prompt)]
         truth, config, defended = self._under_way(given), self._config, None
         try:
             if self._defence is None or choice is None:

@@ -15,7 +15,7 @@ from inspect_ai.model import (
 
 from holdfast.reading import Extraction
 
-from .choice import Choice
+from .turn import Choice
 
 SAMPLES = 50
 """Fewer samples than this are drawn of one request."""

@@ -1,5 +1,6 @@
 """Finished generations, kept so that none is asked for twice."""
 
+import hashlib
 import json
 import os
 import re
@@ -146,3 +147,11 @@ def generations() -> Generations:
         return kept
     folder = kept_elsewhere() or platformdirs.user_cache_path("holdfast") / "generations"
     return _of_user.setdefault(folder, Generations(folder))
+
+
+_encoded = json.JSONEncoder(default=str).encode
+
+
+def digest(*parts: object) -> str:
+    """SHA-256 of the parts (hex, 32 characters)."""
+    return hashlib.sha256(_encoded(parts).encode()).hexdigest()[:32]

@@ -1,9 +1,13 @@
-"""What passes between Inspect and a provider: replies that are kept, keys taken out of errors."""
+"""What passes between Inspect and a provider: replies that are kept, keys taken out of errors.
+
+What a server refuses is left out, what it sends made sound, and noted where it went otherwise.
+"""
 
 import base64
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -13,19 +17,18 @@ from urllib.parse import unquote
 from inspect_ai.model import (
     ChatMessage,
     Content,
+    ContentReasoning,
     ContentText,
     GenerateConfig,
     Model,
+    ModelAPI,
     ModelCall,
     ModelOutput,
+    ModelUsage,
 )
 
-from .digest import digest
-from .falling_back import asked_plainly
-from .generations import generations
-from .probing import ProbedError, probing
-from .sent import note_difference
-from .soundness import make_sound
+from .generations import digest, generations
+from .probing import ProbedError, probing, refused_request
 
 MASK = "[key]"
 """What stands where a key stood."""
@@ -211,3 +214,174 @@ def _mask_error(error: BaseException | None, secrets: list[str]) -> None:
                 with suppress(AttributeError):  # made of the arguments, which are masked
                     setattr(one, name, _masked(held, secrets))
         left += [one.__cause__, one.__context__]
+
+
+_EXTRAS = {
+    "log-probabilities": (("logprobs", "top_logprobs"), ("logprob",)),
+    "JSON schemas": (("response_schema",), ("response_format", "json_schema", "json schema")),
+}
+"""By what a server may refuse: the settings that ask for it, and words that its refusals hold."""
+
+
+async def asked_plainly(
+    api: ModelAPI,
+    ask: Callable[..., Awaitable[Any]],
+    input: list[ChatMessage],
+    tools: Any,
+    tool_choice: Any,
+    config: GenerateConfig,
+) -> Any:
+    """A provider's reply, asked for without log-probabilities or a schema once it refuses them.
+
+    Without the one, measures go by answers alone; without the other, JSON is looked for in text.
+
+    Args:
+        api: the provider; what it has refused is noted there.
+        ask: its own ``generate``, which may raise or return an error.
+        input: the conversation.
+        tools: passed on.
+        tool_choice: passed on.
+        config: settings of generation.
+    """
+    refused: set[str] = vars(api).setdefault("refused_extras", set())
+    while True:
+        left_out = {name: None for extra in refused for name in _EXTRAS[extra][0]}
+        plain = config.model_copy(update=left_out) if refused else config
+        try:
+            result = await ask(input, tools, tool_choice, plain)
+        except Exception as error:
+            if not _note(api, error, plain, refused):
+                raise
+            continue
+        output = result[0] if isinstance(result, tuple) else result
+        if not (isinstance(output, Exception) and _note(api, output, plain, refused)):
+            return result
+
+
+def refusals(model: Model) -> list[str]:
+    """What a model's server has refused so far and is asked without, one line each."""
+    refused: set[str] = getattr(model.api, "refused_extras", set())
+    return [f"{model} refuses {extra}: asked without" for extra in sorted(refused)]
+
+
+def _note(api: ModelAPI, error: Exception, asked: GenerateConfig, refused: set[str]) -> bool:
+    """Whether the error refuses something that was asked for and can be left out from now on."""
+    if not refused_request(error):
+        return False
+    told = str(error).lower()
+    for extra, (names, words) in _EXTRAS.items():
+        if getattr(asked, names[0]) and any(word in told for word in words):
+            refused.add(extra)
+            return True
+    return False
+
+
+SENT_OTHERWISE = "sent_otherwise"
+"""In the metadata of a generation and in the turns table: what was not sent as the study has it."""
+
+_SETTINGS = ("temperature", "seed", "top_p")
+_MESSAGES = ("messages", "input", "contents")
+_SYSTEM = ("system", "system_instruction", "systemInstruction", "instructions")
+"""Names under which providers send a system message that stands outside the conversation."""
+
+
+def note_difference(
+    output: ModelOutput, call: object, messages: Sequence[ChatMessage], config: GenerateConfig
+) -> None:
+    """Leave in a generation's metadata what of its request went out otherwise than asked.
+
+    Providers drop settings that a model does not take, and give messages other roles. Where the
+    provider records no request nothing can be said.
+
+    Args:
+        output: what was generated; nothing is left in it where all went out as asked.
+        call: the provider's record of the request.
+        messages: the conversation that it was given.
+        config: the settings that it was given.
+    """
+    if isinstance(call, ModelCall) and (told := "; ".join(_differences(call, messages, config))):
+        output.metadata = {**(output.metadata or {}), SENT_OTHERWISE: told}
+
+
+def _differences(
+    call: ModelCall, messages: Sequence[ChatMessage], config: GenerateConfig
+) -> Iterator[str]:
+    request = call.request
+    sent = dict(_named({k: v for k, v in request.items() if k not in _MESSAGES}))
+    for name in _SETTINGS:
+        asked = getattr(config, name)
+        if asked is not None and sent.get(name) is None:
+            yield f"{name} {asked:g} was not sent"
+        elif asked is not None and sent[name] != asked:
+            yield f"{name} {asked:g} was sent as {sent[name]}"
+    if not any(message.role == "system" for message in messages) or sent.keys() & {*_SYSTEM}:
+        return
+    said = next((request[name] for name in _MESSAGES if name in request), [])
+    roles = [one.get("role") for one in said if isinstance(one, dict)] if (
+        isinstance(said, list)
+    ) else []  # fmt: skip
+    if "system" not in roles:
+        other = "developer" if "developer" in roles else roles[0] if roles else None
+        yield f"the system message was sent as {other}" if other else "no system message was sent"
+
+
+def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every name in a request with its value, those inside others first."""
+    for name, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from _named(inner)
+        yield name, inner
+
+
+_MOST_TOKENS = 10**12
+"""More is no count of tokens; a run of so many still fits the turns table."""
+
+
+def make_sound(output: ModelOutput) -> None:
+    """Replace lone surrogates in every text, and a usage that cannot be by an unknown one.
+
+    Args:
+        output: a provider's; changed in place.
+    """
+    output.model, output.completion = encodable(output.model), encodable(output.completion)
+    for choice in output.choices:
+        message = choice.message
+        message.model = encodable(message.model) if message.model else None
+        if isinstance(message.content, str):
+            message.content = encodable(message.content)
+        else:
+            for part in message.content:
+                if isinstance(part, ContentText):
+                    part.text = encodable(part.text)
+                elif isinstance(part, ContentReasoning):
+                    part.reasoning = encodable(part.reasoning)
+        # a token may be some bytes of a character
+        for token in choice.logprobs.content if choice.logprobs else ():
+            for one in (token, *(token.top_logprobs or ())):
+                one.token = encodable(one.token)
+    if output.usage and not _possible(output.usage):
+        output.usage = ModelUsage()
+
+
+def make_call_sound(call: ModelCall) -> None:
+    """Replace lone surrogates in a reply as it came in.
+
+    Args:
+        call: a provider's record; changed in place.
+    """
+    text = json.dumps(call.response, ensure_ascii=False, default=str)
+    if encodable(text) != text:
+        call.response = json.loads(encodable(text))
+
+
+def encodable(text: str) -> str:
+    """The text, with a replacement character for each half of a pair that stands alone."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _possible(usage: ModelUsage) -> bool:
+    return all(0 <= n <= _MOST_TOKENS for n in vars(usage).values() if isinstance(n, int))

@@ -153,7 +153,8 @@ def check_questions(
             problems += [] if known else bad
             continue
         first_row_of[values["id"]] = number
-        loaded.append(Question.model_construct(**values, source=name))
+        # one set of the fields' names for all: a set each takes as much as the question
+        loaded.append(Question.model_construct(_FIELDS, **values, source=name))
         if CONTEXT in row:
             texts = {
                 k: v for k, v in row[CONTEXT].items() if isinstance(v, str) and is_valid_text(v)
@@ -228,6 +229,7 @@ def _values(
     return values | labels, found
 
 
+_FIELDS = set(Question.model_fields)
 _NOTHING = frozenset("nan n/a null none #n/a #value! #ref! #name? #div/0! <na> undefined".split())
 """What programs write into a cell that is empty or could not be computed."""
 

@@ -7,6 +7,7 @@ commits to nothing; two commitments that contradict each other give no answer.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ the case that is taken for the answer where nothing else is said."""
 
 # Forms that name the answer: a letter in them that is no option is a wrong answer, not a word.
 _NAMING = ("final-answer", "boxed", "json", "answer-tag", "answer-label", "answer-is")
+_SHORT = 400
 CONFLICT = Extraction(None, "ambiguous", "conflict")
 NOTHING = Extraction(None, "none", "nothing")
 
@@ -62,12 +64,24 @@ def extract_answer(reply: str, options: Mapping[str, str]) -> Extraction:
     Returns:
         The answer with the rule that found it, or the reason why there is none.
     """
-    shown = _AS_SHOWN.match(reply) if len(reply) < 400 else None
-    if shown is not None and shown["words"] in ("", options.get(shown["letter"])):
-        if shown["letter"] in options:  # the commonest of all replies
+    if len(reply) < _SHORT:
+        return _extracted(reply, tuple(options.items()))
+    return _extract(reply, options)
+
+
+@lru_cache(4096)  # short replies to a question are often alike
+def _extracted(reply: str, shown: tuple[tuple[str, str], ...]) -> Extraction:
+    options = dict(shown)
+    alone = _AS_SHOWN.match(reply)
+    if alone is not None and alone["words"] in ("", options.get(alone["letter"])):
+        if alone["letter"] in options:  # the commonest of all replies
             return Extraction(
-                shown["letter"], "parsed", "leading-letter" if shown["words"] else "bare-letter"
+                alone["letter"], "parsed", "leading-letter" if alone["words"] else "bare-letter"
             )
+    return _extract(reply, options)
+
+
+def _extract(reply: str, options: Mapping[str, str]) -> Extraction:
     spoken = spoken_text(reply)
     if not spoken.strip():
         return Extraction(None, "none", "unfinished" if has_reasoning(reply) else "empty")

@@ -6,6 +6,7 @@ what is said of it, "is correct". Then the rest of the clause tells whether it i
 somebody else's, of an earlier turn, on a condition, or the reply's own.
 """
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from .words import Kind as K
@@ -104,7 +105,8 @@ _AFTER = _set(
 )
 
 
-def statements(sentence: str) -> list[tuple[int, Statement]]:
+@lru_cache(4096)  # with its options marked, a sentence is often said again
+def statements(sentence: str) -> tuple[tuple[int, Statement], ...]:
     """The claims of a sentence in which options are marked (`mentions.marked`), in their order.
 
     Args:
@@ -115,7 +117,7 @@ def statements(sentence: str) -> list[tuple[int, Statement]]:
     """
     read = Sentence(*words_of(sentence))
     found = ((number, read.claim(at)) for number, at in enumerate(read.marks))
-    return [(number, claim) for number, claim in found if claim is not None]
+    return tuple((number, claim) for number, claim in found if claim is not None)
 
 
 class Sentence:

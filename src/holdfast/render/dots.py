@@ -8,7 +8,21 @@ from typing import Any, Literal
 import altair as alt
 
 from .figure import WRAPPED, Drawing, Part, Row, Value, lines_of, width_of
-from .theme import GREY, INK, LESS, MANY, MORE, MOST, PAGE, TALL, colour, ink, joined, shape
+from .theme import (
+    GREY,
+    INK,
+    LESS,
+    MANY,
+    MORE,
+    MOST,
+    PAGE,
+    TALL,
+    Chart,
+    colour,
+    ink,
+    joined,
+    shape,
+)  # fmt: skip
 
 SIZE = 55
 """Of a point, in square pixels."""
@@ -140,10 +154,10 @@ def values_of(
     return found
 
 
-def data(values: Sequence[Mapping[str, object]]) -> alt.Chart:
+def data(values: Sequence[Mapping[str, object]]) -> Chart:
     """A chart of these values, to be given marks."""
     # a tuple: lists are copied whenever a chart is put into another
-    return alt.Chart(alt.InlineData(values=tuple(dict(one) for one in values)))
+    return Chart(alt.InlineData(values=tuple(dict(one) for one in values)))
 
 
 def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.LayerChart:

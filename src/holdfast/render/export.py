@@ -67,8 +67,9 @@ def on_a_phone(frame: pl.DataFrame) -> list[str]:
 
 def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes | str:
     """A specification as ``exported``, with the size that it is printed in."""
-    text = json.dumps(spec, indent=1, ensure_ascii=False, allow_nan=False)
-    if format == "vega":
+    read = format == "vega"  # by people
+    text = json.dumps(spec, indent=1 if read else None, ensure_ascii=False, allow_nan=False)
+    if read:
         return f"{text}\n"
     try:
         if format == "png" and paper.scale != 1:

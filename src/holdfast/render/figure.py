@@ -1,6 +1,5 @@
 """Figures declared: rows made ready, panels laid out, the heading, and one cap on size for all."""
 
-import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import altair as alt
 import polars as pl
+import polars.selectors as cs
 from altair.typing import ChartType
 
 from holdfast.errors import InputError
@@ -298,7 +298,9 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     """
     if frame.is_empty():
         raise nothing()
-    rows = [{name: _finite(value) for name, value in row.items()} for row in frame.to_dicts()]
+    numbers = frame.select(cs.float()).columns
+    finite = [pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in numbers]
+    rows = frame.with_columns(finite).to_dicts()
     measured = {_dataset(row).casefold(): _dataset(row) for row in rows if not is_published(row)}
     printed = {_dataset(row).casefold() for row in rows if is_published(row)}
     apart = len(measured) == 1 and not printed & measured.keys()
@@ -490,10 +492,6 @@ def _part_offsets(chart: ChartType) -> None:
         chart.resolve = alt.Resolve(scale=apart)
         for part in parts:
             _part_offsets(part)
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _dataset(row: Row) -> str:

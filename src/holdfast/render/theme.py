@@ -1,7 +1,7 @@
 """How figures look: colours that the colour-blind can tell apart, shapes, type, sizes."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal
 
@@ -93,12 +93,43 @@ def config(size: int = 11) -> alt.Config:
     )  # fmt: skip
 
 
+class _Shared:
+    """Of a chart that is put into another: what Altair would copy deeply at every level is shared.
+
+    It copies for the sake of parameters, and these charts have none.
+    """
+
+    def copy(self, deep: bool | Iterable[Any] = True, ignore: list[str] | None = None) -> Any:
+        """A copy, of what ``deep`` names too."""
+        inner: Any = super()
+        return inner.copy(False if deep is True else deep, ignore)
+
+
+class Chart(_Shared, alt.Chart):
+    """A chart whose channels may be given in short, as ``x2="to:Q"``."""
+
+    def encode(self, *args: Any, **channels: Any) -> "Chart":
+        """The chart with these channels; Altair would look through all its classes for each."""
+        for name, value in channels.items():
+            if isinstance(value, str):
+                channels[name] = getattr(alt, name[0].upper() + name[1:])(value)
+        made: Chart = super().encode(*args, **channels)
+        return made
+
+
+_JOINED: dict[str, type[Any]] = {
+    "layer": type("LayerChart", (_Shared, alt.LayerChart), {}),
+    "hconcat": type("HConcatChart", (_Shared, alt.HConcatChart), {}),
+    "vconcat": type("VConcatChart", (_Shared, alt.VConcatChart), {}),
+    "concat": type("ConcatChart", (_Shared, alt.ConcatChart), {}),
+}
+
+
 def joined(
     kind: Literal["layer", "hconcat", "vconcat", "concat"], charts: Sequence[Any], **properties: Any
 ) -> Any:
     """Charts put together; Altair's own functions would copy all of them at every level."""
-    makers = (alt.LayerChart, alt.HConcatChart, alt.VConcatChart, alt.ConcatChart)
-    made: Any = dict(zip(("layer", "hconcat", "vconcat", "concat"), makers, strict=True))[kind]()
+    made: Any = _JOINED[kind]()
     for name, value in {kind: list(charts), **properties}.items():
         made[name] = value
     return made

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import product
 from urllib.parse import quote, urlencode
 
@@ -193,6 +194,9 @@ LINK_KEYS = (
 """What conversations can be chosen by: columns of the turns table, ``flip`` and ``took``."""
 
 
+_quoted = lru_cache(4096)(quote)
+
+
 def conversations_link(**filters: str | None) -> str:
     """The address of the conversations with these values, for an ``href`` in the report.
 
@@ -207,7 +211,7 @@ def conversations_link(**filters: str | None) -> str:
     if unknown:
         raise ValueError(f"conversations are not chosen by {', '.join(unknown)}")
     pairs = [(key, filters[key]) for key in LINK_KEYS if filters.get(key) is not None]
-    return "#conversations" + (f"?{urlencode(pairs, quote_via=quote, safe='')}" if pairs else "")
+    return "#conversations" + (f"?{urlencode(pairs, quote_via=_quoted, safe='')}" if pairs else "")
 
 
 class Links:

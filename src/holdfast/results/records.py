@@ -115,18 +115,22 @@ class Written:
         """The turns of some questions of a log without texts, in the order of the questions."""
         self._flush(log)
         columns = [name for name in self._schema if name not in self._texts]
-        parts = [pl.read_ipc(path, columns=columns) for _, _, path in self._parts[log]]
-        table = pl.concat([pl.DataFrame(schema=self._schema).select(columns), *parts])
+
+        def read(*names: str) -> pl.DataFrame:
+            parts = [pl.read_ipc(path, columns=[*names]) for _, _, path in self._parts[log]]
+            return pl.concat([pl.DataFrame(schema=self._schema).select(names), *parts])
+
         asked = pl.DataFrame(
             [(str(id), epoch, order[str(id)]) for id, epoch in keys],
             {"question": pl.String(), "epoch": pl.Int64(), "_place": pl.Int64()},
             orient="row",
         )
-        # the places first, so that the rows themselves are copied once
-        placed = table.select("question", "epoch").with_row_index("_at")
+        placed = read("question", "epoch").with_row_index("_at")
         placed = placed.join(asked, on=["question", "epoch"], maintain_order="left")
+        at = placed.sort("_place", "epoch", maintain_order=True)["_at"]
         none = (pl.lit(None, pl.String).alias(name) for name in self._texts)
-        found = table[placed.sort("_place", "epoch", maintain_order=True)["_at"]]
+        # a column at a time, so that only one is in memory twice
+        found = pl.DataFrame([read(name).to_series()[at] for name in columns])
         return found.with_columns(*none).select(*self._schema)
 
     def with_texts(self, turns: pl.DataFrame) -> pl.LazyFrame:

@@ -102,6 +102,7 @@ class Evaluation:
         kind: ``protocol`` or ``preparation``.
         roles: helpers by role.
         limit: first questions only.
+        after: of these, how many first ones are left to logs that are there.
         epochs: times each question is asked; None leaves it to the protocol.
         generation: settings of generation over those of the task.
         budget: counts and bounds what is spent.
@@ -116,6 +117,7 @@ class Evaluation:
     kind: str = "protocol"
     roles: Mapping[str, Model] = field(default_factory=dict)
     limit: int | None = None
+    after: int = 0
     epochs: int | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
@@ -233,7 +235,7 @@ class Evaluation:
         asked = study.study.questions.first(self.limit).questions
         shard = self.shard
         if shard is None:
-            return list(range(len(asked)))
+            return list(range(self.after, len(asked)))
         return [n for n, one in enumerate(asked) if shard.holds(self._dealt[as_asked(one)])]
 
     def _epochs(self, study: Planned) -> int:
@@ -252,7 +254,8 @@ class Evaluation:
 
     def _sheets_of(self, study: Planned, run: str) -> Iterator[Sheet]:
         task, asked, places = study.task(), study.study.questions.questions, self._places(study)
-        shard = {SHARD: {"shard": str(self.shard), "places": places}} if self.shard else {}
+        part = str(self.shard) if self.shard else f"after {self.after}" if self.after else None
+        shard = {SHARD: {"shard": part, "places": places}} if part else {}
         given = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
         config = task.config.merge(GenerateConfig.model_validate(given))
         defence = study.study.defence
@@ -420,13 +423,16 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
 @contextmanager
 def _at_speed() -> Iterator[None]:
     """Spare every generation what nobody looks at."""
-    gc.collect()
     gc.freeze()  # the modules loaded so far stay; each full collection would walk them
+    often = gc.get_threshold()
+    gc.set_threshold(often[0], 5, 1)  # what a question leaves is soon garbage, and little is old
     logging.disable(logging.INFO)
     try:
         yield
     finally:
         logging.disable(logging.NOTSET)
+        gc.collect()
+        gc.set_threshold(*often)
         gc.unfreeze()
 
 

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, cast
 from uuid import uuid4
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
 import fsspec
 from inspect_ai import Task
@@ -35,6 +35,7 @@ from inspect_ai.scorer import Metric, Score, Scorer
 from inspect_ai.util import registry_info
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
+from zstandard import ZstdCompressor
 
 from holdfast.dialogue import make_call_sound
 from holdfast.files import replacing
@@ -53,7 +54,11 @@ _SHARE = 20
 _PACKED: int = getattr(zipfile, "ZIP_ZSTANDARD", zipfile.ZIP_DEFLATED)
 """As Inspect packs its logs, which gives the standard library this way where it has none."""
 
-_LEVEL = 1
+_PACKER = ZstdCompressor(level=1)
+"""Inspect's own starts twelve threads for each file of a log."""
+
+_IN_ONE_FRAME = 200 * 2**20
+"""What is longer Inspect packs in several frames, which its viewer needs."""
 
 _AT_ONCE = 500
 """Summaries that are in memory together."""
@@ -95,8 +100,7 @@ class Log:
 
     def add(self, sample: EvalSample) -> None:
         """Write a sample, of a question that could not be finished too."""
-        text = _text(sample)
-        self._archive.writestr(f"samples/{sample.id}_epoch_{sample.epoch}.json", text)
+        self._put(f"samples/{sample.id}_epoch_{sample.epoch}.json", _text(sample))
         self._summaries.append(sample.summary().model_dump_json(exclude_none=True))
         if sample.error is None:
             self._scores.append((sample.id, sample.epoch, pickle.dumps(_plainly(sample.scores))))
@@ -159,24 +163,32 @@ class Log:
             reductions, header.samples, header.reductions = header.reductions, None, None
         if reductions:
             self._write("reductions.json", reductions)
-        text = header.model_dump_json(exclude_none=True)
-        self._archive.writestr("header.json", text)
+        self._put("header.json", header.model_dump_json(exclude_none=True))
         self.publish()
         self._archive.close()
         self._file.close()
 
     def _opened(self, mode: Any) -> ZipFile:
-        return ZipFile(self._file, mode, _PACKED, compresslevel=_LEVEL)
+        return ZipFile(self._file, mode, _PACKED)
 
     def _write_summaries(self) -> None:
         if self._summaries:
             self._parts += 1
             text = f"[{','.join(self._summaries)}]"
-            self._archive.writestr(_summaries_name(self._parts), text)
+            self._put(_summaries_name(self._parts), text)
             self._summaries.clear()
 
     def _write(self, name: str, value: Any) -> None:
-        self._archive.writestr(name, json.dumps(value, default=_jsonable))
+        self._put(name, json.dumps(value, default=_jsonable))
+
+    def _put(self, name: str, text: str) -> None:
+        data = text.encode()
+        entry = ZipInfo(name, time.localtime()[:6])
+        entry.compress_type, entry.file_size = _PACKED, len(data)
+        with self._archive.open(entry, "w") as file:
+            if _PACKED != zipfile.ZIP_DEFLATED and len(data) <= _IN_ONE_FRAME:
+                vars(file)["_compressor"] = _PACKER.compressobj(size=len(data))
+            file.write(data)
 
 
 def _summaries_name(part: int) -> str:

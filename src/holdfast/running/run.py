@@ -82,11 +82,15 @@ class Running:
     max_calls: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
+    after: int = 0
     text: bool = True
     progress: Progress = field(default_factory=Progress)
 
-    def run(self) -> Outcome:
+    def run(self, written: WrittenTurns | None = None) -> Outcome:
         """Make the run, or go on with it.
+
+        Args:
+            written: the turns that this process has written there before.
 
         Raises:
             InputError: the log dir holds a run with other settings or another process is at it,
@@ -94,7 +98,7 @@ class Running:
             IncompleteRunError: contexts or wrong options could not be finished.
             InterruptedRunError: the user stopped it before anything was logged.
         """
-        written = WrittenTurns()
+        written = written or WrittenTurns()
 
         def ask(evaluation: Evaluation) -> tuple[str, bool]:
             try:
@@ -140,6 +144,7 @@ class Running:
             self.log_dir,
             roles={role: model for role, model in self.roles.items() if role != "generator"},
             limit=self.limit,
+            after=self.after,
             epochs=self.epochs,
             generation=self.generation,
             budget=budget,
@@ -284,6 +289,8 @@ def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Runn
         model_args=given.get("model_args") or (),
     )
     check_readers(roles, tested)
+    names = ("labels", "limit", "epochs", "max_calls", "max_tokens", "max_cost")
+    as_given: dict[str, Any] = {name: given.get(name) for name in names}
     return Running(
         studies=studies,
         roles=roles,
@@ -292,10 +299,7 @@ def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Runn
         generation=_generation(given, tested),
         text=not given.get("no_text"),
         progress=progress or Progress(),
-        **{
-            name: given.get(name)
-            for name in ("labels", "limit", "epochs", "max_calls", "max_tokens", "max_cost")
-        },
+        **as_given,
     )
 
 

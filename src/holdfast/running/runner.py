@@ -173,28 +173,35 @@ class Runner:
                     scores[scorer_name(scorer)] = score
         except Exception as error:
             failed = _failure(error)
-        return EvalSample.model_construct(
-            id=sample.id or "",
-            epoch=epoch,
-            input=sample.input,
-            choices=sample.choices,
-            target=sample.target,
-            messages=list(state.messages),
-            output=state.output,
-            scores=scores,
-            metadata=sample.metadata or {},
-            store=dict(state.store.items()),
-            events=sitting.events,
-            events_data=sitting.events_data,
-            model_usage=sitting.usage,
-            role_usage=sitting.role_usage,
-            started_at=began.isoformat(),
-            completed_at=datetime.now(UTC).isoformat(),
-            total_time=time.monotonic() - sitting.began,
-            working_time=time.monotonic() - sitting.began,
-            uuid=sitting.uuid,
-            error=failed,
+        took = time.monotonic() - sitting.began
+        return _SAT.model_copy(
+            update={
+                "id": sample.id or "",
+                "epoch": epoch,
+                "input": sample.input,
+                "choices": sample.choices,
+                "target": sample.target,
+                "messages": list(state.messages),
+                "output": state.output,
+                "scores": scores,
+                "metadata": sample.metadata or {},
+                "store": dict(state.store.items()),
+                "events": sitting.events,
+                "events_data": sitting.events_data,
+                "model_usage": sitting.usage,
+                "role_usage": sitting.role_usage,
+                "started_at": began.isoformat(),
+                "completed_at": datetime.now(UTC).isoformat(),
+                "total_time": took,
+                "working_time": took,
+                "uuid": sitting.uuid,
+                "error": failed,
+            }
         )
+
+
+_SAT = EvalSample(id="", epoch=1, input="", target="")
+"""Each sample is a copy: what is put together here needs no second look."""
 
 
 async def _no_generate(state: TaskState, *_: Any, **__: Any) -> TaskState:

@@ -1,13 +1,13 @@
 """A verdict while asking: batches of questions until every rule is decided."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from holdfast.challenges import load_catalogue
 from holdfast.errors import IncompleteRunError, InterruptedRunError
-from holdfast.results import Rules
+from holdfast.results import Rules, WrittenTurns
 from holdfast.results.gate_rules import Rule
 from holdfast.results.sequential import (
     Looked,
@@ -19,7 +19,7 @@ from holdfast.results.sequential import (
     stopped,
 )
 
-from .run import Outcome
+from .run import Outcome, Running
 
 _BUDGETS = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "cost"}
 
@@ -48,7 +48,7 @@ class Verdicts:
 
 
 def verdict(
-    ask: Callable[[Mapping[str, Any]], Outcome],
+    resolve: Callable[[Mapping[str, Any]], Running],
     rules: Rules,
     protocols: Sequence[str],
     given: Mapping[str, Any],
@@ -59,7 +59,7 @@ def verdict(
     A follow-up technique is asked for no longer than a rule about it is open.
 
     Args:
-        ask: runs a study with these options.
+        resolve: the run that has these options.
         rules: fixed at the first look.
         protocols: what the study is of.
         given: options of the run; ``limit`` is the most questions.
@@ -82,10 +82,11 @@ def verdict(
         given["shuffle"] = 42 if given.get("seed") is None else given["seed"]
     left = {name: given[name] for name in _BUDGETS if given.get(name) is not None}
     found = Verdicts(rules.level)
-    n, undecided = 0, list(rules.rule)
+    n, undecided, written = 0, list(rules.rule), WrittenTurns()
     while True:
-        n = n + every if most is None else min(n + every, most)
-        outcome = ask({**_with_needed(given, protocols, undecided), **left, "limit": n})
+        asked, n = n, n + every if most is None else min(n + every, most)
+        running = resolve({**_with_needed(given, protocols, undecided), **left, "limit": n})
+        outcome = replace(running, after=asked).run(written)
         found.outcome = outcome
         if outcome.interrupted:
             raise InterruptedRunError

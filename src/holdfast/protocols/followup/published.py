@@ -1,14 +1,15 @@
-"""The printed figures of MedQA-Followup (Manczak et al., 2025)."""
+"""The printed figures of MedQA-Followup (Manczak et al., 2025) and of published question sets."""
 
 import tomllib
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
+from holdfast.files import packaged
 from holdfast.results.published import ALL_MODELS, OTHER_WORDING, Row, Source, named, share
 
 PrintedShare = Annotated[str, StringConstraints(pattern=r"^\d+\.\d \([+-]\d+\.\d%\)$")]
@@ -238,3 +239,37 @@ NO_SYSTEM = Source(
         "single-turn": lambda: _single_turn("paper-no-system"),
     },
 )
+
+
+_PERCENT = ("accuracy", "baseline", "flip_rate")
+
+
+def _rows(name: str, table: str) -> Iterator[Row]:
+    """Rows of a table; an average over pressures or subjects is a row of its own path."""
+    printed = packaged(__package__, "published_sets.toml")[name]
+    common: Row = {
+        "dataset": printed["dataset"],
+        "run": printed["run"],
+        "path": "",
+        "technique": "",
+    }
+    given: list[dict[str, Any]] = printed.get("accuracy" if table == "single-turn" else table, [])
+    if table == "flips":
+        given = given + [
+            {"model": model, "path": path, "technique": path, "flip_rate": rate}
+            for model, rates in printed.get("models", {}).items()
+            for path, rate in zip(printed["flip_rates"], rates, strict=True)
+        ]
+    for row in given:
+        shares = {key: float(value) / 100 for key, value in row.items() if key in _PERCENT}
+        yield common | row | shares | {"model": named(row["model"])}
+
+
+def _source(name: str, *tables: str) -> Source:
+    printed = packaged(__package__, "published_sets.toml")[name]
+    return Source(name, printed["citation"], {one: partial(_rows, name, one) for one in tables})
+
+
+MEDMISBENCH = _source("medmisbench", "accuracy", "single-turn", "flips")
+WHOFLIPS = _source("whoflips", "flips")
+SYCOBENCH = _source("sycobench-600", "flips")

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from holdfast.challenges import excerpt, words_of
 from holdfast.files import packaged
@@ -55,6 +55,7 @@ def is_function_word(word: str) -> bool:
     return word in _words("stop_words")
 
 
+@lru_cache(4096)
 def stem(word: str) -> str:
     """A word without its endings, so that forms of one word are the same; not always a word."""
     for _ in range(3):

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -469,7 +469,7 @@ def naming_fault(added: Sequence[str], question: Question) -> Fault | None:
             run,
         ):
             return Fault("an option letter", "refers to an option by its letter")
-        plain = f" {words_of(run)} "
+        plain = _spaced(run)
         for letter, option in question.options.items():
             if _is_named(option, run, plain):
                 return Fault("an option's text", f"names option {letter} in what it adds")
@@ -511,11 +511,20 @@ def _is_named(option: str, run: str, plain: str) -> bool:
     if len(option) == 1:
         found = re.finditer(rf"(?<![\w'’-]){re.escape(option)}(?![\w'’-])", run)
         return any(not _is_small_word(option, run, match.start()) for match in found)
-    for name in (words_of(option), words_of(without_parentheses(option))):
-        bare = re.sub(r"^(?:an?|the) (?=\S)", "", name)
-        if bare and not all(map(is_function_word, bare.split())) and f" {bare} " in plain:
-            return True
-    return False
+    return any(name in plain for name in _telling_names(option))
+
+
+@lru_cache(1024)  # the same inert sentences are held against every question
+def _spaced(text: str) -> str:
+    return f" {words_of(text)} "
+
+
+@lru_cache(1024)
+def _telling_names(option: str) -> list[str]:
+    """What an option is called, as it would stand between blanks; not by function words alone."""
+    names = (words_of(option), words_of(without_parentheses(option)))
+    found = [re.sub(r"^(?:an?|the) (?=\S)", "", name) for name in names]
+    return [f" {bare} " for bare in found if bare and not all(map(is_function_word, bare.split()))]
 
 
 def _is_small_word(letter: str, run: str, place: int) -> bool:
