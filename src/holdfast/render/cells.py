@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import altair as alt
 
@@ -28,8 +28,6 @@ class Heat:
         legend: what the share is.
         harm: on which side of 0 a share is harm.
         cell: width and height in pixels.
-        aligned: whether every panel has the columns and lines of all.
-        order: puts the lines in order.
     """
 
     column: Callable[[Row], str]
@@ -38,16 +36,13 @@ class Heat:
     legend: str
     harm: Literal["above", "below"]
     cell: tuple[int, int]
-    aligned: bool = False
-    order: Callable[[str], Any] = lambda label: 0
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
         """The chart of these rows; ``empty`` where none of them has a value."""
-        shown = drawing.rows if self.aligned else rows
-        lines: Sequence[str] = sorted(dict.fromkeys(self.labels(shown)), key=self.order)
+        lines: Sequence[str] = list(dict.fromkeys(self.labels(rows)))
         # studies stand as in every figure, other columns as in the table
         place = {name: number for number, name in enumerate(drawing.names)}
-        found = dict.fromkeys(map(self.column, shown))
+        found = dict.fromkeys(map(self.column, rows))
         columns: Sequence[str] = sorted(found, key=lambda name: place.get(name, 0))
         width, height = self.cell
         height = max(height, 13 * lines_of(lines))
