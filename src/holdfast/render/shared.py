@@ -1,8 +1,6 @@
 """Figures that follow-ups and biases in a question share."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import cast
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.grid import grouped
@@ -118,15 +116,6 @@ WORST = Figure(
         size=110,
     ),
 )
-
-
-WORST_ON_A_PHONE = replace(
-    WORST,
-    size=11,
-    wide=310,
-    kind=replace(cast("Dots", WORST.kind), width=150, text=None),
-)
-"""The same for a screen of 360 pixels: what is written beside the rows is in the table below."""
 
 
 def _kept(row: Row) -> str:

@@ -101,7 +101,7 @@ def test_tax_has_both_ends_and_the_difference_in_points() -> None:
     drawn = points("tax", rows)
     by_figure = [(one.get("series", "tax"), one["y"]) for one in drawn]
     assert by_figure[:4] == [
-        ("baseline: all options at once, or the control", 1.0),
+        ("baseline: all at once, or the control", 1.0),
         ("isolated, the binary choice of turn 1", 1.0),
         ("end to end, all turns", 0.5),
         ("tax", -50.0),
