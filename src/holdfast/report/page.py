@@ -259,10 +259,18 @@ def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Show
         with suppress(InputError):  # nothing to draw: the table says the rest
             svgs = tuple(page_svgs(rows, table.name, _PARTS))
             narrow = tuple(page_svgs(rows, table.name, _NARROW, phone=True))
-    grids = tuple(table.layout(rows.to_dicts()) or ())
+    grids = tuple(grid for grid in table.layout(rows.to_dicts()) or () if _says(grid))
     if stopped:
         grids = tuple(replace(grid, notes=(*grid.notes, STOPPED)) for grid in grids)
     return Shown(table, svgs, narrow, grids) if svgs or grids else None
+
+
+def _says(grid: Grid) -> bool:
+    """Whether any cell is more than empty, or none of none."""
+    return any(
+        cell.text not in ("", "0")
+        for block in grid.blocks for group in block.groups for line in group for cell in line.cells
+    )  # fmt: skip
 
 
 @cache
