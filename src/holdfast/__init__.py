@@ -197,12 +197,12 @@ def figure(
     Raises:
         InputError: there is no such figure, nothing to draw, or it does not fit the width.
     """
-    from holdfast.render import FIGURES, Paper, check_drawable, printed
+    from holdfast.render import Paper, check_drawable, figure_parts, printed
 
     check_drawable(name, "vega")
     paper = Paper(width, title, font_size, labels)
     rows = table(turns, name, **settings)
-    chart = FIGURES[name](rows)
+    chart = figure_parts(rows, name, paper.room)[0]
     if not paper.asked:
         return chart
     spec = printed(chart, rows, paper, _read(turns, text=False) if labels else None)

@@ -103,8 +103,10 @@ def test_ids_become_words_and_keep_their_marks(
     before, after = svg(study), svg(study, "--labels", file)
     assert {"Retrieved", "Model A", "average of Texts"} <= set(words(after))
     assert "average of told a wrong letter" in words(after), "families have words of their own"
-    assert "rag-style" in words(before)
-    assert "rag-style" not in words(after)
+    assert {"RAG style", "double check", "authority prior"} <= set(words(before)), (
+        "words by default"
+    )
+    assert not {"RAG style", "rag-style"} & set(words(after))
     # a mark whose place is renamed without its axis stands at the top
     places = [re.findall(r"role-mark.*?</g>", one) for one in (before, after)]
     assert len(places[0]) == len(places[1])

@@ -14,12 +14,13 @@ MEASURED = {name: table(pl.DataFrame(schema=SCHEMA)) for name, table in TABLES.i
 PRINTED = {
     "paper": {
         "accuracy": 5 * (2 + 8 + 2 + 14 + 3),
+        "families": 5 * 5,
         "single-turn": 5 * (1 + 8 + 2),
         "steps": 5 * 3 * 2,
         "systems": 1,
         "compounding-summary": 1,
     },
-    "paper-no-system": {"accuracy": 5 * 29, "single-turn": 5 * 11},
+    "paper-no-system": {"accuracy": 5 * 29, "families": 5 * 5, "single-turn": 5 * 11},
     "stick-or-switch": {"tax": 18 * 3 * 2, "flexibility": 18 * 3, "scale": 17 * 3},
     "medmisbench": {"accuracy": 2, "single-turn": 2, "flips": 1},
     "whoflips": {"flips": 7 * 3},

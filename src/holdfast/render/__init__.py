@@ -22,7 +22,9 @@ FIGURE_FORMATS = ("svg", "pdf", "png", "vega")
 """Scalable picture, page, picture of pixels, and the Vega-Lite specification as JSON."""
 
 
-def _parts(named: "str | Figure", frame: pl.DataFrame) -> "list[altair.VConcatChart]":
+def _parts(
+    named: "str | Figure", frame: pl.DataFrame, wide: int | None = None
+) -> "list[altair.VConcatChart]":
     # the library of charts takes its time to load, and most commands draw nothing
     found: Any = named
     if isinstance(found, str):
@@ -32,7 +34,9 @@ def _parts(named: "str | Figure", frame: pl.DataFrame) -> "list[altair.VConcatCh
 
     # every part would be held against the schema; the tests do it, once for each figure
     with debug_mode(False):
-        return list(found.parts(frame)) if hasattr(found, "parts") else [found(frame)]
+        if not hasattr(found, "parts"):
+            return [found(frame)]
+        return list(found.parts(frame, wide) if wide else found.parts(frame))
 
 
 def _figure(named: "str | Figure") -> "Figure":
@@ -95,7 +99,7 @@ def draw(
     check_drawable(table, format)
     from .export import picture
 
-    parts = figure_parts(frame, table)
+    parts = figure_parts(frame, table, paper.room)
     if part not in range(1, len(parts) + 1):
         raise InputError(
             f"the figure has {counted(len(parts), 'part')}",
@@ -115,12 +119,20 @@ def printed(
     return paper.set(spec, frame, turns, width_of) if paper.asked else spec
 
 
-def figure_parts(frame: pl.DataFrame, table: str) -> "list[altair.VConcatChart]":
-    """The figure of a table, in as many charts as its height needs."""
-    return _parts(TABLES[table].figure or "", frame)
+def figure_parts(
+    frame: pl.DataFrame, table: str, wide: int | None = None
+) -> "list[altair.VConcatChart]":
+    """The figure of a table, in as many charts as its height needs.
+
+    Args:
+        frame: rows of the table.
+        table: its name, key of ``FIGURES``.
+        wide: the width that it is laid out for, in pixels; that of a page unless told.
+    """
+    return _parts(TABLES[table].figure or "", frame, wide)
 
 
-def page_svgs(frame: pl.DataFrame, table: str, most: int) -> list[str]:
+def page_svgs(frame: pl.DataFrame, table: str, most: int, *, phone: bool = False) -> list[str]:
     """The parts of a table's figure as ``svg`` elements to stand in an HTML page.
 
     They have no background; what they say in words, title and subtitle, is their label.
@@ -129,6 +141,7 @@ def page_svgs(frame: pl.DataFrame, table: str, most: int) -> list[str]:
         frame: rows of the table.
         table: its name, key of ``FIGURES``.
         most: how many parts there may be.
+        phone: whether they are laid out for a screen of 360 pixels; none where there are more.
 
     Returns:
         Markup with each picture's size in pixels as ``width``, ``height`` and ``viewBox``.
@@ -138,8 +151,10 @@ def page_svgs(frame: pl.DataFrame, table: str, most: int) -> list[str]:
     """
     check_drawable(table, "svg")
     from .export import as_element
+    from .theme import PHONE
 
-    return [as_element(part) for part in figure_parts(frame, table)[:most]]
+    parts = figure_parts(frame, table, PHONE if phone else None)
+    return [] if phone and len(parts) > most else [as_element(part) for part in parts[:most]]
 
 
 __all__ = [

@@ -3,15 +3,15 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import altair as alt
 
 from holdfast.results.grid import grouped
 
 from .dots import Measure, dashed, data, layered
-from .figure import WRAPPED, Drawing, Part, Row, Value, lines_of, width_of
-from .theme import COLOURS, LESS, LINE, MORE, PAGE, TALL
+from .figure import WRAPPED, Drawing, Part, Row, Value, height_of, width_of
+from .theme import COLOURS, LESS, LINE, MORE, TALL
 
 _ASLANT, _NARROWEST = 5, 30
 """About what a letter of a column's label takes of the width, and the least width of a cell."""
@@ -28,8 +28,6 @@ class Heat:
         legend: what the share is.
         harm: on which side of 0 a share is harm.
         cell: width and height in pixels.
-        aligned: whether every panel has the columns and lines of all.
-        order: puts the lines in order.
     """
 
     column: Callable[[Row], str]
@@ -38,22 +36,21 @@ class Heat:
     legend: str
     harm: Literal["above", "below"]
     cell: tuple[int, int]
-    aligned: bool = False
-    order: Callable[[str], Any] = lambda label: 0
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
         """The chart of these rows; ``empty`` where none of them has a value."""
-        shown = drawing.rows if self.aligned else rows
-        lines: Sequence[str] = sorted(dict.fromkeys(self.labels(shown)), key=self.order)
+        labels = [drawing.folded(one) for one in self.labels(rows)]
+        lines: Sequence[str] = list(dict.fromkeys(labels))
         # studies stand as in every figure, other columns as in the table
         place = {name: number for number, name in enumerate(drawing.names)}
-        found = dict.fromkeys(map(self.column, shown))
+        found = dict.fromkeys(map(self.column, rows))
         columns: Sequence[str] = sorted(found, key=lambda name: place.get(name, 0))
         width, height = self.cell
-        height = max(height, 13 * lines_of(lines))
-        columns = drawing.first(columns, PAGE // _NARROWEST, "columns")
+        height = max(height, height_of(lines))
+        columns = drawing.first(columns, drawing.wide // _NARROWEST, "columns")
         lines = drawing.first(lines, TALL // height - 10, "rows")
-        width = max(_NARROWEST, min(width, (PAGE - width_of(lines)) // max(1, len(columns))))
+        room = (drawing.wide - width_of(lines)) // max(1, len(columns))
+        width = max(_NARROWEST, min(width, room))
         values: list[Value] = [
             {
                 "column": self.column(row),
@@ -61,25 +58,31 @@ class Heat:
                 "share": row[self.share],
                 "text": signed(row[self.share]),
             }
-            for row, name in zip(rows, self.labels(rows), strict=True)
+            for row, name in zip(rows, labels, strict=True)
             if row[self.share] is not None
         ]
         values = [one for one in values if one["column"] in columns and one["row"] in lines]
         limit = full([row[self.share] for row in drawing.rows if row[self.share] is not None])
         chart = layered(
-            *self._layers(values, columns, lines, limit),
+            *self._layers(values, columns, lines, limit, drawing.narrow),
             width=alt.Step(width), height=alt.Step(height),
         )  # fmt: skip
         aslant = _ASLANT * max(map(len, columns), default=0)
-        wide = width_of(lines) + width * len(columns) + aslant
+        wide = width_of(lines) + width * len(columns) + aslant * (not drawing.narrow)
         return Part(chart, wide, height * len(lines) + aslant, not values)
 
     def _layers(
-        self, values: Sequence[Value], columns: Sequence[str], lines: Sequence[str], limit: float
+        self,
+        values: Sequence[Value],
+        columns: Sequence[str],
+        lines: Sequence[str],
+        limit: float,
+        narrow: bool,
     ) -> list[alt.Chart]:
         x = alt.X(
             "column:N", title=None, scale=alt.Scale(domain=list(columns), paddingInner=0.04),
-            axis=alt.Axis(orient="top", labelAngle=-35, grid=False, domain=False, ticks=False),
+            axis=alt.Axis(orient="top", labelAngle=-90 if narrow else -35, grid=False,
+                          domain=False, ticks=False),
         )  # fmt: skip
         y = alt.Y(
             "row:N", title=None, scale=alt.Scale(domain=list(lines), paddingInner=0.08),
@@ -91,8 +94,9 @@ class Heat:
             # mixed as light, so that nothing but 0 is white and nothing between has a third hue
             scale=alt.Scale(domain=[-limit, 0, limit], range=ends, clamp=True, interpolate="rgb"),
             # squares: the names of gradients in an SVG depend on what was drawn before
-            legend=alt.Legend(format=".0%", type="symbol", symbolType="square", columns=5,
-                              symbolStrokeColor=LINE, symbolStrokeWidth=0.5,
+            legend=alt.Legend(format=".0%", type="symbol", symbolType="square",
+                              columns=2 if narrow else 5, symbolStrokeColor=LINE,
+                              symbolStrokeWidth=0.5,
                               values=[limit * part / 2 for part in (2, 1, 0, -1, -2)]),
         )  # fmt: skip
         # black is legible on either end
@@ -150,7 +154,7 @@ class Distribution:
                 x=self.x.x("x"), x2="to:Q", y=y.y("y"), y2="low:Q"
             ),
             dashed([{"y": even}]).encode(y=y.y("y")),
-            width=self.width, height=self.height, title=f"n = {total:,}",
+            width=min(self.width, drawing.wide - 50), height=self.height, title=f"n = {total:,}",
         )  # fmt: skip
         return Part(chart, self.width + 50, self.height, not total)
 

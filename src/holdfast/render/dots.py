@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from .figure import WRAPPED, Drawing, Part, Row, Value, lines_of, width_of
+from .figure import WRAPPED, Drawing, Part, Row, Value, height_of, lines_of, width_of
 from .theme import (
     GREY,
     INK,
@@ -15,7 +15,6 @@ from .theme import (
     MANY,
     MORE,
     MOST,
-    PAGE,
     TALL,
     Chart,
     colour,
@@ -29,9 +28,6 @@ SIZE = 55
 
 FEWEST = 7
 """Below this many a share has no interval drawn: it would take up most of the axis."""
-
-_LINE = 13
-"""Height of a line of a label."""
 
 _SMALL, _ROW, _WORDS = 160, 14, 26
 """Width of a panel and height of a row where each model has one; letters of a panel's title."""
@@ -82,7 +78,8 @@ class Measure:
         axis = alt.Axis(format=self.format or ".0%", tickCount=5, tickMinStep=self.step,
                         labels=shown, ticks=shown)  # fmt: skip
         scale = alt.Scale(domain=list(self.domain), nice=False, zero=False)
-        return {"title": self.title, "scale": scale, "axis": axis}
+        title = self.title.split("\n") if "\n" in self.title else self.title
+        return {"title": title, "scale": scale, "axis": axis}
 
 
 @dataclass(frozen=True)
@@ -244,8 +241,8 @@ class Dots:
     def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
         """The chart of these rows; ``empty`` where none of them has a value."""
         own = [row for row in self.order(rows) if self.only(row)]
-        x, values = self.x.over(drawing.rows), self._values(own)
-        placed = self._values(self.order(drawing.rows)) if self.aligned else values
+        x, values = self.x.over(drawing.rows), self._values(own, drawing)
+        placed = self._values(self.order(drawing.rows), drawing) if self.aligned else values
         places: Sequence[str] = list(dict.fromkeys(one["place"] for one in placed))
         series = self.series or MODELS
         names = series.order(drawing)
@@ -255,10 +252,16 @@ class Dots:
                 return by_model(values, places, x, drawing, text=self.text is not None)
         else:
             beside = list(names) if self.series and not self.flat else [""]
-        height = max(20, self.room[0] + self.room[1] * len(beside), _LINE * lines_of(places))
+        height = max(20, self.room[0] + self.room[1] * len(beside), height_of(places))
         room = TALL // height - 4
         if len(places) > room:
             return self._split(rows, drawing, places, room)
+        beside_it = self.text is not None and not self._below(drawing)
+        width = self.width
+        if drawing.narrow:
+            room = drawing.wide - width_of(places) - (_ROOM + _TEXT * beside_it)
+            width = max(_LEAST, min(width, room))
+        x = replace(x, title=drawing.folded(x.title, width + _ROOM))
         y = rows_of(places)
         channels: dict[str, Any] = {"y": y, "opacity": ink(), "color": alt.value(self.hue)}
         marked: dict[str, Any] = {}
@@ -281,7 +284,7 @@ class Dots:
             spans = [
                 one | {"to": row[self.flat[1]]}
                 for row in own
-                for one in values_of([row], ends, place=self.place)
+                for one in values_of([row], ends, place=self._placed(drawing))
                 if row[self.flat[1]] is not None
             ]
             line = data(spans).mark_rule(color=GREY, strokeWidth=2)
@@ -292,15 +295,26 @@ class Dots:
             .encode(x=x.x("low"), x2="high:Q", **channels),
             *points(values, drawing, self.size, x=x.x("y"), **channels, **marked),
         ]  # fmt: skip
-        if self.text:
+        if self.text and beside_it:
             # one text a row where both its ends are on one line
             told = list({one["place"]: one for one in values}.values()) if self.flat else values
-            beside_it = written(told, self.width + 14, self.text[1], self.text[2]).encode(y=y)
+            said = written(told, width + 14, self.text[1], self.text[2]).encode(y=y)
             apart = {} if self.flat else {"yOffset": channels["yOffset"]}
-            layers.append(beside_it.encode(**apart))
+            layers.append(said.encode(**apart))
         tall = height * len(places)
-        chart = layered(*layers, width=self.width, height=tall)
-        return Part(chart, width_of(places) + self.width, tall, not values)
+        chart = layered(*layers, width=width, height=tall)
+        return Part(chart, width_of(places) + width, tall, not values)
+
+    def _below(self, drawing: Drawing) -> bool:
+        """Whether the text of a row stands below its label, there being no room beside it."""
+        return self.text is not None and self.flat is not None and drawing.wide < _BESIDE
+
+    def _placed(self, drawing: Drawing) -> Callable[[Row], str]:
+        """The label of a row."""
+        if self.text and self._below(drawing):
+            text = self.text[0]
+            return lambda row: drawing.folded(f"{self.place(row)}\n{text(row)}")
+        return lambda row: drawing.folded(self.place(row))
 
     def _split(
         self, rows: Sequence[Row], drawing: Drawing, places: Sequence[str], room: int
@@ -309,15 +323,16 @@ class Dots:
 
         def some(start: int) -> "Dots":
             own = frozenset(places[start : start + room])
+            place = self._placed(drawing)
             return replace(
-                self, aligned=False, only=lambda row: self.only(row) and self.place(row) in own
+                self, aligned=False, only=lambda row: self.only(row) and place(row) in own
             )
 
         parts = [some(start).part(rows, drawing) for start in range(0, len(places), room)]
         return Part.split([part for part in parts if not part.empty] or parts[:1])
 
-    def _values(self, rows: Sequence[Row]) -> list[Value]:
-        more: dict[str, Callable[[Row], Any]] = {"place": self.place}
+    def _values(self, rows: Sequence[Row], drawing: Drawing) -> list[Value]:
+        more: dict[str, Callable[[Row], Any]] = {"place": self._placed(drawing)}
         if self.text:
             more["text"] = self.text[0]
         if (diamond := self.diamond) is not None:
@@ -365,9 +380,12 @@ def by_model(
     names = sorted(worst, key=lambda name: max(worst[name]) if x.harm else -min(worst[name]))
     found = {one["place"] for one in values}
     places = [place for place in places if place in found]
-    beside = max(1, (PAGE - width_of(names)) // (_SMALL + (60 if text else 20)))
+    room = drawing.wide - width_of(names)
+    beside = max(1, room // (_SMALL + (60 if text else 20)))
+    width = max(_LEAST, min(_SMALL, room - _ROOM - _TEXT * text)) if drawing.narrow else _SMALL
     height = _ROW * len(names)
-    x = replace(x, title="" if text else x.title, format=x.format or ".0%")
+    title = drawing.folded(x.title, width + _ROOM)
+    x = replace(x, title="" if text else title, format=x.format or ".0%")
     hues, shapes = colour(names, legend=False), shape(names, legend=False)
     small = []
     for number, place in enumerate(places):
@@ -379,19 +397,23 @@ def by_model(
             .encode(x=x.x("low"), x2="high:Q", opacity=ink(), **channels),
             *points(own, drawing, x=x.x("y"), shape=shapes, opacity=ink(), **channels),
         ]  # fmt: skip
-        layers += [written(own, _SMALL + 6, 10, "normal").encode(y=y)] if text else []
-        title = textwrap.wrap(place.replace("\n", " "), _WORDS) or [place]
-        small.append(layered(*layers, width=_SMALL, height=height, title=title))
+        layers += [written(own, width + 6, 10, "normal").encode(y=y)] if text else []
+        heading = textwrap.wrap(place.replace("\n", " "), _WORDS) or [place]
+        small.append(layered(*layers, width=width, height=height, title=heading))
     bands = [small[start : start + beside] for start in range(0, len(small), beside)]
     lines = [joined("hconcat", band, spacing=16) for band in bands]
     room = max(1, TALL // (height + 90))
     parts = [
-        Part(joined("vconcat", lines[start : start + room], spacing=14), PAGE,
+        Part(joined("vconcat", lines[start : start + room], spacing=14), drawing.wide,
              (height + 90) * len(lines[start : start + room]) - 40)
         for start in range(0, len(lines), room)
     ]  # fmt: skip
-    return Part.split(parts) if parts else Part(layered(), PAGE, 0, empty=True)
+    return Part.split(parts) if parts else Part(layered(), drawing.wide, 0, empty=True)
 
+
+_ROOM, _TEXT, _LEAST, _BESIDE = 26, 36, 60, 500
+"""What an axis takes beside its labels, what a number beside a row takes, the narrowest panel, and
+the width from which longer texts stand beside their rows."""
 
 _SHADE = 0.1
 """Opacity of a side of the diagonal."""
@@ -446,6 +468,7 @@ class Plane:
                 sized = {"size": f"{row[self.size]}"} if self.size else {}
                 values.append(other[0] | across | sized)
         names = list(drawing.names)
+        side = min(self.side, drawing.wide - 80)
         hues = colour(names)
         (left, right), (low, high) = x.domain, y.domain
         words = [
@@ -485,6 +508,6 @@ class Plane:
                 x=x.x("x"), y=y.y("low"), y2="high:Q", color=hues, opacity=ink()
             ),
             *points(values, drawing, 80, **channels, opacity=ink()),
-            width=self.side, height=self.side,
+            width=side, height=side,
         )  # fmt: skip
-        return Part(chart, self.side + 60, self.side, not values)
+        return Part(chart, side + 60, side, not values)

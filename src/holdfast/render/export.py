@@ -6,13 +6,11 @@ import re
 from typing import Any
 
 import altair as alt
-import polars as pl
 import vl_convert
 
 from holdfast.errors import InputError
 
 from .paper import SCREEN, Paper
-from .shared import WORST_ON_A_PHONE
 
 _PIXELS_A_POINT = 2
 _PRINT = 300
@@ -49,20 +47,12 @@ def as_element(chart: alt.VConcatChart) -> str:
     # what each mark is would be read out mark by mark; the label says what the picture shows
     spec["config"] |= {"background": None, "aria": False}
     title = spec["title"]
-    said = ". ".join([title["text"], " ".join(title["subtitle"])])
+    text = title["text"] if isinstance(title["text"], str) else " ".join(title["text"])
+    said = ". ".join([text, " ".join(title["subtitle"])])
     markup = str(picture(spec, "svg")).strip()
     markup = _GROUP.sub(r"\1", markup)
     name = html.escape(said)
     return markup.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
-
-
-def on_a_phone(frame: pl.DataFrame) -> list[str]:
-    """What a page opens with, for a narrow screen: ``svg`` elements as of ``as_element``.
-
-    Args:
-        frame: rows of the table ``worst``.
-    """
-    return [as_element(part) for part in WORST_ON_A_PHONE.parts(frame)]
 
 
 def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes | str:

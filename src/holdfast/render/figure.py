@@ -1,9 +1,9 @@
 """Figures declared: rows made ready, panels laid out, the heading, and one cap on size for all."""
 
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
+from textwrap import TextWrapper, wrap
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import altair as alt
@@ -15,8 +15,9 @@ from holdfast.errors import InputError
 from holdfast.results import is_imported, is_simulated, system_of
 from holdfast.results.grid import short_names, studies
 
+from .reported import words_of
 from .tables import one_line
-from .theme import LETTER, MOST, PAGE, PUBLISHED, PUBLISHED_INK, TALL, config, joined
+from .theme import LETTER, MOST, PAGE, PUBLISHED, PUBLISHED_INK, SIZE, TALL, config, joined
 
 Item = TypeVar("Item")
 Row = Mapping[str, Any]
@@ -31,8 +32,10 @@ INTERVALS = "Bands and whiskers: 95% intervals."
 _LONGEST = 44
 _LETTERS = 11 / 6
 """Letters to a pixel, times the size of their type."""
-_MARGIN, _WIDEST = 62, 1100
-"""Of title and axis above and below a panel, and the width of panels side by side at most."""
+_LINE = 13
+_MARGIN, _WIDEST, _NARROW = 62, 1100, 500
+"""Of title and axis above and below a panel; the width of panels side by side at most; the width
+below which titles are folded and entries of a legend stand below each other."""
 _MEMBERS = {
     "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
     "toString", "valueOf", "__proto__", "__defineGetter__", "__defineSetter__",
@@ -64,6 +67,25 @@ class Drawing:
     names: Sequence[str] = ()
     left_out: dict[str, tuple[int, int]] = field(default_factory=dict)
     said: dict[str, None] = field(default_factory=dict)
+    wide: int = PAGE
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is less room than a page has."""
+        return self.wide < PAGE
+
+    def folded(self, text: str, pixels: float | None = None) -> str:
+        """A text on lines of so many pixels where there is less room than a page has.
+
+        Args:
+            text: of one or several lines.
+            pixels: of a line; two fifths of the width unless told.
+        """
+        if not self.narrow:
+            return text
+        letters = max(8, int((pixels or 0.4 * self.wide) / LETTER))
+        fold = TextWrapper(letters, break_long_words=False, break_on_hyphens=False).wrap
+        return "\n".join(one for line in text.split("\n") for one in fold(line) or [""])
 
     def first(self, items: Sequence[Item], most: int, what: str) -> Sequence[Item]:
         """As many of the items as there is room for; the others are counted."""
@@ -128,8 +150,12 @@ class Figure:
         """The first part of the figure of these rows."""
         return self.parts(frame)[0]
 
-    def parts(self, frame: pl.DataFrame) -> list[alt.VConcatChart]:
+    def parts(self, frame: pl.DataFrame, wide: int = PAGE) -> list[alt.VConcatChart]:
         """The figure of these rows, in as many parts as its height needs.
+
+        Args:
+            frame: rows of its table.
+            wide: the width that it is laid out for, in pixels.
 
         Raises:
             InputError: they hold nothing to draw.
@@ -139,12 +165,12 @@ class Figure:
         left_out = Drawing(())
         names = left_out.first(shown.names, MOST, "models")
         kept = [row for row in self.keep(every) if row["study"] in names]
-        drawing = Drawing(kept, names, left_out.left_out)
+        drawing = Drawing(kept, names, left_out.left_out, wide=wide)
         parts = [one for said, own in self._split(kept, self.panel)
                  for one in self._panel(said, own, drawing)]  # fmt: skip
         if not parts:
             raise nothing(self.empty, self.remedy)
-        beside = max(1, min(self.across, PAGE // max(part.width for part in parts)))
+        beside = max(1, min(self.across, wide // max(part.width for part in parts)))
         said = [note if isinstance(note, str) else note(kept, every) for note in self.notes]
         pages = _pages(parts, beside, self.spacing)
         found = []
@@ -153,9 +179,9 @@ class Figure:
             drawn = [joined("concat", charts, columns=beside)] if self.across > 1 else charts
             several = f"Part {number} of {len(pages)}." if pages[1:] else ""
             notes = [several, *said, drawing.note()]
-            found.append(
-                headed(drawn, self.title, notes, shown, self.spacing, self.size, self.wide)
-            )
+            size = min(self.size, SIZE) if drawing.narrow else self.size
+            found.append(headed(drawn, self.title, notes, shown, self.spacing, size,
+                                min(self.wide, wide)))  # fmt: skip
         return found
 
     def _split(self, rows: Sequence[Row], by: str | tuple[str, ...]) -> list[tuple[str, list[Row]]]:
@@ -190,16 +216,18 @@ class Figure:
         if any(part.more for _, stack in stacks for part in stack) or any(
             sum(stack[n].height + _MARGIN for n in lines) > TALL for _, stack in stacks
         ):
-            return _apart(heading, [(said, [stack[n] for n in lines]) for said, stack in stacks])
+            return _apart(
+                heading, [(said, [stack[n] for n in lines]) for said, stack in stacks], drawing
+            )
         strips: list[list[list[Part]]] = []
         room = 0
         for said, stack in stacks:
             if said:
-                stack[lines[0]].chart.title = said
+                stack[lines[0]].chart.title = _titled([said], drawing)
             width = max(part.width for part in stack)
             if width > room:
                 strips.append([])
-                room = _WIDEST
+                room = drawing.wide if drawing.narrow else _WIDEST
             room -= width
             strips[-1].append([stack[line] for line in lines])
         found = []
@@ -208,7 +236,8 @@ class Figure:
             one = _joined("vconcat", rows_of_charts, 10)
             if heading and strip is strips[0]:
                 own = getattr(one.chart, "title", None)
-                one.chart.title = [heading, own] if isinstance(own, str) and own else heading
+                titles = [own] if isinstance(own, str) else own if isinstance(own, list) else []
+                one.chart.title = _titled([heading, *titles], drawing)
             found.append(one)
         return found
 
@@ -245,15 +274,17 @@ def headed(
     """
     letters = int(wide * _LETTERS / size)
     said = [*panels.notes, *(note for note in notes if note)]
+    text = f"{title}{' [SIMULATED]' * panels.simulated}{' [IMPORTED]' * panels.imported}"
+    narrow = wide < _NARROW
     heading = alt.TitleParams(
-        text=f"{title}{' [SIMULATED]' * panels.simulated}{' [IMPORTED]' * panels.imported}",
-        subtitle=[line for note in said for line in textwrap.wrap(note, letters)],
+        text=wrap(text, int(wide * _LETTERS / (size + 6))) if narrow else text,
+        subtitle=[line for note in said for line in wrap(note, letters)],
         fontSize=size + 4,
         offset=16,
     )
     chart: alt.VConcatChart = joined("vconcat", rows, spacing=spacing, title=heading)
     _part_offsets(chart)
-    chart.config = config(size)
+    chart.config = config(size, 1) if narrow else config(size)
     return chart
 
 
@@ -287,6 +318,7 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     A published data set stands with the measured one of that name, whatever its capitals; where
     none is of that name, with the only measured one, and its own is in the names. Models have the
     end of their name where the whole is long, as much of it as tells them apart; runs are numbered.
+    Ids of techniques are words, as of ``words_of``.
 
     Args:
         frame: a table of results, published rows among them or not.
@@ -300,7 +332,7 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
         raise nothing()
     numbers = frame.select(cs.float()).columns
     finite = [pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in numbers]
-    rows = frame.with_columns(finite).to_dicts()
+    rows = _in_words(frame.with_columns(finite).to_dicts())
     measured = {_dataset(row).casefold(): _dataset(row) for row in rows if not is_published(row)}
     printed = {_dataset(row).casefold() for row in rows if is_published(row)}
     apart = len(measured) == 1 and not printed & measured.keys()
@@ -370,6 +402,24 @@ def path_label(row: Row, longest: int = _LONGEST) -> str:
     return chain_label(row["path"], longest)
 
 
+_TECHNIQUES = ("path", "technique", "challenge", "part", "mitigation")
+"""Columns whose values are ids of techniques, or chains of them."""
+
+
+def _in_words(rows: Sequence[Value]) -> list[Value]:
+    """The rows with words for techniques, each its own: an id stays where its words are taken."""
+    chains = {row[name] for row in rows for name in _TECHNIQUES if row.get(name)}
+    steps = sorted({step for chain in chains for step in str(chain).split(">")})
+    taken = {step: step for step in steps}
+    for step in steps:
+        taken.setdefault(words_of(step), step)
+    words = {step: said for said, step in taken.items() if said == words_of(step)}
+    shown = {
+        chain: ">".join(words.get(step, step) for step in str(chain).split(">")) for chain in chains
+    }
+    return [row | {name: shown[row[name]] for name in _TECHNIQUES if row.get(name)} for row in rows]
+
+
 def chain_label(path: str | None, longest: int = _LONGEST) -> str:
     """The steps of a path, on as many lines as they need."""
     lines = [""]
@@ -385,6 +435,12 @@ def chain_label(path: str | None, longest: int = _LONGEST) -> str:
 
 WRAPPED = "split(datum.label, '\\n')"
 """The label of an axis, on its lines."""
+
+
+def height_of(labels: Iterable[str]) -> int:
+    """Pixels that the label with most lines needs, and room above the next."""
+    lines = lines_of(labels)
+    return _LINE * lines + 6 * (lines > 1)
 
 
 def lines_of(labels: Iterable[str]) -> int:
@@ -467,7 +523,15 @@ def _pages(parts: Sequence[Part], across: int, spacing: int) -> list[list[Part]]
     return pages
 
 
-def _apart(heading: str, stacks: Sequence[tuple[str, Sequence[Part]]]) -> list[Part]:
+def _titled(lines: Sequence[str], drawing: Drawing) -> Any:
+    """The title of a panel, on as many lines as it needs."""
+    shown = [one for line in lines for one in drawing.folded(line, 0.8 * drawing.wide).split("\n")]
+    return shown if shown[1:] else shown[0]
+
+
+def _apart(
+    heading: str, stacks: Sequence[tuple[str, Sequence[Part]]], drawing: Drawing
+) -> list[Part]:
     """Charts that are too high to be put together, one by one with their headings."""
     found = []
     for said, stack in stacks:
@@ -477,7 +541,8 @@ def _apart(heading: str, stacks: Sequence[tuple[str, Sequence[Part]]]) -> list[P
                     continue
                 own = getattr(part.chart, "title", None)
                 names = [heading, said, own if isinstance(own, str) else ""]
-                part.chart.title = list(dict.fromkeys(filter(None, names))) or alt.Undefined
+                titles = list(dict.fromkeys(filter(None, names)))
+                part.chart.title = _titled(titles, drawing) if titles else alt.Undefined
                 found.append(part._replace(height=part.height + _MARGIN, more=()))
     return found
 

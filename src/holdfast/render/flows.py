@@ -12,7 +12,7 @@ from holdfast.results.grid import grouped
 
 from .dots import data, layered
 from .figure import Drawing, Part, Row, Value, label, lines_of, path_label
-from .theme import COLOURS, INK, TALL
+from .theme import COLOURS, INK, LETTER, TALL
 
 _Counts = Mapping[tuple[str, str], tuple[int, float]]
 """Number and share of the answers by what they were and became."""
@@ -35,9 +35,11 @@ _NEUTRAL = "#85898f"
 _COLUMNS, _PITCH, _ROOM = 5, (178, 120), 26
 """Diagrams beside each other, what each takes of the page, and of that for numbers on each side."""
 
-_BAR, _BANDS, _HEIGHT, _GAP = 9, 90, 80, 3
+_BAR, _APART_BY, _HEIGHT, _GAP = 9, 18, 80, 3
+_NARROWEST = 150
+"""What a diagram takes at least of the width."""
 _POINTS, _APART, _STEEP = 21, 11.0, 9.0
-_FAMILY, _TITLE, _TYPE, _HEAD = 24, 14, 10, 27
+_FAMILY, _TITLE, _TYPE = 24, 14, 10
 
 
 @dataclass(frozen=True)
@@ -49,21 +51,25 @@ class Flows:
         paths = [own for family in grouped(rows, "family") for own in grouped(family, "path")]
         parts = []
         while paths:
-            found, shown = self._drawn(paths)
+            found, shown = self._drawn(paths, drawing.wide)
             parts.append(found)
             paths = paths[shown:]
         return Part.split(parts)
 
-    def _drawn(self, paths: Sequence[Sequence[Row]]) -> tuple[Part, int]:
+    def _drawn(self, paths: Sequence[Sequence[Row]], wide: int) -> tuple[Part, int]:
         """The chart of as many paths as there is room for, and how many these are."""
         bands: list[Value] = []
         bars: list[Value] = []
         numbers: list[Value] = []
         headings: list[Value] = []
         titles: list[Value] = []
-        heads = [path_label(own[0], _HEAD) for own in paths]
+        across = max(1, min(_COLUMNS, wide // _NARROWEST))
+        pitch = min(_PITCH[0], wide // across)
+        letters = (wide - (across - 1) * pitch - _ROOM) // LETTER
+        heads = [path_label(own[0], letters) for own in paths]
         more_lines = 12 * (lines_of(heads) - 1)
-        corners = _corners([own[0]["family"] for own in paths], _PITCH[1] + more_lines)
+        families = [own[0]["family"] for own in paths]
+        corners = _corners(families, across, pitch, _PITCH[1] + more_lines)
         room = sum(top + _PITCH[1] + more_lines <= TALL - 80 for _, top in corners)
         shown = paths[: max(1, room)]
         for own, head, (left, top) in zip(shown, heads, corners, strict=False):
@@ -72,10 +78,10 @@ class Flows:
                 headings.append({"x": 0.0, "y": top - _FAMILY + 8, "text": family})
             titles.append({"x": left + _ROOM, "y": top, "text": head})
             counts = {(row["before"], row["after"]): (row["n"], row["share"]) for row in own}
-            more = _diagram(counts, left, top + _TITLE + more_lines, len(bands))
+            more = _diagram(counts, left, top + _TITLE + more_lines, len(bands), pitch)
             for found, own_marks in zip((bands, bars, numbers), more, strict=True):
                 found += own_marks
-        width, height = _COLUMNS * _PITCH[0], corners[len(shown) - 1][1] + _PITCH[1] + more_lines
+        width, height = across * pitch, corners[len(shown) - 1][1] + _PITCH[1] + more_lines
         x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
         y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
         hue = alt.Color(
@@ -107,22 +113,24 @@ class Flows:
         return Part(chart, width, int(height)), len(shown)
 
 
-def _corners(families: Sequence[str | None], pitch: int) -> list[tuple[float, float]]:
+def _corners(
+    families: Sequence[str | None], across: int, wide: int, pitch: int
+) -> list[tuple[float, float]]:
     """Left and top of each path's diagram, every family below the one before it."""
     found: list[tuple[float, float]] = []
     place, top = 0, -float(pitch)
     for number, family in enumerate(families):
         if not number or family != families[number - 1]:
             place, top = 0, top + pitch + _FAMILY
-        elif place == _COLUMNS:
+        elif place == across:
             place, top = 0, top + pitch
-        found.append((float(place * _PITCH[0]), top))
+        found.append((float(place * wide), top))
         place += 1
     return found
 
 
 def _diagram(
-    counts: _Counts, left: float, top: float, before_it: int
+    counts: _Counts, left: float, top: float, before_it: int, pitch: int
 ) -> tuple[list[Value], list[Value], list[Value]]:
     """Bands, bars and numbers of one diagram whose upper left corner is there."""
     flows = {
@@ -132,7 +140,8 @@ def _diagram(
         if counts.get((before, after), (0, 0.0))[0]
     }
     begins = left + _ROOM + _BAR
-    ends = begins + _BANDS
+    across = pitch - 2 * (_ROOM + _BAR) - _APART_BY
+    ends = begins + across
     bands: list[Value] = []
     bars: list[Value] = []
     numbers: list[Value] = []
@@ -147,7 +156,7 @@ def _diagram(
             y = starts[before] + (arrives[after] - starts[before]) * _sigmoid(t)
             bands.append(
                 {
-                    "x": round(begins + t * _BANDS, 2), "y": round(y, 2),
+                    "x": round(begins + t * across, 2), "y": round(y, 2),
                     "to": round(y + height, 2), "kind": kind, "piece": piece,
                 }
             )  # fmt: skip

@@ -19,12 +19,14 @@ from .dots import (
     present,
     values_of,
 )
-from .figure import Drawing, Part, Row, Value, label
-from .theme import MANY, PAGE, TALL, colour, ink, joined, shape
+from .figure import Drawing, Part, Row, Value, label, width_of
+from .theme import MANY, TALL, colour, ink, joined, shape
 
 _BAND, _FAINT, _CROWD = 0.16, 0.05, 8
 """Opacity of a band, and where more series than these lie above each other."""
-_SMALL = (150, 90)
+_SMALL, _SMALLEST = (150, 90), (95, 90)
+_AXIS = 58
+"""What the axis of a panel takes of the width."""
 _LEVEL, _LEVELS = 18, 24
 """Width of an upright dot, and most levels on one axis."""
 
@@ -126,9 +128,13 @@ class Lines:
         else:
             chart = self._dots(values, x, y, names, drawing)
         width = self.width or max(_LEVEL * len(names), 36) * len(places)
+        if drawing.narrow:
+            width = min(width, drawing.wide - _AXIS)
         chart.width, chart.height = width, self.height
         if self.title:
             chart.title = self.title
+        if drawing.narrow:
+            width = max(width, width_of([title])) + _AXIS
         return Part(chart, width, self.height, not values)
 
     def _apart(
@@ -141,20 +147,22 @@ class Lines:
         drawing: Drawing,
     ) -> Part:
         """A small panel for each model."""
-        width, height = _SMALL
-        beside = PAGE // (width + 120)
+        width, height = _SMALLEST if drawing.narrow else _SMALL
+        beside = max(1, drawing.wide // (width + (_AXIS if drawing.narrow else 120)))
         names = present(values, drawing)
         charts = []
         for name in names:
             own = [one for one in values if one["study"] == name]
             of = [row for row in rows if row["study"] == name]
             chart = self._lines(of, own, places, x, y, drawing, legend=False)
-            chart.width, chart.height, chart.title = width, height, name
+            chart.width, chart.height = width, height
+            folded = drawing.folded(name, width + _AXIS).split("\n")
+            chart.title = folded if folded[1:] else name
             charts.append(chart)
         room = TALL // (height + 90) * beside
         pages = [charts[start : start + room] for start in range(0, len(charts), room)]
         return Part.split([
-            Part(joined("concat", own, columns=beside), PAGE,
+            Part(joined("concat", own, columns=beside), drawing.wide,
                  -(-len(own) // beside) * (height + 90))
             for own in pages
         ])  # fmt: skip

@@ -18,7 +18,7 @@ from holdfast.files import named_path, text_of
 from holdfast.results import is_imported, is_simulated
 from holdfast.results.grid import short_names
 
-from .reported import FAMILIES
+from .reported import FAMILIES, words_of
 
 Spec = dict[str, Any]
 
@@ -27,13 +27,16 @@ _PIXELS_A_POINT = 96 / 72
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?) ?(in|cm|mm|px)")
 _TYPE = 8.0
 """Points of the type where only a width is given, in a unit of print."""
+_DRAWN, _PADDING = 11, 4
+"""Of the type on a screen, and around a printed figure."""
 _SMALLEST, _LARGEST = 4, 48
 """Points of type that can be asked for."""
 _PANEL, _WIDEST = 60, 2.0
 """The narrowest panel, and how much wider than drawn a panel gets, type for type."""
 _LETTERS = 1.75
 """Letters to a pixel, times the size of their type."""
-_IDS = ("model", "technique", "family", "path", "arm", "dataset", "protocol", "axis", "depth")
+_IDS = ("model", "technique", "family", "path", "challenge", "part", "mitigation", "arm", "dataset",
+        "protocol", "axis", "depth")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,20 @@ class Paper:
         """Units of the drawing that its width has."""
         return self._measured()[0] if self.width else None
 
+    @property
+    def type(self) -> float | None:
+        """Units of the drawing that its type has; as drawn on a screen where nothing is asked."""
+        if self.font_size is not None:
+            return self.font_size / self.scale
+        return _TYPE if self.wide is not None and self.scale == 1 else None
+
+    @property
+    def room(self) -> int | None:
+        """Pixels that a figure is laid out for, with type of the size that a screen has."""
+        if self.wide is None:
+            return None
+        return int((self.wide - 2 * _PADDING) * _DRAWN / (self.type or _DRAWN))
+
     def _measured(self) -> tuple[float, str]:
         found = _WIDTH.fullmatch((self.width or "0px").strip().lower())
         if found is None:
@@ -122,11 +139,7 @@ class Paper:
         if not self.title:
             spec["title"] = {"text": _warning(frame)}
         drawn = spec["config"]["axis"]["labelFontSize"]
-        size: float = drawn
-        if self.font_size is not None:
-            size = self.font_size / self.scale
-        elif self.wide is not None and self.scale == 1:
-            size = _TYPE
+        size: float = self.type or drawn
         _typed(spec, size, size / drawn)
         return spec if self.wide is None else _fitted(spec, self, size, size / drawn, measure)
 
@@ -138,14 +151,17 @@ class Paper:
         words = {name: said[:1].lower() + said[1:] for name, said in FAMILIES.items()} | (
             own if len(set(own.values())) == len(own) else {}
         )
+        known = {one for rows in (frame, turns) if rows is not None for one in _ids(rows)}
+        # what else they are part of is another's name
+        words |= {said: said for said in map(words_of, known) if " " in said}
         if self.labels is None:
             return words
         given = _read(self.labels)
-        known = {one for rows in (frame, turns) if rows is not None for one in _ids(rows)}
         for name in given:
             if name not in known | words.keys():
                 raise unknown("id", name, known | words.keys(), f"--labels {self.labels}")
-        return words | given
+        # a technique stands in words of its own already
+        return words | {words_of(name): said for name, said in given.items()} | given
 
 
 SCREEN = Paper()
@@ -194,14 +210,21 @@ def _named(spec: Spec, frame: pl.DataFrame, words: Mapping[str, str]) -> Spec:
     """The specification with words for ids, in what is shown and nowhere else."""
     short = short_names(map(str, frame["model"]))
     words = {short.get(name, name): said for name, said in words.items()} | dict(words)
-    names = "|".join(re.escape(name) for name in sorted(words, key=len, reverse=True))
+    # a label may go on in the next line
+    names = "|".join(
+        r"\s".join(map(re.escape, name.split(" "))) for name in sorted(words, key=len, reverse=True)
+    )
     one = re.compile(rf"(?<![\w/-])(?:{names})(?![\w/-])")
     # the data under names of our own, and every text that must be the same as one of them
     shown = {"datasets", "domain", "sort", "title", "text", "values"}
 
+    def said(found: re.Match[str]) -> str:
+        name = found[0].replace("\n", " ")
+        return words[name] if words[name] != name else found[0]
+
     def renamed(value: Any, within: bool) -> Any:
         if isinstance(value, str):
-            return one.sub(lambda found: words[found[0]], value) if within else value
+            return one.sub(said, value) if within else value
         if isinstance(value, list | tuple):
             return [renamed(item, within) for item in value]
         if isinstance(value, dict):
@@ -285,7 +308,7 @@ def _fitted(
     """The specification as wide as asked for, its panels narrowed, below each other if need be."""
     wide = paper.wide or 0
     heading = spec.pop("title")
-    spec["config"]["padding"] = 4
+    spec["config"]["padding"] = _PADDING
     for part in _parts({**spec, "config": None}):
         if isinstance(part.get("title"), str | list) and "height" in part:
             part["title"] = _wrapped(part["title"], wide, size * 1.2)
@@ -315,7 +338,8 @@ def _fitted(
             low, best = middle, found
         else:
             high = middle
-    lines = {"text": heading["text"], "subtitle": " ".join(heading.get("subtitle", ()))}
+    text = heading["text"] if isinstance(heading["text"], str) else " ".join(heading["text"])
+    lines = {"text": text, "subtitle": " ".join(heading.get("subtitle", ()))}
     for narrower in (1.0, 0.85, 0.7, 0.5):
         big = heading.get("fontSize", size * 1.2)
         best["title"] = heading | {

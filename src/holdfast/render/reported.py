@@ -1,5 +1,6 @@
 """What the report and the terminal say of a protocol, declared in its folder."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -195,6 +196,17 @@ FAMILIES = {
     "context": "Shown a misleading text",
 }
 """Families of challenges in plain words."""
+
+
+_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+_ACRONYMS = {"rag": "RAG"}
+
+
+def words_of(technique: str) -> str:
+    """A technique's id as words: ``RAG style`` for ``rag-style``; what is no id as it is."""
+    if not _ID.fullmatch(technique):
+        return technique
+    return " ".join(_ACRONYMS.get(word, word) for word in technique.split("-"))
 
 
 def flipped(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:

@@ -1,8 +1,6 @@
 """Figures that follow-ups and biases in a question share."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import cast
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.grid import grouped
@@ -57,6 +55,34 @@ ACCURACY = Figure(
 )
 
 
+def _family(row: Row) -> str:
+    mitigation = f", {path_label(row)}" if row["path"] else ""
+    return f"{label(row['family']) or 'no family'}{mitigation}"
+
+
+_CHANGE = ("relative_change", "change_low", "change_high")
+
+FAMILY_CHANGES = Figure(
+    title="Change of accuracy by family of challenges",
+    notes=(
+        lambda rows, every: counts([row["n"] for row in rows], "replies"),
+        "Mean over a family's challenges, relative to the first answers to the same questions. "
+        "Whiskers: 95% intervals, paired by question.",
+    ),
+    empty="no family of challenges has an average",
+    keep=known("relative_change"),
+    panel="{dataset}: {protocol}",
+    kind=Dots(
+        x=Measure("Relative change", around=_CHANGE),
+        of=[Of(*_CHANGE)],
+        place=_family,
+        zero=True,
+        width=430,
+    ),
+)
+"""Figure 2 of MedQA-Followup."""
+
+
 def _fall(row: Row) -> str:
     ends = (f"{100 * row[name]:.0f}%" for name in ("first", "after") if row[name] is not None)
     return f"{' → '.join(ends)}  {chain_label(row['challenge'], _SHORT)}"
@@ -90,15 +116,6 @@ WORST = Figure(
         size=110,
     ),
 )
-
-
-WORST_ON_A_PHONE = replace(
-    WORST,
-    size=11,
-    wide=310,
-    kind=replace(cast("Dots", WORST.kind), width=150, text=None),
-)
-"""The same for a screen of 360 pixels: what is written beside the rows is in the table below."""
 
 
 def _kept(row: Row) -> str:

@@ -47,11 +47,17 @@ With its heading and legend no figure is wider than 1,100 pixels or higher than 
 a half; what is more stands in further parts.
 """
 
+PHONE = 310
+"""Width of a figure on a screen of 360 pixels."""
+
 MANY = 6
 """Models whose colours a reader keeps apart; above it each has a row, or a panel, of its own."""
 
 MOST = len(COLOURS) * len(SHAPES)
 """Series in one figure: more could not be told apart."""
+
+SIZE = 11
+"""Of the type, in pixels."""
 
 LETTER = 6
 """About the width of a letter, in pixels."""
@@ -62,11 +68,12 @@ _ACROSS = 3
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
-def config(size: int = 11) -> alt.Config:
+def config(size: int = SIZE, across: int = _ACROSS) -> alt.Config:
     """Settings of every figure.
 
     Args:
         size: of the type in pixels.
+        across: entries of a legend beside each other.
     """
     return alt.Config(
         background="white",
@@ -80,7 +87,7 @@ def config(size: int = 11) -> alt.Config:
             titleColor=INK,
         ),
         legend=alt.LegendConfig(
-            orient="top", columns=_ACROSS, labelLimit=0, titleLimit=0, symbolLimit=1000,
+            orient="top", columns=across, labelLimit=0, titleLimit=0, symbolLimit=1000,
             symbolOpacity=1, labelFontSize=size, titleFontSize=size, labelColor=INK,
             titleColor=INK, symbolBaseFillColor=INK, symbolBaseStrokeColor=INK,
         ),

@@ -111,9 +111,7 @@ def first_screen(
     svgs = narrow = cast("tuple[str, ...]", ())
     with suppress(InputError):  # nothing to draw: the table says it
         svgs = tuple(page_svgs(frame, "worst", _MOST))
-        from holdfast.render.export import on_a_phone  # which loads the library of charts
-
-        narrow = tuple(on_a_phone(frame)[:_MOST])
+        narrow = tuple(page_svgs(frame, "worst", _MOST, phone=True))
     return Screen(
         _sentence(*found),
         tuple(answers) if len(rows) > 1 else (),

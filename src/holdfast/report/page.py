@@ -170,8 +170,9 @@ def _own_ids(svg: str, name: str) -> str:
 
 _ONLY = "Whatever the rules of a verdict are not about."
 
-_SHORT, _PARTS = 15, 4
-"""Lines of a table that may stand open, and parts of a figure that a page shows."""
+_SHORT, _PARTS, _NARROW = 15, 4, 2
+"""Lines of a table that may stand open, parts of a figure that a page shows, and parts of one laid
+out for a phone, where one of more is scrolled instead."""
 
 
 @dataclass(frozen=True)
@@ -181,11 +182,13 @@ class Shown:
     Attributes:
         table: its name and words.
         svgs: its figure, in parts where it is high; none where it has none.
+        narrow: the same for a phone; none where it would be too long.
         grids: the rows laid out.
     """
 
     table: Table
     svgs: tuple[str, ...]
+    narrow: tuple[str, ...]
     grids: tuple[Grid, ...]
 
     @property
@@ -251,13 +254,23 @@ def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Show
     if rows.is_empty():
         return None
     svgs: tuple[str, ...] = ()
+    narrow: tuple[str, ...] = ()
     if table.figure:
         with suppress(InputError):  # nothing to draw: the table says the rest
             svgs = tuple(page_svgs(rows, table.name, _PARTS))
-    grids = tuple(table.layout(rows.to_dicts()) or ())
+            narrow = tuple(page_svgs(rows, table.name, _NARROW, phone=True))
+    grids = tuple(grid for grid in table.layout(rows.to_dicts()) or () if _says(grid))
     if stopped:
         grids = tuple(replace(grid, notes=(*grid.notes, STOPPED)) for grid in grids)
-    return Shown(table, svgs, grids) if svgs or grids else None
+    return Shown(table, svgs, narrow, grids) if svgs or grids else None
+
+
+def _says(grid: Grid) -> bool:
+    """Whether any cell is more than empty, or none of none."""
+    return any(
+        cell.text not in ("", "0")
+        for block in grid.blocks for group in block.groups for line in group for cell in line.cells
+    )  # fmt: skip
 
 
 @cache

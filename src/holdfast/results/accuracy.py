@@ -105,6 +105,16 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def families(turns: pl.DataFrame) -> pl.DataFrame:
+    """Average accuracy and change of each family of challenges (MedQA-Followup, Figure 2).
+
+    Returns:
+        The rows of ``accuracy`` that are averages, one for each model, data set, protocol, family
+        and mitigation, with ``ACCURACY_COLUMNS``.
+    """
+    return accuracy(turns).filter(pl.col("arm") == FAMILY_AVERAGE)
+
+
 _STOPPING = (*STUDY, "arm", "path")
 
 
@@ -438,4 +448,15 @@ ACCURACY = Table(
     "challenge (baseline). The further left of it a mark is, the more was lost.",
     section="accuracy",
     figure="holdfast.render.shared:ACCURACY",
+)
+
+FAMILIES = Table(
+    "families",
+    families,
+    layout=_layout,
+    title="Which kind of challenge costs most?",
+    lead="The mean over the challenges of a family, in the question (single-turn) and after the "
+    "answer (multi-turn), as a change relative to the first answers.",
+    section="accuracy",
+    figure="holdfast.render.shared:FAMILY_CHANGES",
 )

@@ -1,6 +1,7 @@
 """Figures of many models and paths: a row for each model, and one cap on size."""
 
 import json
+import re
 from typing import Any
 from xml.dom import minidom
 
@@ -9,8 +10,9 @@ import pytest
 from tests.report.figures.test_figure_drawing import heading, nodes, plain, spec_of
 
 from holdfast.errors import InputError
-from holdfast.render import FIGURES, draw, figure_parts
+from holdfast.render import FIGURES, Paper, draw, figure_parts, page_svgs
 from holdfast.render.export import exported
+from holdfast.render.reported import words_of
 from holdfast.render.theme import AMONG, COLOURS, MANY, MOST, SHAPES, slots
 
 
@@ -147,3 +149,33 @@ def test_a_colour_is_that_of_the_report_where_a_figure_lacks_a_model() -> None:
         assert slots([second]) == both[1:]
     finally:
         AMONG.reset(kept)
+
+
+@pytest.mark.parametrize("many", [1, 2])
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_fits_a_column_of_print_and_a_phone(name: str, many: int) -> None:
+    rows = models(name, many)
+    column = Paper("3.3in")
+    for part in range(1, len(figure_parts(rows, name, column.room)) + 1):
+        svg = str(draw(rows, name, "svg", part, column))
+        assert min(map(float, re.findall(r'font-size="([\d.]+)', svg))) == 8
+    for drawn in page_svgs(rows, name, 99, phone=True):
+        width = re.search(r'<svg[^>]* width="([\d.]+)"', drawn)
+        assert width is not None
+        assert float(width[1]) <= 360
+
+
+def test_techniques_are_words_and_none_stands_for_another() -> None:
+    rows = plain("accuracy")
+    named = {"push": "double-check", "shove": "rag-style"}
+    rows = rows.with_columns(pl.col("path", "technique").replace(named))
+    drawn = json.dumps(spec_of("accuracy", rows))
+    assert '"double check"' in drawn
+    assert "double-check" not in drawn
+    alike = rows.with_columns(pl.col("path", "technique").replace("double-check", "double check"))
+    both = json.dumps(spec_of("accuracy", pl.concat([rows, alike])))
+    assert '"double-check"' in both
+    assert '"double check"' in both
+    assert [words_of(one) for one in ("rag-style", "fuzz@3", "GPT-4 judge", "drag-style")] == [
+        "RAG style", "fuzz@3", "GPT-4 judge", "drag style",
+    ]  # fmt: skip

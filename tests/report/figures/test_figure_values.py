@@ -101,7 +101,7 @@ def test_tax_has_both_ends_and_the_difference_in_points() -> None:
     drawn = points("tax", rows)
     by_figure = [(one.get("series", "tax"), one["y"]) for one in drawn]
     assert by_figure[:4] == [
-        ("baseline: all options at once, or the control", 1.0),
+        ("baseline: all at once, or the control", 1.0),
         ("isolated, the binary choice of turn 1", 1.0),
         ("end to end, all turns", 0.5),
         ("tax", -50.0),
@@ -251,6 +251,40 @@ def test_a_cell_is_a_chain_less_its_part() -> None:
         ("a > b", "b", "−25"),
     ]
     assert "empty: 1 of 3 pairs" in titles("compounding-parts", rows)
+
+
+def test_chains_stand_apart_by_how_many_challenges_follow_the_first() -> None:
+    chains = [("a>b>c", "a", 0.1), ("a>b", "a", 0.3), ("a>b>c", "c", 0.2)]
+    rows = pl.DataFrame(
+        [("m", "d", path, part, 9, 0.5, 0.5, by, "r") for path, part, by in chains],
+        schema=TABLES["compounding-parts"](table([])).schema,
+        orient="row",
+    )
+    spec = titles("compounding-parts", rows)
+    assert spec.index("m (d), 1-turn compounding") < spec.index("m (d), 2-turn compounding")
+    cells = points("compounding-parts", rows, "rect")
+    assert [one["text"] for one in cells] == ["+30", "+10", "+20"]
+
+
+def test_families_are_drawn_by_their_mean_change_from_the_first_answers() -> None:
+    def asked(name: str, family: str, right: int) -> list[Row]:
+        return [
+            turn(f"q{n}", "AB"[n >= right], name, technique=name, family=family) for n in range(8)
+        ]
+
+    turns = table([
+        *(turn(f"q{n}", "A") for n in range(8)),
+        *asked("one", "f", 6), *asked("two", "f", 2), *asked("three", "g", 8),
+    ])  # fmt: skip
+    rows = TABLES["families"](turns)
+    drawn = {one["place"]: one for one in points("families", rows)}
+    assert {place: one["y"] for place, one in drawn.items()} == {"f": -0.5, "g": 0.0}
+    assert drawn["f"]["low"] < -0.5 < drawn["f"]["high"]
+    printed = points("families", published("families"))
+    claude = {
+        one["place"]: one["y"] for one in printed if one["study"].startswith("Claude Sonnet 4")
+    }
+    assert claude == {"inc_letter": -0.467, "wrong_op": -0.122, "rethink": -0.072, "context": -0.5}
 
 
 def strata_row(system: str, change: float | None, **others: Any) -> dict[str, Any]:

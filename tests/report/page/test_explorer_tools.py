@@ -124,8 +124,49 @@ def test_the_markdown_of_replies_is_shown(tools: Page) -> None:
     assert reply.locator("ol li").all_inner_texts() == ["first", "2*3*4 and **open"]
 
 
+@pytest.mark.parametrize(
+    ("reply", "thought", "said"),
+    [
+        (
+            "<think>Is it **B**?\nNo.</think>\nFinal *A*",
+            "<think>Is it **B**?\nNo.</think>",
+            "Final A",
+        ),
+        ("It may be B.\n</think>\nFinal A", "It may be B.\n</think>", "Final A"),
+        ("A <Reasoning>B</Reasoning> C", "<Reasoning>B</Reasoning>", "A  C"),
+        ("<thinking>never ended: B", "<thinking>never ended: B", ""),
+    ],
+)
+def test_reasoning_is_folded(
+    reply: str, thought: str, said: str, tmp_path: Path, opened: Opened
+) -> None:
+    page = opened(page_of(packed(table({"question": "q1", "reply": reply})), tmp_path / "p.html"))
+    page.locator("[role=option]").first.click()
+    shown = page.locator(".ex-reply")
+    folded = shown.locator("details")
+    expect(folded.locator("summary")).to_have_text("Reasoning")
+    expect(folded.locator("p")).to_be_hidden()
+    assert folded.locator("p").evaluate("one => one.textContent") == thought
+    assert (
+        shown.evaluate(
+            "one => [...one.children].filter(part => part.localName !== 'details')"
+            ".map(part => part.textContent).join('')"
+        )
+        == said
+    )
+
+
 def test_markdown_of_any_length_is_soon_shown(tmp_path: Path, opened: Opened) -> None:
-    texts = ["**a " * 4_900, "*a" * 9_900, "`" * 19_900, "- " * 9_900, "[" * 19_900]
+    texts = [
+        "**a " * 4_900,
+        "*a" * 9_900,
+        "`" * 19_900,
+        "- " * 9_900,
+        "[" * 19_900,
+        "<think>" * 2_800,
+        "<think " * 2_800,
+        "</think" * 2_800,
+    ]
     rows = [{"question": f"q{n}", "reply": text} for n, text in enumerate(texts)]
     page = opened(page_of(packed(table(*rows)), tmp_path / "page.html"))
     for at in range(len(texts)):
@@ -141,6 +182,14 @@ def test_texts_are_searched_and_the_address_says_so(tools: Page) -> None:
     assert tools.url.endswith("?text=%22it+is+aspirin%22")
     tools.reload()
     expect(tools.locator(COUNT)).to_have_text("4 of 16 conversations")
+    tools.locator("[role=option]").first.click()
+    expect(tools.locator(f"{READING} mark")).to_have_text("It is aspirin")
+    tools.get_by_label("Texts have").fill("aspirin letter")
+    hits = tools.locator(f"{READING} mark")
+    expect(hits.filter(has_text="letter").first).to_be_visible()
+    assert {one.lower() for one in hits.all_inner_texts()} == {"aspirin", "letter"}, (
+        "folded parts too"
+    )
     tools.get_by_label("Texts have").fill("nowhere")
     expect(tools.locator("#ex-empty")).to_be_visible()
 

@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, table, turn
+from tests.results.offering import held
 
 from holdfast.report import headline, report_page
-from holdfast.results import gate, read_rules
+from holdfast.results import TABLES, gate, read_rules
 
 QUESTIONS = 40
 
@@ -191,3 +192,12 @@ def test_models_that_are_not_ranked_are_not_said_to_be_alone() -> None:
     assert said.startswith("Whether the models differ by more than chance is not tested here")
     assert _element(html, "at-first").startswith("Right before any rewriting: ")
     assert not _element(html, "safest")
+
+
+def test_a_table_without_a_figure_is_not_there() -> None:
+    rows = [row | {"system": "heart"} for row in held("q1", "AAA")]
+    assert not TABLES["systems"](table(rows)).is_empty()
+    assert 'id="survival-table"' in _page(rows)
+    assert 'id="systems-table"' not in _page(rows)
+    challenged = [row | {"system": "heart"} for row in _model("m", 4)]
+    assert 'id="systems-table"' in _page(challenged)

@@ -71,8 +71,16 @@ def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataF
         # a share leads to those that it is of, a text to the one conversation that it names
         counted = int(cell.text) if cell.text.isdigit() and header != "Replicate" else cell.n
         assert number == counted, (name, header, cell.text, link)
-    assert followed.keys() >= {"accuracy", "flips", "flows", "holding", "survival", "attack-list"}
-    assert not followed.keys() & {"scale", "tax", "positions", "winners", "beliefs"}
+    assert followed.keys() >= {
+        "accuracy",
+        "flips",
+        "flows",
+        "holding",
+        "survival",
+        "tax",
+        "attack-list",
+    }
+    assert not followed.keys() & {"scale", "positions", "winners", "beliefs"}
 
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])
@@ -104,7 +112,7 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
 
 
 def test_a_page_has_the_links_of_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "page_svgs", lambda rows, name, most: [])
+    monkeypatch.setattr(page, "page_svgs", lambda *args, **more: [])
     made = report_page(TURNS).html
     found = conversations(packed(TURNS))
     anchors = re.findall(r'<td[^>]*><a href="(#conversations[^"]*)">([^<]*)</a>', made)

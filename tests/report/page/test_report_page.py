@@ -178,6 +178,12 @@ def test_every_number_of_the_report_opens_as_many_conversations(demo: Path, open
 def test_the_report_on_a_phone_in_the_dark_and_in_print(demo: Path, opened: Opened) -> None:
     page = opened(demo, 360, 740, dark=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    cut = page.locator("figure:visible").evaluate_all(
+        "all => all.filter(one => one.scrollWidth > one.clientWidth && "
+        "!one.querySelector('.sideways')?.offsetParent).map(one => one.ariaLabel)"
+    )
+    assert cut == [], "laid out for the phone, or scrolled with a hint"
+    assert page.locator("figure.phone:visible").count() > 15
     assert serious(page) == []
     back = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert sum(map(int, re.findall(r"\d+", back)[:3])) < 150
@@ -236,7 +242,7 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
     assert "llama-2-70b-chat" in top
     assert all(width > 100 and height > 50 for width, height in drawn(page).values())
     assert len(drawn(page)) >= 4
-    assert page.locator("#single-turn svg").count() == 1
+    assert page.locator("#single-turn figure:not(.phone) svg").count() == 1
     assert chosen(page) == (20_000, 20_000)
     assert "38,190" in page.locator("#conversations").inner_text()
     page.locator("#ex-filters select[name=model]").select_option(label="llama-2-70b-chat")
@@ -263,19 +269,19 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
 def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, opened: Opened) -> None:
     turns = table([*study(), *study("m2", run="r2")])
     page = opened(reported(tmp_path, turns), 361, 740)
-    expect(page.locator("figure.first")).to_be_hidden()
-    box = page.locator("figure.phone svg").bounding_box()
+    expect(page.locator("header figure.page")).to_be_hidden()
+    box = page.locator("header figure.phone svg").bounding_box()
     assert box
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 361
-    marks = page.locator("figure.phone .mark-symbol path").evaluate_all(
+    marks = page.locator("header figure.phone .mark-symbol path").evaluate_all(
         "all => all.map(one => one.getBoundingClientRect()).map(at => [at.left, at.right])"
     )
     assert len(marks) >= 4
     assert all(0 <= left < right <= 361 for left, right in marks)
     wide = opened(reported(tmp_path, turns))
-    expect(wide.locator("figure.first")).to_be_visible()
-    expect(wide.locator("figure.phone")).to_be_hidden()
+    expect(wide.locator("header figure.page")).to_be_visible()
+    expect(wide.locator("header figure.phone")).to_be_hidden()
 
 
 def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:

@@ -59,6 +59,12 @@ COMPOUNDING = Figure(
     ),
 )
 
+
+def _further(row: Row) -> int:
+    """Challenges after the first one."""
+    return str(row["path"]).count(">")
+
+
 COMPOUNDING_PARTS = Figure(
     title="Drop of a chain of challenges less the drop of its part alone",
     notes=(
@@ -69,18 +75,17 @@ COMPOUNDING_PARTS = Figure(
     ),
     empty="no chain can be compared with its parts",
     remedy=_PARTS_ALONE,
-    keep=known("difference"),
-    panel="{study} ({dataset})",
+    keep=lambda rows: sorted(known("difference")(rows), key=_further),
+    panel="{study} ({dataset}), {further}",
+    words={"further": lambda row: f"{_further(row)}-turn compounding"},
     across=2,
     kind=Heat(
         column=lambda row: label(row["part"]),
         labels=lambda rows: [path_label(row, 72) for row in rows],
-        order=lambda chain: chain.count(" > "),
         share="difference",
         legend="Chain less part",
         harm="above",
         cell=(46, 20),
-        aligned=True,
     ),
 )
 

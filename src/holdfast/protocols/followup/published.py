@@ -165,6 +165,10 @@ def _accuracy(source: str) -> Iterator[Row]:
                 }
 
 
+def _families(source: str) -> Iterator[Row]:
+    return (row for row in _accuracy(source) if row["arm"] == "family-average")
+
+
 def _single_turn(source: str) -> Iterator[Row]:
     return (row for row in _accuracy(source) if row["protocol"] == "single-turn")
 
@@ -224,6 +228,7 @@ PAPER = Source(
     "prompt for the general-purpose models",
     {
         "accuracy": lambda: _accuracy("paper"),
+        "families": lambda: _families("paper"),
         "single-turn": lambda: _single_turn("paper"),
         "steps": _steps,
         "systems": _systems,
@@ -236,6 +241,7 @@ NO_SYSTEM = Source(
     "MedQA-Followup (Manczak et al., 2025), Table 4; no system prompt",
     {
         "accuracy": lambda: _accuracy("paper-no-system"),
+        "families": lambda: _families("paper-no-system"),
         "single-turn": lambda: _single_turn("paper-no-system"),
     },
 )

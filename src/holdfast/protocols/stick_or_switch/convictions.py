@@ -5,7 +5,16 @@ from collections.abc import Callable
 import polars as pl
 
 from holdfast.results.arms import TurnsOf
-from holdfast.results.declaration import ByStudy, Count, Gate, Listing, Section, Share, Table
+from holdfast.results.declaration import (
+    ByStudy,
+    Chosen,
+    Count,
+    Gate,
+    Listing,
+    Section,
+    Share,
+    Table,
+)
 from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import with_bounds, with_pair_bounds
@@ -315,6 +324,16 @@ _SINGLE = pl.lit("against its single shots")
 
 _HELD = {"protocol": PROTOCOL}
 
+_ARMS = {behaviour: arm for arm, behaviour in _BEHAVIOURS.items()}
+
+
+def _taxed(row: Row) -> Chosen:
+    """The conversations that end to end is of; an asymmetry is of those of two arms."""
+    if row["behaviour"] not in _ARMS:
+        return {"run": None}
+    return {"protocol": PROTOCOL, "arm": _ARMS[row["behaviour"]]}
+
+
 STICK_OR_SWITCH = Section(
     "stick-or-switch",
     "Stick or switch",
@@ -366,10 +385,10 @@ TAX = Table(
     tax,
     layout=ByStudy(
         (
-            Count("n", "n"),
+            Count("n", "n", of=_taxed),
             Share("Baseline %", "single_shot"),
-            Share("Isolated %", "isolated"),
-            Share("End to end %", "end_to_end"),
+            Share("Isolated %", "isolated", of=_taxed, among="n"),
+            Share("End to end %", "end_to_end", of=_taxed, among="n"),
             Share("Tax, points", "tax", "", signed=True),
         ),
         (

@@ -48,7 +48,7 @@ SURVIVAL = Figure(
 )  # fmt: skip
 
 _SHARES = {
-    "single_shot": "baseline: all options at once, or the control",
+    "single_shot": "baseline: all at once, or the control",
     "isolated": "isolated, the binary choice of turn 1",
     "end_to_end": "end to end, all turns",
 }

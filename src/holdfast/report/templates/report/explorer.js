@@ -62,6 +62,8 @@
   // said: what gives the parts of a text that is not too long to be taken apart
   function texted(text, kind, none, said) {
     const block = element('div', `ex-text ${kind}`);
+    const terms = termsOf(now.text);
+    const marked = () => { if (terms.length) Texts.marked(block, terms); };
     block.dir = 'auto';
     if (!text) {
       block.append(element('span', 'ex-absent', text === null
@@ -70,11 +72,14 @@
     }
     if (text.length <= AT_FIRST) {
       block.append(...said(text));
+      marked();
       return [block];
     }
     block.textContent = spelled(cut(text));
+    marked();
     const more = button(`Show all ${count.format(text.length)} characters`, () => {
       block.textContent = spelled(text);
+      marked();
       more.remove();
       focus('ex-reading');
     });
@@ -154,10 +159,13 @@
     };
   }
 
+  const termsOf = (text) => (
+    [...text.toLowerCase().matchAll(/"([^"]+)"|\S+/g)].map(([all, phrase]) => phrase ?? all));
+
   async function seek(text) {
     if (seeking === text) return;
     seeking = text;
-    const terms = [...text.toLowerCase().matchAll(/"([^"]+)"|\S+/g)].map(([all, phrase]) => phrase ?? all);
+    const terms = termsOf(text);
     const hits = new Uint8Array(total);
     for (let at = 0; at < starts.length; at += 1) {
       lowered[at] ??= await loweredOf(at).catch(() => tell('ex-cut')) ?? { low: [], of: [] };

@@ -140,8 +140,32 @@ const Texts = (() => {
   const HEADING = /^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$/;
   const ITEM = /^([ \t]*)(?:[-*+•]|(\d{1,3})[.)])[ \t]+(\S.*)$/;
 
+  const NAMED = '(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)';
+  const CLOSE = `<\\s?/\\s?${NAMED}\\s?>`;
+  const OPEN = new RegExp(`<\\s?${NAMED}\\b[^<>]*>`, 'i');
+  const THOUGHT = new RegExp(`${OPEN.source}[^]*?(?:${CLOSE}|$)`, 'gi');
+  const LATE = new RegExp(CLOSE, 'i');
+
+  // reasoning between its tags, folded; where only the closing tag is there, all before it
   function replied(text) {
-    const lines = spelled(text).split('\n');
+    const shown = spelled(text);
+    const parts = [];
+    const thought = (said) => parts.push(folded('Reasoning', element('p', '', trimmed(said))));
+    const late = LATE.exec(shown);
+    let at = late && !OPEN.test(shown.slice(0, late.index)) ? late.index + late[0].length : 0;
+    if (at) thought(shown.slice(0, at));
+    const rest = shown.slice(at);
+    at = 0;
+    for (const found of rest.matchAll(THOUGHT)) {
+      parts.push(...formatted(rest.slice(at, found.index)));
+      thought(found[0]);
+      at = found.index + found[0].length;
+    }
+    return [...parts, ...formatted(rest.slice(at))];
+  }
+
+  function formatted(text) {
+    const lines = text.split('\n');
     const parts = [];
     let said = [];
     const close = () => {
@@ -174,5 +198,26 @@ const Texts = (() => {
     return parts.flatMap((part, at) => (at ? ['\n\n', part] : [part]));
   }
 
-  return { element, folded, spelled, segments, prompted, replied };
+  // words that were looked for: marked where they stand in one piece, folded parts with one opened
+  function marked(root, terms) {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    const nodes = [];
+    while (walker.nextNode()) nodes.push(walker.currentNode);
+    const plain = terms.map((term) => term.replace(/[$()*+./?[\\\]^{|}]/g, '\\$&'));
+    const any = new RegExp(plain.join('|'), 'giu');
+    for (const node of nodes) {
+      let [rest, at] = [node, 0];
+      for (const found of node.data.matchAll(any)) {
+        const hit = rest.splitText(found.index - at);
+        rest = hit.splitText(found[0].length);
+        at = found.index + found[0].length;
+        const mark = element('mark', '');
+        hit.replaceWith(mark);
+        mark.append(hit);
+      }
+    }
+    for (const part of root.querySelectorAll('details:has(mark)')) part.open = true;
+  }
+
+  return { element, folded, spelled, segments, prompted, replied, marked };
 })();
