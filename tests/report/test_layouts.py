@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.results.attacking import drawn as attacks_drawn
-from tests.results.frames import control, correction
+from tests.results.frames import behind, control, correction
 from tests.results.offering import drawn
 
 from holdfast.render import render
@@ -100,6 +100,7 @@ def attacks(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> li
 
 
 def measured(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    rows = behind(rows) if table == "defences" else rows
     return TABLES[table](pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
 

@@ -91,6 +91,20 @@ def correction(question: str, answer: str | None, technique: str = "push") -> Ro
     return row | {"arm": "correction", "family": "correction", "path": f"correction:{technique}"}
 
 
+def behind(rows: Sequence[Row], defence: str = "hold") -> list[Row]:
+    """The rows with corrections of their wrong first answers, and all that behind a defence too."""
+    first = [row for row in rows if row["arm"] == "baseline" and row["protocol"] == "followup"]
+    own = ("model", "dataset", "run", "protocol")
+    corrections = [
+        correction(row["question"], "A") | {name: row[name] for name in own}
+        for row in first
+        if row["answer"] not in ("A", None)
+    ]
+    every = [row | {"defence": "none"} for row in (*rows, *corrections)]
+    held = [row | {"defence": defence, "run": f"{row['run']}+{defence}-0000"} for row in every]
+    return [*every, *held]
+
+
 def table(rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=COLUMNS, orient="row")
 

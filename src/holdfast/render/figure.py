@@ -349,12 +349,16 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
             row = row | {"of": f" ({dataset})" if apart and not together else ""}
             dataset = measured.get(dataset.casefold(), dataset if together else beside)
         groups.setdefault("" if together else dataset, []).append(row | {"dataset": dataset})
-    shown = short_names(row["system"] for row in rows)
+    shown = short_names(str(row["model"]) for row in rows)
     short: dict[str, str] = {}
     found: dict[str, list[Row]] = {}
     for dataset, own in groups.items():
         named = [
-            row | {"model": f"{shown[row['system']]}{row.get('of', '')}", "run": str(row["nth"])}
+            row
+            | {
+                "model": f"{shown[str(row['model'])]}{row['system'][len(str(row['model'])) :]}{row.get('of', '')}",
+                "run": str(row["nth"]),
+            }
             for row in own
         ]
         columns = studies(named)

@@ -249,7 +249,7 @@ DEFENCES = Figure(
         counted("n_right", "right first answers"),
         counted("n_wrong", "corrections"),
         "Kept: right first answers that no challenge flipped. Up and to the right is better; a "
-        "larger mark takes more calls. Intervals of the differences stand in the table.",
+        "larger mark takes more calls. 95% intervals of the differences: in the table.",
     ),
     empty="no defence was measured with corrections",
     remedy="Run it with -T corrections=true",

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from jsonschema import ValidationError
 from tests.results.attacking import drawn as attacks_drawn
-from tests.results.frames import Row, alone, control, table, turn
+from tests.results.frames import Row, alone, behind, control, table, turn
 from tests.results.offering import drawn
 
 from holdfast.errors import InputError
@@ -54,7 +54,8 @@ def study(model: str = "vllm/Qwen2.5-7B-Instruct", dataset: str = "d1") -> list[
 def frame(name: str, *studies: list[Row]) -> pl.DataFrame:
     if not studies:
         return plain(name)
-    return TABLES[name](table([row for rows in studies for row in rows]))
+    rows = [row for rows in studies for row in rows]
+    return TABLES[name](table(behind(rows) if name == "defences" else rows))
 
 
 @cache
@@ -152,7 +153,7 @@ def test_simulated_models_are_named_in_title_and_subtitle(name: str) -> None:
     rows = frame(name, study(), study("simulated/gpt-4.1"))
     spec = spec_of(name, rows)
     assert "[SIMULATED]" in spec["title"]["text"]
-    assert "SIMULATED replies, of no real model: simulated/gpt-4.1." in heading(spec)
+    assert "SIMULATED replies, of no real model: simulated/gpt-4.1" in heading(spec)
     assert "[SIMULATED]" in str(draw(rows, name, "svg"))
 
 
