@@ -41,6 +41,7 @@ _PROCESS, _numbers = uuid4().hex, count()
 """Ids of messages: those that Inspect would give cost more than what is said."""
 
 _SYSTEM, _USER = ChatMessageSystem(content=""), ChatMessageUser(content="")
+_ASSISTANT = ChatMessageAssistant(content="")
 
 _NO_USAGE = {
     "input_tokens": 0,
@@ -122,7 +123,7 @@ class Conversation:
         self._own = question.options
         self._messages: list[ChatMessage] = [_said_by(_SYSTEM, system)] if system else []
         for asked, said in examples:
-            self._messages += [ChatMessageUser(content=asked), ChatMessageAssistant(content=said)]
+            self._messages += [_said_by(_USER, asked), _said_by(_ASSISTANT, said)]
         self._defence, self._helper, self._start = defence, helper, len(self._messages)
         self._held: str | None = None
         self._before: Truth | None = None

@@ -2,6 +2,7 @@
 
 import re
 from abc import abstractmethod
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
@@ -35,7 +36,7 @@ def replied(
 ) -> ModelOutput:
     """A reply whose parts are known to be sound: pydantic need not look at them again."""
     content = [ContentReasoning(reasoning=thought), ContentText(text=text)] if thought else text
-    said = {"id": uuid4().hex, "model": model, "content": content}
+    said = {"id": f"{_PROCESS}{next(_numbers):x}", "model": model, "content": content}
     chosen = _CHOICE.model_copy(
         update={
             "message": _CHOICE.message.model_copy(update=said),
@@ -48,6 +49,7 @@ def replied(
     )
 
 
+_PROCESS, _numbers = uuid4().hex, count()
 _CHOICE = ChatCompletionChoice(message=ChatMessageAssistant(content="", source="generate"))
 _OUTPUT = ModelOutput(choices=[_CHOICE])
 
