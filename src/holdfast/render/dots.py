@@ -22,6 +22,7 @@ from .theme import (
     joined,
     shape,
 )  # fmt: skip
+from .theme import SIZE as SIZE_OF_TYPE
 
 SIZE = 55
 """Of a point, in square pixels."""
@@ -415,6 +416,10 @@ _ROOM, _TEXT, _LEAST, _BESIDE = 26, 36, 60, 500
 """What an axis takes beside its labels, what a number beside a row takes, the narrowest panel, and
 the width from which longer texts stand beside their rows."""
 
+_DOT, _BY, _ABOVE, _NAME = 6, 4, 9, 9
+"""Of a dot to its edge; how far beside and above it its name stands, clear of the whiskers; the
+type of the name."""
+
 _SHADE = 0.1
 """Opacity of a side of the diagonal."""
 
@@ -469,7 +474,8 @@ class Plane:
                 values.append(other[0] | across | sized)
         names = list(drawing.names)
         side = min(self.side, drawing.wide - 80)
-        hues = colour(names)
+        direct = len(names) > MANY and not self.size
+        hues = colour(names, legend=not direct)
         (left, right), (low, high) = x.domain, y.domain
         words = [
             data([{"x": left + word.x * (right - left), "y": low + word.y * (high - low),
@@ -478,7 +484,8 @@ class Plane:
             .encode(x=x.x("x"), y=y.y("y"), text="text:N")
             for word in self.words
         ]  # fmt: skip
-        channels = {"x": x.x("x"), "y": y.y("y"), "color": hues, "shape": shape(names)}
+        channels = {"x": x.x("x"), "y": y.y("y"), "color": hues,
+                    "shape": shape(names, legend=not direct)}  # fmt: skip
         if self.size:
             grades = sorted({one["size"] for one in values}, key=int)
             sizes = [SIZE + 65 * place for place in range(len(grades))]
@@ -508,6 +515,64 @@ class Plane:
                 x=x.x("x"), y=y.y("low"), y2="high:Q", color=hues, opacity=ink()
             ),
             *points(values, drawing, 80, **channels, opacity=ink()),
+            *(self._named(values, x, y, side, drawing) if direct else []),
             width=side, height=side,
         )  # fmt: skip
         return Part(chart, side + 60, side, not values)
+
+    def _named(
+        self, values: Sequence[Value], x: Measure, y: Measure, side: int, drawing: Drawing
+    ) -> list[alt.Chart]:
+        """The name of each dot beside it where there is room, else a number that is explained."""
+
+        def place(number: float, of: Measure) -> float:
+            low, high = of.domain
+            return (number - low) / (high - low) * side
+
+        dots = [(place(one["x"], x), side - place(one["y"], y)) for one in values]
+        taken = [(left - _DOT, top - _DOT, left + _DOT, top + _DOT) for left, top in dots]
+        numbers = {name: str(number) for number, name in enumerate(drawing.names, 1)}
+        sides: tuple[Literal["left", "right"], ...] = ("left", "right")
+        named: dict[Literal["left", "right"], list[Value]] = {side: [] for side in sides}
+        for at, (one, (left, top)) in enumerate(zip(values, dots, strict=True)):
+            others = [box for place, box in enumerate(taken) if place != at]
+            for text in (one["study"], numbers[one["study"]]):
+                wide = width_of([text]) * _NAME / SIZE_OF_TYPE
+                low, high = top - _ABOVE - _NAME / 2, top - _ABOVE + _NAME / 2
+                boxes = {
+                    "left": (left + _BY, low, left + _BY + wide, high),
+                    "right": (left - _BY - wide, low, left - _BY, high),
+                }
+                free = [
+                    align for align in sides
+                    if (box := boxes[align])[0] >= 0 and box[2] <= side
+                    and not any(_meet(box, other) for other in others)
+                ]  # fmt: skip
+                if free:
+                    break
+            # a number that has no room either lies over its neighbours
+            align = free[0] if free else "left"
+            taken.append(boxes[align])
+            named[align].append({"x": one["x"], "y": one["y"], "text": text})
+            if text != one["study"]:
+                drawing.said[f"{text}: {one['study']}."] = None
+        return [
+            data(own)
+            .mark_text(
+                align=align,
+                baseline="middle",
+                dx=_BY if align == "left" else -_BY,
+                dy=-_ABOVE,
+                fontSize=_NAME,
+                color=INK,
+            )
+            .encode(x=x.x("x"), y=y.y("y"), text="text:N")
+            for align, own in named.items()
+            if own
+        ]
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two boxes overlap."""
+    apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+    return not apart

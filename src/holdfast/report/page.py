@@ -142,6 +142,7 @@ def report_page(
         glossary=GLOSSARY,
         footer=f"Made by holdfast {version('holdfast')} from {counted(turns.height, 'turn')}.",
         link=link,
+        halved=_halved,
         own=lambda svg, name: Markup(_own_ids(svg, name)),
         css=Markup("\n".join(map(source, _STYLES))),
         script=Markup(script),
@@ -166,6 +167,18 @@ _IDS = re.compile(r'(?<= id=")|(?<=url\(#)|(?<=href="#)')
 def _own_ids(svg: str, name: str) -> str:
     """The picture with ids of its own: those of all pictures in a page are in one space."""
     return _IDS.sub(f"{name}-", svg)
+
+
+_SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"')
+_ACROSS, _HALF, _LEGIBLE = 703, 378, 0.64
+"""Pixels of a printed page across, and of half of it less headings; how small type may become."""
+
+
+def _halved(svg: str) -> bool:
+    """Whether a picture can be printed so that two stand on a page."""
+    found = _SIZE.search(svg)
+    width, height = map(float, found.groups()) if found else (_ACROSS, _HALF)
+    return min(_ACROSS / width, _HALF / height) >= _LEGIBLE
 
 
 _ONLY = "Whatever the rules of a verdict are not about."

@@ -165,6 +165,28 @@ def test_a_figure_fits_a_column_of_print_and_a_phone(name: str, many: int) -> No
         assert float(width[1]) <= 360
 
 
+def test_dots_of_many_models_are_named_where_there_is_room() -> None:
+    many = MANY + 3
+    rows = models("flexibility", many)
+    rates = [0.1 + 0.1 * (n % (many - 1)) for n in range(many)]  # the last falls on the first
+    apart = rows.with_columns(correct_rate=pl.Series(rates), incorrect_rate=pl.Series(rates))
+    spec = spec_of("flexibility", apart)
+    assert not legends(spec)
+    texts = {
+        one["text"]
+        for node in nodes(spec)
+        if isinstance(node.get("mark"), dict) and node["mark"]["type"] == "text"
+        for one in spec["datasets"][node["data"]["name"]]
+        if "text" in one
+    }
+    named = {f"m{n}" for n in range(many)} & texts
+    numbered = {f"m{n}" for n in range(many) if f"{n + 1}: m{n}." in heading(spec)}
+    assert named | numbered == {f"m{n}" for n in range(many)}
+    assert not named & numbered
+    assert len(named) >= many - 2
+    assert all(str(int(name[1:]) + 1) in texts for name in numbered)
+
+
 def test_techniques_are_words_and_none_stands_for_another() -> None:
     rows = plain("accuracy")
     named = {"push": "double-check", "shove": "rag-style"}

@@ -194,6 +194,15 @@ def test_models_that_are_not_ranked_are_not_said_to_be_alone() -> None:
     assert not _element(html, "safest")
 
 
+def test_figures_are_printed_two_to_a_page_where_they_stay_legible() -> None:
+    html = _page(_model("m", 4))
+    printed = re.findall(r'<figure class="figure page( half)?"[^>]*>\s*<svg[^>]*? width="([\d.]+)" '
+                         r'height="([\d.]+)"', html)  # fmt: skip
+    scales = [(bool(half), min(703 / float(w), 378 / float(h))) for half, w, h in printed]
+    assert {half for half, _ in scales} == {True, False}
+    assert all(half == (scale >= 0.64) for half, scale in scales[1:]), scales
+
+
 def test_a_table_without_a_figure_is_not_there() -> None:
     rows = [row | {"system": "heart"} for row in held("q1", "AAA")]
     assert not TABLES["systems"](table(rows)).is_empty()
