@@ -341,8 +341,8 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     for row in rows:
         dataset = _dataset(row)
         # numbers for people: the ids of runs are nobody's names
-        row["system"] = system_of(row)
-        of_study = runs.setdefault((row["system"], row["dataset"], row.get("protocol")), {})
+        row["_system"] = system_of(row)
+        of_study = runs.setdefault((row["_system"], row["dataset"], row.get("protocol")), {})
         row["nth"] = of_study.setdefault(row["run"], len(of_study) + 1)
         if is_published(row):
             beside = next(iter(measured.values())) if apart else dataset
@@ -354,11 +354,7 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     found: dict[str, list[Row]] = {}
     for dataset, own in groups.items():
         named = [
-            row
-            | {
-                "model": f"{shown[str(row['model'])]}{row['system'][len(str(row['model'])) :]}{row.get('of', '')}",
-                "run": str(row["nth"]),
-            }
+            row | {"model": f"{_shown(row, shown)}{row.get('of', '')}", "run": str(row["nth"])}
             for row in own
         ]
         columns = studies(named)
@@ -377,6 +373,12 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     simulated = any(is_simulated(str(row["model"])) for row in rows)
     imported = any(is_imported(str(row["run"])) for row in rows)
     return Panels(found, tuple(short.values()), _notes(every), simulated, imported)
+
+
+def _shown(row: Row, names: Mapping[str, str]) -> str:
+    """The short name of a row's model, and its defence."""
+    model = str(row["model"])
+    return f"{names[model]}{row['_system'].removeprefix(model)}"
 
 
 def nothing(what: str = "the table has no rows", remedy: str | None = None) -> InputError:

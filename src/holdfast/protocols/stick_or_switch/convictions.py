@@ -324,14 +324,14 @@ _SINGLE = pl.lit("against its single shots")
 
 _HELD = {"protocol": PROTOCOL}
 
-_ARMS = {behaviour: arm for arm, behaviour in _BEHAVIOURS.items()}
+_ARM_OF = {behaviour: arm for arm, behaviour in _BEHAVIOURS.items()}
 
 
 def _taxed(row: Row) -> Chosen:
     """The conversations that end to end is of; an asymmetry is of those of two arms."""
-    if row["behaviour"] not in _ARMS:
+    if row["behaviour"] not in _ARM_OF:
         return {"run": None}
-    return {"protocol": PROTOCOL, "arm": _ARMS[row["behaviour"]]}
+    return {"protocol": PROTOCOL, "arm": _ARM_OF[row["behaviour"]]}
 
 
 STICK_OR_SWITCH = Section(
