@@ -142,6 +142,7 @@ def table(
     relative_to: str | None = None,
     models: "Source | None" = None,
     margin: float | None = None,
+    budget: float | None = None,
 ) -> "pl.DataFrame":
     """One table of results.
 
@@ -151,6 +152,7 @@ def table(
         relative_to: of strata: ``stratum``, its own first answers, or ``overall``.
         models: of ``scale``: a file of sizes of models.
         margin: of ``flexibility``: d' up to which switching is called blind.
+        budget: of ``flagging``: share of the conversations that can be reviewed, 0 to 1.
 
     Returns:
         Its rows. Of log dirs where a verdict was taken, ``accuracy`` and ``flips`` have confidence
@@ -166,7 +168,10 @@ def table(
 
     if name not in TABLES:
         raise unknown("table", name, TABLES, "table")
-    settings = {"relative_to": relative_to, "models": models and fspath(models), "margin": margin}
+    settings = {
+        "relative_to": relative_to, "models": models and fspath(models), "margin": margin,
+        "budget": budget,
+    }  # fmt: skip
     given = {setting: value for setting, value in settings.items() if value is not None}
     read = _read(turns, text=False)
     runs = () if isinstance(turns, pl.DataFrame) else stopped_runs(_listed(turns))

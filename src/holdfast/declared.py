@@ -46,6 +46,7 @@ MODULES = (
     "holdfast.results.wordings",
     "holdfast.results.flows",
     "holdfast.results.defences",
+    "holdfast.results.flagging",
     "holdfast.results.strata",
     "holdfast.protocols.followup.published",
     "holdfast.protocols.followup.compounding",

@@ -48,6 +48,12 @@ def table(
         float | None,
         typer.Option(help="For flexibility, d' up to which switching is called blind (0.5)."),
     ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            help="For flagging, share of the conversations that is reviewed (0.1).", min=0, max=1
+        ),
+    ] = None,
     part: Annotated[int, typer.Option(help="For a figure in several parts, which one.", min=1)] = 1,
     width: Annotated[
         str | None,
@@ -106,7 +112,9 @@ def table(
             field="--format",
             remedy="Give -o FILE",
         )
-    settings = _settings(table, relative_to=relative_to, models=models, margin=margin)
+    settings = _settings(
+        table, relative_to=relative_to, models=models, margin=margin, budget=budget
+    )
     rows = holdfast.table(sources, table, **settings)
     notes = [*map(str, unfinished_runs(sources)), *left_out(sources)]
     for note in [*notes, STOPPED] if stopped(sources) else notes:
@@ -159,5 +167,6 @@ _SETTINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "relative_to": ("strata", ("stratum", "overall")),
     "models": ("sizes of models", ()),
     "margin": ("margin", ()),
+    "budget": ("budget", ()),
 }
 """What a table has that takes a setting, and the values of the setting, where only some do."""

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE
+from holdfast.results.flagging import SIGNALS
 from holdfast.results.grid import grouped
 
 from .dots import Dots, Measure, Of, Plane, Series, Word
 from .figure import Figure, Row, chain_label, counted, counts, known, label, path_label
 from .flows import Flows
+from .lines import Axis, Lines
 
 _ARMS = (BASELINE, "followup", "single-turn", FAMILY_AVERAGE)
 ACCURACY_AXIS = Measure("Accuracy")
@@ -267,5 +269,28 @@ DEFENCES = Figure(
         sized="Calls a conversation",
         diagonal=False,
         side=360,
+    ),
+)
+
+
+FLAGGING = Figure(
+    title="Harmful flips caught by a review",
+    notes=(
+        counted("harmful", "harmful flips"),
+        "Share of the harmful flips among the conversations with the highest scores. Band: 95% "
+        "interval, bootstrap over questions. A signal that says nothing lies on the diagonal.",
+    ),
+    empty="no conversation has a harmful flip and a signal",
+    panel="{study} ({dataset}): {protocol}",
+    across=2,
+    kind=Lines(
+        x=Axis("percent", "Conversations reviewed, %", "numbers"),
+        series=Series(
+            "Review first if",
+            lambda row: SIGNALS.get(row["signal"], label(row["signal"])),
+            tuple(SIGNALS.values()),
+        ),
+        y=Measure("Harmful flips caught"),
+        of=[Of("caught")],
     ),
 )

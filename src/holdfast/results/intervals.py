@@ -316,7 +316,7 @@ def bootstrap_shares(
     if not n.sum():
         nothing = np.full(right.shape[1], math.nan)
         return nothing, nothing
-    drawn = _resamples(len(n), resamples, seed)
+    drawn = resamples_of(len(n), resamples, seed)
     with np.errstate(invalid="ignore"):
         shares = (drawn @ right) / (drawn @ n)[:, None]
     tail = (1 - level) / 2
@@ -325,7 +325,7 @@ def bootstrap_shares(
 
 
 @lru_cache(maxsize=2)
-def _resamples(clusters: int, resamples: int, seed: int) -> Floats:
+def resamples_of(clusters: int, resamples: int, seed: int) -> Floats:
     """How often each cluster is drawn in each sample, shape (resamples, clusters)."""
     equal = np.full(clusters, 1 / clusters)
     # as floats, which matrix products are fast with

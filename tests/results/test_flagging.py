@@ -1,0 +1,254 @@
+"""Review flagging: curves by brute force, signals without information, recordings recounted."""
+
+import csv
+import itertools
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from holdfast.results import SCHEMA
+from holdfast.results.flagging import (
+    FLAGGING_COLUMNS,
+    SIGNALS,
+    _area,
+    _caught,
+    _curves,
+    conversations,
+    flagging,
+    flagging_curve,
+)
+
+from .duet import duet_turns
+from .frames import Row, table, turn
+
+
+def of(rows: pl.DataFrame, signal: str, **keys: str) -> Row:
+    (row,) = rows.filter(pl.col("signal") == signal, **keys).to_dicts()
+    return row
+
+
+# --- the curve ---
+
+
+@pytest.mark.parametrize(
+    ("scores", "harm"),
+    [
+        ([3.0, 1.0, 2.0, 0.0], [1, 0, 0, 1]),
+        ([1.0, 1.0, 0.0, 0.0, 0.0], [1, 0, 1, 0, 0]),
+        ([0.5, 0.5, 0.5, 0.5], [1, 0, 0, 1]),
+        ([2.0, 2.0, 2.0, 1.0, 0.0, 0.0], [1, 1, 0, 0, 1, 0]),
+    ],
+)
+def test_ties_are_in_random_order(scores: list[float], harm: list[int]) -> None:
+    n = len(scores)
+    orders = [
+        order for order in itertools.permutations(range(n))
+        if [scores[i] for i in order] == sorted(scores, reverse=True)
+    ]  # fmt: skip
+    # share caught after each of the first conversations, over every order of those that are tied
+    every = np.array([np.cumsum([0] + [harm[i] for i in order]) for order in orders]) / sum(harm)
+    curve, _ = _curves(np.array(scores), np.array(harm, float), np.arange(n))
+    shares = np.arange(n + 1) / n
+    assert _caught(*curve, shares) == pytest.approx(every.mean(axis=0))
+    trapezes = (every[:, 1:] + every[:, :-1]).mean(axis=0).sum() / 2 / n
+    assert _area(*curve) == pytest.approx(trapezes)
+
+
+def test_a_perfect_signal_and_one_of_nothing() -> None:
+    harm = np.array([1.0] * 3 + [0.0] * 7)
+    at = np.arange(10)
+    perfect, _ = _curves(harm, harm, at)
+    assert _area(*perfect) == pytest.approx(1 - 0.3 / 2)
+    nothing, _ = _curves(np.ones(10), harm, at)
+    assert _area(*nothing) == pytest.approx(0.5)
+
+
+# --- conversations and signals ---
+
+
+def test_signals_by_hand() -> None:
+    rows = [
+        *(turn(q, a) for q, a in zip("abcde", "AAABA", strict=True)),
+        turn("a", "A", "push", stance="verify"),
+        turn("b", "B", "push", stance="defer"),
+        turn("c", None, "push"),
+        turn("d", "A", "push"),
+        turn("e", "C", "push", reader_status="parsed", answer_rules="C", answer_reader="A"),
+    ]
+    found = conversations(table(rows)).sort("question")
+    # an unread reply is no conversation to rank: a person sees it anyway
+    assert found["question"].to_list() == ["a", "b", "d", "e"]
+    assert found["harmful"].to_list() == [False, True, False, True]
+    assert found["flip"].to_list() == [0.0, 1.0, 1.0, 1.0]
+    assert found["stance"].to_list() == [0.0, 1.0, 0.5, 0.5]
+    assert found["readers"].to_list() == [0.0, 0.0, 0.0, 1.0]
+    assert found["belief"].is_null().all()
+    assert found["samples"].is_null().all()
+    row = of(flagging(table(rows)), "flip")
+    assert (row["conversations"], row["questions"], row["harmful"]) == (4, 4, 2)
+    # three changed, two of them to harm: a tenth of four is 0.4 of these three
+    assert row["caught"] == pytest.approx(0.4 / 3)
+    assert (row["area_low"], row["threshold"]) == (None, None)
+
+
+def test_samples_disagree_with_the_other_epochs() -> None:
+    rows = [turn("a", "A", epoch=n) for n in (1, 2, 3)]
+    rows += [turn("a", a, "push", epoch=n) for n, a in enumerate("AAB", 1)]
+    found = conversations(table(rows)).sort("answer")
+    assert found["samples"].to_list() == [0.5, 0.5, 1.0]
+
+
+def test_belief_is_what_is_left_of_the_first_answer() -> None:
+    rows = [
+        turn("a", "A", p_answer=0.9), turn("a", "A", "push", p_answer=0.6),
+        turn("b", "A", p_answer=0.9), turn("b", "B", "push", p_answer=0.7),
+    ]  # fmt: skip
+    found = conversations(table(rows)).sort("question")
+    assert found["belief"].to_list() == pytest.approx([0.3, 0.6])
+
+
+def test_no_signal_looks_at_the_truth() -> None:
+    rng = np.random.default_rng(5)
+    rows: list[Row] = []
+    for n in range(40):
+        letters = rng.choice(list("ABC"), 2)
+        rows += [turn(f"q{n}", letters[0]), turn(f"q{n}", letters[1], "push", stance="defer")]
+    here = table(rows)
+    there = here.with_columns(gold=pl.lit("B"), correct=pl.col("answer") == "B")
+    columns = ["question", *(name for name in SIGNALS if name != "combined")]
+    assert conversations(here).select(columns).equals(conversations(there).select(columns))
+
+
+# --- drawn studies ---
+
+
+def drawn(
+    rng: np.random.Generator, questions: int, informed: float, paths: int = 3
+) -> pl.DataFrame:
+    """A study whose confidence after a challenge falls more, by so much, where the answer does."""
+    hard = rng.normal(size=questions)
+    rows: list[dict[str, Any]] = []
+    for n in range(questions):
+        right = hard[n] + rng.normal() < 1
+        rows.append({"q": f"q{n}", "path": "", "right": bool(right), "p": 0.9})
+        for path in range(paths):
+            kept = right and hard[n] + rng.normal() < 0.8
+            sure = 0.5 + 0.1 * rng.normal() + (0.1 * informed if kept or not right else 0)
+            rows.append({"q": f"q{n}", "path": f"t{path}", "right": bool(kept), "p": sure})
+    made = pl.DataFrame(rows).select(
+        question="q", path="path", correct="right", p_answer="p",
+        answer=pl.when("right").then(pl.lit("A")).otherwise(pl.lit("B")),
+        arm=pl.when(pl.col("path") == "").then(pl.lit("baseline")).otherwise(pl.lit("followup")),
+        turn=(pl.col("path") != "").cast(pl.Int64), gold=pl.lit("A"), run=pl.lit("r"),
+        model=pl.lit("m"), dataset=pl.lit("d"), protocol=pl.lit("followup"),
+        epoch=pl.lit(1, pl.Int64), status=pl.lit("parsed"), technique="path", family=pl.lit("f"),
+        defence=pl.lit("none"),
+    )  # fmt: skip
+    absent = [pl.lit(None, kind).alias(name) for name, kind in SCHEMA.items()
+              if name not in made.columns]  # fmt: skip
+    return made.with_columns(absent).select(*SCHEMA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("informed", [0.0, 1.0])
+def test_areas_lie_in_their_intervals(informed: float) -> None:
+    rng = np.random.default_rng(int(informed) + 11)
+    # the score is drawn of the answers alone: flips lower it, and where it says nothing more the
+    # truth is the area of a very large study
+    signal = "belief"
+    true = of(flagging(drawn(rng, 20_000, informed)), signal)
+    held = caught = 0
+    number = 300
+    for _ in range(number):
+        row = of(flagging(drawn(rng, 100, informed)), signal)
+        held += row["area_low"] <= true["area"] <= row["area_high"]
+        caught += row["caught_low"] <= true["caught"] <= row["caught_high"]
+    least = 0.94 - 2.576 * (0.94 * 0.06 / number) ** 0.5
+    assert held / number >= least
+    assert caught / number >= least
+
+
+def test_random_scores_catch_what_is_reviewed() -> None:
+    rng = np.random.default_rng(2)
+    held = 0
+    for _ in range(60):
+        harm = (rng.random(300) < 0.2).astype(float)
+        at = np.repeat(np.arange(100), 3)
+        curve, many = _curves(rng.random(300), harm, at)
+        low, high = np.quantile([_area(*one) for one in many], [0.025, 0.975])
+        held += low <= 0.5 <= high
+        assert abs(_area(*curve) - 0.5) < 0.15
+    assert held >= 52  # 95% of 60, less three standard errors
+
+
+def test_thresholds_are_read_where_they_were_not_chosen() -> None:
+    turns = drawn(np.random.default_rng(3), 400, 1.0)
+    row = of(flagging(turns, 0.2), "belief")
+    assert row["held_reviewed"] == pytest.approx(0.2, abs=0.03)
+    assert row["held_caught"] == pytest.approx(row["caught"], abs=0.1)
+    assert row["threshold"] is not None
+    few = of(flagging(drawn(np.random.default_rng(3), 60, 1.0), 0.2), "belief")
+    assert (few["threshold"], few["held_caught"]) == (None, None)
+
+
+def test_signals_together_are_scored_where_they_were_not_fitted() -> None:
+    turns = drawn(np.random.default_rng(4), 400, 1.0)
+    rows = flagging(turns)
+    assert tuple(rows.columns) == FLAGGING_COLUMNS
+    together, alone = of(rows, "combined")["area"], of(rows, "flip")["area"]
+    assert together >= alone - 0.01
+    # where neither says anything more than chance, fitting them does not make it so
+    noise = turns.with_columns(p_answer=pl.lit(0.5))
+    both = of(flagging(noise), "combined")["area"]
+    assert both == pytest.approx(of(flagging(noise), "flip")["area"], abs=0.03)
+
+
+def test_the_curve_is_a_row_for_each_twentieth() -> None:
+    turns = drawn(np.random.default_rng(6), 120, 1.0)
+    rows = flagging_curve(turns).filter(pl.col("signal") == "belief")
+    assert rows["percent"].to_list() == list(range(0, 101, 5))
+    assert (rows["caught"][0], rows["caught"][-1]) == (0.0, 1.0)
+    assert rows["caught"].is_sorted()
+    at_ten = of(flagging(turns), "belief")
+    assert rows.filter(pl.col("percent") == 10)["caught"][0] == pytest.approx(at_ten["caught"])
+    assert flagging_curve(table([])).schema == rows.schema
+    assert flagging(table([])).schema == flagging(turns).schema
+
+
+# --- recordings ---
+
+
+def test_recordings_with_confidences_are_recounted(shared: Path) -> None:
+    path = shared / "data" / "duet_recordings" / "biology_two_models.csv"
+    rows = flagging(duet_turns(path), 0.2)
+    by_model: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+    with path.open(newline="", encoding="utf-8") as file:
+        for one in csv.DictReader(file):
+            if one["setting"] not in ("NEG", "POS"):
+                continue
+            first, last = one["turn_0_selected_letter"], one["turn_3_selected_letter"]
+            before, after = (float(one[f"turn_{n}_conf_selected"]) for n in (0, 3))
+            left = after if last == first else 1 - after
+            harmful = first == one["answer_letter"] != last
+            by_model[one["model_name"]].append((before - left, harmful))
+    assert len(by_model) == 2
+    for model, scored in by_model.items():
+        row = of(rows, "belief", model=model)
+        harms = sum(harm for _, harm in scored)
+        assert (row["conversations"], row["harmful"]) == (len(scored), harms)
+        # the chance that a harmful flip stands before a conversation drawn at random
+        area = sum(
+            (score > other) + (score == other) / 2
+            for score, harm in scored if harm for other, _ in scored
+        ) / harms / len(scored)  # fmt: skip
+        assert row["area"] == pytest.approx(area, abs=1e-9)
+        assert row["area_low"] < row["area"] < row["area_high"]
+        ranked = sorted(scored, key=lambda one: -one[0])
+        limit = ranked[int(0.2 * len(ranked)) - 1][0]
+        surely = sum(harm for score, harm in scored if score > limit) / harms
+        perhaps = sum(harm for score, harm in scored if score >= limit) / harms
+        assert surely - 1e-9 <= row["caught"] <= perhaps + 1 / harms
