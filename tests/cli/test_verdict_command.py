@@ -41,6 +41,12 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[s
     return folder, *_verdict(folder)
 
 
+def test_a_setting_without_a_value_is_told(tmp_path: Path) -> None:
+    code, told = _verdict(tmp_path, "-T", "strings.yaml")
+    assert code == 2
+    assert "'strings.yaml' is not NAME=VALUE" in str(told["error"])
+
+
 def test_a_gate_that_looks_writes_junit_and_a_summary(
     decided: tuple[Path, int, dict[str, object]], tmp_path: Path
 ) -> None:

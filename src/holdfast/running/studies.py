@@ -139,7 +139,7 @@ def _parsed(
             raise unknown("protocol", name, PROTOCOLS, "PROTOCOL")
         parameters |= inspect.signature(PROTOCOLS[name].task).parameters
     parsed: dict[str, Any] = {}
-    for name, value in _named(task_args):
+    for name, value in named_args(task_args):
         if name not in parameters:
             raise unknown("setting", name, parameters, "-T")
         if name in parsed:
@@ -148,7 +148,8 @@ def _parsed(
     return parsed
 
 
-def _named(task_args: Mapping[str, Any] | Sequence[str]) -> Iterator[tuple[str, Any]]:
+def named_args(task_args: Mapping[str, Any] | Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Settings of protocols by name, as they were given."""
     if isinstance(task_args, Mapping):
         yield from task_args.items()
         return

@@ -20,6 +20,7 @@ from holdfast.results.sequential import (
 )
 
 from .run import Outcome, Running
+from .studies import named_args
 
 _BUDGETS = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "cost"}
 
@@ -145,7 +146,7 @@ def _with_needed(
 ) -> dict[str, Any]:
     """The options of a run that asks what these rules are about, unless told otherwise."""
     own = given.get("task_args") or {}
-    args = dict(own) if isinstance(own, Mapping) else dict(one.split("=", 1) for one in own)
+    args = dict(named_args(own))
     if list(protocols) == ["followup"]:
         args.setdefault("techniques", needed(rules, given.get("challenges")))
         # a control decides no rule that can be looked at question by question

@@ -19,7 +19,7 @@ from holdfast.render import FIGURES
 from holdfast.results import sections
 
 SECTIONS_OF_ALL = {"net", "accuracy", "flips", "cues", "strata", "compounding", "single-turn",
-                   "stick-or-switch", "dynamics", "medfuzz"}  # fmt: skip
+                   "stick-or-switch", "dynamics", "medfuzz", "flagging"}  # fmt: skip
 
 MAPPINGS = Path(__file__).parents[3] / "examples" / "mappings"
 
