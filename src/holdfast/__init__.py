@@ -524,6 +524,69 @@ def report(
     return Page(made.html, made.headline, notes, turns)
 
 
+@dataclass(frozen=True)
+class Leaderboard:
+    """A site of many studies.
+
+    Attributes:
+        page: the file that it opens with.
+        models: file of each model's report, by its name.
+        unread: what was wrong with each source that could not be read.
+    """
+
+    page: str
+    models: "Mapping[str, str]"
+    unread: tuple[str, ...]
+
+
+def leaderboard(
+    sources: "Sources",
+    folder: "Source",
+    *,
+    title: str | None = None,
+    conversations: int = CONVERSATIONS,
+) -> Leaderboard:
+    """Write a static site of many studies: tables of models, and the report of each.
+
+    Args:
+        sources: as for ``read_turns``; those that cannot be read are named in the page.
+        folder: of the site: new, empty, or an earlier leaderboard, which it replaces.
+        title: of the first page.
+        conversations: most of them that can be read in the report of a model.
+
+    Raises:
+        InputError: no source can be read, or the folder holds something else or cannot be written.
+    """
+    from holdfast.errors import InputError
+    from holdfast.files import whole_folder
+    from holdfast.report import Study, is_leaderboard, leaderboard_pages
+    from holdfast.results import left_out, plans, run_records, stopped_runs, unfinished_runs
+
+    studies, errors = [], []
+    for source in dict.fromkeys(_listed(sources)):
+        one = [source]
+        try:
+            studies.append(
+                Study(_some(one, text=True), run_records(one), plans(one), unfinished_runs(one),
+                      left_out(one), stopped_runs(one))
+            )  # fmt: skip
+        except InputError as error:
+            errors.append(error)
+    if not studies:
+        raise errors[0] if errors else InputError("no sources", remedy="Name a log dir")
+    unread, place = tuple(map(str, errors)), fspath(folder).rstrip("/")
+    written: dict[str | None, str] = {}
+    with whole_folder(fspath(folder), "--leaderboard SITE", is_leaderboard) as site:
+        for model, name, html in leaderboard_pages(studies, unread, title, conversations):
+            written[model] = f"{place}/{name}"
+            (site / name).parent.mkdir(exist_ok=True)
+            (site / name).write_bytes(html.encode())
+    page = written.pop(None)
+    return Leaderboard(
+        page, {name: page for name, page in written.items() if name is not None}, unread
+    )
+
+
 def power(
     baseline: float,
     difference: float,
@@ -662,12 +725,14 @@ def _some(sources: list[str], *, text: bool) -> "pl.DataFrame":
 
 __all__ = [
     "Decision",
+    "Leaderboard",
     "Page",
     "compare",
     "defences",
     "designs",
     "figure",
     "gate",
+    "leaderboard",
     "plan",
     "power",
     "read_turns",

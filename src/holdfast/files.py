@@ -1,9 +1,10 @@
 """Files: those that a user names, read, written whole or refused in one line, and the package's."""
 
 import os
+import shutil
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
@@ -97,6 +98,47 @@ def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO
             return
         with replacing(path) as file:
             yield file
+    except OSError as error:
+        raise unwritable(output, error, option) from error
+
+
+@contextmanager
+def whole_folder(
+    output: str, option: str, replaced: Callable[[Path], bool] = lambda _: False
+) -> Iterator[Path]:
+    """A folder to write into that is there whole in the end, or as it was before.
+
+    Args:
+        output: the folder: new or empty, or one that may be replaced.
+        option: what named the folder.
+        replaced: whether a folder that holds something may be.
+
+    Raises:
+        InputError: it holds something else, or cannot be written.
+    """
+    folder = named_path(output).resolve()
+    try:
+        partial, old = (
+            folder.parent / f".{folder.name}.{os.getpid()}.{end}" for end in ("partial", "old")
+        )
+        if folder.exists() and (
+            not folder.is_dir() or (any(folder.iterdir()) and not replaced(folder))
+        ):
+            raise InputError("exists already", output, field=option, remedy="Name a new folder")
+        try:
+            partial.mkdir(parents=True)
+            yield partial
+            if folder.exists():
+                folder.rename(old)
+            try:
+                partial.rename(folder)
+            except OSError:
+                if old.exists():
+                    old.rename(folder)
+                raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise unwritable(output, error, option) from error
 

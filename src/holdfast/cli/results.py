@@ -235,6 +235,12 @@ def report(
         int,
         typer.Option(min=0, max=options.MOST, help="Most conversations in the page."),
     ] = holdfast.CONVERSATIONS,
+    leaderboard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SITE", help="Write a folder instead: models ranked, a page for each."
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Make it anew every ten seconds while a run goes on.")
     ] = False,
@@ -247,6 +253,15 @@ def report(
     from holdfast.report import report_figures
     from holdfast.results import stopped_runs
 
+    if leaderboard is not None:
+        others = {"-o": output != "report.html", "--figures": figures is not None,
+                  "--rules": rules is not None, "--watch": watch}  # fmt: skip
+        for option in (option for option, given in others.items() if given):
+            raise InputError(
+                "does not go with --leaderboard", field=option, remedy="Leave out one of both"
+            )
+        _leaderboard(sources, leaderboard, title, conversations, as_json=as_json)
+        return
     if watch:
         _watch(sources, output, title, conversations)
     made = holdfast.report(sources, rules=rules, title=title, conversations=conversations)
@@ -272,6 +287,17 @@ def report(
     sys.stdout.write(f"{made.headline}.\nReport: {output}\n")
     if drawn:
         sys.stdout.write(f"Figures: {figures} ({len(drawn)} files)\n")
+
+
+def _leaderboard(
+    sources: list[str], folder: str, title: str | None, conversations: int, *, as_json: bool
+) -> None:
+    made = holdfast.leaderboard(sources, folder, title=title, conversations=conversations)
+    sys.stderr.writelines(f"Not read: {printable(one)}\n" for one in made.unread)
+    if as_json:
+        options.print_json({"page": made.page, "models": made.models, "unread": made.unread})
+    else:
+        sys.stdout.write(f"Leaderboard: {made.page} ({counted(len(made.models), 'model')})\n")
 
 
 def _watch(sources: list[str], output: str, title: str | None, conversations: int) -> None:

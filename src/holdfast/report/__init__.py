@@ -13,10 +13,12 @@ from .gate import (
     looked_rows,
     looked_sentence,
 )
+from .leaderboard import Study, is_leaderboard, leaderboard_pages
 from .page import Report, report_figures, report_page
 
 __all__ = [
     "Report",
+    "Study",
     "comparison_page",
     "designs_text",
     "designs_told",
@@ -25,7 +27,9 @@ __all__ = [
     "gate_rows",
     "gate_sentence",
     "headline",
+    "is_leaderboard",
     "junit_xml",
+    "leaderboard_pages",
     "looked_markdown",
     "looked_rows",
     "looked_sentence",

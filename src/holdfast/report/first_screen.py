@@ -133,15 +133,22 @@ def _opened(turns: pl.DataFrame) -> tuple[Opening, pl.DataFrame, list[str]] | No
     for name in turns.select(of_turn.unique(maintain_order=True)).to_series():
         openings.setdefault(report_of(name).opening, []).append(name)
     for opening in sorted(openings, key=lambda one: one.place):
-        rows = opening.measure(turns.filter(of_turn.is_in(openings[opening])))
+        rows = measured(opening, turns.filter(of_turn.is_in(openings[opening])))
         if rows.height:
-            # what a protocol does not ask for, has no interval of, or does not compare
-            rows = rows.with_columns(
-                pl.lit(None).alias(name) for name in OPENING_COLUMNS if name not in rows.columns
-            ).sort("after", descending=True, maintain_order=True, nulls_last=True)
             columns = studies(rows.to_dicts())
             return opening, rows, [columns.header(row) for row in rows.to_dicts()]
     return None
+
+
+def measured(opening: Opening, turns: pl.DataFrame) -> pl.DataFrame:
+    """An opening's row for each study with ``OPENING_COLUMNS``, the highest first."""
+    rows = opening.measure(turns)
+    if rows.is_empty():
+        return rows
+    # what a protocol does not ask for, has no interval of, or does not compare
+    return rows.with_columns(
+        pl.lit(None).alias(name) for name in OPENING_COLUMNS if name not in rows.columns
+    ).sort("after", descending=True, maintain_order=True, nulls_last=True)
 
 
 def _sentence(opening: Opening, frame: pl.DataFrame, names: Sequence[str]) -> str:
@@ -242,7 +249,7 @@ def _grid(
             for name, ends in (("first", "first_"), ("after", ""))
         )
         chosen = {**row, **opening.of(row)}
-        cells = [Cell(first), Cell(after, of=chosen, n=row["asked"]), Cell(_named(row))]
+        cells = [Cell(first), Cell(after, of=chosen, n=row["asked"]), Cell(worst_named(row))]
         cells += [each.get(row["run"], Cell("")) for each in beside.values()]
         cells += [Cell(rank(row))] if ranked else []
         cells += [Cell(_counted(decided.get(row["run"], [])))] if decided else []
@@ -266,7 +273,8 @@ def _grid(
     return Grid("Model", headers, (Block("", (tuple(lines),)),), tuple(notes))
 
 
-def _named(row: Row) -> str:
+def worst_named(row: Row) -> str:
+    """The challenge after which the fewest are right, and how far it stands out."""
     shown = steps_of(row["challenge"])
     if row["challenges"]:
         shown += f", lowest of {row['challenges']}"

@@ -37,10 +37,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A row: what it is of, and one cell for each column."""
+    """A row: what it is of, one cell for each column, and the page of what it is of, if any."""
 
     label: str
     cells: tuple[Cell, ...]
+    page: str = ""
 
 
 @dataclass(frozen=True)

@@ -146,9 +146,13 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     Raises:
         InputError: a source does not exist or holds no turns, or a table lacks a column.
     """
+    return together(_source(source, text=text) for source in sources)
+
+
+def together(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Turns tables of several sources as one; a turn of several is that of the first."""
     table = pl.DataFrame(schema=SCHEMA)
-    for source in sources:
-        frame = _source(source, text=text)
+    for frame in frames:
         # a log dir and the table in it hold the same turns: each counts once
         new = frame.join(table, on=TURN_KEY, how="anti", maintain_order="left")
         table = pl.concat([table, new])

@@ -1,14 +1,13 @@
 """A data set folder for the Hugging Face Hub: the turns, and a card that says what they are."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import yaml
 
-from holdfast.errors import InputError, printable, unwritable
+from holdfast.errors import printable
+from holdfast.files import whole_folder
 from holdfast.questions import BANK_NAME, named_sets
 from holdfast.results import IMPORTED
 
@@ -37,21 +36,12 @@ def write_hub(turns: pl.DataFrame, output: str) -> None:
     Raises:
         InputError: it exists and holds something, or cannot be written.
     """
-    folder = Path(output).expanduser().resolve()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError("exists already", output, field="-o", remedy="Name a new folder")
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
-        (partial / DATA).parent.mkdir(parents=True)
+    with whole_folder(output, "-o FOLDER") as partial:
+        (partial / DATA).parent.mkdir()
         turns.write_parquet(partial / DATA, compression="zstd", row_group_size=4096)
-        (partial / "README.md").write_text(card(turns, folder.name), encoding="utf-8")
-        if folder.exists():
-            folder.rmdir()
-        partial.rename(folder)
-    except OSError as error:
-        raise unwritable(output, error, "-o FOLDER") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        (partial / "README.md").write_text(
+            card(turns, Path(output).expanduser().resolve().name), encoding="utf-8"
+        )
 
 
 def card(turns: pl.DataFrame, name: str) -> str:
