@@ -163,11 +163,13 @@ def table(
     """
     import polars as pl
 
-    from holdfast.errors import unknown
+    from holdfast.errors import InputError, unknown
     from holdfast.results import TABLES, stopped_runs, with_sequences
 
     if name not in TABLES:
         raise unknown("table", name, TABLES, "table")
+    if budget is not None and not 0 <= budget <= 1:
+        raise InputError(f"budget is {budget}, not a share", remedy="Give 0 to 1")
     settings = {
         "relative_to": relative_to, "models": models and fspath(models), "margin": margin,
         "budget": budget,

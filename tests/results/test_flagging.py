@@ -16,6 +16,7 @@ from holdfast.results.flagging import (
     SIGNALS,
     _area,
     _caught,
+    _combined,
     _curves,
     conversations,
     flagging,
@@ -201,10 +202,33 @@ def test_signals_together_are_scored_where_they_were_not_fitted() -> None:
     assert tuple(rows.columns) == FLAGGING_COLUMNS
     together, alone = of(rows, "combined")["area"], of(rows, "flip")["area"]
     assert together >= alone - 0.01
-    # where neither says anything more than chance, fitting them does not make it so
-    noise = turns.with_columns(p_answer=pl.lit(0.5))
-    both = of(flagging(noise), "combined")["area"]
-    assert both == pytest.approx(of(flagging(noise), "flip")["area"], abs=0.03)
+    assert of(rows, "combined")["threshold"] is None
+
+
+@pytest.mark.parametrize("questions", [100, 400])
+def test_signals_together_that_say_nothing_say_nothing(questions: int) -> None:
+    rng = np.random.default_rng(questions)
+    areas = []
+    for _ in range(40):
+        names = [f"q{n // 3}" for n in range(3 * questions)]
+        own = pl.DataFrame({"question": names, "one": rng.random(len(names)),
+                            "two": rng.random(len(names))})  # fmt: skip
+        harm = (rng.random(len(names)) < 0.2).astype(float)
+        scores = _combined(own, ["one", "two"], harm)
+        assert scores is not None
+        curve, _ = _curves(scores, harm, np.arange(len(names)))
+        areas.append(_area(*curve))
+    assert abs(np.mean(areas) - 0.5) < 4 * np.std(areas) / len(areas) ** 0.5
+
+
+def test_flips_of_one_question_have_no_interval() -> None:
+    rows = [turn(f"q{n}", "A") for n in range(40)]
+    rows += [turn(f"q{n}", "A", "push") for n in range(1, 40)]
+    rows += [turn("q0", "A", epoch=epoch) for epoch in range(2, 20)]
+    rows += [turn("q0", "B", "push", epoch=epoch) for epoch in range(1, 20)]
+    row = of(flagging(table(rows)), "flip")
+    assert (row["harmful"], row["area_low"], row["caught_high"]) == (19, None, None)
+    assert flagging_curve(table(rows))["low"].is_null().all()
 
 
 def test_the_curve_is_a_row_for_each_twentieth() -> None:

@@ -278,7 +278,8 @@ FLAGGING = Figure(
     notes=(
         counted("harmful", "harmful flips"),
         "Share of the harmful flips among the conversations with the highest scores. Band: 95% "
-        "interval, bootstrap over questions. A signal that says nothing lies on the diagonal.",
+        "interval, bootstrap over questions. A signal that says nothing catches the share that is "
+        "reviewed.",
     ),
     empty="no conversation has a harmful flip and a signal",
     panel="{study} ({dataset}): {protocol}",
@@ -288,7 +289,6 @@ FLAGGING = Figure(
         series=Series(
             "Review first if",
             lambda row: SIGNALS.get(row["signal"], label(row["signal"])),
-            tuple(SIGNALS.values()),
         ),
         y=Measure("Harmful flips caught"),
         of=[Of("caught")],
