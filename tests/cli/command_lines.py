@@ -131,6 +131,7 @@ GOOD: dict[str, tuple[str, ...]] = {
     "report": ("report", "runs", "--conversations", "5"),
     "compare": ("compare", "runs", "fuzzed"),
     "gate": ("gate", "runs", "--rules", "rules.toml"),
+    "defences": ("defences",),
     "verdict": (
         "verdict", "--rules", "rules.toml", "--model", "simulated/sycophant", "--questions",
         "q.jsonl", "--log-dir", "decided", "-T", "techniques=rethink",

@@ -335,9 +335,10 @@ def offers(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
-# the bank has no labels of specialty and subject, and few questions of a system
+# the bank has no labels of specialty and subject, few questions of a system, and no defence
 @pytest.mark.parametrize(
-    "name", sorted(set(FIGURES) & set(MEDQA_FOLLOWUP) - {"specialties", "subjects", "systems"})
+    "name",
+    sorted(set(FIGURES) & set(MEDQA_FOLLOWUP) - {"specialties", "subjects", "systems", "defences"}),
 )
 def test_every_table_with_a_figure_is_drawn(name: str, study: str) -> None:
     svg = shown(study, name, "svg")
