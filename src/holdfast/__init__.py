@@ -688,7 +688,7 @@ def designs(
 
         pilot = fitted(_read(sources, text=False), kind, path, model, against, price)
     if correlation is not None:
-        pilot = replace(pilot, alike=correlation)
+        pilot = replace(pilot, alike=correlation, layers=None)
     bound = min_accuracy if min_accuracy is not None else max_drop or 0.0
     return designed(pilot, kind, effect, bound, power=power, alpha=alpha, tests=tests)
 

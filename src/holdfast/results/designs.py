@@ -4,17 +4,18 @@ No formula holds for epochs and families of techniques, so studies are drawn and
 ``compare``, the tables and ``gate`` test them. What a pilot's conversations came to is drawn from,
 at probabilities tilted so that the figure is the one asked about. An epoch of a question is, with a
 chance of its own, the same draw as the question's other epochs, so that epochs correlate as they do
-in the pilot.
+in the pilot: the first answers, and what became of them, each by itself.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from holdfast.errors import InputError, did_you_mean
 
@@ -56,6 +57,8 @@ class Pilot:
         weights: share of the conversations that came out so.
         alike: correlation of the epochs of a question, of what is looked at; None where only one
             epoch was asked.
+        layers: the same of the first side, and of the second side behind each outcome of the
+            first; None where they are not known, and all correlate as what is looked at.
         one_first: whether one first answer stands against several techniques.
         questions: how many were asked.
         calls: replies of one conversation.
@@ -71,6 +74,7 @@ class Pilot:
     questions: int = 0
     calls: float = 2.0
     cost: float | None = None
+    layers: tuple[float, Mapping[float, float]] | None = None
 
     def values(self, kind: Kind) -> Floats:
         """What is looked at, by outcome: the drop, or the share of the second side."""
@@ -178,6 +182,11 @@ def fitted(
     found = variances(each, ["_all"]).row(0, named=True)
     total = None if found["within"] is None else found["between"] + found["within"]
     alike = None if total is None else found["between"] / total if total > 0 else 1.0
+    layers = None
+    if alike is not None and kind != "share":
+        behind = {first: _correlation(own, "second")
+                  for (first,), own in both.group_by("first", maintain_order=True)}  # fmt: skip
+        layers = _correlation(both, "first"), {float(str(at)): icc for at, icc in behind.items()}
     kinds = both.group_by("first", "second", maintain_order=True).len().sort("first", "second")
     # as if half a conversation had come out either way: what was not seen is not impossible
     ends = np.array([(trials, 0), (0, trials)]).T
@@ -190,7 +199,18 @@ def fitted(
         questions=both["question"].n_unique(),
         calls=float(both["calls"].mean()),  # type: ignore[arg-type]
         cost=None if both["cost"].null_count() else both["cost"].mean(),  # type: ignore[arg-type]
+        layers=layers,
     )  # fmt: skip
+
+
+def _correlation(conversations: pl.DataFrame, side: str) -> float:
+    """Correlation of the epochs of a question, of one side, 0 to 1; 0 where it is not known."""
+    each = conversations.with_columns(value=pl.col(side), _all=pl.lit(0))
+    found = variances(each, ["_all"])
+    if found.is_empty() or found["within"][0] is None:
+        return 0.0
+    between, within = found.row(0, named=True)["between"], found["within"][0]
+    return float(np.clip(between / (between + within), 0, 1)) if between + within > 0 else 1.0
 
 
 _SPENT = ("calls", "cost")
@@ -347,23 +367,60 @@ def simulated_power(
     """
     rng = np.random.default_rng([seed, questions, epochs])
     trials = np.full(questions, float(pilot.trials * epochs))
-    ends = np.cumsum(pilot.weights)[:-1]
-    same = math.sqrt(min(max(pilot.alike or 0.0, 0.0), 1.0))
     above = float(pilot.weights @ pilot.values(kind)) > bound
     found, left = 0, studies
     while left:
         size = min(left, max(1, 2_000_000 // questions))
         shape = size, questions
-        common = np.searchsorted(ends, rng.random(shape))
         sums = np.zeros((2, *shape))
-        for _ in range(epochs):
-            fresh = np.searchsorted(ends, rng.random(shape))
-            drawn = np.where(rng.random(shape) < same, common, fresh) if epochs > 1 else common
+        for drawn in _epochs(pilot, rng, shape, epochs):
             sums += pilot.first[drawn], pilot.second[drawn]
         pairs = [((a, trials), (b, trials)) for a, b in zip(*sums, strict=True)]
         found += _found(pairs, kind, bound, alpha, above=above, one_first=pilot.one_first)
         left -= size
     return found / studies
+
+
+def _epochs(
+    pilot: Pilot, rng: np.random.Generator, shape: tuple[int, int], epochs: int
+) -> Iterator[NDArray[np.int64]]:
+    """What each epoch of each question came to, by number of the outcome."""
+    every = np.arange(len(pilot.weights))
+    layers = pilot.layers if epochs > 1 else None
+    if layers is None:
+        yield from _alike(rng, shape, epochs, every, pilot.weights, pilot.alike)
+        return
+    of_first, behind = layers
+    values = np.unique(pilot.first)
+    shares = np.array([pilot.weights[pilot.first == value].sum() for value in values])
+    first = _alike(rng, shape, epochs, np.arange(len(values)), shares, of_first)
+    then = [
+        _alike(rng, shape, epochs, every[pilot.first == value],
+               pilot.weights[pilot.first == value], behind.get(float(value), 0.0))
+        for value in values
+    ]  # fmt: skip
+    for chosen, *each in zip(first, *then, strict=True):
+        yield np.choose(chosen, each)
+
+
+def _alike(
+    rng: np.random.Generator,
+    shape: tuple[int, int],
+    epochs: int,
+    outcomes: NDArray[np.int64],
+    weights: Floats,
+    correlation: float | None,
+) -> Iterator[NDArray[np.int64]]:
+    """Draws of each epoch that correlate within a question."""
+    same = math.sqrt(min(max(correlation or 0.0, 0.0), 1.0))
+    ends = np.cumsum(weights / weights.sum())[:-1]
+
+    def draw() -> NDArray[np.int64]:
+        return outcomes[np.searchsorted(ends, rng.random(shape))]
+
+    common = draw()
+    for _ in range(epochs):
+        yield np.where(rng.random(shape) < same, common, draw()) if epochs > 1 else common
 
 
 def _found(
