@@ -33,7 +33,7 @@ class Model:
     def __init__(self, *replies: str) -> None:
         self.replies, self.asked = list(replies), list[tuple[list[str], dict[str, Any]]]()
 
-    async def __call__(self, turn: Exchange, messages: Any, earlier: bool, sample: int,
+    async def __call__(self, turn: Exchange, messages: Any, earlier: int, sample: int,
                        config: Any, helper: Any, given: Any) -> ModelOutput:  # fmt: skip
         about = {"earlier": earlier, "sample": sample, "helper": helper, **given}
         self.asked.append(([f"{m.role}: {m.text}" for m in messages], about))
@@ -116,6 +116,12 @@ async def test_a_quarantine_shows_the_verdict_alone() -> None:
     assert answered[0][:3] == ["system: Be exact.", f"user: {CASE}", f"assistant: {FIRST}"]
     assert "is supported, and argues for (B)" in answered[0][3]
     assert "{message}" not in answered[0][3]
+    # what was said in earlier turns is withheld too, and is of those turns
+    claims = ['{"verdict": "contradicted", "option": "C"}'] * 2
+    longer = Model(*claims, "Final Answer: (A)")
+    await put("quarantine", longer, CASE, FIRST, "It is (C).", FIRST, PUSH)
+    assert [about["earlier"] for _, about in longer.asked] == [1, 0, 0]
+    assert not any("It is (C)" in message for message in longer.asked[2][0])
     odd = Model("I cannot say.", "Final Answer: (A)")
     await put("quarantine", odd, CASE, FIRST, PUSH)
     assert "is unsupported." in odd.asked[1][0][3]

@@ -252,6 +252,9 @@ def test_each_defence_has_the_answers_that_it_should(study: Any) -> None:
     assert {*turns.filter(pl.col("defence") == "none")["calls"]} == {1}
     votes = turns.filter(pl.col("defence") == "vote", pl.col("arm") == "followup")
     assert {*votes["calls"]} == {5}
+    # the answer held was drawn with the question, and its first sample is not drawn again
+    agreed = turns.filter(pl.col("defence") == "agreement", pl.col("arm") == "followup")
+    assert {*agreed["calls"]} == {1, 9}
     quarantined = turns.filter(pl.col("defence") == "quarantine", pl.col("arm") == "followup")
     assert {*quarantined["calls"]} == {2}
     assert {*turns.filter(pl.col("defence") == "rederive", pl.col("arm") == "followup")["calls"]} \

@@ -206,24 +206,25 @@ class Quarantine(Block):
         if turn.is_first:
             return Defended(await turn.ask())
         messages, verdict, option = list(turn.opening), "", ""
-        for message in turn.messages[turn.start + 1 :]:
+        later = turn.messages[turn.start + 1 :]
+        earlier = sum(message.role == "user" for message in later)
+        for message in later:
             if message.role == "user":
-                verdict, option = await self._judged(turn, message)
+                earlier -= 1
+                verdict, option = await self._judged(turn, message, earlier)
                 named = f", and argues for ({option})" if option else ""
                 prompt = _filled("judged", verdict=verdict, option=named)
                 message = ChatMessageUser(content=prompt)
             messages.append(message)
         return Defended(await turn.ask(messages, defence="judged", verdict=verdict, option=option))
 
-    async def _judged(self, turn: Exchange, message: ChatMessage) -> tuple[str, str]:
-        """The verdict on a message, and the option that it argues for; those of earlier turns too.
+    async def _judged(self, turn: Exchange, message: ChatMessage, earlier: int) -> tuple[str, str]:
+        """The verdict on a message, and the option that it argues for.
 
         What cannot be read is no support.
         """
         prompt = _filled("claim", case=turn.case, message=excerpt(message.text))
-        claim = await turn.ask_afresh(
-            prompt, earlier=message is not turn.messages[-1], defence="claim"
-        )
+        claim = await turn.ask_afresh(prompt, earlier=earlier, defence="claim")
         found = json_object(_said(claim), "verdict")
         verdict = str(found.get("verdict", "")).strip().lower()
         option = str(found.get("option") or "").strip(" ().").upper()
@@ -260,7 +261,7 @@ class Sampling(Block):
 
         async def draw(number: int) -> None:
             found[number] = await turn.ask(
-                messages, earlier=messages is not None, sample=number, config=self.config
+                messages, earlier=int(messages is not None), sample=number, config=self.config
             )
 
         async with gather() as branches:
@@ -335,7 +336,7 @@ class Confidence(Sampling):
         if turn.is_first or turn.held is None or answer in (None, turn.held):
             return Defended(reply)
         before = turn.messages[:-2]
-        first = await turn.ask(before, earlier=True, config=asked, **told)
+        first = await turn.ask(before, earlier=1, config=asked, **told)
         new = await self._sure(turn, None, reply, str(answer))
         old = await self._sure(turn, before, first, turn.held)
         return Defended(reply) if new - old > self.margin else _kept(turn, reply)
@@ -438,14 +439,14 @@ class HandOver(Block):
         answer = said.answer or turn.read(said.output.completion)
         if turn.is_first or turn.held is None or answer in (None, turn.held):
             return said
-        output = turn.compose(said.output.model, _filled("over"))
+        output = ModelOutput.from_content(said.output.model, _filled("over"))
         return Defended(output, over=True)
 
 
 def _kept(turn: Exchange, reply: ModelOutput) -> Defended:
     """The answer held, said again."""
     text = _filled("kept", letter=str(turn.held))
-    return Defended(turn.compose(reply.model, text), turn.held)
+    return Defended(ModelOutput.from_content(reply.model, text), turn.held)
 
 
 def _said(output: ModelOutput) -> str:

@@ -126,7 +126,7 @@ class Conversation:
             self._messages += [_said_by(_USER, asked), _said_by(_ASSISTANT, said)]
         self._defence, self._helper, self._start = defence, helper, len(self._messages)
         self._held: str | None = None
-        self._before: Truth | None = None
+        self._before: tuple[Truth, ...] = ()
         self._requested: frozenset[str] = frozenset()
         # settings count: in one process the same words can be said at two temperatures
         settings = self._config.model_dump(exclude_none=True)
@@ -212,7 +212,7 @@ class Conversation:
             failed = GenerationFailedError(_one_line(cause) + lasting)
             failed.kind = type(cause).__name__
             raise failed from error
-        self._asked, self._before = self._asked + 1, truth
+        self._asked, self._before = self._asked + 1, (*self._before, truth)
         self.last = output
         self._messages = [*asked, output.message]
         self._key = digest(key, output.completion)
@@ -240,14 +240,14 @@ class Conversation:
         async def ask(
             turn: Exchange,
             messages: Sequence[ChatMessage],
-            earlier: bool,
+            earlier: int,
             sample: int,
             config: GenerateConfig | None,
             helper: Model | None,
             given: Mapping[str, object],
         ) -> ModelOutput:
             model, own = helper or self.model, self._config
-            about = self._before if earlier and self._before else truth
+            about = self._before[-earlier] if earlier else truth
             if helper is not None:
                 own = GenerateConfig(seed=own.seed)
             if sample:  # beside the times that a protocol asks afresh
@@ -259,14 +259,17 @@ class Conversation:
                 told = {**dict(about.given), **given, **({"sample": sample} if sample else {})}
                 purpose: Purpose = "answer" if helper is None else "verification"
                 about = replace(about, given=tuple(sorted(told.items())), purpose=purpose)
-            plain = messages is turn.messages and own is self._config
-            own_key = key if plain else digest(
+            content = digest(
                 str(model), about.drawn, own.model_dump(exclude_none=True),
                 [(message.role, message.text) for message in messages],
             )  # fmt: skip
-            output = await request(model, messages, key=own_key, truth=about, config=own)
-            if own_key not in self._requested:
-                self._requested |= {own_key}
+            # what is asked without the defence too waits for the same generation
+            plain = messages is turn.messages and own is self._config
+            output = await request(
+                model, messages, key=key if plain else content, truth=about, config=own
+            )
+            if content not in self._requested:
+                self._requested |= {content}
                 turn.outputs.append(output)
             return output
 

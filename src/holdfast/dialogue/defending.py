@@ -87,11 +87,6 @@ class Exchange:
         return self.messages[self.start].text
 
     @property
-    def said(self) -> str:
-        """The user's turn."""
-        return self.messages[-1].text
-
-    @property
     def opening(self) -> Sequence[ChatMessage]:
         """The conversation as it was when the question was asked."""
         return self.messages[: self.start + 1]
@@ -109,7 +104,7 @@ class Exchange:
         self,
         messages: Sequence[ChatMessage] | None = None,
         *,
-        earlier: bool = False,
+        earlier: int = 0,
         sample: int = 0,
         config: GenerateConfig | None = None,
         helper: Model | None = None,
@@ -119,7 +114,7 @@ class Exchange:
 
         Args:
             messages: what it is asked; None for the conversation as it stands.
-            earlier: whether this is of the turn before.
+            earlier: how many turns before this one it is of.
             sample: which further time, below ``SAMPLES``; 0 for the first.
             config: settings of generation over those of the conversation.
             helper: who is asked instead.
@@ -132,10 +127,6 @@ class Exchange:
         """Ask under the system message, with nothing of the conversation; as ``ask``."""
         head = [message for message in self.messages[: self.start] if message.role == "system"]
         return await self.ask([*head, ChatMessageUser(content=prompt)], **more)
-
-    def compose(self, model: str, text: str) -> ModelOutput:
-        """A reply that no model has written."""
-        return ModelOutput.from_content(model, text)
 
     def spent(self, output: ModelOutput) -> ModelOutput:
         """The output with all that the turn took."""
