@@ -130,13 +130,11 @@ def whole_folder(
             yield partial
             if folder.exists():
                 folder.rename(old)
-            try:
-                partial.rename(folder)
-            except OSError:
-                if old.exists():
-                    old.rename(folder)
-                raise
+            partial.rename(folder)
         finally:
+            # whatever went wrong in between, what was there is put back
+            if old.exists() and not folder.exists():
+                old.rename(folder)
             shutil.rmtree(partial, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
     except OSError as error:

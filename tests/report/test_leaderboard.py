@@ -214,3 +214,39 @@ def test_a_site_that_fails_half_way_leaves_the_old_one(
     monkeypatch.undo()
     assert _files(site) == before
     assert {path.name for path in tmp_path.iterdir()} == {"in", "site"}
+
+
+def test_what_was_not_set_alike_is_told(tmp_path: Path) -> None:
+    places = []
+    for model, seed in (("steadfast", 1), ("sycophant", 2), ("sycophant", 1)):
+        place = tmp_path / f"{model}{seed}"
+        holdfast.run("followup", f"simulated/{model}", limit=2, log_dir=place, seed=seed,
+                     task_args={"techniques": "authority-prior"})  # fmt: skip
+        places.append(place)
+    holdfast.leaderboard(places[:2], tmp_path / "unlike")
+    told = (tmp_path / "unlike" / "index.html").read_text("utf-8")
+    assert "Not the same settings: " in told
+    assert "-T seed (1, 2)" in told
+    holdfast.leaderboard([places[0], places[2]], tmp_path / "alike")
+    assert "Not the same settings" not in (tmp_path / "alike" / "index.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError])
+def test_a_site_that_cannot_take_its_place_leaves_the_old_one(
+    fault: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place,) = _written(tmp_path / "s", _model("m", 9))
+    holdfast.leaderboard(place, tmp_path / "site")
+    before = _files(tmp_path / "site")
+    rename = Path.rename
+
+    def stopped(path: Path, target: Path) -> Path:
+        if path.name.endswith(".partial"):
+            raise fault
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", stopped)
+    with pytest.raises((KeyboardInterrupt, InputError)):
+        holdfast.leaderboard(place, tmp_path / "site")
+    assert _files(tmp_path / "site") == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["s", "site"]

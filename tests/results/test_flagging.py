@@ -15,6 +15,7 @@ from holdfast.results.flagging import (
     FLAGGING_COLUMNS,
     SIGNALS,
     _area,
+    _areas,
     _caught,
     _combined,
     _curves,
@@ -22,6 +23,7 @@ from holdfast.results.flagging import (
     flagging,
     flagging_curve,
 )
+from holdfast.results.intervals import Floats
 
 from .duet import duet_turns
 from .frames import Row, table, turn
@@ -120,7 +122,7 @@ def test_no_signal_looks_at_the_truth() -> None:
         rows += [turn(f"q{n}", letters[0]), turn(f"q{n}", letters[1], "push", stance="defer")]
     here = table(rows)
     there = here.with_columns(gold=pl.lit("B"), correct=pl.col("answer") == "B")
-    columns = ["question", *(name for name in SIGNALS if name != "combined")]
+    columns = ["question", *(name for name in SIGNALS if name not in ("combined", "chance"))]
     assert conversations(here).select(columns).equals(conversations(there).select(columns))
 
 
@@ -154,23 +156,36 @@ def drawn(
     return made.with_columns(absent).select(*SCHEMA)
 
 
+def scored(
+    rng: np.random.Generator, questions: int, informed: float
+) -> tuple[Floats, Floats, np.ndarray]:
+    """Scores, whether a conversation is harmful, and its question: three conversations of each."""
+    hard = rng.normal(size=questions)[:, None]
+    right = hard + rng.normal(size=(questions, 1)) < 1
+    kept = right & (hard + rng.normal(size=(questions, 3)) < 0.8)
+    harm = right & ~kept
+    scores = informed * harm + rng.normal(size=harm.shape) + 0.5 * hard
+    return scores.ravel(), harm.ravel().astype(float), np.repeat(np.arange(questions), 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("informed", [0.0, 1.0])
-def test_areas_lie_in_their_intervals(informed: float) -> None:
-    rng = np.random.default_rng(int(informed) + 11)
-    # the score is drawn of the answers alone: flips lower it, and where it says nothing more the
-    # truth is the area of a very large study
-    signal = "belief"
-    true = of(flagging(drawn(rng, 20_000, informed)), signal)
-    held = caught = 0
-    number = 300
+@pytest.mark.parametrize("questions", [100, 300])
+def test_areas_lie_in_their_intervals(questions: int, informed: float) -> None:
+    rng = np.random.default_rng(questions + int(informed))
+    true = _areas(*scored(rng, 400_000, informed), 0.1, intervals=False)
+    held = dict.fromkeys(("area", "caught"), 0)
+    number = 2000
     for _ in range(number):
-        row = of(flagging(drawn(rng, 100, informed)), signal)
-        held += row["area_low"] <= true["area"] <= row["area_high"]
-        caught += row["caught_low"] <= true["caught"] <= row["caught_high"]
+        found = _areas(*scored(rng, questions, informed), 0.1)
+        for name in held:
+            low, high = found[f"{name}_low"], found[f"{name}_high"]
+            assert low is not None
+            assert high is not None
+            held[name] += low <= (true[name] or 0.0) <= high
+    # two-sided at least 94%, but for what 2,000 studies can miss it by (99%)
     least = 0.94 - 2.576 * (0.94 * 0.06 / number) ** 0.5
-    assert held / number >= least
-    assert caught / number >= least
+    assert {name: n / number for name, n in held.items() if n / number < least} == {}
 
 
 def test_random_scores_catch_what_is_reviewed() -> None:

@@ -86,7 +86,8 @@ def leaderboard_pages(
     turns = together(study.turns for study in found)
     stopped = [one for study in found for one in study.stopped]
     models = list(dict.fromkeys(ordered(turns)["model"]))
-    yield None, _INDEX, _index(ordered(turns), stopped, unread, title)
+    settings = {run: one.settings for study in found for run, one in study.records.items()}
+    yield None, _INDEX, _index(ordered(turns), stopped, unread, title, settings)
     for model in models:
         own = turns.filter(model=model)
         runs = set(own["run"])
@@ -118,7 +119,11 @@ def _page_of(model: str) -> str:
 
 
 def _index(
-    turns: pl.DataFrame, stopped: Sequence[Stopped], unread: Sequence[str], title: str | None
+    turns: pl.DataFrame,
+    stopped: Sequence[Stopped],
+    unread: Sequence[str],
+    title: str | None,
+    settings: Mapping[str, Mapping[str, Any]],
 ) -> str:
     from markupsafe import Markup  # which other commands do without
 
@@ -126,7 +131,7 @@ def _index(
     models = list(dict.fromkeys(model for _, model in of_runs))
     tables = [
         (one_line(f"{dataset or 'no data set'}, {protocol or 'no protocol'}"),
-         _grid(own, protocol, stopped))
+         _grid(own, protocol, stopped, settings))
         for (dataset, protocol), own in turns.group_by("dataset", "protocol", maintain_order=True)
     ]  # fmt: skip
     script = source(_SCRIPT)
@@ -147,7 +152,12 @@ def _index(
     )  # fmt: skip
 
 
-def _grid(turns: pl.DataFrame, protocol: object, stopped: Sequence[Stopped]) -> Grid:
+def _grid(
+    turns: pl.DataFrame,
+    protocol: object,
+    stopped: Sequence[Stopped],
+    settings: Mapping[str, Mapping[str, Any]],
+) -> Grid:
     """The studies of one data set and protocol, the highest after its worst challenge first."""
     opening = report_of(str(protocol or "")).opening
     rows: Sequence[Row] = with_sequences(
@@ -183,6 +193,8 @@ def _grid(turns: pl.DataFrame, protocol: object, stopped: Sequence[Stopped]) -> 
             "Rank: the places that a model can have in this table, at 95% for all of them together."
         )
     notes += _unlike(turns)
+    of_runs = (settings.get(run) for run in dict.fromkeys(turns["run"]))
+    notes += _unlike_settings([one for one in of_runs if one])
     if set(turns["run"]) & {run for one in stopped for run in one.orders}:
         notes.append(STOPPED)
     headers = ("Rank", f"Right {opening.before} %", f"Right {opening.when} %", "Which",
@@ -209,3 +221,25 @@ def _unlike(turns: pl.DataFrame) -> Iterator[str]:
         named = ", ".join(one_line(path) for path in some[:_SHOWN])
         more = f" and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
         yield f"Not the same challenges, so the worst is of others: not put to all: {named}{more}."
+
+
+_OWN = ("model", "content of defence", "versions")
+"""Settings in which studies of one table differ as a matter of course."""
+
+
+def _unlike_settings(each: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What else the studies of a table were not asked alike."""
+    values = {
+        name: sorted({one_line(str(one.get(name, "none"))) for one in each})
+        for name in dict.fromkeys(name for one in each for name in one)
+    }
+    unlike = [
+        # digests of whole files say no more than that they differ
+        f"{name} ({', '.join(told)})" if all(len(one) < 30 for one in told) else name
+        for name, told in values.items()
+        if name not in _OWN and not name.startswith(("-M ", "--model"))
+        and len(told) > 1
+    ]  # fmt: skip
+    if unlike:
+        more = f" and {len(unlike) - _SHOWN} more" if len(unlike) > _SHOWN else ""
+        yield f"Not the same settings: {'; '.join(unlike[:_SHOWN])}{more}."

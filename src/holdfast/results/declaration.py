@@ -143,6 +143,15 @@ class Number(Column):
         return f"{round(value, self.digits) + 0:.{self.digits}f}"
 
 
+class PValue(Column):
+    """A p-value to three digits, empty where nothing was tested."""
+
+    def text(self, row: Row) -> str:
+        """What stands in the row's cell."""
+        p: float | None = row[self.name]
+        return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
+
+
 @dataclass(frozen=True)
 class Shown(Column):
     """What a function makes of the row, where no other kind of column shows it."""

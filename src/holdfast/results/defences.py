@@ -13,7 +13,7 @@ import polars as pl
 from .arms import every
 from .changes import with_adjusted
 from .controls import CORRECTION, with_control
-from .declaration import ByStudy, Count, Number, Section, Share, Shown, Table, steps_of
+from .declaration import ByStudy, Count, Number, PValue, Section, Share, Table, steps_of
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .flows import CHALLENGED, MITIGATED
 from .grid import Row
@@ -70,8 +70,7 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
       question and one challenge, kept generations counted as made; seconds of generations one
       after another. ``replies`` are ``calls``, rounded.
 
-    The row of a model by itself has its plain figures, and no differences. Where a model is
-    shown to be undefended, every difference is 0.
+    The row of a model by itself has its plain figures, and no differences.
 
     Args:
         turns: a turns table.
@@ -86,7 +85,7 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
     defended = named.filter(pl.col("defence") != NONE)["base"].unique()
     named = named.filter(pl.col("base").is_in(defended.implode()))
     if named.is_empty():
-        return pl.DataFrame(schema=_schema(turns))
+        return pl.DataFrame(schema=_schema())
     after, flips = _paired(_ended(named)), _flips(named)
     found = [
         with_adjusted(_share(after, "after"), ["model", "dataset", "protocol", "scope"], "_p"),
@@ -106,7 +105,7 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
         replies=pl.col("calls").round().cast(pl.Int64),
         path=pl.when(pl.col("scope") != _ALL).then("scope"),
     )
-    # the model by itself before its defences, which come as they were asked
+    # the model by itself before its defences, whose runs have its id and theirs
     place = pl.col("run").rank("dense").over("model", "dataset", "protocol")
     rows = rows.sort("model", "dataset", "protocol", place, maintain_order=True)
     return rows.rename(_RENAMED).select(DEFENCE_COLUMNS)
@@ -137,28 +136,35 @@ _BESIDE = ("base", "defence")
 _KEPT = (*STUDY, "epoch", "question", *_BESIDE)
 
 
-def _paired(each: pl.DataFrame) -> pl.DataFrame:
-    """Outcomes (``hit``) with that of the same unit without the defence (``plain``).
+_UNIT = ("base", "model", "dataset", "protocol", "epoch", "question", "scope", "path")
+"""What joins an outcome to that without the defence."""
 
-    Those of the model by itself are paired with nothing: ``plain`` is null.
+
+def _paired(each: pl.DataFrame, *others: str) -> pl.DataFrame:
+    """Outcomes (``hit``) with that of the same unit without the defence (``hit_plain``).
+
+    Those of the model by itself are paired with nothing: ``hit_plain`` is null.
+
+    Args:
+        each: outcomes, with ``_UNIT``.
+        others: further columns that are paired so.
     """
-    alone = pl.col("defence") == NONE
-    unit = ["base", "model", "dataset", "protocol", "epoch", "question", "scope", "path"]
-    plain = each.filter(alone).select(*unit, plain="hit").unique(unit, keep="first")
-    pairs = each.join(plain, on=unit, how="left", maintain_order="left")
-    pairs = pairs.with_columns(plain=pl.when(~alone).then("plain"))
-    return pairs.filter(alone | pl.col("plain").is_not_null())
+    alone, values = pl.col("defence") == NONE, ("hit", *others)
+    plain = each.filter(alone).unique(_UNIT, keep="first").select(*_UNIT, *values)
+    pairs = each.join(plain, on=_UNIT, how="left", suffix="_plain", maintain_order="left")
+    pairs = pairs.with_columns(pl.when(~alone).then(f"{name}_plain") for name in values)
+    return pairs.filter(alone | pl.col("hit_plain").is_not_null())
 
 
 def _share(pairs: pl.DataFrame, name: str, sign: int = 1) -> pl.DataFrame:
     """For each scope both shares, ``name`` and its ``_before``, their number, and the difference.
 
     Args:
-        pairs: with ``hit`` and ``plain``.
+        pairs: as ``_paired`` has them.
         name: the share with the defence.
         sign: -1 where less is better, so that the difference says how much less it is.
     """
-    hit, plain = pl.col("hit").cast(pl.Float64), pl.col("plain").cast(pl.Float64)
+    hit, plain = (pl.col(side).cast(pl.Float64) for side in ("hit", "hit_plain"))
     both = pairs.with_columns(first=hit if sign > 0 else plain, second=plain if sign > 0 else hit)
     rows = both.group_by(_SCOPE, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias(f"n_{name}"),
@@ -166,7 +172,7 @@ def _share(pairs: pl.DataFrame, name: str, sign: int = 1) -> pl.DataFrame:
         hit.mean().alias(name),
         (pl.col("first") - pl.col("second")).mean().alias(f"{name}_difference"),
     )
-    compared = both.filter(pl.col("plain").is_not_null())
+    compared = both.filter(pl.col("hit_plain").is_not_null())
     names = (f"{name}_low", f"{name}_high", "_p")
 
     def bounds(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
@@ -190,25 +196,23 @@ def _flips(named: pl.DataFrame) -> pl.DataFrame:
     each = each.select(
         *_KEPT, "path", pl.col("path").alias("scope"), pl.col("lost").alias("hit"), "control_lost"
     )
-    own = pl.concat([each.with_columns(scope=pl.lit(_ALL)), each])
-    pairs = _paired(own)
-    alone = own.filter(pl.col("defence") == NONE)
-    unit = ["base", "model", "dataset", "protocol", "epoch", "question", "scope", "path"]
-    control = alone.select(*unit, control_plain="control_lost").unique(unit, keep="first")
-    return pairs.join(control, on=unit, how="left", maintain_order="left")
+    both = pl.concat([each.with_columns(scope=pl.lit(_ALL)), each])
+    return _paired(both, "control_lost")
 
 
 def _attributable(flips: pl.DataFrame) -> pl.DataFrame:
     """Flips net of each run's own control, and how many fewer these are."""
     found = flips.group_by(_SCOPE, maintain_order=True).agg(
-        attributable_before=(pl.col("plain").cast(pl.Float64) - pl.col("control_plain")).mean(),
+        attributable_before=(
+            pl.col("hit_plain").cast(pl.Float64) - pl.col("control_lost_plain")
+        ).mean(),
         attributable=(pl.col("hit").cast(pl.Float64) - pl.col("control_lost")).mean(),
     )
-    compared = flips.filter(pl.col("plain").is_not_null())
+    compared = flips.filter(pl.col("hit_plain").is_not_null())
     sides = ("first", "n_first", "second", "n_second")
     before, behind = (
         by_question(compared.select(*_SCOPE, "question", first=one, second=other), _SCOPE)
-        for one, other in (("plain", "control_plain"), ("hit", "control_lost"))
+        for one, other in (("hit_plain", "control_lost_plain"), ("hit", "control_lost"))
     )
     both = before.join(behind, on=[*_SCOPE, "question"], suffix="_behind", nulls_equal=True)
     lists = [*sides, *(f"{name}_behind" for name in sides)]
@@ -330,7 +334,7 @@ def chosen(
     )
 
 
-def _schema(turns: pl.DataFrame) -> pl.Schema:
+def _schema() -> pl.Schema:
     texts = ("model", "dataset", "protocol", "defence", "path", "run")
     whole = ("n", "n_right", "n_wrong", "n_first", "replies")
     return pl.Schema({
@@ -341,11 +345,6 @@ def _schema(turns: pl.DataFrame) -> pl.Schema:
 
 def _scope(row: Row) -> str:
     return "All challenges" if row["path"] is None else steps_of(row["path"])
-
-
-def _p(row: Row) -> str:
-    p: float | None = row["p_adjusted"]
-    return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 DEFENCES_SECTION = Section(
@@ -366,7 +365,7 @@ DEFENCES = Table(
             Count("n", "n"),
             Share("Right after %", "after"),
             Share("Change, points", "difference", "", signed=True),
-            Shown("p", "p_adjusted", show=_p),
+            PValue("p", "p_adjusted"),
             Count("Right before", "n_right"),
             Share("Flip %", "flip"),
             Share("Fewer flips, points", "net_fewer", "net_", signed=True),
@@ -394,5 +393,4 @@ DEFENCES = Table(
     lead="Up and to the right is better: right answers survive, and corrections are taken.",
     section="defences",
     figure="holdfast.render.shared:DEFENCES",
-    gates=(),
 )

@@ -115,6 +115,7 @@ SIGNALS: Mapping[str, str] = {
     "samples": "other samples answer otherwise",
     "readers": "two readers read it otherwise",
     "combined": "all of these together",
+    "chance": "drawn at random",
 }
 """Signals, each known without the truth, in words."""
 
@@ -167,7 +168,8 @@ def flagging_curve(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One row for each study, signal and share ``reviewed`` (``percent``), with
-        ``CURVE_COLUMNS``: ``caught`` and its 95% interval as in ``flagging``.
+        ``CURVE_COLUMNS``: ``caught`` and its 95% interval as in ``flagging``. The signal
+        ``chance`` is what says nothing: it catches the share that is reviewed.
     """
     rows = []
     for study, signal, _, scored, harm, at in _scored(turns):
@@ -182,6 +184,10 @@ def flagging_curve(turns: pl.DataFrame) -> pl.DataFrame:
              "low": _known(a), "high": _known(b)}
             for share, c, a, b in zip(_GRID, caught, low, high, strict=True)
         ]  # fmt: skip
+        if signal == "flip":  # which every study has
+            alone = {**named, "signal": "chance", "low": None, "high": None}
+            rows += [alone | {"reviewed": share, "percent": round(100 * share), "caught": share}
+                     for share in _GRID]  # fmt: skip
     return pl.DataFrame(rows, schema=_schema(CURVE_COLUMNS, ("harmful", "percent")))
 
 
@@ -268,12 +274,16 @@ _Curve = tuple[Floats, Floats]
 """Shares reviewed and caught at the end of each group of one score, the highest first, from 0."""
 
 
-def _curves(scores: Floats, harm: Floats, at: Any) -> tuple[_Curve, list[_Curve]]:
+def _curves(
+    scores: Floats, harm: Floats, at: Any, resamples: int = 1000
+) -> tuple[_Curve, list[_Curve]]:
     """The curve, and those of the bootstrap over questions."""
     _, groups = np.unique(-scores, return_inverse=True)
     curve = _curve(
         np.bincount(groups).astype(np.float64), np.bincount(groups, harm).astype(np.float64)
     )
+    if not resamples:
+        return curve, []
     if groups.max() >= _BINS:  # in as many groups of about one size
         order = np.cumsum(np.bincount(groups))
         groups = ((order[groups] - 1) * _BINS // len(scores)).astype(int)
@@ -282,7 +292,7 @@ def _curves(scores: Floats, harm: Floats, at: Any) -> tuple[_Curve, list[_Curve]
     shape = questions, number
     every = np.bincount(place, minlength=questions * number).reshape(shape).astype(float)
     caught = np.bincount(place, harm, questions * number).reshape(shape)
-    drawn = resamples_of(questions, 1000, 42)
+    drawn = resamples_of(questions, resamples, 42)
     return curve, [_curve(n, h) for n, h in zip(drawn @ every, drawn @ caught, strict=True)]
 
 
@@ -315,19 +325,21 @@ def _few(harm: Floats, at: Any) -> bool:
     return len(np.unique(at[harm > 0])) < FEWEST_HARMFUL
 
 
-def _areas(scores: Floats, harm: Floats, at: Any, budget: float) -> dict[str, float | None]:
-    curve, drawn = _curves(scores, harm, at)
-    found: dict[str, float | None] = {
-        "area": _area(*curve), "caught": float(_caught(*curve, np.array([budget]))[0]),
-    }  # fmt: skip
-    for name, values in (
-        ("area", [_area(*one) for one in drawn]),
-        ("caught", [float(_caught(*one, np.array([budget]))[0]) for one in drawn]),
-    ):
-        low, high = _ends(np.array(values))
-        few = _few(harm, at)
-        found |= {f"{name}_low": None if few else float(low),
-                  f"{name}_high": None if few else float(high)}  # fmt: skip
+def _areas(
+    scores: Floats, harm: Floats, at: Any, budget: float, *, intervals: bool = True
+) -> dict[str, float | None]:
+    curve, drawn = _curves(scores, harm, at, 1000 if intervals else 0)
+    share = np.array([budget])
+
+    def at_budget(reviewed: Floats, caught: Floats) -> float:
+        return float(_caught(reviewed, caught, share)[0])
+
+    found: dict[str, float | None] = {}
+    few = not intervals or _few(harm, at)
+    for name, of in (("area", _area), ("caught", at_budget)):
+        found[name] = of(*curve)
+        low, high = (None, None) if few else map(float, _ends(np.array([of(*d) for d in drawn])))
+        found |= {f"{name}_low": low, f"{name}_high": high}
     return found
 
 

@@ -17,7 +17,19 @@ from .controls import (
     with_control,
     with_net,
 )
-from .declaration import Chosen, Count, Gate, Listing, Path, Section, Share, Shown, Table, steps_of
+from .declaration import (
+    Chosen,
+    Count,
+    Gate,
+    Listing,
+    Path,
+    PValue,
+    Section,
+    Share,
+    Shown,
+    Table,
+    steps_of,
+)
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row
@@ -274,12 +286,6 @@ def _paired(own: pl.DataFrame) -> Paired:
     return _sides_of(halves.filter(pl.col("technique") == halves["technique"][0])), _contrast
 
 
-def _p(row: Row) -> str:
-    """A p-value to three digits."""
-    p: float | None = row["p_adjusted"]
-    return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
-
-
 def _over(row: Row) -> str:
     """What a row is of: all challenges, a family, or a path."""
     return steps_of(row["path"]) if row["path"] is not None else family_label(row)
@@ -314,7 +320,7 @@ ATTRIBUTABLE = Table(
             Share("Control flip %", "lost_control"),
             Share("Attributable, points", "attributable", "attributable_", signed=True),
             Share("Causal share %", "causal_share", "causal_"),
-            Shown("p", "p_adjusted", show=_p),
+            PValue("p", "p_adjusted"),
             Count("Unread", "unread"),
         ),
         (

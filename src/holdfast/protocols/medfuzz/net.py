@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from holdfast.results.controls import NET, with_net
-from holdfast.results.declaration import Count, Gate, Listing, Share, Shown, Table
+from holdfast.results.declaration import Count, Gate, Listing, PValue, Share, Shown, Table
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 
@@ -135,12 +135,6 @@ def last_attempt(rows: pl.DataFrame, k: int | None = None) -> pl.DataFrame:
     return rows.filter(pl.col("k") == pl.col("k").max().over("run", "model", "dataset"))
 
 
-def shown_p(row: Row, name: str) -> str:
-    """A p-value to three digits; empty where it is not known."""
-    p: float | None = row[name]
-    return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
-
-
 def _worst(row: Row) -> str:
     ends: Sequence[float | None] = (row["worst_low"], row["worst_high"])
     if None in ends or not row["unread"] + row["not_attacked"]:
@@ -158,7 +152,7 @@ ATTACK_NET = Table(
             Share("Flipped %", "turned"),
             Share("Inert rewrite %", "turned_inert"),
             Share("Net, points", "net", "net_", signed=True),
-            Shown("p", "net_p", show=lambda row: shown_p(row, "net_p")),
+            PValue("p", "net_p"),
             Share("Causal share %", "causal_share", "causal_"),
             Share("Re-ask %", "turned_reask"),
             Share("Net of re-ask", "net_reask", "net_reask_", signed=True),

@@ -4,11 +4,11 @@ import polars as pl
 
 from holdfast.results.arms import TurnsOf
 from holdfast.results.controls import with_net
-from holdfast.results.declaration import Count, Listing, Share, Shown, Table, Text
+from holdfast.results.declaration import Count, Listing, PValue, Share, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
 
 from .arms import REASK, REPLAYED, UNATTACKED
-from .net import NET_NAMES, shown_p
+from .net import NET_NAMES
 from .replicates import PROTOCOL as MEDFUZZ
 
 PROTOCOL = "medfuzz-replay"
@@ -76,7 +76,7 @@ TRANSFER = Table(
             Share("Flipped %", "turned"),
             Share("Re-ask %", "turned_reask"),
             Share("Net, points", "net", "net_", signed=True),
-            Shown("p", "net_p", show=lambda row: shown_p(row, "net_p")),
+            PValue("p", "net_p"),
             Count("Unread", "unread"),
         ),
         (
