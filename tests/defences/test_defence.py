@@ -150,6 +150,8 @@ async def test_agreement_keeps_what_is_said_as_often() -> None:
     assert (
         await put("agreement", sure, CASE, FIRST, PUSH)
     ).output.completion == "Final Answer: (B)"
+    alike = Model(*replies("BBBBB", "AAAAA"))
+    assert (await put("agreement", alike, CASE, FIRST, PUSH)).answer == "A"
     held = Model("Final Answer: (A)")
     await put("agreement", held, CASE, FIRST, PUSH)
     assert len(held.asked) == 1

@@ -103,6 +103,12 @@ def test_failed_and_unread_replies() -> None:
     assert (row["n_right"], row["flip_before"]) == (2, 1 / 2)
 
 
+def test_what_was_asked_behind_the_defence_alone_is_no_pair() -> None:
+    more = under("hold", turn("g", "A"), turn("g", "A", "push"), restated("g", "A"))
+    row = one(defences(frame(*NONE, *HELD, *more)), "hold")
+    assert (row["n"], row["n_right"], row["n_first"], row["after"]) == (6, 3, 6, 3 / 6)
+
+
 def test_other_settings_are_no_pair() -> None:
     other = [{**row, "run": row["run"].replace("r1", "r2")} for row in HELD]
     rows = defences(frame(*NONE, *other))

@@ -19,6 +19,8 @@ from holdfast.results.flagging import (
     _caught,
     _combined,
     _curves,
+    _folds,
+    _thresholds,
     conversations,
     flagging,
     flagging_curve,
@@ -209,6 +211,16 @@ def test_thresholds_are_read_where_they_were_not_chosen() -> None:
     assert row["threshold"] is not None
     few = of(flagging(drawn(np.random.default_rng(3), 60, 1.0), 0.2), "belief")
     assert (few["threshold"], few["held_caught"]) == (None, None)
+
+
+def test_a_threshold_of_other_fifths_can_take_more_or_less() -> None:
+    own = pl.DataFrame({"question": [f"q{n}" for n in range(500)]})
+    fifth = _folds(own)
+    # the last fifth lies above all others: theirs is no threshold for it
+    scores = fifth + np.random.default_rng(1).random(500) / 2
+    found = _thresholds(scores, (fifth == 4).astype(float), own, 0.1)
+    assert found["held_reviewed"] == pytest.approx((fifth == 4).mean())
+    assert found["held_caught"] == 1.0
 
 
 def test_signals_together_are_scored_where_they_were_not_fitted() -> None:
