@@ -162,7 +162,9 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     say(f"Turns: {outcome.turns}")
     if outcome.table.height:
         say(f"\n{printable(headline(outcome.table))}.")
-    say(f"Next:  holdfast report {outcome.log_dir}")
+    behind = outcome.table.filter(pl.col("defence") != "none")
+    more = "" if behind.is_empty() else f", holdfast defences {outcome.log_dir}"
+    say(f"Next:  holdfast report {outcome.log_dir}{more}")
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
