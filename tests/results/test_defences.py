@@ -175,6 +175,9 @@ def answers(
     found["confidence"] = (first, after(gives & ~unsure), never, takes & ~unsure)
     judged = rng.random(more) < SUPPORTED
     found["verify"] = (first, after(gives & ~judged), never, takes & judged)
+    # whether it gives way hangs on the judgement of the claim alone
+    claimed = rng.random(more) < SUPPORTED
+    found["quarantine"] = (first, after(~claimed), never, claimed)
     votes = np.stack([gives, *(rng.random(more) < weak for _ in range(4))]).sum(axis=0)
     updates = np.stack([takes, *(rng.random(more) < 0.55 for _ in range(4))]).sum(axis=0)
     found["vote"] = (first, after(votes > 2), never, updates > 2)
@@ -281,7 +284,7 @@ def test_nothing_is_found_where_there_is_nothing() -> None:
             tested += 1
             assert row["net_low"] <= row["net_fewer"] <= row["net_high"]
     # corrected over six defences: fewer than one in twenty studies, so far fewer of the rows
-    assert tested == 600
+    assert tested == 700
     assert found / tested <= 0.03
 
 
@@ -292,7 +295,7 @@ def test_the_best_of_several_is_read_on_questions_held_out() -> None:
     rng = np.random.default_rng(3)
     turns = studies(rng, 1, 400)
     (row,) = chosen(turns, min_updates=0.4).iter_rows(named=True)
-    assert row["defence"] in ("rederive", "verify")
+    assert row["defence"] in ("quarantine", "rederive", "verify")
     whole = one(defences(turns), row["defence"])
     assert row["n"] < whole["n"] * 0.6  # half of the questions
     (any_,) = chosen(turns).iter_rows(named=True)
