@@ -1,8 +1,9 @@
-"""Coverage and one-sided errors of the 95% intervals: ``python benchmarks/coverage.py``.
+"""Coverage and one-sided errors of the 95% intervals, for the page of the documentation.
 
-Prints the table of docs/inference.md. Single shares are enumerated in full; pairs of one turn a
-question are 20,000 simulated studies, everything else 2,000. Questions are easy or hard for all of
-their turns: a normal variable behind them has the correlation that a setting names.
+``python benchmarks/coverage.py > benchmarks/coverage.md``. Single shares are enumerated in full;
+pairs of one turn a question are 20,000 simulated studies, everything else 2,000. Questions are easy
+or hard for all of their turns: a normal variable behind them has the correlation that a setting
+names.
 """
 
 import math
@@ -233,13 +234,17 @@ def _missed(
     return Held(method, setting, questions, below, above, n)
 
 
+def cell(one: Held) -> str:
+    """Coverage, and the errors below and above, in percent."""
+    mark = "*" if one.fails else ""
+    return f"{one.coverage:.1%} ({one.below:.1%}, {one.above:.1%}){mark}".replace("%", "")
+
+
 def table(found: Sequence[Held]) -> str:
     """The figures in Markdown: a line for each method and setting, sizes beside one another."""
     cells: dict[tuple[str, str], dict[int, str]] = {}
     for one in found:
-        mark = "*" if one.fails else ""
-        told = f"{one.coverage:.1%} ({one.below:.1%}, {one.above:.1%}){mark}".replace("%", "")
-        cells.setdefault((one.method, one.setting), {})[one.questions] = told
+        cells.setdefault((one.method, one.setting), {})[one.questions] = cell(one)
     lines = [f"| interval | setting | {' | '.join(f'{size:,}' for size in SIZES)} |"]
     lines.append("|---|---|" + "---:|" * len(SIZES))
     for (method, setting), row in sorted(cells.items(), key=lambda item: item[0][0]):
@@ -247,10 +252,24 @@ def table(found: Sequence[Held]) -> str:
     return "\n".join(lines)
 
 
+INTRODUCTION = """# Coverage
+
+How often a 95% interval contained the truth, by number of questions, and in brackets how often the
+truth was below and above it (nominal: 2.5 each), in percent. Single shares are enumerated in full,
+pairs of one turn a question are 20,000 simulated studies, all else is 2,000. Questions are easy or
+hard for all of their turns (correlation of the normal variable behind them).
+"""
+
+MARKED = """`*`: coverage below 94% or one side above 3%, beyond chance (99%). The reasons:
+"""
+
+
 if __name__ == "__main__":
     figures = [one for size in SIZES for one in measured(size)]
+    print(INTRODUCTION)
     print(table(figures))
     print()
+    print(MARKED)
     for method, why in REASONS.items():
         if any(one.fails and one.reason == why for one in figures):
-            print(f"\\* {method}: {why}.")
+            print(f"- {method}: {why}.")

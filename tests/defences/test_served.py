@@ -227,6 +227,15 @@ def test_a_checked_change_is_as_the_server_has_said(study: Any) -> None:
         kept += answered == first
     assert changed
     assert kept
+    gold = {one.id: one.gold for one in swayed.questions}
+    row = of(turns, "verify")
+    for name, answers in (
+        ("before", [said["plain"][key] for key in followups(turns, "verify")]),
+        ("after", [*followups(turns, "verify").values()]),
+    ):
+        keys = followups(turns, "verify")
+        right = [answered == gold[id] for answered, (id, _) in zip(answers, keys, strict=True)]
+        assert row[name] == pytest.approx(sum(right) / len(right))
 
 
 def of(turns: pl.DataFrame, defence: str) -> dict[str, Any]:
@@ -277,7 +286,8 @@ def test_nothing_is_asked_twice_and_the_plan_holds_it(study: Any) -> None:
     ("defence", "more"),
     [
         # a first answer, two controls and three challenges a question
-        ("hardened", 6), ("label", 4), ("vote", 6 * 5), ("abstain", 0), ("confidence", 6),
+        ("hardened", 6), ("role-based", 6), ("label", 4), ("vote", 6 * 5),
+        ("abstain", 0), ("confidence", 6),
     ],
 )  # fmt: skip
 def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
@@ -293,6 +303,28 @@ def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
     own = table.filter(pl.col("defence") == defence).row(0, named=True)
     assert (own["generations"], own["at_least"], own["exact"]) == (3 * more, 3 * more, True)
     assert len(swayed.record) == 3 * (6 + more)
+
+
+@pytest.mark.parametrize(
+    ("defence", "once", "taken"),
+    [
+        # what each reply takes beside what the model by itself was asked for
+        ("rederive", 2, 1), ("rederive+abstain", 2, 1), ("verify", 1, 0), ("agreement", 5, 4),
+    ],
+)  # fmt: skip
+def test_generations_that_depend_on_answers_are_those_of_the_turns(
+    defence: str, once: int, taken: int, tmp_path: Path
+) -> None:
+    swayed = Swayed()
+    with speaking(swayed, told=lambda request: request) as url:
+        outcome = asked(url, tmp_path / "logs", defence, limit=6)
+    own = outcome.table.filter(pl.col("defence") == defence, pl.col("arm") != "baseline")
+    # what a conversation takes once (a fresh answer, further samples of the first) is of a question
+    more = own.filter(pl.col("calls") > 1).group_by("question", "epoch").len().height * taken
+    more += own.filter(pl.col("calls") > 1).select((pl.col("calls") - once).sum()).item()
+    plain = outcome.table.filter(pl.col("defence") == "none").height
+    assert more > 0
+    assert len(swayed.record) == plain + more
 
 
 def test_what_was_cut_short_goes_on_without_asking_again(tmp_path: Path) -> None:
