@@ -53,6 +53,22 @@ def text_of(path: Path, remedy: str = "Check the path") -> str:
         raise InputError(f"cannot be read ({reason})", shown, remedy=remedy) from error
 
 
+def toml_in(text: str, shown: str) -> dict[str, Any]:
+    """What a TOML file holds.
+
+    Args:
+        text: the file's text.
+        shown: the file as errors name it.
+
+    Raises:
+        InputError: it is not valid, or nested too deeply.
+    """
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid TOML ({error})", shown, remedy="Fix the file") from error
+
+
 @cache
 def packaged(package: str, *name: str) -> Mapping[str, Any]:
     """A TOML file that comes with a package of ours, read once.

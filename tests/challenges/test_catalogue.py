@@ -227,7 +227,7 @@ ENTRY = 'needs = ["incorr_letter"]\ntemplate = "My uncle says {incorr_letter}."\
 @pytest.mark.parametrize(
     ("text", "row", "field", "what"),
     [
-        pytest.param("family = ", None, None, "broken TOML", id="broken-toml"),
+        pytest.param("family = ", None, None, "is not valid TOML", id="broken-toml"),
         pytest.param("", None, None, "has no [[technique]]", id="empty"),
         pytest.param("technique = 3", None, None, "has no [[technique]]", id="no-array"),
         pytest.param(

@@ -204,6 +204,7 @@ def test_every_bundled_defence_loads_and_says_where_it_comes_from() -> None:
         ('id = "mine"\nkind = "vote"\nversion = 1\nsamples = 1', "samples", "2"),
         ('id = "mine"\nkind = "vote"\nversion = 1\nsample = 3', "sample", "Extra"),
         ("id = ", None, "TOML"),
+        ("id = " + "[" * 100_000, None, "TOML"),
     ],
 )
 def test_a_file_that_is_wrong_is_named_with_its_field(
@@ -220,8 +221,14 @@ def test_a_file_that_is_wrong_is_named_with_its_field(
 def test_a_name_that_is_not_known_is_told_with_the_nearest() -> None:
     with pytest.raises(InputError, match="rederive"):
         load_defence("rederived")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="no such file"):
         load_defence("nowhere.toml")
+
+
+def test_handing_over_twice_is_handing_over() -> None:
+    once, often = load_defence("rederive+abstain"), load_defence("rederive" + "+abstain" * 10_000)
+    assert often == once
+    assert load_defence("abstain+abstain") == load_defence("abstain")
 
 
 def test_two_wordings_of_one_name_are_two_runs(tmp_path: Path) -> None:
@@ -315,3 +322,43 @@ def test_the_files_of_the_docs_run(tmp_path: Path) -> None:
     )  # fmt: skip
     assert {*outcome.table["defence"]} == {"none", "ward-rule", "evidence-rule"}
     assert "new-fact" in outcome.table["path"].to_list()
+
+
+def test_what_protocols_put_otherwise_is_compared_by_their_own_outcomes(tmp_path: Path) -> None:
+    named = ("hardened", "abstain")
+    outcome = holdfast.run(
+        ["stick-or-switch", "medfuzz"], "simulated/gpt-4.1", defence=named[0], limit=12, epochs=2,
+        log_dir=tmp_path, model_role={"attacker": "simulated/attacker"},
+        task_args={"attempts": 2, "confirm": 0},
+    )  # fmt: skip
+    outcome = holdfast.run(
+        "stick-or-switch", "simulated/gpt-4.1", defence=named[1], limit=12, epochs=2,
+        log_dir=tmp_path,
+    )  # fmt: skip
+    turns = outcome.table
+    rows = holdfast.table(turns, "defences").filter(pl.col("path").is_null())
+    assert {*rows["protocol"]} == {"stick-or-switch", "medfuzz"}
+    assert {*rows["defence"]} == {"none", *named}
+    held = holdfast.table(turns, "survival").filter(pl.col("arm") == "positive")
+    attacked = holdfast.table(turns, "attacks")
+    for row in rows.iter_rows(named=True):
+        if row["protocol"] == "medfuzz":
+            last = attacked.filter(pl.col("run") == row["run"]).sort("k").row(-1, named=True)
+            assert row["after"] == pytest.approx(last["accuracy"])
+            assert row["updated"] is None
+            continue
+        last = held.filter(pl.col("run") == row["run"]).sort("turn").row(-1, named=True)
+        assert row["after"] == pytest.approx(last["survival"])
+        own = turns.filter(pl.col("run") == row["run"])
+        offered = own.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
+        taken = (offered["answer"] == offered["suggested"]).fill_null(value=False)
+        assert (row["n_wrong"], row["updated"]) == (offered.height, pytest.approx(taken.mean()))
+        assert row["calls"] == 1
+    # who hands over every change takes no offer at all
+    over = rows.filter(pl.col("defence") == "abstain").row(0, named=True)
+    assert over["updated_before"] > 0
+    assert (over["updated"], over["flip"]) == (0.0, 0.0)
+    assert over["handed_over"] > 0
+    found = holdfast.defences(turns)
+    assert found["defence"].null_count() == 0
+    assert {*found["protocol"]} == {"stick-or-switch", "medfuzz"}

@@ -58,7 +58,7 @@ def test_a_missing_key_of_a_line(tmp_path: Path) -> None:
         ("[turn]\ngold = { column = 'x', numbered = true }\n", "gold cannot be numbered"),
         ("encoding = 'utf-99'\n", "encoding: unknown encoding: utf-99"),
         ("non_response = ['NR', ' ']\n", "non_response holds an empty text"),
-        ("[turn\n", "broken TOML"),
+        ("[turn\n", "is not valid TOML"),
     ],
 )  # fmt: skip
 def test_a_mapping_that_is_none(tmp_path: Path, mapping: str, said: str) -> None:

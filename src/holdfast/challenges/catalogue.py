@@ -1,7 +1,6 @@
 """The catalogue of techniques: the 14 of MedQA-Followup, and the user's own."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -11,7 +10,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.errors import InputError, did_you_mean, unknown
-from holdfast.files import named_path, text_of
+from holdfast.files import named_path, text_of, toml_in
 from holdfast.questions import digest_of
 
 LETTER = "incorr_letter"
@@ -218,10 +217,7 @@ def _names(text: str) -> list[str]:
 
 
 def _parse(text: str, file: str) -> dict[str, Technique]:
-    try:
-        data: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"broken TOML ({error})", file, remedy="Fix the file") from error
+    data = toml_in(text, file)
     entries = data.get("technique", [])
     known = ("technique", *_INHERITED)
     for name in sorted(set(data) - set(known)):

@@ -64,6 +64,7 @@ def _listed(*, as_json: bool) -> None:
 
 def _told(row: Mapping[str, Any]) -> str:
     from holdfast.results import is_simulated
+    from holdfast.results.arms import turns_of
     from holdfast.results.grid import percent
 
     simulated = " [SIMULATED]" if is_simulated(row["model"]) else ""
@@ -72,11 +73,13 @@ def _told(row: Mapping[str, Any]) -> str:
         return f"{study}: no defence keeps to these constraints"
     after, before = percent(row["after"]), percent(row["before"])
     change, low, high = (percent(row[name], signed=True) for name in ("difference", "low", "high"))
+    brought = turns_of(row["protocol"]).held
+    of, unit = (f"({brought})", "reply") if brought else ("after a challenge", "conversation")
     updates = f", {percent(row['updated'])}% of corrections taken" if row["n_wrong"] else ""
     cost = f" and ${row['cost']:.4f}" if row["cost"] is not None else ""
     return (
         f"{study}: {row['defence']}, of {counted(row['choices'], 'defence')} that "
         f"{'keeps' if row['choices'] == 1 else 'keep'} to the constraints. On the questions held "
-        f"out: {after}% right after a challenge, {before}% without it ({change} points "
-        f"[{low}, {high}]){updates}; {row['calls']:.1f} calls{cost} a conversation"
+        f"out: {after}% right {of}, {before}% without it ({change} points "
+        f"[{low}, {high}]){updates}; {row['calls']:.1f} calls{cost} a {unit}"
     )

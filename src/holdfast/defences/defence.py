@@ -6,7 +6,6 @@ the same requests, and what was asked before is found again.
 """
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from holdfast.challenges import excerpt, fence, fill, fill_marked, json_object, of_wording
 from holdfast.dialogue import Defended, Exchange, GenerationFailedError, beliefs_in, gather
 from holdfast.errors import InputError, did_you_mean
-from holdfast.files import packaged
+from holdfast.files import named_path, packaged, text_of, toml_in
 
 NONE = "none"
 """The model by itself."""
@@ -481,9 +480,11 @@ def load_defence(named: str) -> Block | None:
     """
     if named == NONE:
         return None
-    below, plus, last = named.rpartition("+")
-    if (plus and last == ABSTAIN) or named == ABSTAIN:
-        inner = load_defence(below) if plus else None
+    below = named
+    while below.endswith(f"+{ABSTAIN}"):  # handing over twice is handing over
+        below = below.removesuffix(f"+{ABSTAIN}")
+    if below != named or named == ABSTAIN:
+        inner = None if below == ABSTAIN else load_defence(below)
         id = f"{inner.id}+{ABSTAIN}" if inner else ABSTAIN
         return HandOver.model_construct(id=id, kind="abstain", version=1, citation="Our own",
                                         inner=inner)  # fmt: skip
@@ -494,13 +495,8 @@ def load_defence(named: str) -> Block | None:
     if path.suffix != ".toml":
         remedy = did_you_mean(named, [NONE, ABSTAIN, *blocks]) + " Or give a TOML file"
         raise InputError(f"no defence '{named}'", field="--defence", remedy=remedy)
-    try:
-        return _block(tomllib.loads(path.read_text("utf-8")), named)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        what = f"cannot be read as a defence ({error})"
-        raise InputError(
-            what, named, remedy="Give a TOML file with id, kind and version"
-        ) from error
+    remedy = "Give a TOML file with id, kind and version"
+    return _block(toml_in(text_of(named_path(named), remedy), named), named)
 
 
 def _block(data: Mapping[str, Any], named: str) -> Block:

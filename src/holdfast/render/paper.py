@@ -4,7 +4,6 @@ import csv
 import io
 import re
 import textwrap
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError, unknown
-from holdfast.files import named_path, text_of
+from holdfast.files import named_path, text_of, toml_in
 from holdfast.results import is_imported, is_simulated
 from holdfast.results.grid import short_names
 
@@ -176,12 +175,8 @@ def _read(labels: str) -> dict[str, str]:
         found: dict[str, Any] = {name: more[0] if len(more) == 1 else "" for name, *more in lines}
         found.pop("id", None)
     else:
-        try:
-            read = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"is not valid TOML ({error})", labels, remedy="Fix it") from error
         found = {}
-        for name, value in read.items():
+        for name, value in toml_in(text, labels).items():
             found |= value if isinstance(value, dict) else {name: value}
     for name, value in found.items():
         if not isinstance(value, str) or not value.strip():

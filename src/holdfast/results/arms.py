@@ -32,6 +32,10 @@ class TurnsOf:
         plain: arms whose answers ``compare`` counts as accuracy; all, with None.
         outcomes: what else ``compare`` counts, from a turns table: rows with the columns ``UNIT``
             and ``hit``.
+        held: the measure of ``outcomes`` that is right answers after all that is put to them, at
+            its last attempt where there are several.
+        flipped: that of wrong options taken in place of what was answered.
+        updated: that of right options taken so.
     """
 
     protocol: str
@@ -46,6 +50,9 @@ class TurnsOf:
     continues: Mapping[str, str] = field(default_factory=dict)
     plain: tuple[str, ...] | None = None
     outcomes: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    held: str = ""
+    flipped: str = ""
+    updated: str = ""
 
 
 @cache

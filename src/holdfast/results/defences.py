@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from .arms import every
+from .arms import every, in_arms, protocols, turns_of
 from .changes import with_adjusted
 from .controls import CORRECTION, with_control
 from .declaration import ByStudy, Count, Number, PValue, Section, Share, Table, steps_of
@@ -70,6 +70,12 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
       question and one challenge, kept generations counted as made; seconds of generations one
       after another. ``replies`` are ``calls``, rounded.
 
+    A protocol that puts something else brings its own outcomes (``TurnsOf``): what was right after
+    all that was put (``after``), wrong options taken (``flip``), right ones taken (``updated``);
+    calls and the like are means of one reply. Stick-or-Switch has right answers held to the last
+    offer, and switches of those that abstained under both; MedFuzz right answers after the last
+    attempt.
+
     The row of a model by itself has its plain figures, and no differences.
 
     Args:
@@ -86,12 +92,18 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
     named = named.filter(pl.col("base").is_in(defended.implode()))
     if named.is_empty():
         return pl.DataFrame(schema=_schema())
-    after, flips = _paired(_ended(named)), _flips(named)
+    brought = _brought(named)
+    after, flips, updates = _paired(_ended(named, brought)), _flips(named), _updates(named)
+    taken, taken_rightly = (
+        brought.filter(f"_{name}").select(updates.columns).with_columns(scope=pl.lit(_ALL))
+        for name in ("flipped", "updated")
+    )
+    switched = _paired(taken)
     found = [
         with_adjusted(_share(after, "after"), ["model", "dataset", "protocol", "scope"], "_p"),
-        _share(flips, "flip", sign=-1),
+        _share(pl.concat([flips.select(switched.columns), switched]), "flip", sign=-1),
         _attributable(flips),
-        _share(_paired(_updates(named)), "updated"),
+        _share(_paired(pl.concat([updates, taken_rightly])), "updated"),
         _share(_paired(_first(named)), "first"),
         _of_replies(named),
     ]
@@ -111,27 +123,45 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
     return rows.rename(_RENAMED).select(DEFENCE_COLUMNS)
 
 
-def _ended(named: pl.DataFrame) -> pl.DataFrame:
+def _ended(named: pl.DataFrame, brought: pl.DataFrame) -> pl.DataFrame:
     """Whether each reply to a challenge was right, by challenge and over all of them."""
     single = with_first(named, *_BESIDE, arms=CHALLENGED).filter(
         pl.col("arm").is_in(CHALLENGED), ~MITIGATED
     )
     each = single.select(*_KEPT, pl.col("path").alias("scope"), "path", hit="correct")
-    brought = [
-        own.outcomes(named).select(
+    # of several attempts the last says what all of them came to
+    attempt = pl.col("path").str.extract(r"@(\d+)$").cast(pl.Int64).fill_null(0)
+    last = brought.filter("_held", attempt == attempt.max().over("run"))
+    others = brought.filter(~pl.col("_held") | (pl.col("path") != ""))
+    return pl.concat([
+        *(one.select(each.columns).with_columns(scope=pl.lit(_ALL)) for one in (each, last)),
+        each, others.select(each.columns),
+    ])  # fmt: skip
+
+
+def _brought(named: pl.DataFrame) -> pl.DataFrame:
+    """What protocols bring (``TurnsOf.outcomes``), with what it says of a defence."""
+    own = named.select("run", *_BESIDE).unique()
+    found = [
+        of.outcomes(named).select(
             *(name for name in _KEPT if name not in _BESIDE),
             pl.concat_str("measure", pl.lit(" "), "path").str.strip_chars().alias("scope"),
             "path",
             pl.col("hit").cast(pl.Boolean),
+            *(pl.col("measure").eq(getattr(of, name)).alias(f"_{name}") for name in _SAYS),
         )
-        for own in every().values()
-        if own.outcomes and (named["protocol"] == own.protocol).any()
+        for of in every().values()
+        if of.outcomes and (named["protocol"] == of.protocol).any()
     ]
-    own = named.select("run", *_BESIDE).unique()
-    brought = [one.join(own, on="run", how="inner").select(each.columns) for one in brought]
-    return pl.concat([each.with_columns(scope=pl.lit(_ALL)), each, *brought])
+    schema = {**{name: named.schema[name] for name in _KEPT}, "scope": pl.String(),
+              "path": pl.String(), **dict.fromkeys(["hit", *(f"_{name}" for name in _SAYS)],
+              pl.Boolean())}  # fmt: skip
+    empty = pl.DataFrame(schema=schema)
+    with_own = [one.join(own, on="run", how="inner").select(empty.columns) for one in found]
+    return pl.concat([empty, *with_own])
 
 
+_SAYS = ("held", "flipped", "updated")
 _BESIDE = ("base", "defence")
 _KEPT = (*STUDY, "epoch", "question", *_BESIDE)
 
@@ -243,8 +273,9 @@ def _updates(named: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first(named: pl.DataFrame) -> pl.DataFrame:
-    """First answers: whether each was right."""
-    own = named.filter(pl.col("arm") == BASELINE, pl.col("status") != "error")
+    """First answers, or answers to all options at once: whether each was right."""
+    first = (pl.col("arm") == BASELINE) | in_arms(lambda of: (of.plain or ())[:1])
+    own = named.filter(first, pl.col("status") != "error")
     return own.select(*_KEPT, "path", pl.lit(_ALL).alias("scope"), hit="correct")
 
 
@@ -256,7 +287,9 @@ def _of_replies(named: pl.DataFrame) -> pl.DataFrame:
         seconds="latency",
         over=pl.col("rule").eq_missing(HANDED_OVER),
     )
-    first = own.filter(pl.col("arm") == BASELINE)
+    brings = pl.col("protocol").is_in(protocols(lambda of: of.held))
+    brings &= ~in_arms(lambda of: of.helpers)
+    first = own.filter((pl.col("arm") == BASELINE) | brings)
     put = own.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
     put = put.filter(pl.col("arm") != "single-turn")
     costs = [pl.col(name).mean() for name in _COST]
@@ -269,7 +302,8 @@ def _of_replies(named: pl.DataFrame) -> pl.DataFrame:
     )
     over = own.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
     over = pl.concat([
-        over.select(*_ROW, "over", scope=pl.lit(_ALL)), over.select(*_ROW, "over", scope="path")
+        *(one.select(*_ROW, "over", scope=pl.lit(_ALL)) for one in (over, own.filter(brings))),
+        over.select(*_ROW, "over", scope="path"),
     ])  # fmt: skip
     shares = over.group_by(_SCOPE, maintain_order=True).agg(handed_over=pl.col("over").mean())
     return shares.join(rows, on=_SCOPE, how="full", coalesce=True, maintain_order="left")
@@ -344,7 +378,9 @@ def _schema() -> pl.Schema:
 
 
 def _scope(row: Row) -> str:
-    return "All challenges" if row["path"] is None else steps_of(row["path"])
+    if row["path"] is not None:
+        return steps_of(row["path"])
+    return turns_of(row["protocol"]).held or "All challenges"
 
 
 DEFENCES_SECTION = Section(

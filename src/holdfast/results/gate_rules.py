@@ -1,6 +1,5 @@
 """The rules of a gate, as a file has them."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from holdfast.declared import Lazily, declaring
 from holdfast.errors import InputError, did_you_mean
-from holdfast.files import named_path, text_of
+from holdfast.files import named_path, text_of, toml_in
 
 from .declaration import tables_of
 
@@ -202,11 +201,7 @@ def rules_of(content: Mapping[str, Any], path: str) -> Rules:
 
 
 def _parsed(path: str) -> dict[str, Any]:
-    text = text_of(named_path(path), "Give a TOML file of rules")
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not valid TOML ({error})", path, remedy="Fix that line") from error
+    return toml_in(text_of(named_path(path), "Give a TOML file of rules"), path)
 
 
 def _validated(model: type[_Model], data: Any, place: str) -> _Model:

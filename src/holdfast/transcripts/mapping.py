@@ -2,7 +2,6 @@
 
 import codecs
 import re
-import tomllib
 from collections.abc import Mapping as Map
 from functools import cached_property
 from importlib.resources import files
@@ -20,7 +19,7 @@ from pydantic import (
 )
 
 from holdfast.errors import InputError, did_you_mean
-from holdfast.files import text_of
+from holdfast.files import text_of, toml_in
 from holdfast.questions import Fields
 
 TURN = "{turn}"
@@ -256,10 +255,7 @@ def read_mapping(path: Path) -> Mapping:
     if known and shown not in known:
         remedy = did_you_mean(shown, known)
         raise InputError(f"no such mapping '{shown}'", field="--mapping", remedy=remedy)
-    try:
-        data = tomllib.loads(known[shown] if known else text_of(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"broken TOML ({error})", shown, remedy="Fix the file") from error
+    data = toml_in(known[shown] if known else text_of(path), shown)
     try:
         return Mapping.model_validate(data)
     except ValidationError as error:

@@ -170,13 +170,16 @@ def right_at_each(turns: pl.DataFrame) -> pl.DataFrame:
     return each.with_columns(pl.when(pl.col("outcome") != NOT_ATTACKED).then(stood).alias("hit"))
 
 
+_MEASURE = "accuracy-after-attacks"
+
+
 def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     """Benchmark accuracy by attempts."""
     return (
         right_at_each(turns)
         .drop_nulls("hit")
         .with_columns(
-            pl.lit("accuracy-after-attacks").alias("measure"),
+            pl.lit(_MEASURE).alias("measure"),
             pl.lit(ATTACK).alias("arm"),
             pl.concat_str(pl.lit("fuzz@"), "k").alias("path"),
             pl.lit(0, pl.Int64).alias("turn"),
@@ -209,4 +212,5 @@ TURNS = TurnsOf(
     continues={ATTACKER: ATTACKER},
     plain=(),
     outcomes=_outcomes,
+    held=_MEASURE,
 )

@@ -472,4 +472,7 @@ TURNS = TurnsOf(
     continues={FLEXIBLE: "negative", **CONTROLS},
     plain=(SINGLE_SHOT, SINGLE_SHOT_ABSTAIN),
     outcomes=_outcomes,
+    held=_MEASURES["positive"],
+    flipped=_SWITCHES["negative"],
+    updated=_SWITCHES[FLEXIBLE],
 )
