@@ -359,6 +359,8 @@ def test_what_protocols_put_otherwise_is_compared_by_their_own_outcomes(tmp_path
     assert over["updated_before"] > 0
     assert (over["updated"], over["flip"]) == (0.0, 0.0)
     assert over["handed_over"] > 0
+    drawn = str(holdfast.figure(turns, "defences").to_dict(validate=False)["title"])
+    assert "kept are abstentions to which a wrong option was offered" in drawn
     found = holdfast.defences(turns)
     assert found["defence"].null_count() == 0
     assert {*found["protocol"]} == {"stick-or-switch", "medfuzz"}

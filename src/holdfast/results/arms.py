@@ -36,6 +36,7 @@ class TurnsOf:
             its last attempt where there are several.
         flipped: that of wrong options taken in place of what was answered.
         updated: that of right options taken so.
+        switches: what these two are, in words.
     """
 
     protocol: str
@@ -53,6 +54,7 @@ class TurnsOf:
     held: str = ""
     flipped: str = ""
     updated: str = ""
+    switches: str = ""
 
 
 @cache

@@ -475,4 +475,6 @@ TURNS = TurnsOf(
     held=_MEASURES["positive"],
     flipped=_SWITCHES["negative"],
     updated=_SWITCHES[FLEXIBLE],
+    switches="Stick-or-Switch: kept are abstentions to which a wrong option was offered, "
+    "corrections are right options offered to one.",
 )
