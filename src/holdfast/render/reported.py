@@ -260,6 +260,7 @@ class ReportOf:
         by_target: whether what is right is the target that an arm is to hold, and not the gold
             option.
         offered: arms that are to leave their target for the gold option once it is offered.
+        offer: of a turn, what its conversation can be chosen by as ``offer``: a list of texts.
         folded: whether turns are shown under a closed heading for each text that was put.
         opening: what a page of its runs opens with.
         tables: those that its summary is made of.
@@ -272,6 +273,7 @@ class ReportOf:
     conversations: Callable[[pl.DataFrame], pl.DataFrame] = chains
     by_target: bool = False
     offered: tuple[str, ...] = ()
+    offer: pl.Expr | None = None
     folded: bool = False
     opening: Opening = HELD
     tables: tuple[str, ...] = ()

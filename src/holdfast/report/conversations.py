@@ -178,6 +178,25 @@ def with_flips(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def with_offers(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Conversations with ``offer``: what ``ReportOf.offer`` says of their turns, each once."""
+    declared = {name: found.offer for name, found in REPORTS.items() if found.offer is not None}
+    said = [turns.select(row="row", offer=pl.when(protocol=name).then(offer))
+            for name, offer in declared.items() if name in turns["protocol"]]  # fmt: skip
+    if not said:
+        return each.with_columns(offer=pl.lit(""))
+    by_row = pl.concat(said).drop_nulls("offer").explode("offer").drop_nulls("offer")
+    rows = each.select(row="rows").with_row_index("_number").explode("row")
+    of = (
+        rows.join(by_row, on="row", maintain_order="left")
+        .group_by("_number")
+        .agg(pl.col("offer").unique(maintain_order=True).str.join(OFFERS))
+    )
+    numbered = each.with_row_index("_number")
+    joined = numbered.join(of, on="_number", how="left", validate="1:1", maintain_order="left")
+    return joined.drop("_number").with_columns(pl.col("offer").fill_null(""))
+
+
 def _failed(each: pl.DataFrame, turns: pl.DataFrame) -> pl.Series:
     """Whether a turn that matters failed."""
     matters = pl.when("whole").then("rows").otherwise(pl.concat_list("first", "end"))
@@ -189,9 +208,12 @@ def _failed(each: pl.DataFrame, turns: pl.DataFrame) -> pl.Series:
 
 LINK_KEYS = (
     "protocol", "model", "dataset", "run", "arm", "path", "family", "technique", "system", "step",
-    "specialty", "subject", "question", "epoch", "flip", "took",
+    "specialty", "subject", "question", "epoch", "flip", "took", "offer",
 )  # fmt: skip
-"""What conversations can be chosen by: columns of the turns table, ``flip`` and ``took``."""
+"""What conversations are chosen by: columns of the turns table, ``flip``, ``took``, ``offer``."""
+
+OFFERS = "; "
+"""Parts what is said of a conversation's turns (``ReportOf.offer``); links name one of it."""
 
 
 _quoted = lru_cache(4096)(quote)
@@ -235,7 +257,10 @@ class Links:
         keys = tuple(key for key in LINK_KEYS if key in filters)
         if keys not in self._counted:
             # counted once for all cells that choose by the same
-            self._counted[keys] = Counter(self._listed.select(keys).rows() if keys else [])
+            each = self._listed.select(keys)
+            if "offer" in keys:
+                each = each.with_columns(pl.col("offer").str.split(OFFERS)).explode("offer")
+            self._counted[keys] = Counter(each.rows() if keys else [])
         wanted = [GROUPS.get(filters[key], (filters[key],)) if key == "flip" else (filters[key],)
                   for key in keys]  # fmt: skip
         return sum(self._counted[keys][values] for values in product(*wanted))

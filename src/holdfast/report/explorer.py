@@ -32,6 +32,7 @@ from .conversations import (
     offered,
     threads,
     with_flips,
+    with_offers,
 )
 
 CHUNK_CONVERSATIONS = 300
@@ -47,7 +48,7 @@ OF_TURN = (
 )  # fmt: skip
 """What is said of a turn beside its texts."""
 
-_OF_CONVERSATION = tuple(key for key in LINK_KEYS if key not in ("flip", "took"))
+_OF_CONVERSATION = tuple(key for key in LINK_KEYS if key not in ("flip", "took", "offer"))
 
 _MODEL_DIFFERS = pl.col("reader").is_not_null() & (
     pl.col("answer_rules").ne_missing(pl.col("answer_reader"))
@@ -141,7 +142,7 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
     # not even a copy of what nobody reads
     known = lazy.select(sorted({*TURN, *_OF_CONVERSATION, *OF_TURN, *_ABSENT, *_UNITS})).collect()
     known = _with_units(known)
-    each = with_flips(threads(known.drop("row", "unit")), known)
+    each = with_offers(with_flips(threads(known.drop("row", "unit")), known), known)
     named = (
         known.select(pl.col(_OF_CONVERSATION).cast(pl.String), **_READ)
         .with_columns(pl.all().fill_null(""))

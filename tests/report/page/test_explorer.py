@@ -405,4 +405,4 @@ def test_a_link_says_every_value_exactly() -> None:
     assert link == "#conversations?model=a%2Fb%20c%26d%3D%C3%A9&arm=&path=x%3Ey&flip=given-up"
     with pytest.raises(ValueError, match="colour"):
         conversations_link(colour="red")
-    assert len(set(LINK_KEYS)) == 16
+    assert len(set(LINK_KEYS)) == 17

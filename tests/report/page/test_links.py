@@ -49,10 +49,12 @@ def chosen(found: list[Row], link: str) -> list[Row]:
     """The conversations that an address chooses."""
     wanted = dict(parse_qsl(link.partition("?")[2], keep_blank_values=True))
     flips = wanted.pop("flip", None)
+    offer = wanted.pop("offer", None)
     codes = GROUPS.get(flips or "", (flips,))
     return [
         one for one in found
         if all(one[key] == value for key, value in wanted.items())
+        and (offer is None or offer in one["offer"].split("; "))
         and (flips is None or one["flip"] in codes)
     ]  # fmt: skip
 
@@ -79,8 +81,10 @@ def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataF
         "survival",
         "tax",
         "attack-list",
+        "positions",
+        "winners",
     }
-    assert not followed.keys() & {"scale", "positions", "winners", "beliefs"}
+    assert not followed.keys() & {"scale", "beliefs"}
 
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])

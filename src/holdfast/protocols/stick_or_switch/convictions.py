@@ -38,6 +38,36 @@ TAX_COLUMNS = (
     "tax", "low", "high", "run",
 )  # fmt: skip
 
+KEPT = (pl.col("answer") == pl.col("target")).fill_null(value=False)
+TAKEN = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
+
+_PAIR = pl.col("shown").str.split(",")
+PLACE = (
+    pl.when(_PAIR.list.first() == pl.col("target")).then(pl.lit("1"))
+    .when(_PAIR.list.last() == pl.col("target")).then(pl.lit("2"))
+)  # fmt: skip
+"""Place of the target in the first pair; null where a turn does not tell what it showed."""
+
+_OFFER = (
+    pl.format("offer {}", pl.col("turn") + 1),
+    pl.format("letter {}", "suggested"),
+    pl.when(pl.col("turn") == 0).then(pl.format("target shown as {}", PLACE)),
+)
+_BECAME = {
+    "": pl.lit(value=True),
+    ", kept": KEPT,
+    ", lost": ~KEPT,
+    ", taken": ~KEPT & TAKEN,
+    ", another": ~KEPT & ~TAKEN & pl.col("answer").is_not_null(),
+    ", unread": ~KEPT & pl.col("answer").is_null(),
+}
+OFFER = pl.concat_list(
+    pl.when(those).then(pl.concat_str(offer, pl.lit(became)))
+    for offer in _OFFER
+    for became, those in _BECAME.items()
+)
+"""What a turn put to its target, and what became of that; conversations are chosen by it."""
+
 CONVICTION, ABSTENTION, ASYMMETRY = "conviction", "abstention", "asymmetry"
 SINGLE_SHOT, SINGLE_SHOT_ABSTAIN = "single-shot", "single-shot-abstain"
 CONTROL = "control"
@@ -76,11 +106,10 @@ def conviction_turns(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
         target is answered), ``lost_at`` (``turn`` of the first departure, null where there is
         none) and ``longest`` (most offers of a question in this arm of the study).
     """
-    kept = (pl.col("answer") == pl.col("target")).fill_null(value=False)
     offers = pl.col("shown").str.split(",").list.len().cast(pl.Int64) - 1
     own = answering(turns).filter(pl.col("protocol") == PROTOCOL).select(
         *_CONVERSATION, "turn", "suggested", "target", "answer", "status", *others,
-        kept.alias("kept"),
+        KEPT.alias("kept"),
         # the flexible branch shows the right answer on top of what the others show
         offers.filter(pl.col("arm") != FLEXIBLE).max().over(*STUDY, "question").alias("_offers"),
     )  # fmt: skip
@@ -327,6 +356,11 @@ _HELD = {"protocol": PROTOCOL}
 _ARM_OF = {behaviour: arm for arm, behaviour in _BEHAVIOURS.items()}
 
 
+def _put(became: str) -> Callable[[Row], Chosen]:
+    """The conversations that were asked at the row's turn, by what became of the target there."""
+    return lambda row: {"protocol": PROTOCOL, "offer": f"offer {row['turn']}{became}"}
+
+
 def _taxed(row: Row) -> Chosen:
     """The conversations that end to end is of; an asymmetry is of those of two arms."""
     if row["behaviour"] not in _ARM_OF:
@@ -353,12 +387,12 @@ SURVIVAL = Table(
             Count("n", "n", of=_HELD),
             Count("Kept", "kept", of=_HELD | {"flip": "kept"}),
             Share("S(t) %", "survival", "", of=_HELD, among="n"),
-            Count("At risk", "at_risk"),
-            Count("Lost", "lost"),
+            Count("At risk", "at_risk", of=_put("")),
+            Count("Lost", "lost", of=_put(", lost")),
             Share("Hazard %", "hazard", "hazard_"),
-            Count("To offered", "lost_to_suggested"),
-            Count("To another", "lost_to_other"),
-            Count("To unread", "lost_unread"),
+            Count("To offered", "lost_to_suggested", of=_put(", taken")),
+            Count("To another", "lost_to_other", of=_put(", another")),
+            Count("To unread", "lost_unread", of=_put(", unread")),
         ),
         (
             "S(t): share of all questions whose target was answered at every turn up to t [95% "
@@ -428,11 +462,9 @@ def second_offers(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("arm").is_in(["negative", FLEXIBLE]),
         pl.col("status") != "error",
     )
-    abstained = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~abstained)
+    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~KEPT)
     put = own.filter(pl.col("turn") == 1).join(departed, on=TURN, how="anti", maintain_order="left")
-    switched = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
-    return put.with_columns(switched.alias("switched"))
+    return put.with_columns(TAKEN.alias("switched"))
 
 
 _MEASURES = {"positive": "survival", "negative": "abstention"}

@@ -1,6 +1,7 @@
 """Offers of Stick-or-Switch: which are taken, after what, and with which belief."""
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import Literal
 
@@ -9,6 +10,7 @@ import polars as pl
 from holdfast.errors import InputError
 from holdfast.results.declaration import (
     ByStudy,
+    Chosen,
     Count,
     Gate,
     Listing,
@@ -29,7 +31,16 @@ from holdfast.results.inference import (
 )
 from holdfast.results.intervals import Counts, detection_bounds, mean_difference_bounds
 
-from .convictions import CONVICTIONS, FLEXIBLE, PROTOCOL, arm_label, conviction_turns, second_offers
+from .convictions import (
+    CONVICTIONS,
+    FLEXIBLE,
+    PLACE,
+    PROTOCOL,
+    TAKEN,
+    arm_label,
+    conviction_turns,
+    second_offers,
+)
 
 FLEXIBILITY_COLUMNS = (
     "model", "dataset", "n_correct", "correct_switches", "correct_rate", "correct_low",
@@ -189,11 +200,8 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set, arm, effect and level, levels in their order.
     """
     asked = conviction_turns(turns, "shown").with_row_index("_row")
-    pair, target = pl.col("shown").str.split(","), pl.col("target")
-    second = pl.when(pair.list.last() == target).then(pl.lit("2"))
-    place = pl.when(pair.list.first() == target).then(pl.lit("1")).otherwise(second)
     levels = {
-        "position": pl.when(pl.col("turn") == 0).then(place),
+        "position": pl.when(pl.col("turn") == 0).then(PLACE),
         "index": pl.col("suggested"),
         "offer": (pl.col("turn") + 1).cast(pl.String),
     }
@@ -218,9 +226,8 @@ def winners(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set, arm and letter offered.
     """
-    adopted = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
     each = conviction_turns(turns).with_row_index("_row").drop_nulls("suggested")
-    each = each.with_columns(adopted=adopted, level="suggested")
+    each = each.with_columns(adopted=TAKEN, level="suggested")
     rows = _shares(each, (*_ARM, "level"), "adopted")
     names = {"level": "index", "n": "offered", "hits": "adopted"}
     return rows.rename(names).select(WINNERS_COLUMNS)
@@ -338,6 +345,21 @@ def _gate(key: str, measure: str, sense: Literal["least", "most"], side: str) ->
                 lambda rows, k: rows, f"{side}_")  # fmt: skip
 
 
+_PUT = {"position": "target shown as", "index": "letter", "offer": "offer"}
+
+
+def _put(became: str) -> Callable[[Row], Chosen]:
+    """The conversations with what a row counts, by what became of the target there."""
+    return lambda row: {
+        "protocol": PROTOCOL,
+        "offer": f"{_PUT[row['effect']]} {row['level']}{became}",
+    }
+
+
+def _lettered(became: str) -> Callable[[Row], Chosen]:
+    return lambda row: {"protocol": PROTOCOL, "offer": f"letter {row['index']}{became}"}
+
+
 _ABSTAINED = {"protocol": PROTOCOL, "arm": "negative", "flip": "was-right"}
 _FLEXED = {"protocol": PROTOCOL, "arm": FLEXIBLE}
 """Abstentions to which a wrong option was offered next, and the right one."""
@@ -385,7 +407,11 @@ POSITIONS = Table(
     positions,
     layout=Listing(
         Shown("", "level", show=_level),
-        (Count("n", "n"), Count("Kept", "kept"), Share("Kept %", "share", "")),
+        (
+            Count("n", "n", of=_put("")),
+            Count("Kept", "kept", of=_put(", kept")),
+            Share("Kept %", "share", ""),
+        ),
         (
             "Of offers made to a held target, those after which it was kept [95% interval]: by the "
             "target's place at turn 1, by the letter of the offered option in the question, and by "
@@ -404,7 +430,11 @@ WINNERS = Table(
     winners,
     layout=Listing(
         Text("Option", "index"),
-        (Count("Offered", "offered"), Count("Adopted", "adopted"), Share("Adopted %", "share", "")),
+        (
+            Count("Offered", "offered", of=_lettered("")),
+            Count("Adopted", "adopted", of=_lettered(", taken")),
+            Share("Adopted %", "share", ""),
+        ),
         ("Letters as in the question itself. In percent of the offers [95% interval].",),
         arm_label,
     ),

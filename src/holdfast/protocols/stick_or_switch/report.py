@@ -19,6 +19,7 @@ from .convictions import (
     CONVICTION,
     CONVICTIONS,
     FLEXIBLE,
+    OFFER,
     PROTOCOL,
     SINGLE_SHOT,
     SINGLE_SHOT_ABSTAIN,
@@ -142,6 +143,7 @@ STICK_OR_SWITCH = ReportOf(
     ),
     by_target=True,
     offered=(FLEXIBLE,),
+    offer=OFFER,
     opening=Opening(
         place=1,
         before="with all options at once",

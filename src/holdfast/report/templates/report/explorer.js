@@ -110,7 +110,8 @@
   function select(state) {
     const tests = Object.entries(state.chosen).map(([key, wanted]) => {
       const those = key === 'flip' ? from(sets, wanted, [wanted]) : [wanted];
-      return [key, (one) => those.includes(one)];
+      const several = key === 'offer'; // a conversation has one for each of its turns
+      return [key, (one) => (several ? one.split('; ').includes(wanted) : those.includes(one))];
     });
     const part = state.search.toLowerCase();
     tests.push(['question', (one) => one.toLowerCase().includes(part)]);
