@@ -31,7 +31,7 @@ from holdfast.results.worst import rank
 from .first_screen import measured, worst_named
 from .page import environment, ordered, report_page, source
 
-_INDEX = "index.html"
+_INDEX, _TITLE = "index.html", "Leaderboard"
 _MARK = '<meta name="generator" content="holdfast leaderboard">'
 _PAGE = re.compile(r"models/[a-z0-9-]+\.html")
 _SCRIPT = "report/tables.js"
@@ -108,6 +108,7 @@ def leaderboard_pages(
             ],
             title=model,
             most=most,
+            above=(f"../{_INDEX}", one_line(title or _TITLE)),
         ).html  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def _index(
     script = source(_SCRIPT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment().get_template("leaderboard.html.j2").render(
-        title=one_line(title or "Leaderboard"),
+        title=one_line(title or _TITLE),
         mark=Markup(_MARK),
         kicker=f"{counted(len(models), 'model')} · {counted(len(of_runs), 'run')}",
         simulated=[one_line(model) for model in models if is_simulated(model)],

@@ -94,6 +94,7 @@ def report_page(
     stopped: Sequence[Stopped] = (),
     title: str | None = None,
     most: int = MOST_CONVERSATIONS,
+    above: tuple[str, str] | None = None,
 ) -> Report:
     """The page: does it hold fast, what was run, every table and figure, every conversation.
 
@@ -110,6 +111,7 @@ def report_page(
         stopped: runs that ended once their rules were decided.
         title: of the page.
         most: conversations that can be read in it.
+        above: address and title of the page that it belongs to.
     """
     from markupsafe import Markup  # which other commands do without
 
@@ -131,6 +133,7 @@ def report_page(
     html = environment().get_template("report/report.html.j2").render(
         title=one_line(title or "holdfast report"),
         kicker=_kicker(turns, title),
+        above=above,
         simulated=simulated,
         models=list(dict.fromkeys(map(one_line, models))),
         all_simulated=len(simulated) == len(models),

@@ -1,0 +1,40 @@
+"""The leaderboard in a browser."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+from tests.report.page.conftest import Opened
+from tests.results.frames import table, turn
+
+import holdfast
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    for name in ("first", "second"):
+        own: dict[str, Any] = {"model": name, "run": name}
+        first = [turn(f"q{number}", "A", **own) for number in range(12)]
+        after = [turn(f"q{number}", "A", "mislead", suggested="B", **own) for number in range(12)]
+        table([*first, *after]).write_parquet(folder / f"{name}.parquet")
+    sources = [folder / f"{name}.parquet" for name in ("first", "second")]
+    holdfast.leaderboard(sources, folder / "site", title="Ours & theirs")
+    return folder / "site" / "index.html"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing(site: Path, opened: Opened, *, dark: bool) -> None:
+    page = opened(site, dark=dark)
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+
+
+def test_a_model_s_page_leads_back(site: Path, opened: Opened) -> None:
+    to = opened(site).get_by_role("link", name="second").first.get_attribute("href")
+    own = site.parent / str(to)
+    above = opened(own).locator("#above")
+    expect(above).to_have_text("Ours & theirs")
+    assert (own.parent / str(above.get_attribute("href"))).resolve() == site.resolve()
