@@ -3,10 +3,8 @@
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -233,15 +231,12 @@ def shown(
     turns: pl.DataFrame, stopped: Sequence[Stopped] = ()
 ) -> Iterator[tuple[Section, list[Shown]]]:
     """Sections with the tables that have rows, without what the page opens with."""
-    with ThreadPoolExecutor(1) as drawing:  # the library of charts leaves Python free meanwhile
-        parts = [
-            (section, [_part(table, turns, stopped, drawing) for table in tables])
-            for section, tables in sections()
-            if section is not WORST_SECTION
-        ]
-        for section, making in parts:
-            if made := [one for of in making if of and (one := of())]:
-                yield section, made
+    for section, tables in sections():
+        if section is WORST_SECTION:
+            continue
+        parts = [made for table in tables if (made := _part(table, turns, stopped))]
+        if parts:
+            yield section, parts
 
 
 def report_figures(
@@ -270,34 +265,20 @@ def report_figures(
                     yield f"{name}.{format}", exported(part, format)
 
 
-def _part(
-    table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped], drawing: ThreadPoolExecutor
-) -> Callable[[], Shown | None] | None:
-    """What waits for the table's figure; none where it has no rows."""
+def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Shown | None:
     rows = with_sequences(table(turns), table.name, turns, stopped)
     if rows.is_empty():
         return None
-    pictures = drawing.submit(copy_context().run, _pictures, rows, table)
+    svgs: tuple[str, ...] = ()
+    narrow: tuple[str, ...] = ()
+    if table.figure:
+        with suppress(InputError):  # nothing to draw: the table says the rest
+            svgs = tuple(page_svgs(rows, table.name, _PARTS))
+            narrow = tuple(page_svgs(rows, table.name, _NARROW, phone=True))
     grids = tuple(grid for grid in table.layout(rows.to_dicts()) or () if _says(grid))
     if stopped:
         grids = tuple(replace(grid, notes=(*grid.notes, STOPPED)) for grid in grids)
-
-    def drawn() -> Shown | None:
-        svgs, narrow = pictures.result()
-        return Shown(table, svgs, narrow, grids) if svgs or grids else None
-
-    return drawn
-
-
-def _pictures(rows: pl.DataFrame, table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A table's figure for a page and for a phone; nothing where there is nothing to draw."""
-    svgs: list[str] = []
-    narrow: list[str] = []
-    if table.figure:
-        with suppress(InputError):  # the table says the rest
-            svgs = page_svgs(rows, table.name, _PARTS)
-            narrow = page_svgs(rows, table.name, _NARROW, phone=True)
-    return tuple(svgs), tuple(narrow)
+    return Shown(table, svgs, narrow, grids) if svgs or grids else None
 
 
 def _says(grid: Grid) -> bool:
