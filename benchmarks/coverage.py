@@ -1,9 +1,6 @@
 """Coverage and one-sided errors of the 95% intervals, for the page of the documentation.
 
-``python benchmarks/coverage.py > benchmarks/coverage.md``. Single shares are enumerated in full;
-pairs of one turn a question are 20,000 simulated studies, everything else 2,000. Questions are easy
-or hard for all of their turns: a normal variable behind them has the correlation that a setting
-names.
+``python benchmarks/coverage.py > benchmarks/coverage.md``
 """
 
 import math

@@ -61,7 +61,7 @@ def table_entry(table: Table) -> str:
         "Printed as": ", ".join(
             f"{each.header.strip()} (`{each.name}`)" for each in printed if each.header.strip()
         ),
-        "Note": " ".join(getattr(table.layout, "notes", ())),
+        "Note": " ".join(n for n in getattr(table.layout, "notes", ()) if isinstance(n, str)),
         "Options": _code(f"--{name.replace('_', '-')}" for name in table.takes),
         "Gate": _code(gate.key for gate in table.gates),
         "Picture": "yes" if table.figure else "no",

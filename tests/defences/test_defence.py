@@ -1,7 +1,9 @@
 """Defences by name and file, what they say, and under which protocols."""
 
+import json
 import re
 from dataclasses import fields
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,11 @@ import holdfast
 from holdfast.defences import bundled, load_defence, wording_of
 from holdfast.dialogue import Choice, Defended, Exchange
 from holdfast.errors import InputError
-from holdfast.results.defences import defences
+from holdfast.render import figure_parts, page_svgs
+from holdfast.results.defences import brought_in_words, defences
 from holdfast.results.runs import defence_of, undefended
 from tests.scripted import Scripted
+from tests.studies import holdfast as command
 from tests.studies import study, turns_of
 
 OPTIONS = {"A": "Aspirin {message}", "B": "Betaxolol", "C": "Codeine", "D": "Digoxin"}
@@ -324,43 +328,125 @@ def test_the_files_of_the_docs_run(tmp_path: Path) -> None:
     assert "new-fact" in outcome.table["path"].to_list()
 
 
-def test_what_protocols_put_otherwise_is_compared_by_their_own_outcomes(tmp_path: Path) -> None:
-    named = ("hardened", "abstain")
-    outcome = holdfast.run(
-        ["stick-or-switch", "medfuzz"], "simulated/gpt-4.1", defence=named[0], limit=12, epochs=2,
-        log_dir=tmp_path, model_role={"attacker": "simulated/attacker"},
-        task_args={"attempts": 2, "confirm": 0},
+@pytest.fixture(scope="module")
+def otherwise(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stick-or-Switch behind two defences, and MedFuzz behind one."""
+    log_dir = tmp_path_factory.mktemp("otherwise")
+    settings: dict[str, Any] = {
+        "limit": 12, "epochs": 2, "log_dir": log_dir,
+        "model_role": {"attacker": "simulated/attacker"},
+    }  # fmt: skip
+    holdfast.run(
+        ["stick-or-switch", "medfuzz"], "simulated/gpt-4.1", defence="hardened",
+        task_args={"attempts": 2, "confirm": 0}, **settings,
     )  # fmt: skip
-    outcome = holdfast.run(
-        "stick-or-switch", "simulated/gpt-4.1", defence=named[1], limit=12, epochs=2,
-        log_dir=tmp_path,
-    )  # fmt: skip
-    turns = outcome.table
-    rows = holdfast.table(turns, "defences").filter(pl.col("path").is_null())
-    assert {*rows["protocol"]} == {"stick-or-switch", "medfuzz"}
-    assert {*rows["defence"]} == {"none", *named}
+    holdfast.run("stick-or-switch", "simulated/gpt-4.1", defence="abstain", **settings)
+    return log_dir
+
+
+def of_all(turns: pl.DataFrame) -> pl.DataFrame:
+    return defences(turns).filter(pl.col("path").is_null())
+
+
+def test_what_protocols_put_otherwise_is_compared_by_their_own_outcomes(otherwise: Path) -> None:
+    turns = holdfast.read_turns(otherwise)
+    rows = of_all(turns)
+    assert rows.group_by("protocol").len().sort("protocol").rows() == [
+        ("medfuzz", 2), ("stick-or-switch", 3)
+    ]  # fmt: skip
     held = holdfast.table(turns, "survival").filter(pl.col("arm") == "positive")
     attacked = holdfast.table(turns, "attacks")
     for row in rows.iter_rows(named=True):
+        own = turns.filter(pl.col("run") == row["run"])
         if row["protocol"] == "medfuzz":
             last = attacked.filter(pl.col("run") == row["run"]).sort("k").row(-1, named=True)
+            assert last["k"] == 2
             assert row["after"] == pytest.approx(last["accuracy"])
-            assert row["updated"] is None
+            assert (row["flip"], row["updated"]) == (None, None)
+            said = own.filter(pl.col("arm") != "attacker")
+            tokens = (said["input_tokens"] + said["output_tokens"]).mean()
+            assert row["tokens"] == pytest.approx(tokens)
             continue
         last = held.filter(pl.col("run") == row["run"]).sort("turn").row(-1, named=True)
         assert row["after"] == pytest.approx(last["survival"])
-        own = turns.filter(pl.col("run") == row["run"])
         offered = own.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
         taken = (offered["answer"] == offered["suggested"]).fill_null(value=False)
         assert (row["n_wrong"], row["updated"]) == (offered.height, pytest.approx(taken.mean()))
+        at_once = own.filter(pl.col("arm") == "single-shot")
+        assert row["first"] == pytest.approx(at_once["correct"].mean())
         assert row["calls"] == 1
     # who hands over every change takes no offer at all
     over = rows.filter(pl.col("defence") == "abstain").row(0, named=True)
     assert over["updated_before"] > 0
     assert (over["updated"], over["flip"]) == (0.0, 0.0)
     assert over["handed_over"] > 0
-    drawn = str(holdfast.figure(turns, "defences").to_dict(validate=False)["title"])
-    assert "kept are abstentions to which a wrong option was offered" in drawn
-    found = holdfast.defences(turns)
-    assert found["defence"].null_count() == 0
-    assert {*found["protocol"]} == {"stick-or-switch", "medfuzz"}
+
+
+def test_their_outcomes_show_nothing_where_there_is_nothing_and_what_was_done(
+    otherwise: Path,
+) -> None:
+    alone = holdfast.read_turns(otherwise).filter(pl.col("defence") == "none")
+    still = alone.with_columns(run=pl.col("run") + "+still-0a1b", defence=pl.lit("still"))
+    rows = of_all(pl.concat([alone, still])).filter(pl.col("defence") == "still")
+    assert rows["protocol"].n_unique() == rows.height == 2
+    for row in rows.iter_rows(named=True):
+        assert (row["difference"], row["p_adjusted"], row["first_change"] or 0.0) == (0, 1, 0)
+        assert row["low"] < 0 < row["high"]
+    # of the right answers held to the last offer five are lost at it, of the right offers three
+    each = ("question", "epoch", "arm")
+    last = pl.col("turn") == pl.col("turn").max().over(each)
+    departed = alone.filter(
+        pl.col("arm") == "positive", pl.col("answer").ne_missing(pl.col("target"))
+    )
+    stood = still.filter(pl.col("arm") == "positive", last)
+    stood = stood.join(departed, on=each, how="anti", maintain_order="left").head(5)
+    taken = still.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
+    taken = taken.filter(pl.col("answer") == pl.col("suggested")).head(3)
+    assert (stood.height, taken.height) == (5, 3)
+    lost = pl.concat([stood, taken]).select(*each, "turn", _lost=True)
+    worse = still.join(lost, on=[*each, "turn"], how="left", maintain_order="left")
+    worse = worse.with_columns(answer=pl.when(pl.col("_lost").is_null()).then("answer"))
+    found = of_all(pl.concat([alone, worse.drop("_lost")]))
+    row = found.filter(
+        pl.col("defence") == "still", pl.col("protocol") == "stick-or-switch"
+    ).row(0, named=True)  # fmt: skip
+    assert row["difference"] == pytest.approx(-5 / row["n"])
+    assert row["updates"] == pytest.approx(-3 / row["n_wrong"])
+
+
+def test_the_plane_has_one_scale_of_sizes_for_all_its_panels(otherwise: Path) -> None:
+    rows = holdfast.table(otherwise, "defences").filter(pl.col("protocol") == "stick-or-switch")
+    more = rows.with_columns(protocol=pl.lit("followup"), replies=pl.lit(2, pl.Int64))
+    (drawn,) = figure_parts(pl.concat([rows, more]), "defences")
+    found = re.findall(r'"size": \{[^{}]*"scale": (\{[^{}]*\})', json.dumps(drawn.to_dict()))
+    assert len(found) > 1
+    assert {*found} == {found[0]}
+    assert json.loads(found[0])["domain"] == ["1", "2"]
+    # and all marks are drawn: two panels with three systems each
+    svg = " ".join(page_svgs(pl.concat([rows, more]), "defences", 1))
+    assert len(re.findall(r'transform="translate\([^)]*\)" d="[^"]*" fill="#', svg)) >= 6
+
+
+def test_who_hands_over_is_not_said_to_be_unread(otherwise: Path) -> None:
+    report = unescape(holdfast.report(otherwise).html)
+    lacking = report.partition('id="not-run"')[2].partition("</p>")[0]
+    over = holdfast.read_turns(otherwise).filter(pl.col("rule") == "handed-over").height
+    assert over > 0
+    assert f"stick-or-switch: {over:,} of" in lacking
+    assert "replies were handed over to a person and are not right" in lacking
+    assert "could not be read" not in lacking
+
+
+def test_their_outcomes_are_told_in_words(otherwise: Path) -> None:
+    told = command("defences", otherwise).stdout
+    assert "% right (survival), " in told
+    assert "% right (accuracy-after-attacks), " in told
+    assert told.count(" calls a reply") == 2
+    table = command("table", otherwise, "--table", "defences").stdout
+    assert "Stick-or-Switch: right after is right answers held to the last offer" in table
+    assert "MedFuzz: right after is right answers after the last attempt" in table
+    drawn = " ".join(
+        holdfast.figure(otherwise, "defences").to_dict(validate=False)["title"]["subtitle"]
+    )
+    assert "wrong and right options taken after an abstention" in drawn
+    assert brought_in_words([{"protocol": "followup"}]) == ""

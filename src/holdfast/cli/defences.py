@@ -18,10 +18,12 @@ def defences(
         typer.Argument(metavar="[LOGDIR]", help="Log dirs, logs or turns tables; none to list."),
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, help="Dollars of a question and one challenge.")
+        float | None,
+        typer.Option(min=0, help="Dollars of a question and one challenge, or of one reply."),
     ] = None,
     max_calls: Annotated[
-        float | None, typer.Option(min=0, help="Calls of a question and one challenge.")
+        float | None,
+        typer.Option(min=0, help="Calls of a question and one challenge, or of one reply."),
     ] = None,
     min_updates: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of corrections that it has to take.")

@@ -487,7 +487,8 @@ class Plane:
         channels = {"x": x.x("x"), "y": y.y("y"), "color": hues,
                     "shape": shape(names, legend=not direct)}  # fmt: skip
         if self.size:
-            grades = sorted({one["size"] for one in values}, key=int)
+            # of all panels: scales that differ would be joined into one that draws nothing
+            grades = sorted({f"{row[self.size]}" for row in drawing.rows}, key=int)
             sizes = [SIZE + 65 * place for place in range(len(grades))]
             scale = alt.Scale(domain=grades, range=sizes)
             channels["size"] = alt.Size("size:N", title=self.sized, scale=scale)

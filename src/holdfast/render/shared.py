@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.results import BASELINE, FAMILY_AVERAGE
-from holdfast.results.arms import turns_of
+from holdfast.results.defences import brought_in_words
 from holdfast.results.flagging import SIGNALS
 from holdfast.results.grid import grouped
 
@@ -243,11 +243,7 @@ STICKY_INCORRECT = Figure(
 
 
 def _of_all(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in known("kept", "updated")(rows) if row["path"] is None]
-
-
-def _switches(rows: Sequence[Row], every: Sequence[Row]) -> str:
-    return " ".join(filter(None, sorted({turns_of(row["protocol"]).switches for row in rows})))
+    return [row for row in known("kept", "updated", "replies")(rows) if row["path"] is None]
 
 
 DEFENCES = Figure(
@@ -257,7 +253,7 @@ DEFENCES = Figure(
         counted("n_wrong", "corrections"),
         "Kept: right first answers that no challenge flipped. Up and to the right is better; a "
         "larger mark takes more calls. 95% intervals of the differences: in the table.",
-        _switches,
+        lambda rows, every: brought_in_words(rows),
     ),
     empty="no defence was measured with corrections",
     remedy="Run it with -T corrections=true",

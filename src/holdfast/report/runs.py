@@ -16,6 +16,7 @@ from holdfast.results.arms import turns_of
 from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Block, Cell, Grid, Line, percent
 from holdfast.results.missing import missing_replies, unlike_arms
+from holdfast.results.readings import HANDED_OVER, missing
 from holdfast.results.runs import defence_of, system_of
 
 _HEADERS = (
@@ -117,8 +118,9 @@ def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
             records=pl.struct("question", "epoch").n_unique(),
             replies=own.sum(),
             read=read.sum(),
-            unread=(read & (status != "parsed")).sum(),
-            refused=(read & (status == "refused")).sum(),
+            unread=(read & missing()).sum(),
+            refused=(read & missing() & (status == "refused")).sum(),
+            handed_over=(read & (pl.col("rule") == HANDED_OVER)).sum(),
             failed=failed.sum(),
             no_answer=(read & (status == "parsed")).sum() == 0,
             input=pl.col("input_tokens").filter(own).sum(),
@@ -224,6 +226,11 @@ def _missing(
         )
     elif unlike:
         said.append(f"{name}: {unlike}")
+    if row["handed_over"]:
+        said.append(
+            f"{name}: {row['handed_over']:,} of {row['read']:,} replies were handed over to a "
+            "person and are not right."
+        )
     if not texts:
         said.append(f"{name}: the texts were not kept (--no-text), so no conversation can be read.")
     return [one_line(line) for line in said]

@@ -29,14 +29,15 @@ class TurnsOf:
         whole: rows with the columns ``TURN`` and ``arm`` of those conversations of ``by_arm`` that
             are whole, from a turns table.
         continues: arms that go on from a turn of another arm, or of themselves at another path.
-        plain: arms whose answers ``compare`` counts as accuracy; all, with None.
+        plain: arms whose answers ``compare`` counts as accuracy, first of all those that stand for
+            first answers; all, with None.
         outcomes: what else ``compare`` counts, from a turns table: rows with the columns ``UNIT``
             and ``hit``.
         held: the measure of ``outcomes`` that is right answers after all that is put to them, at
             its last attempt where there are several.
         flipped: that of wrong options taken in place of what was answered.
         updated: that of right options taken so.
-        switches: what these two are, in words.
+        said: what these three are, in words.
     """
 
     protocol: str
@@ -54,7 +55,7 @@ class TurnsOf:
     held: str = ""
     flipped: str = ""
     updated: str = ""
-    switches: str = ""
+    said: str = ""
 
 
 @cache

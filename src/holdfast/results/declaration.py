@@ -218,12 +218,12 @@ class ByStudy:
 
     Attributes:
         columns: those beside the name of the study.
-        notes: sentences below each table.
+        notes: sentences below each table, or what makes one of its rows.
         part: what else rows are parted by.
     """
 
     columns: Sequence[Column]
-    notes: Sequence[str]
+    notes: Sequence[str | Callable[[Sequence[Row]], str]]
     part: Callable[[Row], str] = _whole
 
     def __call__(self, rows: Sequence[Row]) -> list[Grid]:
@@ -253,7 +253,8 @@ def _listed(
         lines.setdefault(heading(row), []).append(Line(label(row), cells))
     blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
     headers = tuple(column.header for column in columns)
-    return Grid(corner, headers, blocks, (*layout.notes, *place.notes()))
+    notes = (note if isinstance(note, str) else note(rows) for note in layout.notes)
+    return Grid(corner, headers, blocks, (*filter(None, notes), *place.notes()))
 
 
 @dataclass(frozen=True)

@@ -72,9 +72,7 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
 
     A protocol that puts something else brings its own outcomes (``TurnsOf``): what was right after
     all that was put (``after``), wrong options taken (``flip``), right ones taken (``updated``);
-    calls and the like are means of one reply. Stick-or-Switch has right answers held to the last
-    offer, and switches of those that abstained under both; MedFuzz right answers after the last
-    attempt.
+    calls and the like are means of one reply.
 
     The row of a model by itself has its plain figures, and no differences.
 
@@ -383,6 +381,11 @@ def _scope(row: Row) -> str:
     return turns_of(row["protocol"]).held or "All challenges"
 
 
+def brought_in_words(rows: Sequence[Row]) -> str:
+    """What the columns are in rows of protocols that bring their own outcomes; else nothing."""
+    return " ".join(filter(None, dict.fromkeys(turns_of(row["protocol"]).said for row in rows)))
+
+
 DEFENCES_SECTION = Section(
     "defences",
     "Defences",
@@ -422,6 +425,7 @@ DEFENCES = Table(
             "defences. Fewer flips: net of each one's own control, over answers right first under "
             "both. Updated: corrections of first answers wrong under both. Calls, tokens, seconds, "
             "dollars: of the question and one challenge, on average.",
+            brought_in_words,
         ),
         lambda row: f"{row['protocol']}: {_scope(row)}",
     ),

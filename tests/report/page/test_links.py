@@ -3,7 +3,7 @@
 import html
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -17,8 +17,8 @@ from holdfast.report import page, report_page
 from holdfast.report.conversations import FLIPS, GROUPED, GROUPS, SHORT, Links
 from holdfast.report.explorer import packed
 from holdfast.report.page import ordered
-from holdfast.results import sections
-from holdfast.results.declaration import Listing
+from holdfast.results import TABLES, sections
+from holdfast.results.declaration import Count, Listing
 from holdfast.results.grid import Cell
 
 Row = dict[str, Any]
@@ -85,6 +85,65 @@ def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataF
         "winners",
     }
     assert not followed.keys() & {"scale", "beliefs"}
+
+
+_OFFER: dict[str, Callable[[Row], str | None]] = {
+    "position": lambda of: str(1 + (of["shown"].split(",")[0] != of["target"]))
+    if of["turn"] == 0 else None,
+    "index": lambda of: of["suggested"],
+    "offer": lambda of: str(of["turn"] + 1),
+}  # fmt: skip
+_BECAME: dict[str, Callable[[Row], bool]] = {
+    "kept": lambda of: of["answer"] == of["target"],
+    "adopted": lambda of: of["answer"] == of["suggested"],
+    "lost": lambda of: of["answer"] != of["target"],
+    "lost_to_suggested": lambda of: of["answer"] == of["suggested"],
+    "lost_to_other": lambda of: of["answer"] not in (None, of["target"], of["suggested"]),
+    "lost_unread": lambda of: of["answer"] is None,
+}
+_EACH = ("run", "question", "epoch", "arm")
+_LOST = (pl.col("protocol") == "stick-or-switch") & (pl.col("answer") == pl.col("suggested"))
+_NTH = pl.int_range(pl.len()) % 3
+VARIED = TURNS.with_columns(
+    answer=pl.when(_LOST & (_NTH == 1)).then(pl.lit("Z")).when(~_LOST | (_NTH != 2)).then("answer"),
+    status=pl.when(_LOST & (_NTH == 2)).then(pl.lit("unparsed")).otherwise("status"),
+)
+"""The same turns; some that took what was offered say another option, or none."""
+
+
+@pytest.mark.parametrize(
+    ("name", "effect", "level", "counts"),
+    [
+        ("positions", None, "level", ("n", "kept")),
+        ("winners", "index", "index", ("offered", "adopted")),
+        ("survival", "offer", "turn",
+         ("at_risk", "lost", "lost_to_suggested", "lost_to_other", "lost_unread")),
+    ],
+)  # fmt: skip
+def test_counts_of_offers_open_the_conversations_with_these(
+    name: str, effect: str | None, level: str, counts: tuple[str, ...]
+) -> None:
+    of = TABLES[name]
+    assert isinstance(of.layout, Listing)
+    explorer = packed(VARIED)
+    found, links = conversations(explorer), Links(explorer.listed)
+    # what has failed is in no table, nor is the rest of its conversation
+    failed = VARIED.filter(status="error").select(_EACH)
+    whole = VARIED.join(failed, on=_EACH, how="anti", maintain_order="left")
+    columns = {column.name: column for column in of.layout.columns if isinstance(column, Count)}
+    seen = Counter[str]()
+    for row in of(ordered(VARIED)).to_dicts():
+        put = whole.filter(pl.col("run") == row["run"], pl.col("arm") == row["arm"]).to_dicts()
+        put = [one for one in put if _OFFER[effect or row["effect"]](one) == str(row[level])]
+        for count in filter(row.get, counts):
+            there = [one for one in put if _BECAME.get(count, bool)(one)]
+            link = links.of(columns[count].cell(row))
+            assert link, (count, row)
+            opened = {tuple(str(one[key]) for key in _EACH) for one in chosen(found, link)}
+            assert opened == {tuple(str(one[key]) for key in _EACH) for one in there}
+            assert len(opened) == row[count]
+            seen[count] += 1
+    assert seen.keys() == {*counts}
 
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])

@@ -213,4 +213,6 @@ TURNS = TurnsOf(
     plain=(),
     outcomes=_outcomes,
     held=_MEASURE,
+    said="MedFuzz: right after is right answers after the last attempt; calls, tokens, seconds and "
+    "dollars are of one reply.",
 )

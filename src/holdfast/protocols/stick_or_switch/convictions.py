@@ -57,9 +57,9 @@ _BECAME = {
     "": pl.lit(value=True),
     ", kept": KEPT,
     ", lost": ~KEPT,
-    ", taken": ~KEPT & TAKEN,
+    ", taken": TAKEN,
     ", another": ~KEPT & ~TAKEN & pl.col("answer").is_not_null(),
-    ", unread": ~KEPT & pl.col("answer").is_null(),
+    ", unread": pl.col("answer").is_null(),
 }
 OFFER = pl.concat_list(
     pl.when(those).then(pl.concat_str(offer, pl.lit(became)))
@@ -507,6 +507,7 @@ TURNS = TurnsOf(
     held=_MEASURES["positive"],
     flipped=_SWITCHES["negative"],
     updated=_SWITCHES[FLEXIBLE],
-    switches="Stick-or-Switch: kept are abstentions to which a wrong option was offered, "
-    "corrections are right options offered to one.",
+    said="Stick-or-Switch: right after is right answers held to the last offer, flips and updates "
+    "are wrong and right options taken after an abstention, first answers are those to all options "
+    "at once; calls, tokens, seconds and dollars are of one reply.",
 )
