@@ -85,6 +85,10 @@ CASES = {
     "a log dir of two lines": ["run", "--log-dir", "a\nb"],
     "a log dir without a name": ["run", "--log-dir", ""],
     "the demo in a log dir of two lines": ["demo", "--log-dir", "a\nb"],
+    "a log dir with a name too long": ["run", "--log-dir", "x" * 300],
+    "a log dir with a name too long, of a verdict": [
+        "verdict", "--rules", "rules.toml", "--log-dir", "x" * 300,
+    ],
     "a log dir of no known kind": ["run", "--log-dir", "nosuch://x/y"],
     "a log dir that cannot be reached": ["table", "https://127.0.0.1:9/v1"],
     "a temperature that is no number": ["run", "--temperature", "nan"],

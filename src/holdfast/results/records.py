@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -347,7 +348,7 @@ def _headers(source: str) -> list[EvalLog]:
         return []
     if source.endswith(".eval"):
         return [header_of(source)]
-    return logs_in(source) if "://" in source or Path(source).is_dir() else []
+    return logs_in(source) if "://" in source or os.path.isdir(source) else []
 
 
 def _record(run: str, logs: list[EvalLog]) -> RunRecord:
