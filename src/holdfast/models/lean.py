@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -166,9 +167,7 @@ class Lean(ModelAPI):
             **self._extra,
             **(config.extra_body or {}),
         }
-        timeout = aiohttp.ClientTimeout(
-            total=config.attempt_timeout or ATTEMPT_SECONDS, sock_connect=30
-        )
+        timeout = _at_most(config.attempt_timeout or ATTEMPT_SECONDS)
         began = time.perf_counter()
         try:
             async with self._client().post(self._url, json=body, timeout=timeout) as response:
@@ -249,6 +248,11 @@ class Lean(ModelAPI):
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+@cache
+def _at_most(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, sock_connect=30)
 
 
 def _environment_speaks_of(url: str) -> bool:

@@ -122,12 +122,13 @@ class Placed(NamedTuple):
 _MARKS = re.compile(MARK)
 # An option as it was shown, and nothing more.
 _AS_SHOWN = re.compile(r"\(?(?P<letter>[A-Z])(?:\)|[.:]\)?)? ?(?P<words>.*?)\.?\s*\Z")
-_END = re.compile(r"[.!?]+[\"')\]*]{0,3}(?=\s|$)|\n")
+# what it begins with makes `re` pass over other characters at once
+_END = re.compile(r"[.!?\n](?:(?<=\n)|[.!?]*[\"')\]*]{0,3}(?=\s|$))")
 _LONGEST, _MOST = 300, 250
 _NO_END = ("dr", "vs", "i.e", "e.g")
 # A label with a full stop: "Ans. B".
 _LABEL_STOP = re.compile(rf"\bans(?:wer)?(?P<end>\.)[\s(*]{{1,3}}{MARK}")
-_LINE_END = re.compile(rf" ?\n+ ?(?=[\s*_\"'(\[\\$-]{{0,8}}{MARK})")
+_LINE_END = re.compile(rf"[ \n](?:(?<= )\n+|(?<=\n)\n*) ?(?=[\s*_\"'(\[\\$-]{{0,8}}{MARK})")
 _LABEL = re.compile(
     r"(?:\b(?:answers?|ans|choice|option|selection|decision|conclusion|verdict|response|is|be)"
     r"[\s*_\"')\]]{0,4}[:.]?|[:?]|->)\Z"
@@ -563,8 +564,10 @@ def _bounds(text: str, begin: int, end: int) -> list[int]:
         for found in _END.finditer(text, begin, end)
         if not text.endswith(_NO_END, max(0, found.start() - 4), found.start())
     ]
-    labels = {found.start("end") for found in _LABEL_STOP.finditer(text, begin, end)}
-    bounds = sorted(start for start in begun if start - 1 not in labels)
+    bounds = sorted(begun)
+    if "ans." in text or "answer." in text:
+        labels = {found.start("end") for found in _LABEL_STOP.finditer(text, begin, end)}
+        bounds = [start for start in bounds if start - 1 not in labels]
     if end - begin > _LONGEST and any(b - a > _LONGEST for a, b in pairwise(bounds)):
         # what takes time in the square of a sentence's length stays short
         cuts = [n for a, b in pairwise(bounds) for n in range(a + _LONGEST, b, _LONGEST)]

@@ -92,13 +92,13 @@ def folded(text: str) -> str:
         for character in set(text):
             if character > "\x7e":
                 text = text.replace(character, _fold_character(character))
-    if not text.isprintable():
+    if not text.replace("\n", "").isprintable():
         text = text.replace("\r", "\n")
         text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text)
         text = re.sub(r"[^\S\n ]", " ", text)
     if "  " in text:
         text = re.sub(r"  +", " ", text)
-    if "\n" in text:
+    if " \n" in text or "\n " in text or "\n\n\n" in text:
         text = re.sub(r" ?\n[ \n]*", lambda run: "\n\n" if run[0].count("\n") > 1 else "\n", text)
     return text
 

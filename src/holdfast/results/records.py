@@ -109,30 +109,27 @@ class Written:
         waiting, parts = self._waiting.pop(log, None), self._parts.setdefault(log, [])
         if waiting:
             path = Path(self._folder.name, f"{log}-{len(parts)}")
-            pl.DataFrame(waiting, schema=self._schema, orient="row").write_ipc(path)
+            rows = pl.DataFrame(waiting, schema=self._schema, orient="row")
+            # apart, since reading some columns of a file reads it all
+            rows.drop(self._texts).write_ipc(path)
+            rows.select(ROW, *self._texts).write_ipc(_texts_of(path))
             parts.append((waiting[0][ROW], waiting[-1][ROW], path))
 
     def of(self, log: str, keys: Sequence[Key], order: Mapping[str, int]) -> pl.DataFrame:
         """The turns of some questions of a log without texts, in the order of the questions."""
         self._flush(log)
-        columns = [name for name in self._schema if name not in self._texts]
-
-        def read(*names: str) -> pl.DataFrame:
-            parts = [pl.read_ipc(path, columns=[*names]) for _, _, path in self._parts[log]]
-            return pl.concat([pl.DataFrame(schema=self._schema).select(names), *parts])
-
         asked = pl.DataFrame(
             [(str(id), epoch, order[str(id)]) for id, epoch in keys],
             {"question": pl.String(), "epoch": pl.Int64(), "_place": pl.Int64()},
             orient="row",
         )
-        placed = read("question", "epoch").with_row_index("_at")
+        none = pl.DataFrame(schema=self._schema).drop(self._texts)
+        found = pl.concat([none, *(pl.read_ipc(path) for _, _, path in self._parts[log])])
+        placed = found.select("question", "epoch").with_row_index("_at")
         placed = placed.join(asked, on=["question", "epoch"], maintain_order="left")
         at = placed.sort("_place", "epoch", maintain_order=True)["_at"]
-        none = (pl.lit(None, pl.String).alias(name) for name in self._texts)
-        # a column at a time, so that only one is in memory twice
-        found = pl.DataFrame([read(name).to_series()[at] for name in columns])
-        return found.with_columns(*none).select(*self._schema)
+        empty = (pl.lit(None, pl.String).alias(name) for name in self._texts)
+        return found[at].with_columns(*empty).select(*self._schema)
 
     def with_texts(self, turns: pl.DataFrame) -> pl.LazyFrame:
         """A table with the texts of the turns that ``of`` has given, never all in memory."""
@@ -145,7 +142,7 @@ class Written:
     def _filled(self, turns: pl.DataFrame) -> pl.DataFrame:
         wanted = turns.select(ROW).drop_nulls()
         found = [
-            pl.read_ipc(path, columns=[ROW, *self._texts]).join(wanted, on=ROW, how="semi")
+            pl.read_ipc(_texts_of(path)).join(wanted, on=ROW, how="semi")
             for first, last, path in chain.from_iterable(self._parts.values())
             if wanted[ROW].is_between(first, last).any()
         ]
@@ -156,6 +153,10 @@ class Written:
         )
         texts = (pl.coalesce(name, f"{name} kept").alias(name) for name in self._texts)
         return joined.with_columns(*texts).select(turns.columns)
+
+
+def _texts_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-texts")
 
 
 def chosen_records(

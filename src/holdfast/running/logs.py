@@ -148,7 +148,7 @@ class Log:
                 joined.write((b"," if n else b"[") + part[1:-1])
             joined.write(b"]" if self._parts else b"[]")
             joined.seek(0)
-            with self._archive.open("summaries.json", "w") as whole:
+            with self._opened_for("summaries.json", -1) as whole:
                 shutil.copyfileobj(joined, whole)
         header = self.header
         header.status = "cancelled" if interrupted else "error" if self.errors else "success"
@@ -162,7 +162,8 @@ class Log:
             header.results.total_samples = total
             reductions, header.samples, header.reductions = header.reductions, None, None
         if reductions:
-            self._write("reductions.json", reductions)
+            texts = (one.model_dump_json(exclude_none=True) for one in reductions)
+            self._put("reductions.json", f"[{','.join(texts)}]")
         self._put("header.json", header.model_dump_json(exclude_none=True))
         self.publish()
         self._archive.close()
@@ -183,12 +184,17 @@ class Log:
 
     def _put(self, name: str, text: str) -> None:
         data = text.encode()
-        entry = ZipInfo(name, time.localtime()[:6])
-        entry.compress_type, entry.file_size = _PACKED, len(data)
-        with self._archive.open(entry, "w") as file:
-            if _PACKED != zipfile.ZIP_DEFLATED and len(data) <= _IN_ONE_FRAME:
-                vars(file)["_compressor"] = _PACKER.compressobj(size=len(data))
+        with self._opened_for(name, len(data)) as file:
             file.write(data)
+
+    def _opened_for(self, name: str, size: int) -> IO[bytes]:
+        """A file of the archive to be written; its size is -1 where it is not known."""
+        entry = ZipInfo(name, time.localtime()[:6])
+        entry.compress_type, entry.file_size = _PACKED, max(0, size)
+        file = self._archive.open(entry, "w")
+        if _PACKED != zipfile.ZIP_DEFLATED and size <= _IN_ONE_FRAME:
+            vars(file)["_compressor"] = _PACKER.compressobj(size=size)
+        return file
 
 
 def _summaries_name(part: int) -> str:
@@ -225,7 +231,10 @@ class _Scored:
     def __init__(self, id: str | int, epoch: int, scores: bytes) -> None:
         self.id, self.epoch, self.error, self.metadata = id, epoch, None, None
         packed = pickle.loads(scores)  # inspect-evals-lint: ignore[IESC002] -- packed by the writer
-        self.scores = {name: Score.model_construct(**one) for name, one in packed.items()}
+        self.scores = {name: _SCORE.model_copy(update=one) for name, one in packed.items()}
+
+
+_SCORE = Score(value=0)
 
 
 def _plain(task: str) -> str:
