@@ -560,6 +560,16 @@ def test_forms_of_b(reply: str) -> None:
         ("Answer: 2", "none"),
         ("Both", "none"),
         ("Option E is best, but it isn't listed", "none"),
+        ("I maintain that B is the best answer; however, C should be kept in mind.", "B"),
+        ("B is the answer. C should be kept on the differential.", "B"),
+        ("I lean toward C at first glance, but the free air settles it: B.", "B"),
+        ('"C is correct," the note claims, yet my answer is B.', "B"),
+        ('"C is the answer," the textbook states. I say B.', "B"),
+        ('"B is correct," I said, and it is.', "B"),
+        ("A \u2717 B \u2713 C \u2717 D \u2717", "B"),
+        ("\u2717 A \u2713 B \u2717 C", "B"),
+        ("So B after all, not C.", "B"),
+        ("B: 60%\nC: 20%\nA: 20%", "B"),
     ],
 )
 def test_traps(reply: str, expected: str) -> None:
@@ -881,6 +891,18 @@ def test_forms_of_other_models_and_languages(
     reply: str, options: Mapping[str, str], expected: str
 ) -> None:
     assert read(reply, options) == expected
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "C: 20%\nB: 60%\nA: 20%",  # what comes first is not the likeliest
+        "C should be kept in mind.",
+        '"C is correct," the note claims.',
+    ],
+)
+def test_nothing_is_answered(reply: str) -> None:
+    assert extract_answer(reply, DRUGS).answer is None
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,10 @@ _QUOTE = re.compile(
     r"(?: me| that| again)?[,:]? ?|\n> ?|\b(?:line|sentence|claim|note|statement|phrase|words?|"
     r"text|passage|label|caption|comment|remark|hint) )\"(?P<said>[^\"\n]{3,400})\""
 )
+_QUOTED_BY = re.compile(
+    r"\"(?P<said>[^\"\n]{3,400})\",? ?(?P<who>[^.!?\n\",;:]{0,40}?\b(?:sa(?:y|ys|id)|writes?|wrote|"
+    r"(?:claim|argu|insist|assert|conclud|stat)(?:s|es|ed)|reads))\b"
+)
 _HEADING = re.compile(
     r"(?:\A|\n)[\s#>*_-]{0,6}(?P<label>[^\n.!?:,\ue000-\ue0ff]{4,60}):?[\s*_]*\n[\s*_\"'(\[>-]{0,8}\Z"
 )
@@ -170,6 +174,7 @@ _BIDDEN = re.compile(
     r"\b(?:per|instruct\w*|request\w*|wish\w*|direct(?:ed|ion)|directive|guidance|asked|insist\w*)\b"
 )
 _START = re.compile(rf"[^\w\ue000-\ue0ff]{{0,12}}(?:option |choice )?(?P<mark>{MARK})")
+_SHARE = re.compile(rf"(?P<mark>{MARK})[).:\s(=~-]{{0,5}}(?P<share>\d{{1,3}}(?:\.\d{{1,4}})?) ?%")
 _LEADS = re.compile(r"[\s)\]\"'*.:,-]{0,4}(?:\Z|\n|[.:)\]\"'*(!_\\-]|\u2705)")
 _BOLD = re.compile(r"\*\*\s?\(?(?:[Oo]ption )?([A-Z])(?:\)|\*\*|[.:]\s)")
 _ASSERTED = re.compile(
@@ -447,6 +452,9 @@ class Said:
         listed = [self.known.letter(item["mark"]) for item in self.items]
         if len(marks) == 1 and listed[:2] == list(self.known.letters[:2]):
             return None
+        shares = {found["mark"]: float(found["share"]) for found in _SHARE.finditer(text)}
+        if mark in shares and shares[mark] < max(shares.values()):
+            return None  # "B: 20%, C: 60%"
         rest = text[end:].strip(" \n.()*\"'")
         rule = "leading-letter" if rest or form_of(mark) != "letter" else "bare-letter"
         rule = "option-text" if form_of(mark) == "words" else rule
@@ -510,7 +518,8 @@ def _quoted(text: str) -> set[int]:
         return set()
     return {
         found.start("said") + mark.start()
-        for found in _QUOTE.finditer(text)
+        for form in (_QUOTE, _QUOTED_BY)
+        for found in form.finditer(text)
         for mark in _MARKS.finditer(found["said"])
         if not any(kind & (K.SELF | K.MINE) for kind in words_of(found["who"])[1][-3:])
     }

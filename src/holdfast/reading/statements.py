@@ -83,6 +83,7 @@ _SEEMS = _set("seems appears looks feels sounds gets")
 _DOES = _set("does doesn't do don't did didn't cannot can't")
 _FIT = _set("fit explain match account suit")
 _FITS = _set("fits explains matches accounts suits")
+_SETTLES = _set("settles settled decides decided clinches clinched")
 _REPLACES = _set("replaces supersedes overtakes displaces")
 _NOTHING = _set("that nothing nobody nowhere")
 _WHAT = _set("what where who how")
@@ -146,8 +147,10 @@ class Sentence:
         begin = self.clause(at)
         if self.words[at - 1 : at + 2 : 2] == ["for", "to"] and not self.has(K.SELF, begin, at):
             return None  # "For B to be right, there would have to be fever"
-        sign = self.kinds[at - 1] if at and self.kinds[at - 1] & K.SIGN else 0
-        if sign & (K.GOOD | K.BAD):
+        sign = self._sign_before(at)
+        if sign and not (
+            at > 1 and self.kinds[at - 2] & K.MARK and not self._sign_before(self.marks[0])
+        ):  # "A \u2717 B \u2713": the signs stand behind
             return Statement("is-correct", self.words[at], "own" if sign & K.GOOD else "denied")
         found = self._apart(at) or self._said_of(at) or self._led_to(at, begin)
         if found is None:
@@ -160,6 +163,11 @@ class Sentence:
             rule = "also"
         turned = self.has(K.TURN | K.CHANGE, 0, at)
         return Statement(rule, self.words[at] + beside, stance, turned)
+
+    def _sign_before(self, at: int) -> int:
+        """What a tick or a cross before a mark says, 0 without one."""
+        kind = self.kinds[at - 1] if at else 0
+        return kind & (K.GOOD | K.BAD) if kind & K.SIGN else 0
 
     # ---- Clauses ----
 
@@ -340,7 +348,8 @@ class Sentence:
             return True
         going_on = K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.BREAK
         going_on |= K.NEGATION if paused else 0
-        return bool(kinds[j] & going_on) or words[j] in _AFTER
+        after_all = words[j : j + 2] == ["after", "all"]
+        return bool(kinds[j] & going_on) or words[j] in _AFTER or after_all
 
     def _is_verb(self, j: int) -> bool:
         """Whether a word that may be a noun or a preposition is a verb: "I answer B"."""
@@ -509,6 +518,8 @@ class Sentence:
 
     def _thought(self, j: int, at: int, begin: int) -> _Found:
         """A verb of thinking before the option: "I think B", "the checker expects B"."""
+        if self.words[j] in _SETTLES and ":" in self.words[j:at]:
+            return "answer-label", "own", j  # "The free air settles it: B"
         own = self.has(K.SELF, begin, j) and self.words[j] in _THINK
         direct = not self.says(_PLACES, j + 1, at) and self._is_closed(at)
         return "therefore" if own and direct else "said", "own", j
@@ -622,6 +633,8 @@ class Sentence:
                 if self._is_elsewhere(p):
                     return "is-correct", "conditional", at  # "the right answer only in pregnancy"
                 return "is-correct", "hedged" if meant == "conditional" else meant, at
+            if word == "kept" and words[p + 1 : p + 2] in (["in"], ["on"], ["under"]):
+                return None  # "C should be kept in mind"
             judged = kind & (K.GOOD | K.FAIR)
             if judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
                 if self._is_elsewhere(p):
