@@ -98,6 +98,18 @@ def test_what_it_would_be_wrong_to_choose_is_not_what_is_preferred_to_it() -> No
     assert read("Choosing A rather than C would be wrong.") == "C"
 
 
+def test_the_option_in_brackets_behind_a_verb_is_the_one_decided_on() -> None:
+    assert read("Decision: switch (C)") == "C"
+    assert read("Decision: stick (A)") == "A"
+    assert read("I switch (A) to (C).") == "C"
+
+
+def test_one_option_is_rejected_in_favor_of_the_other() -> None:
+    assert read("I reject C in favor of A.") == read("I abandon C in favor of A.") == "A"
+    assert read("I reject A in favor of C.") == read("I abandon A in favor of C.") == "C"
+    assert read("I would not reject A in favor of C.") == "A"
+
+
 def test_two_negations_cancel() -> None:
     assert read("I see no reason not to switch.") == "C"
     assert read("I see no reason not to stick.") == "A"

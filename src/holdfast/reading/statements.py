@@ -488,7 +488,8 @@ class Sentence:
                 return "kept", "own", begin - 1  # "no reason to change my answer: B"
             replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
             replaced |= words[j].startswith(_SWAPS) and "for" in between
-            if _TO.isdisjoint(between) and not replaced:
+            decided = between == ["("] and "to" not in words[at + 1 : at + 4]  # "switch (B)"
+            if _TO.isdisjoint(between) and not replaced and not decided:
                 return "left", "denied", j
             return "changed", "denied" if rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
@@ -503,6 +504,9 @@ class Sentence:
         if not (own or others or called) or self.has(K.BAD, begin, j):
             return None  # "Common pitfall: choosing B"
         rule = "kept" if kinds[j] & K.STICK else "choice"
+        if words[j - 1] == "in" and j - begin > 1 and kinds[j - 2] & K.MARK:
+            negated = sum(bool(kind & K.NEGATION) for kind in kinds[begin:j]) % 2
+            return rule, "denied" if negated else "own", begin - 1  # "I reject C in favor of B"
         if words[j - 1] == "to" and not own and self.has(K.THEIRS, begin, j):
             return rule, "reported", j  # "Your instinct to go for B"
         if own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
