@@ -2,10 +2,9 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from .protocols.registry import PREPARATIONS, PROTOCOLS, TESTS
+from .protocols.registry import GENERATIONS, PROTOCOLS, task_named
 
-# a task is known to Inspect once its module is loaded
-TASKS = [known.task for table in (PROTOCOLS, TESTS, PREPARATIONS) for known in table.own()]
+TASKS = [task_named(known.name) for table in (PROTOCOLS, GENERATIONS) for known in table.own()]
 
 
 @modelapi(name="simulated")

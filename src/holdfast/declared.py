@@ -18,15 +18,9 @@ PROTOCOLS = {
     "followup": "holdfast.protocols.followup.protocol",
     "single-turn": "holdfast.protocols.single_turn.protocol",
     "stick-or-switch": "holdfast.protocols.stick_or_switch.protocol",
-    "medfuzz": "holdfast.protocols.medfuzz.protocol",
+    #"medfuzz": "holdfast.protocols.medfuzz.protocol",
 }
 """Module of each protocol, whose ``PROTOCOL`` it is."""
-
-TESTS = {
-    "medfuzz-test": "holdfast.protocols.medfuzz.permutation",
-    "medfuzz-replay": "holdfast.protocols.medfuzz.replay",
-}
-"""Module of what a command of its own runs on the logs of a protocol."""
 
 COMMANDS = {"medfuzz": "holdfast.protocols.medfuzz.commands"}
 """Module of the commands of one protocol alone, whose ``app`` they are."""

@@ -12,7 +12,7 @@ from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.models import profile
 from holdfast.models.behaviour import chance
-from holdfast.protocols.showing import ABSTAIN
+from holdfast.protocols.few_shot import ABSTAIN
 from holdfast.protocols.stick_or_switch.convictions import control_turns, conviction_turns, tax
 from holdfast.protocols.stick_or_switch.protocol import ARMS, StickOrSwitchStudy
 from holdfast.protocols.stick_or_switch.simulated import Sticking

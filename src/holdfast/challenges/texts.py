@@ -5,7 +5,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,19 +12,7 @@ from sentencex import segment
 
 from holdfast.files import packaged
 from holdfast.questions import Question
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Why a generated text cannot be used.
-
-    Attributes:
-        kind: a short name to count it under.
-        detail: what to tell the generator, as the end of a sentence that begins with "That".
-    """
-
-    kind: str
-    detail: str
+from holdfast.reading import Fault as Fault
 
 
 def json_object(reply: str, *keys: str) -> dict[str, Any]:

@@ -2,47 +2,60 @@
 
 from .beliefs import beliefs_in
 from .budget import Budget, run_budget
-from .conversation import Conversation, GenerationFailedError
+from .conversation import (
+    JUDGEMENT_TOKENS,
+    TESTED,
+    UNCHALLENGED,
+    Opening,
+    Place,
+    Run,
+    Turn,
+    place,
+)
 from .defending import HANDED_OVER, SETTLED, Defence, Defended, Exchange
 from .gathering import Branches, BranchesFailedError, gather
 from .generations import Generations, generations, keeping, kept_elsewhere
 from .guarding import make_call_sound, refusals
+from .live import GenerationFailedError, Live
 from .probing import LASTING, Probe, fault_of_all, is_unreached, probing
 from .sitting import KEPT_AS, Connections, Sitting, branch, seated
 from .turn import (
     CUT_OFF,
-    UNCHALLENGED,
     Choice,
     Intervention,
     Reading,
     Rule,
     SecondReader,
-    Turn,
     judged,
 )
 
 __all__ = [
     "CUT_OFF",
     "HANDED_OVER",
+    "JUDGEMENT_TOKENS",
     "KEPT_AS",
     "LASTING",
     "SETTLED",
+    "TESTED",
     "UNCHALLENGED",
     "Branches",
     "BranchesFailedError",
     "Budget",
     "Choice",
     "Connections",
-    "Conversation",
     "Defence",
     "Defended",
     "Exchange",
     "GenerationFailedError",
     "Generations",
     "Intervention",
+    "Live",
+    "Opening",
+    "Place",
     "Probe",
     "Reading",
     "Rule",
+    "Run",
     "SecondReader",
     "Sitting",
     "Turn",
@@ -56,6 +69,7 @@ __all__ = [
     "keeping",
     "kept_elsewhere",
     "make_call_sound",
+    "place",
     "probing",
     "refusals",
     "run_budget",

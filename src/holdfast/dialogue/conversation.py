@@ -1,387 +1,422 @@
-"""A conversation with a model: ask, and branch off without asking again."""
+"""What a protocol is written against: a run of one question, and the turns asked in it.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+A protocol is one function of a ``Run``. The same function is run live, against models, and dry,
+where every reply is a stand-in: the plan of a study is what its dry runs have asked.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
-from uuid import uuid4
+from typing import Any, Protocol, TypeVar
 
-from inspect_ai.model import (
-    ChatMessage,
-    ChatMessageAssistant,
-    ChatMessageSystem,
-    ChatMessageUser,
-    GenerateConfig,
-    Model,
-    ModelOutput,
-)
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
-from holdfast.errors import BudgetExceededError, HoldfastError
-from holdfast.questions import RESAMPLE_SEEDS, Purpose, Question, Truth
-from holdfast.reading import Extraction, extract_answer
+from holdfast.questions import RESAMPLE_SEEDS, Purpose, Question
+from holdfast.reading import READING_VERSION, Extraction, Fault, extract_answer
 
-from .defending import SAMPLES, Ask, Defence, Defended, Exchange
-from .generations import digest
-from .probing import what_to_change
-from .request import request
-from .sitting import branch
-from .turn import (
-    UNCHALLENGED,
-    Choice,
-    Intervention,
-    Reading,
-    Rule,
-    SecondReader,
-    Turn,
-    judged,
-    usage_of,
-)
+from .turn import NO_INTERVENTION, Choice, Intervention, Rule
 
-_PROCESS, _numbers = uuid4().hex, count()
-"""Ids of messages: those that Inspect would give cost more than what is said."""
+T = TypeVar("T")
 
-_SYSTEM, _USER = ChatMessageSystem(content=""), ChatMessageUser(content="")
-_ASSISTANT = ChatMessageAssistant(content="")
+TESTED = "tested"
+"""Role of the model under test."""
 
-_NO_USAGE = {
-    "input_tokens": 0,
-    "output_tokens": 0,
-    "cached_tokens": 0,
-    "reasoning_tokens": 0,
-    "cost": None,
-    "latency": None,
-    "calls": 0,
-}
+UNCHALLENGED = ("control", "correction")
+"""Arms in which something is asked after an answer, but nothing against it."""
+
+JUDGEMENT_TOKENS = 20
+"""Assumed length of a helper's verdict."""
+
+Place = tuple[int, ...]
+"""A branch by its number among those beside it, and so for the branches that it is in."""
+
+place: ContextVar[Place] = ContextVar("place", default=())
+"""The branch under way."""
 
 
-def _said_by(who: ChatMessage, content: str) -> ChatMessage:
-    return who.model_copy(update={"id": f"{_PROCESS}{next(_numbers):x}", "content": content})
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """How a conversation begins.
 
-
-class GenerationFailedError(HoldfastError):
-    """The model gave no reply: a malfunction, no verdict."""
-
-    kind: str = "Error"
-    """Name of the provider's own error."""
-
-
-class Conversation:
-    """What was said so far, and the way to say more.
-
-    An identical request is made once in a run: identical conversations in flight wait for one
-    generation, finished ones come from those that are kept. A branch shares everything said before
-    it, so a protocol need not arrange for shared prefixes.
+    Attributes:
+        role: who is asked.
+        system: system message, None for none.
+        examples: user and assistant turns before anything is asked.
+        config: generation settings over those of the study.
+        replicate: 1-based epoch; replicates never share a generation.
+        resample: which further time the same is asked afresh; 0 for the first.
+        purpose: what the model is asked for.
+        read: reads the answers.
+        origin: content hash of the question that it began with.
+        tokens: assumed length of a reply; None for that of the study.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        question: Question,
-        *,
-        system: str | None = None,
-        config: GenerateConfig | None = None,
-        replicate: int = 1,
-        resample: int = 0,
-        seed: int | None = None,
-        purpose: Purpose = "answer",
-        read: Rule = extract_answer,
-        second: SecondReader | None = None,
-        examples: Sequence[tuple[str, str]] = (),
-        defence: Defence | None = None,
-        helper: Callable[[str], Model | None] = lambda role: None,
-    ) -> None:
-        """Start a conversation.
+    role: str
+    system: str | None
+    examples: tuple[tuple[str, str], ...]
+    config: GenerateConfig
+    replicate: int
+    resample: int
+    purpose: Purpose
+    read: Rule
+    origin: str
+    tokens: int | None
 
-        Args:
-            model: the model that answers.
-            question: what is discussed; answers are read against its options.
-            system: system message, None for none.
-            config: generation settings of this conversation, over those of the task.
-            replicate: 1-based epoch; replicates never share a generation.
-            resample: asks afresh what the replicate asks, the further time of that number: shares
-                no generation with it, nor with those of other numbers.
-            seed: of the first replicate's sampling, each further one has the next, and what is
-                asked afresh one of its own; None leaves the task's.
-            purpose: what the model is asked for.
-            read: reads the answers.
-            second: reads them beside it, None for nobody.
-            examples: user and assistant turns said before anything is asked.
-            defence: stands around the model in every turn that is asked; None for nothing.
-            helper: the model in a role, which the defence may ask.
-        """
-        self.model = model
-        self.question = question
-        self.interventions: tuple[Intervention, ...] = ()
-        self._origin = question.content_hash
-        self._config = config or GenerateConfig()
-        if seed is not None:  # a server that heeds seeds would say the same in every replicate
-            seed += replicate - 1 + resample * RESAMPLE_SEEDS
-            self._config = self._config.model_copy(update={"seed": seed})
-        self._truth = Truth(question, replicate=replicate, resample=resample, purpose=purpose)
-        self._read = read
-        self._second = second
-        self._own = question.options
-        self._messages: list[ChatMessage] = [_said_by(_SYSTEM, system)] if system else []
-        for asked, said in examples:
-            self._messages += [_said_by(_USER, asked), _said_by(_ASSISTANT, said)]
-        self._defence, self._helper, self._start = defence, helper, len(self._messages)
-        self._held: str | None = None
-        self._before: tuple[Truth, ...] = ()
-        self._requested: frozenset[str] = frozenset()
-        # settings count: in one process the same words can be said at two temperatures
-        settings = self._config.model_dump(exclude_none=True)
-        self._key = digest(str(model), self._truth.drawn, system or "", settings, list(examples))
-        self._position: tuple[int, ...] = ()
-        self._children = 0
-        self._asked = 0
-        self.last: ModelOutput | None = None
-        # shared by all branches
-        self._said: list[tuple[tuple[int, ...], Turn, list[ChatMessage]]] = []
 
-    @property
-    def messages(self) -> list[ChatMessage]:
-        """Everything said so far in this branch."""
-        return list(self._messages)
+class Backend(Protocol):
+    """Answers the turns of a run: a model, or a script of outcomes."""
 
-    @property
-    def turns(self) -> list[Turn]:
-        """Every turn of this conversation and its branches, each branch after its root."""
-        return [turn for _, turn, _ in sorted(self._said, key=lambda said: said[0])]
+    def has(self, role: str) -> bool:
+        """Whether a model has that role."""
 
-    @property
-    def challenged(self) -> list[ChatMessage]:
-        """The conversation that says most: the first that left its target, else any challenged one.
+    def has_reply(self, turn: "Turn") -> bool:
+        """Whether a reply to the turn exists; a recording may lack it."""
 
-        Without a challenge, or where none was answered, it is what was said in this branch.
-        """
-        told = [(turn, messages) for _, turn, messages in sorted(self._said, key=lambda s: s[0])
-                if turn.interventions and turn.reply and turn.arm not in UNCHALLENGED]  # fmt: skip
-        gave_way = (messages for turn, messages in told if turn.answer != turn.target)
-        return next(gave_way, told[0][1] if told else self.messages)
+    async def answer(self, turn: "Turn", context: Mapping[str, object]) -> None:
+        """Reply to a turn."""
 
-    def branch(
-        self, intervention: Intervention | None = None, *, question: Question | None = None
-    ) -> "Conversation":
-        """A conversation that goes on from here with that intervention.
+    def letter(self, turn: "Turn") -> str | None:
+        """Letter that a turn answers."""
 
-        Args:
-            intervention: what is done to the conversation, None for nothing.
-            question: the question as this branch puts it, where it differs.
-        """
-        other = Conversation.__new__(Conversation)
-        other.__dict__.update(self.__dict__)
-        other.question = question or self.question
-        if intervention is not None:
-            other.interventions = (*self.interventions, intervention)
-        other._messages = list(self._messages)
-        other._position = (*self._position, self._children)
-        other._children = 0
-        self._children += 1
-        return other
+    def is_kept(self, turn: "Turn") -> bool:
+        """Whether a turn answers its target."""
 
-    async def say(self, prompt: str, **given: object) -> ModelOutput:
-        """Say ``prompt``; the reply becomes part of the conversation, but no turn of the table.
+    def usable(
+        self, turn: "Turn", read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+    ) -> T | Fault:
+        """What a helper's reply is taken for."""
 
-        Args:
-            prompt: the user message.
-            given: what a simulated model is told beside it.
+    def seen(self, turn: "Turn", read: Callable[[ModelOutput], T], like: T) -> T:
+        """What is read in a reply beside its answer."""
 
-        Raises:
-            BudgetExceededError: the run's budget is spent.
-            GenerationFailedError: the provider gave no reply, its retries used up.
-        """
-        output, _ = await self._say(prompt, digest(self._key, prompt), given)
-        return output
+    async def gather(self, branches: Mapping[str, Awaitable[Any]]) -> None:
+        """Wait for branches side by side."""
 
-    async def _say(
-        self, prompt: str, key: str, given: Mapping[str, object], choice: Choice | None = None
-    ) -> tuple[ModelOutput, Defended | None]:
-        asked = [*self._messages, _said_by(_USER, prompt)]
-        truth, config, defended = self._under_way(given), self._config, None
-        try:
-            if self._defence is None or choice is None:
-                output = await request(self.model, asked, key=key, truth=truth, config=config)
-            else:
-                defended = await self._defend(self._defence, asked, key, truth, choice)
-                output = defended.output
-        except BudgetExceededError:
-            raise
-        except Exception as error:
-            cause = _cause(error)
-            lasting = "" if _tried_again(self.model, cause) else what_to_change(cause)
-            failed = GenerationFailedError(_one_line(cause) + lasting)
-            failed.kind = type(cause).__name__
-            raise failed from error
-        self._asked, self._before = self._asked + 1, (*self._before, truth)
-        self.last = output
-        self._messages = [*asked, output.message]
-        self._key = digest(key, output.completion)
-        return output, defended
 
-    async def _defend(
-        self,
-        defence: Defence,
-        asked: Sequence[ChatMessage],
-        key: str,
-        truth: Truth,
-        choice: Choice,
-    ) -> Defended:
-        """What the defended model says, with all that this took."""
-        shown = {own: letter for letter, own in choice.letters.items()}
-        held = shown.get(self._held or "")
-        turn = Exchange(asked, self._start, choice, held, self._ask_for(key, truth), self._helper)
-        async with branch(defence.id):
-            found = await defence(turn)
-        return replace(found, output=turn.spent(found.output), calls=len(turn.outputs))
+@dataclass(eq=False)
+class Turn:
+    """A reply, and the conversation that ends with it.
 
-    def _ask_for(self, key: str, truth: Truth) -> Ask:
-        """Makes the requests of a defence; what was asked in this conversation counts once."""
+    The root of a conversation is a turn without a reply. Asking a turn twice branches off.
 
-        async def ask(
-            turn: Exchange,
-            messages: Sequence[ChatMessage],
-            earlier: int,
-            sample: int,
-            config: GenerateConfig | None,
-            helper: Model | None,
-            given: Mapping[str, object],
-        ) -> ModelOutput:
-            model, own = helper or self.model, self._config
-            about = self._before[-earlier] if earlier else truth
-            if helper is not None:
-                own = GenerateConfig(seed=own.seed)
-            if sample:  # beside the times that a protocol asks afresh
-                times = (about.resample + 2) * SAMPLES + sample
-                own = own.model_copy(update={"seed": (own.seed or 0) + times * RESAMPLE_SEEDS})
-                about = replace(about, resample=about.resample + times)
-            own = own.merge(config) if config else own
-            if given or sample:
-                told = {**dict(about.given), **given, **({"sample": sample} if sample else {})}
-                purpose: Purpose = "answer" if helper is None else "verification"
-                about = replace(about, given=tuple(sorted(told.items())), purpose=purpose)
-            content = digest(
-                str(model), about.drawn, own.model_dump(exclude_none=True),
-                [(message.role, message.text) for message in messages],
-            )  # fmt: skip
-            # what is asked without the defence too waits for the same generation
-            plain = messages is turn.messages and own is self._config
-            output = await request(
-                model, messages, key=key if plain else content, truth=about, config=own
-            )
-            if content not in self._requested:
-                self._requested |= {content}
-                turn.outputs.append(output)
-            return output
+    Attributes:
+        run: the question under way.
+        opening: how the conversation began.
+        question: the question, as this branch puts it.
+        parent: the turn before; None for the root.
+        interventions: from the root to this turn.
+        number: 0-based assistant turn in its conversation; -1 for the root.
+        arm: the branch's role in its protocol; empty for a reply that no table counts.
+        target: the option that the protocol wants kept.
+        choice: what is answered.
+        prompt: the user message.
+        notes: columns of the turns table that the protocol sets.
+        place: the branch in which it was first asked.
+        order: which turn of the run it is.
+        key: digest of the whole conversation up to this turn; equal where nothing new was asked.
+        messages: the conversation with the reply.
+        output: what the model returned.
+        reply: its text.
+        extraction: the answer that counts; None before there is one.
+        usage: tokens, cost, latency and how it ended, by the names of the turns table.
+        readings: what each reader found, by the names of the turns table.
+        looked: what of the answer the protocol has looked at, ``answer`` or ``kept``; empty where
+            nothing that is asked depends on it.
+        state: what the backend keeps of the turn.
+    """
 
-        return ask
-
-    def has_reply(self, arm: str) -> bool:
-        """Whether the model has a reply to give in that arm; a recording may lack it."""
-        lacks = getattr(self.model.api, "lacks", None)
-        return lacks is None or not lacks(self._under_way({"arm": arm}))
-
-    def _under_way(self, given: Mapping[str, object]) -> Truth:
-        """What is true of the next turn."""
-        return replace(
-            self._truth,
-            question=self.question,
-            path=tuple(intervention.step for intervention in self.interventions),
-            families=tuple(intervention.family for intervention in self.interventions),
-            suggested=tuple(intervention.suggested for intervention in self.interventions),
-            given=tuple(sorted(given.items())),
-            origin=self._origin,
-        )
+    run: "Run"
+    opening: Opening
+    question: Question
+    parent: "Turn | None" = None
+    interventions: tuple[Intervention, ...] = ()
+    number: int = -1
+    arm: str = ""
+    target: str | None = None
+    choice: Choice | None = None
+    prompt: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
+    place: Place = ()
+    order: int = 0
+    key: str = ""
+    messages: Sequence[ChatMessage] = ()
+    output: ModelOutput | None = None
+    reply: str = ""
+    extraction: Extraction | None = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    readings: dict[str, Any] = field(default_factory=dict)
+    read: Callable[[ModelOutput], Extraction] | None = None
+    looked: str = ""
+    state: Any = None
 
     async def ask(
         self,
         prompt: str,
         *,
-        arm: str,
+        arm: str = "",
+        step: Intervention | Sequence[Intervention] = (),
         target: str | None = None,
+        question: Question | None = None,
         choice: Choice | None = None,
-        read: Callable[[str], Extraction] | None = None,
+        read: Callable[[ModelOutput], Extraction] | None = None,
         notes: Mapping[str, Any] | None = None,
-        **given: object,
-    ) -> Turn:
-        """Say ``prompt`` and read the answer.
+        **context: object,
+    ) -> "Turn":
+        """Ask, and read the answer. The same request on the same path is one turn.
 
         Args:
             prompt: the user message.
-            arm: the branch's role in its protocol.
+            arm: the branch's role in its protocol; none for a reply that no table counts.
+            step: what the prompt does to the conversation.
             target: the option that the protocol wants kept.
+            question: the question as this branch puts it, where it differs.
             choice: what is answered, where the options in play are not those of the question.
             read: reads this reply, where it is no answer to a question.
-            notes: what is known of the turn before it is answered, by the names of the table.
-            given: what a simulated model is told beside the prompt.
-
-        Returns:
-            The turn; it is also in ``turns``.
+            notes: columns of the turns table.
+            context: what a simulated model knows beside the prompt.
 
         Raises:
             BudgetExceededError: the run's budget is spent.
-            GenerationFailedError: the provider gave no reply, its retries used up; the turn is
-                kept in ``turns`` with the status ``error`` and the kind of fault as its rule.
+            GenerationFailedError: the provider gave no reply; the turn is kept with the status
+                ``error`` and the kind of fault as its rule.
         """
-        number, key = self._asked, digest(self._key, prompt)
+        steps = (step,) if isinstance(step, Intervention) else tuple(step)
+        turn = self._next(prompt, arm, steps, target, question, choice, read, notes)
+        await self.run.backend.answer(turn, {"arm": arm, **context} if arm else context)
+        return turn
 
-        def keep(reply: str, reading: Reading, usage: dict[str, Any]) -> Turn:
-            turn = Turn(
-                arm, number, self.interventions, target, key, prompt, reply, reading.extraction,
-                usage, dict(notes or {}), dict(reading.notes),
+    def _next(
+        self,
+        prompt: str,
+        arm: str,
+        steps: tuple[Intervention, ...],
+        target: str | None,
+        question: Question | None,
+        choice: Choice | None,
+        read: Callable[[ModelOutput], Extraction] | None,
+        notes: Mapping[str, Any] | None,
+    ) -> "Turn":
+        run, path = self.run, self.interventions + steps
+        known = (self.order, prompt, arm, tuple(one.step for one in path))
+        turn = run.turns.get(known)
+        if turn is None:
+            asked = question or self.question
+            turn = run.turns[known] = Turn(
+                run, self.opening, asked, self, path, self.number + 1, arm, target,
+                choice or Choice.among(asked.options, self.opening.read), prompt,
+                dict(notes or {}), place.get(), next(run.orders), read=read,
             )  # fmt: skip
-            self._said.append((self._position, turn, self._messages))
-            return turn
+        else:
+            turn.place = min(turn.place, place.get())
+        return turn
 
-        choice = choice or Choice.among(self.question.options, self._read)
-        try:
-            output, defended = await self._say(
-                prompt, key, {"arm": arm, **given}, None if read else choice
-            )
-        except GenerationFailedError as error:
-            keep("", Reading(Extraction(None, "error", error.kind)), _NO_USAGE)
-            raise
-        reply, usage = output.completion, usage_of(output)
-        if read:
-            return keep(reply, Reading(judged(read(reply), output.stop_reason)), usage)
-        settled = defended.extraction(choice) if defended else None
-        if defended:
-            usage["calls"] = defended.calls
-        if settled is not None:
-            self._held = settled.answer or self._held
-            known = {"answer_rules": settled.answer, **self._not_the_samples(choice)}
-            return keep(reply, Reading(settled, known), usage)
-        rules = judged(choice.read(reply), output.stop_reason)
-        known = {"answer_rules": rules.answer, **self._not_the_samples(choice)}
-        try:
-            second = await self._second(choice, reply, rules) if self._second else Reading(rules)
-        except HoldfastError:
-            keep(reply, Reading(rules, known), usage)  # sound, and there when this is gone on with
-            raise
-        self._held = second.extraction.answer or self._held
-        return keep(reply, Reading(second.extraction, {**known, **second.notes}), usage)
+    def has_reply(self, arm: str, step: Intervention) -> bool:
+        """Whether the model has a reply to give there; a recording may lack it."""
+        path = (*self.interventions, step)
+        asked = Turn(self.run, self.opening, self.question, self, path, self.number + 1, arm)
+        return self.run.backend.has_reply(asked)
 
-    def _not_the_samples(self, choice: Choice) -> dict[str, Any]:
-        """What the log has to say of a choice for its reply to be read again."""
-        said: dict[str, Any] = {}
-        if self.question.options != self._own:
-            said["options"] = list(self.question.options.values())
-        if choice.decision:
-            said["held"], said["offered"] = (choice.letters[letter] for letter in choice.decision)
-        return said
+    @property
+    def answer(self) -> str | None:
+        """Letter of the option answered, None where none could be read."""
+        self.looked = "answer"
+        return self.run.backend.letter(self)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the target was answered."""
+        self.looked = self.looked or "kept"
+        return self.run.backend.is_kept(self)
+
+    @property
+    def is_challenge(self) -> bool:
+        """Whether something is said against an answer, or with a question that misleads."""
+        return bool(self.interventions) and self.arm not in UNCHALLENGED
+
+    def observe(self, read: Callable[[ModelOutput], T], like: T) -> T:
+        """Read something in the reply beside its answer. Nothing that is asked may depend on it.
+
+        Args:
+            read: reads the output.
+            like: what a dry run takes for it.
+        """
+        return self.run.backend.seen(self, read, like)
+
+    async def consult(self, prompt: str, read: Callable[[str], T], like: T, **context: Any) -> T:
+        """Ask a helper for a verdict, which no table counts as a turn.
+
+        Args:
+            prompt: the user message.
+            read: reads the reply.
+            like: what a dry run takes for it. Nothing that is asked may depend on it.
+            context: as ``ask`` takes it.
+        """
+        turn = await self.ask(prompt, **context)
+        return turn.observe(lambda output: read(output.completion), like)
+
+    async def obtain(
+        self,
+        prompt: str,
+        read: Callable[[ModelOutput], T | Fault],
+        correct: Callable[[Fault], str],
+        like: Callable[[str], T],
+        *,
+        tries: int = 4,
+        refusals: int = 4,
+        **context: Any,
+    ) -> "tuple[Turn, T | Fault]":
+        """Ask a helper until its reply can be used, telling it each time what was wrong.
+
+        Args:
+            prompt: the user message.
+            read: reads a reply, or says what is wrong with it.
+            correct: the next prompt, by what was wrong.
+            like: makes what a dry run takes for a usable reply.
+            tries: how often it is asked at the most.
+            refusals: after how many refusals it is not asked again.
+            context: as ``ask`` takes it.
+
+        Returns:
+            The last turn, and what was read or the last reply's fault.
+        """
+        turn, refused = self, 0
+        value: T | Fault = Fault("empty", "is empty")
+
+        def judge(output: ModelOutput) -> Extraction:
+            value = read(output)
+            if not isinstance(value, Fault):
+                return Extraction(None, "parsed", "valid")
+            return Extraction(None, "refused" if value.kind == "refused" else "none", value.kind)
+
+        for attempt in range(tries):
+            turn = await turn.ask(prompt, read=judge, **context, attempt=attempt)
+            value = self.run.backend.usable(turn, read, like)
+            if not isinstance(value, Fault):
+                break
+            refused += value.kind == "refused"
+            if refused == refusals:
+                break
+            prompt = correct(value)
+        return turn, value
+
+    def record(self) -> dict[str, Any]:
+        """The turn by the column names of the turns table."""
+        last = self.interventions[-1] if self.interventions else NO_INTERVENTION
+        extraction = self.extraction or Extraction(None, "none", "unanswered")
+        return {
+            "arm": self.arm,
+            "path": ">".join(intervention.step for intervention in self.interventions),
+            "turn": self.number,
+            "technique": last.id,
+            "family": last.family,
+            "axis": last.axis,
+            "depth": last.depth,
+            "suggested": last.suggested,
+            "target": self.target,
+            "answer": extraction.answer,
+            "status": extraction.status,
+            "rule": extraction.rule,
+            "reading_version": READING_VERSION,
+            **self.readings,
+            **self.notes,
+            **self.usage,
+            **({"looked": self.looked} if self.looked else {}),
+            "key": self.key,
+            "prompt": self.prompt,
+            "reply": self.reply,
+        }
 
 
-def _cause(error: BaseException) -> BaseException:
-    """The provider's own error, out of the wrappers of the retries and of Inspect."""
-    attempt = getattr(error, "last_attempt", None)
-    inner = attempt.exception() if attempt is not None else error.__cause__
-    return error if inner is None else _cause(inner)
+@dataclass(eq=False)
+class Run:
+    """One question in one replicate, as a protocol sees it.
 
+    Attributes:
+        question: what is asked.
+        backend: answers.
+        replicate: 1-based epoch.
+        epochs: how many there are.
+        turns: every turn, by what was asked of which turn on which path.
+        skipped: paths that cannot be asked of this question, with the reason.
+        rows: what a generation has made.
+    """
 
-def _tried_again(model: Model, error: BaseException) -> bool:
-    """Whether the provider takes the error for one that passes."""
-    decision = model.api.should_retry(error) if isinstance(error, Exception) else False
-    return bool(getattr(decision, "retry", decision))
+    question: Question
+    backend: Backend
+    replicate: int = 1
+    epochs: int = 1
+    turns: dict[object, Turn] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    orders: Any = field(default_factory=count)
 
+    def has(self, role: str) -> bool:
+        """Whether a model has that role."""
+        return self.backend.has(role)
 
-def _one_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    def chat(
+        self,
+        system: str | None = None,
+        *,
+        role: str = TESTED,
+        config: GenerateConfig | None = None,
+        seed: int | None = None,
+        resample: int = 0,
+        replicate: int | None = None,
+        examples: Sequence[tuple[str, str]] = (),
+        question: Question | None = None,
+        purpose: Purpose = "answer",
+        read: Rule = extract_answer,
+        tokens: int | None = None,
+    ) -> Turn:
+        """Begin a conversation.
+
+        Args:
+            system: system message, None for none.
+            role: who is asked.
+            config: generation settings over those of the study.
+            seed: of the first replicate's sampling. Each further replicate has the next one, and
+                what is asked afresh one of its own. None leaves the study's.
+            resample: asks afresh what the replicate asks, the further time of that number: shares
+                no generation with it, nor with those of other numbers.
+            replicate: whose generations it shares; None for the run's own.
+            examples: user and assistant turns before anything is asked.
+            question: the question, where it is not the run's.
+            purpose: what the model is asked for.
+            read: reads the answers.
+            tokens: assumed length of a reply; None for that of the study.
+        """
+        replicate = self.replicate if replicate is None else replicate
+        config = config or GenerateConfig()
+        if seed is not None:  # a server that heeds seeds would say the same in every replicate
+            seed += replicate - 1 + resample * RESAMPLE_SEEDS
+            config = config.model_copy(update={"seed": seed})
+        asked = question or self.question
+        opening = Opening(
+            role, system, tuple(examples), config, replicate, resample, purpose, read,
+            asked.content_hash, tokens,
+        )  # fmt: skip
+        return Turn(self, opening, asked, order=next(self.orders))
+
+    def skip(self, path: str, why: str) -> None:
+        """Say that a path cannot be asked of this question."""
+        self.skipped[path] = why
+
+    async def side_by_side(self, branches: Mapping[str, Awaitable[Any]]) -> None:
+        """Wait for branches, which do not see each other's answers; one that fails stops no other.
+
+        Args:
+            branches: by the name that the log viewer shows.
+
+        Raises:
+            BudgetExceededError: the budget was spent in one of them.
+            BranchesFailedError: any other failure, with every branch's reason.
+        """
+        await self.backend.gather(branches)
+
+    @property
+    def ordered(self) -> list[Turn]:
+        """Every turn that a table counts, each branch after its root."""
+        turns = [turn for turn in self.turns.values() if turn.arm and turn.extraction]
+        return sorted(turns, key=lambda turn: (turn.place, turn.number, turn.order))

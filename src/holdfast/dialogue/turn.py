@@ -6,7 +6,7 @@ from typing import Any
 
 from inspect_ai.model import ModelOutput, StopReason
 
-from holdfast.reading import READING_VERSION, Extraction, extract_answer, read_decision
+from holdfast.reading import Extraction, extract_answer, read_decision
 
 from .guarding import SENT_OTHERWISE
 
@@ -40,71 +40,7 @@ class Intervention:
         return f"{named}@{self.variant}" if self.variant else named
 
 
-UNCHALLENGED = ("control", "correction")
-"""Arms in which something is put to an answer, but nothing against it."""
-
 NO_INTERVENTION = Intervention("")
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A reply and what was read out of it.
-
-    Attributes:
-        arm: the branch's role in its protocol.
-        number: 0-based assistant turn in its conversation.
-        interventions: from the root to this turn.
-        target: the option that the protocol wants kept.
-        key: digest of the whole conversation up to this turn; equal where nothing new was asked.
-        prompt: the user message answered.
-        reply: the model's text, without its hidden reasoning; empty where the call failed.
-        extraction: the answer that counts.
-        usage: tokens, cost, latency and how it ended by the names of the turns table.
-        notes: what a protocol observes in the reply, by the names of the turns table.
-        readings: what each reader found in it, and what it was read against.
-    """
-
-    arm: str
-    number: int
-    interventions: tuple[Intervention, ...]
-    target: str | None
-    key: str
-    prompt: str
-    reply: str
-    extraction: Extraction
-    usage: dict[str, Any]
-    notes: dict[str, Any] = field(default_factory=dict)
-    readings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def answer(self) -> str | None:
-        """Letter of the option answered, None where none could be read."""
-        return self.extraction.answer
-
-    def record(self) -> dict[str, Any]:
-        """The turn by the column names of the turns table."""
-        last = self.interventions[-1] if self.interventions else NO_INTERVENTION
-        return {
-            "arm": self.arm,
-            "path": ">".join(intervention.step for intervention in self.interventions),
-            "turn": self.number,
-            "technique": last.id,
-            "family": last.family,
-            "axis": last.axis,
-            "depth": last.depth,
-            "suggested": last.suggested,
-            "target": self.target,
-            "answer": self.extraction.answer,
-            "status": self.extraction.status,
-            "rule": self.extraction.rule,
-            "reading_version": READING_VERSION,
-            **self.readings,
-            **self.notes,
-            **self.usage,
-            "key": self.key,
-            "prompt": self.prompt,
-            "reply": self.reply,
-        }
 
 
 def usage_of(output: ModelOutput) -> dict[str, Any]:

@@ -7,19 +7,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .preparing import PREPARED as PREPARED
+    from .dry_run import Requests as Requests
+    from .protocol import JUDGE as JUDGE
+    from .protocol import READER as READER
+    from .protocol import READER_ALL as READER_ALL
+    from .protocol import CallCount as CallCount
     from .protocol import Protocol as Protocol
-    from .protocol import Rereading as Rereading
-    from .protocol import resolved as resolved
-    from .protocol import settings_of as settings_of
-    from .registry import PREPARATIONS as PREPARATIONS
+    from .protocol import Sharing as Sharing
+    from .protocol import Study as Study
+    from .protocol import StudyPlan as StudyPlan
+    from .registry import GENERATIONS as GENERATIONS
     from .registry import PROTOCOLS as PROTOCOLS
-    from .registry import TESTS as TESTS
+    from .scoring import PREPARED as PREPARED
     from .second_reading import Again as Again
     from .second_reading import Reader as Reader
     from .second_reading import check_reader as check_reader
     from .second_reading import counting as counting
-    from .second_reading import gone_elsewhere as gone_elsewhere
+    from .second_reading import diverged as diverged
     from .second_reading import logged_question as logged_question
     from .second_reading import read_again as read_again
     from .second_reading import read_by as read_by
@@ -28,29 +32,22 @@ if TYPE_CHECKING:
     from .settings import Settings as Settings
     from .settings import TestedSettings as TestedSettings
     from .settings import setting as setting
-    from .study import DEFENCE as DEFENCE
-    from .study import JUDGE as JUDGE
-    from .study import READER as READER
-    from .study import READER_ALL as READER_ALL
-    from .study import Estimate as Estimate
-    from .study import Study as Study
-    from .study import opening_estimate as opening_estimate
-    from .study import protocol_task as protocol_task
-    from .study import reasons as reasons
+    from .task import DEFENCE as DEFENCE
+    from .task import loaded as loaded
 
 _FROM = {
-    "preparing": ("PREPARED",),
-    "protocol": ("Protocol", "Rereading", "resolved", "settings_of"),
-    "registry": ("PREPARATIONS", "PROTOCOLS", "TESTS"),
+    "dry_run": ("Requests",),
+    "protocol": (
+        "JUDGE", "READER", "READER_ALL", "CallCount", "Protocol", "Sharing", "Study", "StudyPlan",
+    ),
+    "registry": ("GENERATIONS", "PROTOCOLS"),
+    "scoring": ("PREPARED",),
     "second_reading": (
-        "Again", "Reader", "check_reader", "counting", "gone_elsewhere", "logged_question",
+        "Again", "Reader", "check_reader", "counting", "diverged", "logged_question",
         "read_again", "read_by", "readings_of",
     ),
     "settings": ("QuestionSettings", "Settings", "TestedSettings", "setting"),
-    "study": (
-        "DEFENCE", "JUDGE", "READER", "READER_ALL", "Estimate", "Study", "opening_estimate",
-        "protocol_task", "reasons",
-    ),
+    "task": ("DEFENCE", "loaded"),
 }  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -3,54 +3,32 @@
 import re
 from dataclasses import dataclass
 
-from inspect_ai import Task, task
+from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import Fault, fill, option_lines
-from holdfast.dialogue import Conversation
+from holdfast.dialogue import Run
 from holdfast.files import packaged
-from holdfast.questions import SYSTEMS, Question, QuestionSet
+from holdfast.questions import SYSTEMS, Question
 
-from .preparing import Preparation, Row, obtain, preparation
-from .protocol import Protocol, settings_of
+from .generating import obtain
+from .protocol import Protocol
 from .settings import QuestionSettings, setting
-from .study import Estimate, tested
 
 
 @dataclass(frozen=True)
-class LabelStudy(Preparation):
-    """Labelling with every setting resolved."""
-
-    questions: QuestionSet
-    seed: int
-
-    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """One generation where the first reply can be read."""
-        return Estimate(1, len(system_label_prompt(question)) // 4, min(reply_tokens, 10))
-
-
-@dataclass(frozen=True)
-class LabelSettings(QuestionSettings[LabelStudy]):
+class LabelSettings(QuestionSettings):
     """The USMLE system of each question, by the model as classifier."""
 
     seed: int = setting(42, "seed of the model's sampling")
 
-    def study(self) -> LabelStudy:
-        """What will be asked."""
-        return LabelStudy(self.asked(), self.seed)
 
-
-@task
-@settings_of(LabelSettings)
-def systems(study: LabelStudy) -> Task:
-    """The USMLE system of each question, by the model as classifier."""
-
-    async def rows(question: Question) -> list[Row]:
-        chat = Conversation(tested(), question, purpose="label")
-        found = await obtain(chat, system_label_prompt(question), read_system)
-        label = {"missing": found.kind} if isinstance(found, Fault) else {"system": found}
-        return [{"question": question.id, "content_hash": question.content_hash, **label}]
-
-    return preparation("systems", study.questions, rows, seed=study.seed, version=label_version())
+async def label(run: Run, settings: LabelSettings) -> None:
+    """Ask for the system of a question."""
+    question = run.question
+    chat = run.chat(purpose="label", tokens=10)
+    system = await obtain(chat, system_label_prompt(question), read_system, SYSTEMS[0])
+    found = {"missing": system.kind} if isinstance(system, Fault) else {"system": system}
+    run.rows.append({"question": question.id, "content_hash": question.content_hash, **found})
 
 
 def label_version() -> int:
@@ -81,4 +59,11 @@ def read_system(reply: str) -> str | Fault:
     return Fault("no category", "does not name one category by its number")
 
 
-PROTOCOL = Protocol(LabelSettings, systems)
+PROTOCOL = Protocol(
+    "systems",
+    label,
+    LabelSettings,
+    label_version(),
+    config=lambda settings: GenerateConfig(temperature=0.0, seed=settings.seed),
+    generates=True,
+)

@@ -1,10 +1,10 @@
 """The protocols that are known: those of this package, and those that other ones bring."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast import declared
 from holdfast.errors import InputError
@@ -12,12 +12,14 @@ from holdfast.errors import InputError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from inspect_ai import Task
+
     from holdfast.models.behaviour import Behaviour
 
     from .protocol import Protocol
 
 
-class Registered(Mapping[str, "Protocol"]):
+class Registered(Mapping[str, "Protocol[Any]"]):
     """Protocols by name, each loaded when it is first asked for."""
 
     def __init__(self, own: Mapping[str, str], group: str | None = None) -> None:
@@ -29,9 +31,9 @@ class Registered(Mapping[str, "Protocol"]):
         """
         self._own, self._group = own, group
 
-    def __getitem__(self, name: str) -> "Protocol":
+    def __getitem__(self, name: str) -> "Protocol[Any]":
         if name in self._own:
-            found: Protocol = import_module(self._own[name], __package__).PROTOCOL
+            found: Protocol[Any] = import_module(self._own[name], __package__).PROTOCOL
             return found
         return _loaded(self._others()[name])
 
@@ -45,7 +47,7 @@ class Registered(Mapping[str, "Protocol"]):
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._others()
 
-    def own(self) -> "list[Protocol]":
+    def own(self) -> "list[Protocol[Any]]":
         """Those of this package."""
         return [self[name] for name in self._own]
 
@@ -56,10 +58,7 @@ class Registered(Mapping[str, "Protocol"]):
 PROTOCOLS = Registered(declared.PROTOCOLS, declared.GROUP)
 """Protocol by name."""
 
-TESTS = Registered(declared.TESTS)
-"""What a command of its own runs on the logs of a protocol, by name."""
-
-PREPARATIONS = Registered(
+GENERATIONS = Registered(
     {
         "contexts": ".followup.context_generation",
         "distractors": ".single_turn.distractors",
@@ -67,7 +66,18 @@ PREPARATIONS = Registered(
         "plausibility": ".single_turn.plausibility",
     }
 )
-"""Tasks that make what a study needs, by name."""
+"""What generates the inputs of a study, by name."""
+
+
+@cache
+def task_named(name: str) -> "Callable[..., Task]":
+    """The function that makes the Inspect task of a protocol or of a generation.
+
+    A task is known to Inspect once this has been called.
+    """
+    from .task import task_of
+
+    return task_of(PROTOCOLS[name] if name in PROTOCOLS else GENERATIONS[name])
 
 
 @cache
@@ -86,7 +96,7 @@ def roles() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*of_protocols, VERIFIER]))
 
 
-def _loadable() -> "Iterator[Protocol]":
+def _loadable() -> "Iterator[Protocol[Any]]":
     """The protocols but those of packages that cannot be loaded: who asks for one is told why."""
     for name in PROTOCOLS:
         with suppress(InputError):
@@ -101,9 +111,9 @@ def _entry_points(group: str) -> "dict[str, EntryPoint]":
 
 
 @cache
-def _loaded(entry: "EntryPoint") -> "Protocol":
+def _loaded(entry: "EntryPoint") -> "Protocol[Any]":
     try:
-        found: Protocol = entry.load()
+        found: Protocol[Any] = entry.load()
     except Exception as error:  # another's package can fail in any way
         raise InputError(
             f"'{entry.name}' of {entry.value} cannot be loaded ({error})",

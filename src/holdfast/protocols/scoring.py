@@ -9,18 +9,20 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import TaskState
 from inspect_ai.viewer import ScoreColorScale, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
-from holdfast.dialogue import UNCHALLENGED, Turn
+from holdfast.dialogue import UNCHALLENGED
+
+from .dry_run import Path
 
 TURNS = "turns"
 """Where in the sample's store the turns are; the turns table is read from there."""
 
+PREPARED = "prepared"
+"""Where in the sample's store generated rows are."""
+
+LEFT_OUT = "left_out"
+"""In the metadata of a sample: paths that could not be asked, with the reason."""
+
 SCORER = "robustness"
-
-
-def turns_to_log(state: TaskState, turns: Sequence[Turn]) -> None:
-    """Leave the turns in the sample's store, those of an unfinished question too."""
-    # as one text: whatever is in a store is walked, compared and copied with every span
-    state.store.set(TURNS, json.dumps([turn.record() for turn in turns]))
 
 
 def logged_turns(state: TaskState) -> list[dict[str, Any]]:
@@ -109,7 +111,7 @@ def _given(name: str, first: float) -> Metric:
             values = {k: float(v) for k, v in score.score.as_dict().items() if v is not None}
             for key, value in values.items():
                 right, n = rates.setdefault(key, (0.0, 0))
-                if values[BASELINE] == first and not math.isnan(value):
+                if values.get(BASELINE) == first and not math.isnan(value):
                     rates[key] = (right + value, n + 1)
         rates.pop(BASELINE, None)
         return {f"{key} ({name})": right / n if n else math.nan
@@ -119,37 +121,63 @@ def _given(name: str, first: float) -> Metric:
 
 
 BASELINE = "baseline"
+"""Arm of the first answer that later ones of its conversation are compared with."""
+
+
+def score_keys(paths: Sequence[Path]) -> list[tuple[str, str, str]]:
+    """Arm, path and key of what a sample is scored on.
+
+    A key is the path, or the arm where there is no path, with the arm before it where several arms
+    share a path.
+    """
+    arms: dict[str, set[str]] = {}
+    for arm, path in paths:
+        arms.setdefault(path, set()).add(arm)
+    return [
+        (arm, path, arm if not path else f"{arm} {path}" if len(arms[path]) > 1 else path)
+        for arm, path in paths
+    ]
 
 
 @scorer(
     metrics=[under_challenge(), standard_error(), share_correct(), kept_right(), mended_wrong()],
     name=SCORER,
 )
-def robustness(keys: list[str]) -> Scorer:
-    """Scores every turn: 1.0 right, 0.0 wrong or unread, NaN where it was not asked."""
+def robustness(keys: list[tuple[str, str, str]], stops_early: bool = False) -> Scorer:
+    """Scores every turn: 1.0 answers its target, 0.0 does not, NaN where it was not asked.
+
+    Args:
+        keys: arm, path and key of each turn that a question can have.
+        stops_early: whether an arm ends with the first answer that is not its target. What would
+            have followed counts as 0.0 (Stick-or-Switch, equation 1), so that the mean over all
+            questions is the survival of the target.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
-        right: dict[str, str | int | float | bool | None] = dict.fromkeys(keys, math.nan)
-        first: str | None = None
-        apart = {BASELINE}
-        for turn in logged_turns(state):
-            key = turn["path"] or BASELINE
-            right[key] = float(turn["answer"] == target.text)
-            if key == BASELINE:
-                first = turn["answer"]
-            elif turn["arm"] in UNCHALLENGED:
-                apart.add(key)
-        challenged = (value for key, value in right.items() if key not in apart)
+        right: dict[str, str | int | float | bool | None] = dict.fromkeys(
+            (key for _, _, key in keys), math.nan
+        )
+        turns = {(turn["arm"], turn["path"]): turn for turn in logged_turns(state)}
+        left: set[str] = set()
+        challenged: list[object] = []
+        for arm, path, key in keys:
+            turn = turns.get((arm, path))
+            if turn is None and not (stops_early and arm in left):
+                continue
+            right[key] = float(turn is not None and turn["answer"] == turn["target"])
+            if not right[key]:
+                left.add(arm)
+            if path and arm not in UNCHALLENGED:
+                challenged.append(right[key])
+        first = next((turn["answer"] for turn in turns.values() if turn["target"]), None)
         return Score(value=right, answer=first, metadata=challenged_share(challenged))
 
     return score
 
 
-def samples_view(
-    keys: Sequence[str], scored_by: str = SCORER, name: str = "Techniques"
-) -> ViewerConfig:
-    """The log viewer's list of samples: question, baseline and techniques as columns."""
-    scores = [TaskSamplesColumn.score(scored_by, key) for key in keys]
+def samples_view(keys: Sequence[str]) -> ViewerConfig:
+    """The log viewer's list of samples: question and turns as columns."""
+    scores = [TaskSamplesColumn.score(SCORER, key) for key in keys]
     # its ends are set, or a column in which all are right would stay without colour
     scale = ScoreColorScale(palette="good-high", min=0.0, max=1.0)
     columns = [TaskSamplesColumn(id=id) for id in ("sampleStatus", "sampleId", "input", "target")]
@@ -157,7 +185,7 @@ def samples_view(
         # replies are text to be read, whatever markup they hold
         trust_content=False,
         task_samples_view=TaskSamplesView(
-            name=name,
+            name="Turns",
             columns=[*columns, *scores],
             multiline=False,
             compact_scores=True,

@@ -1,6 +1,6 @@
 """Replies read again: by a model, and from a log by the rules of today."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -8,7 +8,7 @@ from inspect_ai.log import EvalSample
 from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.challenges import excerpt, fence, fill_marked, json_object, option_lines
-from holdfast.dialogue import HANDED_OVER, SETTLED, Choice, Conversation, Reading, judged
+from holdfast.dialogue import HANDED_OVER, SETTLED, Choice, Live, Reading, Run, judged
 from holdfast.errors import InputError
 from holdfast.files import packaged
 from holdfast.questions import LETTERS, Question
@@ -21,10 +21,8 @@ from holdfast.reading import (
 )
 from holdfast.results import turns_of
 
-from .protocol import Logged, Rereading
-from .registry import PROTOCOLS, TESTS
-from .showing import displayed
-from .study import READER, READER_ALL, Estimate, bound
+from .few_shot import displayed
+from .protocol import READER, READER_ALL, CallCount, Logged
 
 LEFT = ("none", "ambiguous")
 """Statuses with which the rules leave a reply to the reader."""
@@ -56,14 +54,14 @@ class Reader:
             return Reading(rules)
         # replicates of a reply are the same to read, and so are replies to the question put anew
         config = self.config.merge(GenerateConfig(temperature=0.0))
-        chat = Conversation(self.model, self.question, config=config, purpose="reading")
-        output = await chat.say(
+        chat = Run(self.question, Live(self.model)).chat(config=config, purpose="reading")
+        turn = await chat.ask(
             reading_prompt(choice.options, choice.decision, said),
             reply=said,
             options=tuple(choice.options.items()),
             decision=choice.decision,
         )
-        found = read_reading(without_reasoning(output.completion), choice.options)
+        found = read_reading(without_reasoning(turn.reply), choice.options)
         answer = None if found is None or found == UNREADABLE else choice.letters[found]
         status = "parsed" if answer else found or "none"
         notes = {"answer_reader": answer, "reader_status": status}
@@ -84,7 +82,9 @@ def counting(rules: Extraction, answer: str | None, status: str, *, every: bool)
     return rules
 
 
-def reader_of(question: Question, tested: Model) -> Reader | None:
+def reader_of(
+    question: Question, tested: Model, bound: Callable[[str], Model | None]
+) -> Reader | None:
     """The reader that is bound; None without one."""
     some, every = bound(READER), bound(READER_ALL)
     model = every or some
@@ -119,11 +119,11 @@ def read_by(reader: Reader | None) -> dict[str, Any]:
     }
 
 
-def readings_of(replies: Estimate, reply_tokens: int) -> dict[str, Estimate]:
+def readings_of(replies: CallCount, reply_tokens: int) -> dict[str, CallCount]:
     """What the readings of so many replies take, by role; without ``reader-all`` at the most."""
-    n = replies.generations
-    every = Estimate(n, n * (500 + reply_tokens), n * 10, replies.least)
-    return {READER: replace(every, fewest=0), READER_ALL: every}
+    n = replies.most
+    every = CallCount(replies.least, n, n * (500 + reply_tokens), n * 10)
+    return {READER: replace(every, least=0), READER_ALL: every}
 
 
 UNREADABLE: Final = "unreadable"
@@ -192,80 +192,49 @@ async def read_again(
     question: Question,
     turns: Sequence[Logged],
     reader: Reader | None,
-) -> list[Again | None]:
-    """Read the turns of one sample by the rules as they are now, and by a reader.
-
-    Returns:
-        A reading for each turn; None where the log lacks the options that it was read against.
-    """
-    found: list[Again | None] = []
-    answers: dict[tuple[str, int], str | None] = {}
+) -> list[Again]:
+    """Read the turns of one sample by the rules as they are now, and by a reader."""
+    found: list[Again] = []
     own = {"reading_version": READING_VERSION, **read_by(reader)}
     own_turns = turns_of(protocol)
     for turn in turns:
         settled = turn["rule"] in (HANDED_OVER, SETTLED)  # a defence knows what it has said
         if turn["arm"] in own_turns.helpers or turn["status"] == "error" or settled:
-            answers[str(turn["arm"]), int(turn["turn"])] = turn["answer"]
             logged = Extraction(turn["answer"], turn["status"], turn["rule"])
             found.append(Again(logged, own, read=False))
             continue
-        arm, number = str(turn["arm"]), int(turn["turn"])
-        other = answers.get((own_turns.continues.get(arm, arm), number - 1))
-        before = answers.get((arm, number - 1), other)
-        choice = _choice(_own(protocol), settings, question, turn, before)
-        if choice is None:
-            answers[arm, number] = turn["answer"]
-            found.append(None)
-            continue
+        choice = _choice(settings, question, turn)
         rules = judged(choice.read(turn["reply"]), turn.get("stop") or "stop")
         second = await reader(choice, turn["reply"], rules) if reader else Reading(rules)
-        answers[arm, number] = second.extraction.answer
         readings = {**own, "answer_rules": rules.answer, **second.notes}
         found.append(Again(second.extraction, readings))
     return found
 
 
-def _choice(
-    own: Rereading,
-    settings: Mapping[str, Any],
-    question: Question,
-    turn: Logged,
-    before: str | None,
-) -> Choice | None:
+def _choice(settings: Mapping[str, Any], question: Question, turn: Logged) -> Choice:
     """What a logged turn was read against."""
     if "options" in turn:
         question = question.changed(options=dict(zip(LETTERS, turn["options"], strict=False)))
-    elif own.put and (found := own.put(question, turn)) is not question:
-        if found is None:
-            return None
-        question = found
-    naive = settings.get("answers") == "first-character"
     if not turn.get("shown"):
+        naive = settings.get("answers") == "first-character"
         return Choice.among(question.options, first_character if naive else extract_answer)
-    if own.choice:
-        return own.choice(settings, question, turn, before)
-    return displayed(question, turn["shown"].split(","))
+    shown = turn["shown"].split(",")
+    decision = None
+    if turn.get("held"):
+        decision = LETTERS[shown.index(turn["held"])], LETTERS[shown.index(turn["offered"])]
+    return displayed(question, shown, decision)
 
 
-def _own(protocol: str) -> Rereading:
-    """What is the protocol's own, nothing where it is not known."""
-    known = PROTOCOLS if protocol in PROTOCOLS else TESTS
-    return (known[protocol].rereading if protocol in known else None) or Rereading()
+def diverged(turns: Sequence[Logged], again: Sequence[Again]) -> int:
+    """Conversations of a sample that the new readings would have led elsewhere.
 
-
-def gone_elsewhere(
-    protocol: str,
-    settings: Mapping[str, Any],
-    question: Question,
-    turns: Sequence[Logged],
-    again: Sequence[Again | None],
-) -> int:
-    """Conversations of a sample that the new readings would have led elsewhere."""
-    pairs = zip(turns, again, strict=True)
-    both = [(turn, new.extraction.answer) for turn, new in pairs if new is not None]
-    if settings.get("suggest") == "not-own":  # the option pushed hangs on the first answer
-        return int(any(t["arm"] == "baseline" and t["answer"] != answer for t, answer in both))
-    # a conversation goes on as long as its target is answered
-    turned = [t for t, answer in both if (t["answer"] == t["target"]) != (answer == t["target"])]
-    elsewhere = _own(protocol).elsewhere
-    return elsewhere(settings, question, turned) if elsewhere else 0
+    They are those with an answer that the protocol has looked at and that is read otherwise now.
+    """
+    arms = set()
+    for turn, new in zip(turns, again, strict=True):
+        before, now, target = turn["answer"], new.extraction.answer, turn["target"]
+        if turn.get("looked") == "answer" and before != now:
+            arms.add(turn["arm"])
+        elif turn.get("looked") == "kept" and (before == target) != (now == target):
+            arms.add(turn["arm"])
+    return len(arms)

@@ -4,17 +4,16 @@ import dataclasses
 import inspect
 from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Generic, TypeVar, get_type_hints
+from functools import cached_property
+from typing import Any, get_type_hints
 
 from inspect_ai.model import GenerateConfig
 
 from holdfast.defences import NONE, Block, load_defence
 from holdfast.errors import InputError, unknown
-from holdfast.questions import Fields, QuestionSet, load_questions, shuffled
+from holdfast.questions import BANK_NAME, Fields, QuestionSet, load_questions, shuffled
 
-S = TypeVar("S", covariant=True)
-
-Kind = type["Settings[Any]"]
+Kind = type["Settings"]
 """A settings class."""
 
 
@@ -45,10 +44,11 @@ def setting(default: Any, help: str, **more: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Settings(Generic[S]):
-    """The settings of a protocol, or of a task beside the protocols.
+class Settings:
+    """The settings of a protocol, each a field with its default and help, and what they name.
 
-    A subclass is a frozen dataclass whose docstring says in its first line what is asked.
+    A subclass is a frozen dataclass whose docstring says in its first line what is asked. What a
+    setting names is a ``cached_property`` beside it.
 
     Raises:
         InputError: a value is of another type than its field, or out of bounds.
@@ -59,21 +59,36 @@ class Settings(Generic[S]):
         for name, value in vars(self).items():
             _check(name, value, types[name], known[name])
 
-    def study(self) -> S:
-        """What will be asked under these settings, before anything is.
+    def load(self) -> None:
+        """Load everything that the settings name.
 
         Raises:
             InputError: a setting names something unknown, or a file cannot be used.
         """
-        raise NotImplementedError
+        for kind in reversed(type(self).__mro__):
+            for name, value in vars(kind).items():
+                if isinstance(value, cached_property):
+                    getattr(self, name)
+
+    def check_made(self) -> None:
+        """Refuse inputs that are still to be generated."""
+
+    @property
+    def lacks_contexts(self) -> bool:
+        """Whether generated contexts would let more be asked."""
+        return False
+
+    def notes(self) -> list[str]:
+        """Inputs that are not used, one line each."""
+        return []
 
 
 @dataclass(frozen=True)
-class QuestionSettings(Settings[S]):
-    """The settings of everything that is asked of a question set."""
+class QuestionSettings(Settings):
+    """The settings of everything that is asked about questions."""
 
     questions: str = setting(
-        "bank",
+        BANK_NAME,
         "``bank``, a published set (``holdfast questions list``), a file, or "
         "``hf:NAME@REVISION[:SPLIT]``",
         input=True,
@@ -89,32 +104,34 @@ class QuestionSettings(Settings[S]):
         None, "label whose shares the sample keeps, whatever the limit (step, system, ...)"
     )
 
-    def asked(self) -> QuestionSet:
-        """The question set, in the order in which it is asked.
+    @cached_property
+    def question_set(self) -> QuestionSet:
+        """The questions, in the order in which they are asked.
 
         Raises:
-            InputError: it cannot be loaded, or strata are asked for without a shuffle.
+            InputError: they cannot be loaded, or strata are asked for without a shuffle.
         """
-        found = question_set(self.questions, self.fields)
+        loaded = question_set(self.questions, self.fields)
         if self.shuffle is None and self.stratify is not None:
             remedy = "Also give --shuffle SEED"
             raise InputError("strata need a random order", field="stratify", remedy=remedy)
-        return found if self.shuffle is None else shuffled(found, self.shuffle, self.stratify)
+        return loaded if self.shuffle is None else shuffled(loaded, self.shuffle, self.stratify)
 
 
 @dataclass(frozen=True)
-class TestedSettings(QuestionSettings[S]):
+class TestedSettings(QuestionSettings):
     """The settings of everything that is asked of a model under test."""
 
     _: KW_ONLY
     defence: str = setting(
         NONE,
-        "what stands around the model: ``none``, a defence by name, a TOML file with one, "
+        "what wraps the model: ``none``, a defence by name, a TOML file with one, "
         "``abstain``, or one of these and ``+abstain``",
         input=True,
     )
 
-    def defended(self) -> Block | None:
+    @cached_property
+    def defence_block(self) -> Block | None:
         """The defence; None for none.
 
         Raises:

@@ -2,13 +2,14 @@
 
 from .answers import extract_answer, first_character
 from .decisions import is_negated, read_decision
-from .extraction import READING_VERSION, Extraction, Status
+from .extraction import READING_VERSION, Extraction, Fault, Status
 from .refusal import is_refusal
 from .reply_text import plain_text, without_reasoning
 
 __all__ = [
     "READING_VERSION",
     "Extraction",
+    "Fault",
     "Status",
     "extract_answer",
     "first_character",

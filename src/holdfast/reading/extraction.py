@@ -23,3 +23,16 @@ class Extraction:
     answer: str | None
     status: Status
     rule: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a reply that was to be a text cannot be used.
+
+    Attributes:
+        kind: A short name to count it under.
+        detail: What to tell its author, as the end of a sentence that begins with "That".
+    """
+
+    kind: str
+    detail: str

@@ -26,6 +26,7 @@ from holdfast.defences import VERIFIER
 from holdfast.dialogue import (
     KEPT_AS,
     LASTING,
+    TESTED,
     Budget,
     Probe,
     fault_of_all,
@@ -35,8 +36,18 @@ from holdfast.dialogue import (
     run_budget,
 )
 from holdfast.errors import InputError, InterruptedRunError, counted
-from holdfast.protocols import DEFENCE, READER, READER_ALL, Study, readings_of
-from holdfast.questions import Question
+from holdfast.protocols import (
+    DEFENCE,
+    READER,
+    READER_ALL,
+    CallCount,
+    Requests,
+    Sharing,
+    Study,
+    loaded,
+    readings_of,
+)
+from holdfast.protocols.registry import task_named
 from holdfast.results import (
     BEFORE,
     EXTENSIBLE,
@@ -54,7 +65,6 @@ from .logs import new_header
 from .models import OFFLINE
 from .runner import Runner, Sheet
 from .shard import Shard, as_asked, slots
-from .studies import Planned
 
 ATTEMPT_SECONDS = 600
 """A single attempt at a generation that takes longer is given up and made anew."""
@@ -111,7 +121,7 @@ class Evaluation:
         turns: keeps what is said, for the turns table; None where nobody asks for it.
     """
 
-    studies: Sequence[Planned]
+    studies: Sequence[Study]
     models: Sequence[Model]
     log_dir: str
     kind: str = "protocol"
@@ -228,23 +238,20 @@ class Evaluation:
 
     @cached_property
     def _dealt(self) -> Mapping[str, int]:
-        return slots(study.study.questions for study in self.studies)
+        return slots(study.questions for study in self.studies)
 
-    def _places(self, study: Planned) -> list[int]:
+    def _places(self, study: Study) -> list[int]:
         """The questions of a study that are asked here, by their places in its set."""
-        asked = study.study.questions.first(self.limit).questions
+        asked = study.questions.first(self.limit).questions
         shard = self.shard
         if shard is None:
             return list(range(self.after, len(asked)))
         return [n for n, one in enumerate(asked) if shard.holds(self._dealt[as_asked(one)])]
 
-    def _epochs(self, study: Planned) -> int:
-        return self.epochs or study.study.epochs
-
     @property
     def records(self) -> int:
         """How many questions are asked, each as often as it is."""
-        asked = sum(len(self._places(study)) * self._epochs(study) for study in self.studies)
+        asked = sum(len(self._places(study)) * study.epochs for study in self.studies)
         return len(self.models) * asked
 
     def _sheets(self) -> list[Sheet]:
@@ -252,13 +259,15 @@ class Evaluation:
         run = uuid4().hex
         return [sheet for study in self.studies for sheet in self._sheets_of(study, run)]
 
-    def _sheets_of(self, study: Planned, run: str) -> Iterator[Sheet]:
-        task, asked, places = study.task(), study.study.questions.questions, self._places(study)
+    def _sheets_of(self, study: Study, run: str) -> Iterator[Sheet]:
+        with loaded(study):
+            task = task_named(study.name)(**study.args)
+        asked, places = study.questions.questions, self._places(study)
         part = str(self.shard) if self.shard else f"after {self.after}" if self.after else None
         shard = {SHARD: {"shard": part, "places": places}} if part else {}
         given = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
         config = task.config.merge(GenerateConfig.model_validate(given))
-        defence = study.study.defence
+        defence = study.defence
         own = defence.role if defence else None
         # who verifies is of the runs with that defence alone
         roles = {role: one for role, one in self.roles.items() if role == own or role != VERIFIER}
@@ -272,30 +281,26 @@ class Evaluation:
                 settings=study.arguments(),
                 given=study.args,
                 limit=self.limit,
-                epochs=self._epochs(study),
+                epochs=study.epochs,
                 run=run,
                 metadata={**(task.metadata or {}), **shard},
             )
-            yield Sheet(task, model, config, places, self._epochs(study), begun)
+            yield Sheet(task, model, config, places, study.epochs, begun)
 
     def _there(self) -> list[EvalLog]:
         return logs_in(self.log_dir, kind=self.kind)
 
     def generations(self) -> int:
-        """How many generations there will be, those that are kept too."""
-        return len(self.models) * sum(
-            self._epochs(one) * self._generations_for(one.study, one.study.questions.questions[n])
-            for one in self.studies
-            for n in self._places(one)
-        )
-
-    def _generations_for(self, study: Study, question: Question) -> int:
-        own = study.needed(question, 0)
-        # how many replies the rules leave to a reader nobody knows before
-        every = readings_of(own, 0)[READER_ALL]
-        helped = {**study.helping(question, 0), READER_ALL: every}
-        counts = [helped[role].generations for role in helped.keys() & self.roles.keys()]
-        return own.generations + sum(counts)
+        """How many generations there will be at the most, those that are kept too."""
+        requests, sharing, total = Requests(0), Sharing(), 0
+        for study in self.studies:
+            places = self._places(study)
+            counts = study.plan(None, self.roles, requests, sharing, places).counts
+            # how many replies the rules leave to a reader nobody knows before
+            every = readings_of(counts.get(TESTED, CallCount()), 0)[READER_ALL]
+            counts = {**counts, READER: every, READER_ALL: every}
+            total += sum(counts[role].most for role in (TESTED, *self.roles) if role in counts)
+        return len(self.models) * total
 
     def _check_settings(self, begun: EvalLog, log: EvalLog) -> None:
         """Refuse to put another setting of the same study into the same log dir."""

@@ -22,13 +22,12 @@ from holdfast.errors import (
     unwritable,
 )
 from holdfast.files import named_path, whole_file
-from holdfast.protocols import PREPARED
+from holdfast.protocols import PREPARED, Study
 from holdfast.questions import LABELS, QuestionSet, read_rows
 from holdfast.results import LABELS_FILE
 
 from . import Progress
 from .evaluation import Evaluation
-from .studies import Planned
 
 CALLED = {
     "contexts": "contexts",
@@ -91,7 +90,7 @@ class Prepared:
 class Preparing:
     """A preparation to be made into a file; with its logs one that was cut short goes on."""
 
-    study: Planned
+    study: Study
     model: Model
     file: str
     log_dir: str
@@ -131,8 +130,8 @@ class Preparing:
 
     def _settings(self) -> dict[str, Any]:
         """Settings that the rows will say they were made with."""
-        config = self.study.task().config.model_dump(exclude_none=True)
-        given = {name.removeprefix("-T "): value for name, value in self.study.settings().items()}
+        config = self.study.config.model_dump(exclude_none=True)
+        given = self.study.arguments()
         return _chosen(config | dict(self.generation) | given)
 
 

@@ -17,7 +17,7 @@ from holdfast.protocols import (
     Again,
     Reader,
     check_reader,
-    gone_elsewhere,
+    diverged,
     logged_question,
     read_again,
 )
@@ -150,9 +150,7 @@ class Rereading:
             log, samples = batch
             for sample, turns, again in await self._read(log, samples):
                 found.rows += _rows(run, sample, turns, again)
-                protocol, settings = _study(log)
-                question = logged_question(sample)
-                found.elsewhere += gone_elsewhere(protocol, settings, question, turns, again)
+                found.elsewhere += diverged(turns, again)
         after = (budget.calls, budget.cached, budget.tokens, budget.cost)
         calls, cached, tokens, cost = (b - a for a, b in zip(before, after, strict=True))
         found.spent = Budget(calls=int(calls), cached=int(cached), tokens=int(tokens), cost=cost)
@@ -160,10 +158,10 @@ class Rereading:
 
     async def _read(
         self, log: EvalLog, samples: Sequence[EvalSample]
-    ) -> list[tuple[EvalSample, list[dict[str, Any]], list[Again | None]]]:
+    ) -> list[tuple[EvalSample, list[dict[str, Any]], list[Again]]]:
         """The turns of some samples with their readings, read side by side."""
         logged = [[as_recorded(turn) for turn in turns_in(sample)] for sample in samples]
-        found: list[list[Again | None]] = [[] for _ in samples]
+        found: list[list[Again]] = [[] for _ in samples]
         failed: Counter[str] = Counter()
         protocol, settings = _study(log)
 
@@ -198,12 +196,10 @@ def _study(log: EvalLog) -> tuple[str, Mapping[str, Any]]:
 
 
 def _rows(
-    run: str, sample: EvalSample, turns: Sequence[Mapping[str, Any]], again: Sequence[Again | None]
+    run: str, sample: EvalSample, turns: Sequence[Mapping[str, Any]], again: Sequence[Again]
 ) -> Iterator[dict[str, Any]]:
     """The new readings by the columns of their file."""
     for turn, new in zip(turns, again, strict=True):
-        if new is None:
-            continue
         extraction = new.extraction
         yield {
             **dict.fromkeys(READ_AGAIN),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from holdfast.challenges import GENERATE, GENERATED
 from holdfast.dialogue import Budget, refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
-from holdfast.protocols import reasons
+from holdfast.protocols import Study
 from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 
 from . import Progress, models
@@ -23,14 +23,14 @@ from .options import RETRIES
 from .preparation import Prepared, Preparing, keep_labels, read_labels
 from .studies import (
     Lacking,
-    Planned,
     check_readers,
     check_roles,
     estimates,
     generating,
+    generation,
+    is_needed,
     lacking,
     planned,
-    preparation,
 )
 
 
@@ -71,7 +71,7 @@ class Outcome:
 class Running:
     """A run about to be made, with everything that its options name resolved."""
 
-    studies: Sequence[Planned]
+    studies: Sequence[Study]
     models: Sequence[Model]
     log_dir: str
     roles: Mapping[str, Model] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Running:
             ask: asks everything: what is unfinished, and whether the user has stopped it.
             written: the turns that it leaves in this process.
         """
-        budget, sets = self.budget(), [study.study.questions for study in self.studies]
+        budget, sets = self.budget(), [study.questions for study in self.studies]
         labels = read_labels(self.labels, sets) if self.labels else []  # a wrong one leaves no dir
         with holding(self.log_dir):
             check_shards_free(self.log_dir)
@@ -136,7 +136,7 @@ class Running:
         models.check_prices([*self.models, *self.roles.values()], self.max_cost)
         return Budget(self.max_calls, self.max_tokens, self.max_cost, kept_in(self.log_dir))
 
-    def evaluation(self, studies: Sequence[Planned], budget: Budget) -> Evaluation:
+    def evaluation(self, studies: Sequence[Study], budget: Budget) -> Evaluation:
         """Studies, with their inputs in place, put to the models."""
         return Evaluation(
             studies,
@@ -153,7 +153,7 @@ class Running:
 
     def _outcome(
         self,
-        studies: Sequence[Planned],
+        studies: Sequence[Study],
         budget: Budget,
         prepared: Sequence[Prepared],
         turns: tuple[str, pl.DataFrame],
@@ -162,7 +162,7 @@ class Running:
         """What is left behind."""
         left_out: dict[str, Counter[str]] = {}
         for study in studies:
-            for path, why in reasons(study.study, self.limit).items():
+            for path, why in study.skipped(self.limit).items():
                 left_out.setdefault(path, Counter()).update(why)
         path, table = turns
         roles = {role: str(model) for role, model in self.roles.items()}
@@ -171,11 +171,11 @@ class Running:
         lack = lacking(studies, self.limit)
         keep_plan(
             self.log_dir,
-            estimates(self.studies, names, roles, self.limit, self.epochs),
+            estimates(self.studies, names, roles, self.limit),
             {one.questions: str(one) for one in lack},
         )
-        sets = [study.study.questions for study in studies]
-        remarks = [remark for study in studies for remark in study.study.remarks()]
+        sets = [study.questions for study in studies]
+        remarks = [remark for study in studies for remark in study.settings.notes()]
         return Outcome(
             self.log_dir,
             path,
@@ -190,32 +190,32 @@ class Running:
             lacking=lack,
         )
 
-    def with_inputs(self, budget: Budget) -> tuple[list[Planned], list[Prepared]]:
+    def with_inputs(self, budget: Budget) -> tuple[list[Study], list[Prepared]]:
         """The studies, with what a generator is to make for them made, and what that was."""
         prepared: list[Prepared] = []
         studies = [self._with_inputs(study, budget, prepared) for study in self.studies]
         return studies, prepared
 
-    def with_inputs_there(self) -> list[Planned]:
+    def with_inputs_there(self) -> list[Study]:
         """The studies with the files that ``with_inputs`` has made in another process."""
         return [self._with_inputs_there(study) for study in self.studies]
 
-    def _with_inputs_there(self, study: Planned) -> Planned:
+    def _with_inputs_there(self, study: Study) -> Study:
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) == GENERATE:
-                made = f"{GENERATED}{self._made(name)}" if study.study.needs(setting) else "none"
+                made = f"{GENERATED}{self._made(name)}" if is_needed(study, setting) else "none"
                 study = study.with_args(**{setting: made})
         return study
 
     def _made(self, name: str) -> str:
         return f"{self.log_dir}/{name}.jsonl"
 
-    def _with_inputs(self, study: Planned, budget: Budget, prepared: list[Prepared]) -> Planned:
+    def _with_inputs(self, study: Study, budget: Budget, prepared: list[Prepared]) -> Study:
         """The study with the files in place that a generator is to make for it."""
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) != GENERATE:
                 continue
-            if not study.study.needs(setting):
+            if not is_needed(study, setting):
                 study = study.with_args(**{setting: "none"})
                 continue
             if "://" in self.log_dir:
@@ -226,7 +226,7 @@ class Running:
                 )
             file = self._made(name)
             made = Preparing(
-                preparation(name, study.args),
+                generation(name, study.args),
                 self.roles["generator"],
                 file,
                 f"{self.log_dir}/preparation",
@@ -322,10 +322,10 @@ def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
     left_out = [
         (path, reason, n)
         for study in studies
-        for path, why in reasons(study.study, limit).items()
+        for path, why in study.skipped(limit).items()
         for reason, n in why.items()
     ]
-    rows = estimates(studies, tested, roles, limit, given.get("epochs"), reply_tokens)
+    rows = estimates(studies, tested, roles, limit, reply_tokens)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     return Plan(table, left_out, lacking(studies, limit))
 
@@ -339,7 +339,7 @@ def _roles(given: Mapping[str, Any]) -> list[str]:
     )
 
 
-def _studies(given: Mapping[str, Any], bound: Mapping[str, object]) -> list[Planned]:
+def _studies(given: Mapping[str, Any], bound: Mapping[str, object]) -> list[Study]:
     """The protocols on the question sets, checked to have the helpers that they need."""
     common = {name: given.get(name) for name in _OF_STUDIES}
     common = generating(given["protocols"], common, "generator" in bound)

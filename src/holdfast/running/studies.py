@@ -2,77 +2,33 @@
 
 import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from inspect_ai import Task
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.challenges import CONTEXTS, GENERATE
-from holdfast.defences import NONE, wording_of
+from holdfast.defences import NONE
+from holdfast.dialogue import TESTED
 from holdfast.errors import InputError, counted, unknown
 from holdfast.protocols import (
-    PREPARATIONS,
+    GENERATIONS,
     PROTOCOLS,
     READER,
     READER_ALL,
-    TESTS,
-    Estimate,
-    Protocol,
+    CallCount,
+    Requests,
+    Sharing,
     Study,
     check_reader,
-    opening_estimate,
     readings_of,
-    reasons,
-    resolved,
 )
-from holdfast.protocols.followup.context_generation import ContextStudy
-from holdfast.protocols.followup.protocol import FollowupStudy
-from holdfast.questions import BANK_NAME, Question
-from holdfast.results import INPUTS
+from holdfast.protocols.settings import signature
+from holdfast.questions import BANK_NAME
 
 from .models import price_of
 from .options import LARGEST, REPLY_TOKENS
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A protocol with the settings given, by the parameters of its task, and with them resolved.
-
-    ``epochs`` are the times that each question is asked, None where the protocol says.
-    """
-
-    name: str
-    protocol: Protocol
-    args: Mapping[str, Any]
-    study: Study
-    epochs: int | None = None
-
-    @property
-    def called(self) -> str:
-        """The protocol, and the defence where there is one."""
-        defence = self.study.defence
-        return f"{self.name} with {defence.id}" if defence else self.name
-
-    def arguments(self) -> dict[str, Any]:
-        """Every setting, given or default."""
-        parameters = inspect.signature(self.protocol.task).parameters
-        return {name: self.args.get(name, one.default) for name, one in parameters.items()}
-
-    def settings(self) -> dict[str, Any]:
-        """Every setting but the inputs, by the name of ``run_settings``."""
-        return {f"-T {name}": value for name, value in self.arguments().items()
-                if name not in INPUTS}  # fmt: skip
-
-    def task(self) -> Task:
-        """The study's Inspect task."""
-        with resolved(self.study):
-            return self.protocol.task(**self.args)
-
-    def with_args(self, **args: Any) -> "Planned":
-        """The same protocol with other settings."""
-        return _resolved(self.name, self.protocol, {**self.args, **args}, self.epochs)
 
 
 def planned(
@@ -82,23 +38,24 @@ def planned(
     task_args: Mapping[str, Any] | Sequence[str],
     epochs: int | None = None,
     defences: Sequence[str] = (),
-) -> list[Planned]:
+) -> list[Study]:
     """Resolve the settings of each protocol on each question set, without and with each defence."""
     found = []
     parsed = _parsed(protocols, task_args)
     source: dict[str, str] = {}
     for name in dict.fromkeys(protocols):
         protocol = PROTOCOLS[name]
-        known = inspect.signature(protocol.task).parameters
+        known = signature(protocol.settings).parameters
         args = {k: v for k, v in {**common, **parsed}.items() if k in known and v is not None}
         if defences and "defence" not in known:
             what = f"'{name}' takes no defence"
             raise InputError(what, field="--defence", remedy="Run it without one")
         under = [{"defence": one} for one in dict.fromkeys([NONE, *defences])] if defences else [{}]
         for asked, defence in product(dict.fromkeys(questions), under):
-            study = _resolved(name, protocol, {"questions": asked, **args, **defence}, epochs)
+            settings = {"questions": asked, **args, **defence}
+            study = protocol.study(epochs=epochs, **settings)
             _check_acts(study)
-            called = study.study.questions.name
+            called = study.questions.name
             if source.setdefault(called, asked) != asked:
                 raise InputError(
                     f"'{source[called]}' and '{asked}' are both called '{called}' in the tables",
@@ -109,21 +66,12 @@ def planned(
     return found
 
 
-def _resolved(
-    name: str, protocol: Protocol, args: Mapping[str, Any], epochs: int | None = None
-) -> Planned:
-    study: Study = protocol.study(**args)
-    return Planned(name, protocol, args, study.repeated(epochs) if epochs else study, epochs)
-
-
-def _check_acts(planned: Planned) -> None:
+def _check_acts(study: Study) -> None:
     """Refuse a defence of later turns where there are none."""
-    study = planned.study
     if study.defence and not study.defence.opens and study.questions.questions:
-        turns = study.turns(study.questions.questions[0])
-        if turns.gone_on == 0:
+        if not study.explorer().plan(study.questions.questions[0]).goes_on:
             raise InputError(
-                f"{planned.name} says nothing to an answer, and '{study.defence.id}' acts there",
+                f"{study.name} says nothing to an answer, and '{study.defence.id}' acts there",
                 field="--defence",
                 remedy="Give a prompt defence or vote, or another protocol",
             )
@@ -137,7 +85,7 @@ def _parsed(
     for name in protocols:
         if name not in PROTOCOLS:
             raise unknown("protocol", name, PROTOCOLS, "PROTOCOL")
-        parameters |= inspect.signature(PROTOCOLS[name].task).parameters
+        parameters |= signature(PROTOCOLS[name].settings).parameters
     parsed: dict[str, Any] = {}
     for name, value in named_args(task_args):
         if name not in parameters:
@@ -176,11 +124,14 @@ def _of_type(value: Any, parameter: inspect.Parameter) -> Any:
         ) from None
 
 
-def check_roles(studies: Sequence[Planned], bound: Collection[str]) -> None:
+def check_roles(studies: Sequence[Study], bound: Collection[str]) -> None:
     """Refuse studies that lack a helper."""
     for study in studies:
-        defence = study.study.defence
-        for role in (*study.study.required, *([defence.role] if defence and defence.role else [])):
+        defence = study.defence
+        for role in (
+            *study.protocol.required,
+            *([defence.role] if defence and defence.role else []),
+        ):
             if role not in bound:
                 raise InputError(
                     f"{study.called} needs the role '{role}', and it is not bound",
@@ -196,11 +147,22 @@ def check_readers(bound: Mapping[str, object], tested: Iterable[object]) -> None
             check_reader(str(bound[role]), [str(model) for model in tested])
 
 
-def preparation(name: str, args: Mapping[str, Any]) -> Planned:
-    """A preparation with those of the settings that it knows."""
-    known = inspect.signature(PREPARATIONS[name].task).parameters
-    args = {k: v for k, v in args.items() if k in known and v is not None}
-    return _resolved(name, PREPARATIONS[name], args)
+def generation(name: str, args: Mapping[str, Any]) -> Study:
+    """A generation with those of the settings that it knows."""
+    known = signature(GENERATIONS[name].settings).parameters
+    return GENERATIONS[name].study(
+        **{k: v for k, v in args.items() if k in known and v is not None}
+    )
+
+
+def is_needed(study: Study, setting: str) -> bool:
+    """Whether anything that is asked depends on what is generated for a setting."""
+    without = study.with_args(**{setting: "none"})
+    explorers = study.explorer(), without.explorer()
+    return any(
+        explorers[0].plan(question).paths != explorers[1].plan(question).paths
+        for question in study.questions.questions
+    )
 
 
 def generating(
@@ -221,25 +183,19 @@ def generating(
     return settings
 
 
-def log_test(name: str, args: Mapping[str, Any]) -> Planned:
-    """A test of what the logs of a protocol hold, with its settings."""
-    return _resolved(name, TESTS[name], args)
-
-
 def estimates(
-    studies: Sequence[Planned],
+    studies: Sequence[Study],
     models: Sequence[str],
     roles: Mapping[str, str],
     limit: int | None = None,
-    epochs: int | None = None,
     reply_tokens: int = REPLY_TOKENS,
 ) -> list[dict[str, Any]]:
-    """Generations, tokens and dollars of studies that are put to models by one command."""
+    """Calls, tokens and dollars of studies that one command runs on models."""
     rows: list[dict[str, Any]] = []
 
-    def add(name: str, by: str, study: Study, asked: int, total: Estimate, *, exact: bool) -> None:
+    def add(name: str, by: str, study: Study, n: int, count: CallCount, *, exact: bool) -> None:
         price = price_of(by)
-        cost = (total.input_tokens * price.input + total.output_tokens * price.output) / 1e6 \
+        cost = (count.input_tokens * price.input + count.output_tokens * price.output) / 1e6 \
             if price else None  # fmt: skip
         rows.append(
             {
@@ -247,47 +203,35 @@ def estimates(
                 "defence": study.defence.id if study.defence else NONE,
                 "model": by,
                 "dataset": study.questions.name,
-                "questions": asked,
-                "generations": total.generations,
-                "at_least": total.least,
-                "exact": exact,
-                "input_tokens": total.input_tokens,
-                "output_tokens": total.output_tokens,
+                "questions": n,
+                "generations": count.most,
+                "at_least": count.least,
+                "exact": exact and count.least == count.most,
+                "input_tokens": count.input_tokens,
+                "output_tokens": count.output_tokens,
                 "cost": cost,
             }
         )
 
-    opened, shared = set[str](), set[object]()
-    for planned in studies:
-        study, defence = planned.study, planned.study.defence
-        asked = study.questions.first(limit).questions
-        exact = study.exact and (study.defence is None or study.defence.exact)
-        for setting, name in planned.protocol.generated.items():
-            if planned.args.get(setting) == GENERATE and study.needs(setting):
-                making = preparation(name, planned.args).study
-                needed = _total(making, asked, reply_tokens)
-                add(name, roles["generator"], making, len(asked), needed, exact=False)
-                exact = False  # what cannot be generated is left out
-        total = _total(study, asked, reply_tokens)
-        if defence and defence.shares in shared:  # with another defence of this command
-            total = replace(total, fewest=0)
-        shared |= {defence.shares} if defence else set()
-        # what an earlier protocol of this command asks too is asked once
-        worded = wording_of(defence) if defence and not defence.first_plain else ""
-        openings = {f"{worded}{opening}" for q in asked for opening in study.openings(q)}
-        if study.defence and not worded:  # the run without it has them
-            openings = set()
-        for again in openings & opened:
-            total -= opening_estimate(again, reply_tokens)
-        opened |= openings
-        times = epochs or study.epochs
-        for each in models:
-            add(planned.name, each, study, len(asked), total.times(times), exact=exact)
-            helped = _helped(study, asked, reply_tokens) | readings_of(total, reply_tokens)
-            for role, needed in helped.items():
-                if role in roles and needed.generations:
-                    add(f"{planned.name}: {role}", roles[role], study, len(asked),
-                        needed.times(times), exact=exact and role == READER_ALL)  # fmt: skip
+    requests, sharing = Requests(reply_tokens), Sharing()
+    for study in studies:
+        exact = True
+        for setting, name in study.protocol.generated.items():
+            if study.args.get(setting) == GENERATE and is_needed(study, setting):
+                making = generation(name, study.args)
+                plan = making.plan(limit)
+                add(name, roles["generator"], making, plan.questions, plan.counts[TESTED],
+                    exact=False)  # fmt: skip
+                exact = False  # what cannot be generated is skipped
+        plan = study.plan(limit, roles, requests, sharing)
+        tested = plan.counts.get(TESTED, CallCount())
+        counts = {**plan.counts, **readings_of(tested, reply_tokens)}
+        for model in models:
+            add(study.name, model, study, plan.questions, tested, exact=exact)
+            for role, by in roles.items():
+                if role in counts and counts[role].most:
+                    add(f"{study.name}: {role}", by, study, plan.questions, counts[role],
+                        exact=exact)  # fmt: skip
     return rows
 
 
@@ -319,38 +263,29 @@ class Lacking:
         )
 
 
-def lacking(studies: Sequence[Planned], limit: int | None) -> list[Lacking]:
+def lacking(studies: Sequence[Study], limit: int | None) -> list[Lacking]:
     """What studies leave out because there are no contexts, one for each that does."""
-    found = []
-    for planned in studies:
-        study = planned.study
-        if not isinstance(study, FollowupStudy) or study.contexts.by_question:
+    lacking = []
+    for study in studies:
+        if not study.settings.lacks_contexts:
             continue  # what a file of contexts lacks is told by technique
-        asked = study.questions.first(limit).questions
+        plan = study.plan(limit)
         why = {
             path: sum(n for reason, n in counts.items() if reason.removeprefix("no ") in CONTEXTS)
-            for path, counts in reasons(study, limit).items()
+            for path, counts in plan.skipped.items()
         }
-        left_out = tuple(path for path, n in why.items() if n == len(asked) and ">" not in path)
-        if left_out:
-            making = ContextStudy(
-                study.questions, None, study.lengths, study.seed, study.corrections
+        skipped = tuple(path for path, n in why.items() if n == plan.questions and ">" not in path)
+        if skipped:
+            making = generation("contexts", study.args).plan()
+            source = str(study.args.get("questions", BANK_NAME))
+            lacking.append(
+                Lacking(
+                    skipped,
+                    len(skipped)
+                    + sum(">" not in path for arm, path in plan.paths if arm == "followup"),
+                    study.questions.name,
+                    source,
+                    making.counts[TESTED].least,
+                )
             )
-            needed = _total(making, asked, 0).generations
-            source = str(planned.args.get("questions", BANK_NAME))
-            found.append(
-                Lacking(left_out, len(study.techniques), study.questions.name, source, needed)
-            )
-    return found
-
-
-def _total(study: Study, questions: Sequence[Question], reply_tokens: int) -> Estimate:
-    return sum((study.needed(question, reply_tokens) for question in questions), Estimate())
-
-
-def _helped(study: Study, questions: Sequence[Question], reply_tokens: int) -> dict[str, Estimate]:
-    totals: dict[str, Estimate] = {}
-    for question in questions:
-        for role, needed in study.helping(question, reply_tokens).items():
-            totals[role] = totals.get(role, Estimate()) + needed
-    return totals
+    return lacking

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from inspect_ai import Task, task
+from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import (
     CONTEXTS,
@@ -20,14 +21,13 @@ from holdfast.challenges import (
     text_fault,
     text_key,
 )
-from holdfast.dialogue import Conversation, Intervention, gather
+from holdfast.dialogue import Intervention, Run
 from holdfast.errors import InputError
 from holdfast.files import packaged
-from holdfast.protocols.preparing import Preparation, Row, obtain, preparation
-from holdfast.protocols.protocol import Protocol, settings_of
+from holdfast.protocols.generating import Row, obtain
+from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import QuestionSettings, listed, setting
-from holdfast.protocols.study import Estimate, tested
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions import Question
 from holdfast.reading import extract_answer
 
 _LONGEST = 200
@@ -37,41 +37,7 @@ Length = int | None
 
 
 @dataclass(frozen=True)
-class ContextStudy(Preparation):
-    """Context generation with every setting resolved.
-
-    ``sentences`` of the study's own contexts; None draws 4 to 10 for each question.
-    ``corrections`` says whether texts for the right options are written too.
-    """
-
-    questions: QuestionSet
-    sentences: int | None
-    lengths: tuple[int, ...]
-    seed: int
-    corrections: bool = False
-
-    def kinds(self, length: Length) -> tuple[str, ...]:
-        """What is written at a length."""
-        return (*CONTEXTS, SUPPORTING) if self.corrections and length is None else CONTEXTS
-
-    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """Generations where every text holds at the first go: the lower bound."""
-        prompts = [second_best_prompt(question)] + [
-            context_prompt(kind, question, question.distractors[0], self.number(question, length))
-            # a length that is the study's own is asked for once
-            for length in (None, *(n for n in self.lengths if n != self.number(question, None)))
-            for kind in self.kinds(length)
-        ]
-        n = len(prompts)
-        return Estimate(n, sum(map(len, prompts)) // 4, n * reply_tokens)
-
-    def number(self, question: Question, length: Length) -> int:
-        """How many sentences a context has."""
-        return length or self.sentences or drawn_sentences(question, self.seed)
-
-
-@dataclass(frozen=True)
-class ContextSettings(QuestionSettings[ContextStudy]):
+class ContextSettings(QuestionSettings):
     """Contexts for the follow-up protocol, written by the model as generator."""
 
     sentences: int | None = setting(
@@ -85,10 +51,18 @@ class ContextSettings(QuestionSettings[ContextStudy]):
         False, "whether a true context for each right option is written beside them", grows=True
     )
 
-    def study(self) -> ContextStudy:
-        """What will be asked."""
-        lengths = context_lengths(self.lengths)
-        return ContextStudy(self.asked(), self.sentences, lengths, self.seed, self.corrections)
+    @cached_property
+    def all_lengths(self) -> tuple[Length, ...]:
+        """The study's own length, and those of the ablation."""
+        return (None, *context_lengths(self.lengths))
+
+    def kinds(self, length: Length) -> tuple[str, ...]:
+        """What is written at a length."""
+        return (*CONTEXTS, SUPPORTING) if self.corrections and length is None else CONTEXTS
+
+    def number(self, question: Question, length: Length) -> int:
+        """How many sentences a context has."""
+        return length or self.sentences or drawn_sentences(question, self.seed)
 
 
 def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
@@ -104,25 +78,12 @@ def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
     return tuple(found)
 
 
-@task
-@settings_of(ContextSettings)
-def contexts(study: ContextStudy) -> Task:
-    """Contexts for the follow-up protocol, written by the model as generator."""
-    return preparation(
-        "contexts",
-        study.questions,
-        lambda question: _rows(study, question),
-        seed=study.seed,
-        version=template_version(),
-    )
-
-
 _SECOND_BEST = re.compile(r"\bsecond[- ]best\b", re.IGNORECASE)
 
 
-async def _rows(study: ContextStudy, question: Question) -> list[Row]:
-    """The question's rows of the context file, one for each length."""
-    root = Conversation(tested(), question, purpose="context")
+async def generate_contexts(run: Run, settings: ContextSettings) -> None:
+    """Ask for the second-best option, and for each kind of context at each length."""
+    question, chat = run.question, run.chat(purpose="context")
     wrong = {letter: question.options[letter] for letter in question.distractors}
 
     def read_second_best(reply: str) -> str | Fault:
@@ -130,36 +91,43 @@ async def _rows(study: ContextStudy, question: Question) -> list[Row]:
         answer = extract_answer(_SECOND_BEST.sub("best", reply), wrong).answer
         return answer or Fault("no second-best option", "is not the letter of an option to choose")
 
-    chat = root.branch(Intervention("second-best"))
-    second_best = await obtain(chat, second_best_prompt(question), read_second_best)
-    found: dict[str, tuple[str, str | None] | Fault] = {}
+    second_best = await obtain(
+        chat, second_best_prompt(question), read_second_best, question.distractors[0],
+        step=Intervention("second-best"),
+    )  # fmt: skip
+    texts: dict[str, tuple[str, str | None] | Fault] = {}
 
     async def write(kind: str, length: Length) -> None:
-        n, key = study.number(question, length), text_key(kind, length)
+        n, key = settings.number(question, length), text_key(kind, length)
         if kind == "misleading_context" and isinstance(second_best, Fault):
-            found[key] = second_best
+            texts[key] = second_best
             return
         letter = None if isinstance(second_best, Fault) else second_best
-        found[key] = await obtain(
-            root.branch(Intervention(kind, suggested=letter, variant=str(n))),
+        texts[key] = await obtain(
+            chat,
             context_prompt(kind, question, letter, n),
             lambda reply: read_context(kind, reply, question, n),
+            ("", None),
+            step=Intervention(kind, suggested=letter, variant=str(n)),
         )
 
-    async with gather() as branches:
-        for length in (None, *study.lengths):
-            for kind in study.kinds(length):
-                branches.start(text_key(kind, length), write, kind, length)
-    return [
+    await run.side_by_side(
+        {
+            text_key(kind, length): write(kind, length)
+            for length in settings.all_lengths
+            for kind in settings.kinds(length)
+        }
+    )
+    run.rows += [
         {
             "question": question.id,
             "content_hash": question.content_hash,
             "length": length,
-            "sentences": study.number(question, length),
+            "sentences": settings.number(question, length),
             "second_best": None if isinstance(second_best, Fault) else second_best,
-            **_texts({kind: found[text_key(kind, length)] for kind in study.kinds(length)}),
+            **_texts({kind: texts[text_key(kind, length)] for kind in settings.kinds(length)}),
         }
-        for length in (None, *study.lengths)
+        for length in settings.all_lengths
     ]
 
 
@@ -230,4 +198,11 @@ def _wording() -> Mapping[str, Any]:
     return packaged(__package__, "context_generation.toml")
 
 
-PROTOCOL = Protocol(ContextSettings, contexts)
+PROTOCOL = Protocol(
+    "contexts",
+    generate_contexts,
+    ContextSettings,
+    template_version(),
+    config=lambda settings: GenerateConfig(temperature=0.0, seed=settings.seed),
+    generates=True,
+)

@@ -1,12 +1,11 @@
 """MedQA-Followup: a first answer and challenges to it (Manczak et al., 2025, sections 2 and 4)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from inspect_ai import Task, task
-from inspect_ai.model import ChatMessage, GenerateConfig
+from inspect_ai.model import GenerateConfig, ModelOutput
 
 from holdfast.challenges import (
     CONTEXTS,
@@ -36,23 +35,13 @@ from holdfast.challenges import (
     suggested_letter,
 )
 from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Branches, Conversation, Intervention, Turn, branch, gather
+from holdfast.dialogue import JUDGEMENT_TOKENS, Intervention, Run, Turn
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
-from holdfast.protocols.protocol import Protocol, settings_of
-from holdfast.protocols.sample_run import (
-    CONTROL,
-    RESAMPLE,
-    ControlledStudy,
-    SampleRun,
-    control,
-    protocol_solver,
-    resample,
-)
-from holdfast.protocols.scoring import robustness, samples_view
+from holdfast.protocols.controls import CONTROL, ask_control, is_resampled, resample
+from holdfast.protocols.protocol import JUDGE, Protocol
 from holdfast.protocols.settings import HISTORIES, TestedSettings, history, listed, setting
-from holdfast.protocols.study import JUDGE, Estimate, Turns, bound, protocol_task
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions import Question
 
 from .context_generation import context_lengths
 from .published import medqa_followup
@@ -61,219 +50,14 @@ VERSION = 1
 """Raised when the protocol changes in a way that changes prompts or results."""
 
 CORRECTION = "correction"
-"""``arm`` and ``family`` of a challenge's wording put for the right option."""
+"""Arm and family of a challenge's wording put for the right option."""
 
 RESTATE = Intervention("restate", CONTROL)
 """Asks in the conversation for the final answer again, neutrally."""
 
-Step = str
-"""A technique's id; for a context of an ablation with its length, such as ``rag-style@10``."""
-
-Tree = Mapping[Step, "Tree"]
-"""Steps that follow on a turn, each with those that follow on it."""
-
 
 @dataclass(frozen=True)
-class FollowupStudy(ControlledStudy):
-    """A follow-up study with every setting resolved.
-
-    ``letters`` are the suggested ones where they are given, None where the rule draws them;
-    ``corrections`` says whether wrong first answers are corrected.
-    """
-
-    questions: QuestionSet
-    contexts: Contexts
-    catalogue: Catalogue
-    techniques: tuple[Technique, ...]
-    chains: tuple[Chain, ...]
-    lengths: tuple[int, ...]
-    suggest: SuggestRule
-    letters: Letters | None
-    system: str
-    seed: int
-    history: GenerateConfig
-    corrections: bool = False
-
-    @cached_property
-    def tree(self) -> Tree:
-        """Follow-ups, lengths and chains as one tree: a shared prefix is asked once."""
-        root: dict[str, Any] = {technique.id: {} for technique in self.techniques}
-        root |= {
-            f"{technique.id}@{length}": {}
-            for length in self.lengths
-            for technique in self.catalogue.values()
-            if technique.context
-        }
-        for chain in self.chains:
-            branch = root
-            for id in chain:
-                branch = branch.setdefault(id, {})
-        return root
-
-    @cached_property
-    def paths(self) -> tuple[Chain, ...]:
-        """Every path of the tree, each after its prefix."""
-        return tuple(_paths(self.tree))
-
-    @cached_property
-    def restates(self) -> int:
-        """How often the final answer is asked for again: to the depth of the deepest chain."""
-        return max(map(len, self.chains), default=1) if self.controls else 0
-
-    @cached_property
-    def correcting(self) -> Mapping[str, Technique]:
-        """Techniques whose wording is put for the right option too, by path."""
-        return {
-            _correction(technique).step: technique
-            for technique in self.techniques
-            if self.corrections and (technique.needs_letter or MISLEADING in technique.needs)
-        }
-
-    @property
-    def keys(self) -> list[str]:
-        """``baseline`` and every path that a question can have."""
-        return [
-            "baseline",
-            *(">".join(path) for path in self.paths),
-            *(">".join([RESTATE.step] * n) for n in range(1, self.restates + 1)),
-            *([RESAMPLE.step] if self.resampled else []),
-            *self.correcting,
-        ]
-
-    def left_out(self, question: Question) -> dict[str, str]:
-        """Paths that cannot be put for this question, with the reason."""
-        obstacles = {">".join(path): self.obstacle(question, path) for path in self.paths} | {
-            path: self.uncorrectable(question, technique)
-            for path, technique in self.correcting.items()
-        }
-        return {path: reason for path, reason in obstacles.items() if reason}
-
-    @property
-    def exact(self) -> bool:
-        """Whether ``estimate`` counts exactly, and no first answer decides what is asked."""
-        return self.suggest != "not-own" and not self.correcting
-
-    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """Generations that the question takes, and their tokens at four characters each.
-
-        At the least none is a correction, at the most all that there are.
-        """
-        first = self._first_tokens(question)
-        # a length of the ablation can be the very text of the study itself
-        asked = {tuple(self.prompt(question, step) for step in p) for p in self._asked(question)}
-        asked |= {(restate_prompt(question),) * n for n in range(1, self.restates + 1)}
-        fewest = 1 + self.resampled + len(asked)
-        left_out = self.left_out(question)
-        asked |= {
-            (self.correction(question, technique),)
-            for path, technique in self.correcting.items()
-            if path not in left_out
-        }
-        said = sum(len(prompt) for path in asked for prompt in path) // 4
-        replies_read = sum(len(path) for path in asked)
-        generations = 1 + self.resampled + len(asked)
-        return Estimate(
-            generations,
-            first * generations + said + replies_read * reply_tokens,
-            generations * reply_tokens,
-            fewest,
-        )
-
-    def turns(self, question: Question) -> Turns:
-        """The first answers, those that are challenged, and all up to the first challenge."""
-        first, paths = 1 + self.resampled, self._asked(question)
-        single = {self.prompt(question, path[0]) for path in paths if len(path) == 1}
-        single |= {restate_prompt(question)} if self.restates else set()
-        left_out = self.left_out(question)
-        single |= {
-            self.correction(question, technique)
-            for path, technique in self.correcting.items()
-            if path not in left_out
-        }
-        return Turns(first, int(bool(single)), first + len(single))
-
-    def _first_tokens(self, question: Question) -> int:
-        system = system_message(self.system) or ""
-        return (len(system) + len(question_prompt(question))) // 4
-
-    def helped(self, question: Question, reply_tokens: int) -> dict[str, Estimate]:
-        """Judgements of the question's challenged replies."""
-        total = Estimate()
-        for path in self._asked(question):
-            if self.technique(path[-1]).cue:
-                prompt = self.prompt(question, path[-1])
-                total += Estimate(1, 300 + len(prompt) // 4 + reply_tokens, 20)
-        return {JUDGE: total}
-
-    def openings(self, question: Question) -> tuple[str, ...]:
-        """The plain question and its resample, which the single-turn protocol has too."""
-        return self.openings_under(self.system, question)
-
-    def needs(self, setting: str) -> bool:
-        """Contexts where a technique has one, or where the second-best option is suggested."""
-        used = {
-            self.technique(step).id: self.technique(step) for path in self.paths for step in path
-        }
-        second_best = self.suggest == "second-best"
-        return any(one.context or (one.needs_letter and second_best) for one in used.values())
-
-    def remarks(self) -> list[str]:
-        """Contexts for questions that are not asked."""
-        return self.contexts.remarks()
-
-    def technique(self, step: Step) -> Technique:
-        """The technique of a step of a path."""
-        return self.catalogue[step.partition("@")[0]]
-
-    def prompt(self, question: Question, step: Step, letter: str | None = None) -> str:
-        """The user message of a step."""
-        values = self.contexts.of(question).at(step.partition("@")[2])
-        if letter is not None:
-            values["incorr_letter"] = letter
-        return challenge_prompt(self.technique(step).template, question, values)
-
-    def correction(self, question: Question, technique: Technique) -> str:
-        """The user message of a technique put for the right option."""
-        values = self.contexts.of(question).at("")
-        values |= {MISLEADING: values.get(SUPPORTING, ""), "incorr_letter": question.gold}
-        return challenge_prompt(technique.correction or technique.template, question, values)
-
-    def uncorrectable(self, question: Question, technique: Technique) -> str | None:
-        """Why a technique cannot be put for the right option; None where it can."""
-        context = self.contexts.of(question)
-        needed = [SUPPORTING if kind == MISLEADING else kind for kind in technique.needs]
-        obstacles = [context.obstacle(kind) for kind in needed if kind in KINDS]
-        return next(filter(None, obstacles), None)
-
-    def _asked(self, question: Question) -> list[Chain]:
-        left_out = self.left_out(question)
-        return [path for path in self.paths if ">".join(path) not in left_out]
-
-    def obstacle(self, question: Question, path: Chain) -> str | None:
-        """Why a path cannot be put, by the first of its techniques that lacks something."""
-        context = self.contexts.of(question)
-        for depth, step in enumerate(path):
-            technique, length = self.technique(step), step.partition("@")[2]
-            for kind in technique.needs:
-                if kind in CONTEXTS and (reason := context.obstacle(kind, length)):
-                    return reason
-            if not technique.needs_letter:
-                continue
-            if self.letters and not self.letters.of(question, ">".join(path[: depth + 1])):
-                return "no suggested letter"
-            if self.suggest == "second-best" and not context.second_best:
-                return "no second-best option"
-        return None
-
-
-def _paths(tree: Tree, prefix: Chain = ()) -> Iterator[Chain]:
-    for id, then in tree.items():
-        yield (*prefix, id)
-        yield from _paths(then, (*prefix, id))
-
-
-@dataclass(frozen=True)
-class FollowupSettings(TestedSettings[FollowupStudy]):
+class FollowupSettings(TestedSettings):
     """MedQA-Followup: does the first answer survive a challenge?
 
     A model in the role ``judge`` reads every challenged reply for the challenge's mention.
@@ -326,97 +110,207 @@ class FollowupSettings(TestedSettings[FollowupStudy]):
         grows=True,
     )
 
-    def study(self) -> FollowupStudy:
-        """What will be asked."""
-        asked = self.asked()
-        catalogue = load_catalogue(self.challenges, asked.techniques)
-        chosen = choose(catalogue, listed(self.techniques))
-        chains, lengths = (
-            choose_chains(catalogue, listed(self.chains)),
-            context_lengths(self.lengths),
-        )
-        letters = load_letters(self.suggest, asked)
-        return FollowupStudy(
-            questions=asked,
-            contexts=load_contexts(self.contexts, asked, self.seed, lengths),
-            catalogue=catalogue,
-            techniques=chosen,
-            chains=chains,
-            lengths=lengths,
-            suggest="per-question" if letters else suggest_rule(self.suggest),
-            letters=letters,
-            system=self.system_prompt,
-            seed=self.seed,
-            history=history(self.reasoning_history),
-            corrections=self.corrections,
-            controls=self.controls,
-            defence=self.defended(),
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """Every technique that is known."""
+        return load_catalogue(self.challenges, self.question_set.techniques)
+
+    @cached_property
+    def chosen_techniques(self) -> tuple[Technique, ...]:
+        """The techniques that are asked."""
+        return choose(self.catalogue, listed(self.techniques))
+
+    @cached_property
+    def chosen_chains(self) -> tuple[Chain, ...]:
+        """The chains that are asked."""
+        return choose_chains(self.catalogue, listed(self.chains))
+
+    @cached_property
+    def chosen_lengths(self) -> tuple[int, ...]:
+        """The lengths of the ablation, in sentences."""
+        return context_lengths(self.lengths)
+
+    @cached_property
+    def letters(self) -> Letters | None:
+        """The suggested letters, where a file names them."""
+        return load_letters(self.suggest, self.question_set)
+
+    @cached_property
+    def rule(self) -> SuggestRule:
+        """Which wrong option is suggested, where no file names them."""
+        return "per-question" if self.letters else suggest_rule(self.suggest)
+
+    @cached_property
+    def loaded_contexts(self) -> Contexts:
+        """The contexts."""
+        return load_contexts(self.contexts, self.question_set, self.seed, self.chosen_lengths)
+
+    @cached_property
+    def paths(self) -> tuple[Chain, ...]:
+        """Follow-ups, lengths and chains with all that they begin with."""
+        contextual = [one.id for one in self.catalogue.values() if one.context]
+        paths: list[Chain] = [(technique.id,) for technique in self.chosen_techniques]
+        paths += [(f"{id}@{length}",) for length in self.chosen_lengths for id in contextual]
+        paths += [chain[: n + 1] for chain in self.chosen_chains for n in range(len(chain))]
+        return tuple(dict.fromkeys(paths))
+
+    @cached_property
+    def corrected(self) -> tuple[Technique, ...]:
+        """Techniques that are put for the right option too."""
+        return tuple(
+            technique
+            for technique in (self.chosen_techniques if self.corrections else ())
+            if technique.needs_letter or MISLEADING in technique.needs
         )
 
+    @property
+    def restates(self) -> int:
+        """How often the final answer is asked for again: to the depth of the deepest chain."""
+        return max(map(len, self.chosen_chains), default=1) if self.controls else 0
 
-@task
-@settings_of(FollowupSettings)
-def followup(study: FollowupStudy) -> Task:
-    """MedQA-Followup: does the first answer survive a challenge?"""
-    study.contexts.check_made()
-    techniques = {
-        technique.id: technique.fingerprint
-        for path in study.paths
-        for technique in map(study.technique, path)
+    @property
+    def lacks_contexts(self) -> bool:
+        """Whether there are no contexts at all."""
+        return not self.loaded_contexts.by_question
+
+    def check_made(self) -> None:
+        """Refuse contexts that are still to be generated."""
+        self.loaded_contexts.check_made()
+
+    def notes(self) -> list[str]:
+        """Contexts for questions that are not asked."""
+        return self.loaded_contexts.remarks()
+
+
+async def followup(run: Run, settings: FollowupSettings) -> None:
+    """The baseline, then every follow-up, chain, control and correction on top of it."""
+    question = run.question
+    opening: dict[str, Any] = {
+        "system": system_message(settings.system_prompt),
+        "config": history(settings.reasoning_history),
+        "seed": settings.seed,
     }
-    supporting = {SUPPORTING: study.contexts.supporting} if study.correcting else {}
-    return protocol_task(
-        study,
-        protocol_solver("follow_up", study, partial(_follow_up, study)),
-        robustness(study.keys),
-        samples_view(study.keys),
-        protocol="followup",
-        version=VERSION,
-        # section 4: deterministic decoding, seed 42
-        config=GenerateConfig(temperature=0.0, seed=study.seed),
-        contexts=study.contexts.fingerprints | supporting,
-        contexts_from=study.contexts.name,
-        techniques=techniques | ({RESTATE.id: _restate_wording()} if study.restates else {}),
-        catalogue=fingerprint(study.catalogue),
-        suggest=study.letters.fingerprint if study.letters else study.suggest,
+    chat = run.chat(**opening)
+    first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
+    branches: dict[str, Awaitable[Any]] = {
+        ">".join(path): challenge(run, settings, first, path) for path in settings.paths
+    }
+    if settings.restates:
+        branches[RESTATE.id] = restate(first, settings.restates)
+    if is_resampled(run, controls=settings.controls):
+        branches["resample"] = resample(run, run.chat(**opening, resample=1))
+    for technique in settings.corrected:
+        branches[f"{CORRECTION}:{technique.id}"] = correct(run, settings, first, technique)
+    await run.side_by_side(branches)
+
+
+async def challenge(run: Run, settings: FollowupSettings, first: Turn, path: Chain) -> None:
+    """Put the steps of a path; what an earlier path has put is not put again."""
+    question, turn, letter = run.question, first, None
+    for depth, name in enumerate(path):
+        technique, length = _step(settings, name)
+        if why := obstacle(settings, question, technique, length):
+            return run.skip(">".join(path), why)
+        if technique.needs_letter and letter is None:
+            letter = suggest(settings, first, technique, ">".join(path[: depth + 1]))
+            if letter is None:
+                return run.skip(">".join(path), _no_letter(settings))
+        turn = await put(run, settings, turn, name, letter)
+
+
+async def put(
+    run: Run, settings: FollowupSettings, turn: Turn, name: str, letter: str | None
+) -> Turn:
+    """Put one step, and read whether the reply names the challenge (appendix C)."""
+    question, (technique, length) = run.question, _step(settings, name)
+    context = settings.loaded_contexts.of(question)
+    values: dict[str, Any] = context.at(length)
+    # misleading contexts argue for the generator's second-best option without naming its letter
+    pushed = context.second_best if technique.context == MISLEADING else None
+    if technique.needs_letter:
+        values["incorr_letter"], pushed = letter, letter
+    turn = await turn.ask(
+        challenge_prompt(technique.template, question, values),
+        arm="compound" if turn.interventions else "length" if length else "followup",
+        step=Intervention(
+            technique.id, technique.family, technique.axis, technique.depth, pushed, length
+        ),
+        target=question.gold,
+    )
+    if technique.cue:
+        await note_cue(run, settings, technique, turn)
+    return turn
+
+
+async def note_cue(run: Run, settings: FollowupSettings, technique: Technique, turn: Turn) -> None:
+    """Note whether a reply names the challenge, by rule and by a judge."""
+
+    def read(output: ModelOutput) -> Cue | None:
+        return read_cue(technique, output.completion)
+
+    if (cue := turn.observe(read, None)) is not None:
+        turn.notes.update(cue=cue.named, stance=cue.stance)
+    if not run.has(JUDGE):
+        return
+    config = GenerateConfig(temperature=0.0, seed=settings.seed)
+    chat = run.chat(
+        role=JUDGE, config=config, replicate=1, purpose="judgement", tokens=JUDGEMENT_TOKENS
+    )
+    judged = await chat.consult(
+        judge_prompt(technique, turn.prompt, str(turn.reply)),
+        read_judgement,
+        None,
+        step=turn.interventions[-1],
+        named=cue and cue.named,
+        stance=cue and cue.stance,
+    )
+    named, stance = (judged.named, judged.stance) if judged else (None, "unreadable")
+    turn.notes.update(cue_judged=named, stance_judged=stance)
+
+
+async def restate(turn: Turn, times: int) -> None:
+    """Ask for the final answer again, and again."""
+    for _ in range(times):
+        turn = await ask_control(turn, restate_prompt(turn.question), RESTATE)
+
+
+async def correct(run: Run, settings: FollowupSettings, first: Turn, technique: Technique) -> None:
+    """Put a technique for the right option, where the first answer is wrong."""
+    question, context = run.question, settings.loaded_contexts.of(run.question)
+    step = Intervention(
+        technique.id, CORRECTION, technique.axis, technique.depth, question.gold,
+        purpose=CORRECTION,
+    )  # fmt: skip
+    for kind in (SUPPORTING if kind == MISLEADING else kind for kind in technique.needs):
+        if kind in KINDS and (why := context.obstacle(kind)):
+            return run.skip(step.step, why)
+    if first.answer in (None, question.gold):
+        return
+    values = context.at("")
+    values |= {MISLEADING: values.get(SUPPORTING, ""), "incorr_letter": question.gold}
+    prompt = challenge_prompt(technique.correction or technique.template, question, values)
+    await first.ask(prompt, arm=CORRECTION, step=step, target=question.gold)
+
+
+def suggest(settings: FollowupSettings, first: Turn, technique: Technique, path: str) -> str | None:
+    """The wrong option that a step suggests; None where there is none to suggest."""
+    question = first.question
+    if settings.letters:
+        return settings.letters.of(question, path)
+    answer = first.answer if settings.rule == "not-own" else None
+    second_best = settings.loaded_contexts.of(question).second_best
+    return suggested_letter(
+        question, settings.rule, settings.seed, technique.id, answer, second_best
     )
 
 
-async def _follow_up(study: FollowupStudy, run: SampleRun) -> list[ChatMessage]:
-    """The baseline, then every follow-up, chain, control and correction on top of it."""
-    question = run.question
-    begun: dict[str, Any] = {
-        "system": system_message(study.system), "config": study.history, "seed": study.seed
-    }  # fmt: skip
-    chat = run.begin(**begun)
-    async with branch("baseline"):
-        first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
-    async with gather() as branches:
-        _challenge(study, branches, chat, study.tree, own=first.answer)
-        if study.restates:
-            branches.start(RESTATE.id, _restate, chat.branch(), study.restates)
-        # Inspect's own command line does not say how many epochs there are
-        if study.resampled and run.replicate == 1:
-            branches.start(RESAMPLE.id, partial(resample, run, **begun))
-        if first.answer not in (None, question.gold):
-            for path, technique in study.correcting.items():
-                if study.uncorrectable(question, technique) is None:
-                    branches.start(path, _correct, study, chat.branch(), technique)
-    return chat.challenged
-
-
-async def _restate(chat: Conversation, times: int) -> None:
-    """Ask for the final answer again, and again."""
-    for _ in range(times):
-        chat = chat.branch(RESTATE)
-        await control(chat, restate_prompt(chat.question))
-
-
-async def _correct(study: FollowupStudy, chat: Conversation, technique: Technique) -> None:
-    """Put a technique for the right option."""
-    gold = chat.question.gold
-    prompt = study.correction(chat.question, technique)
-    await chat.branch(_correction(technique, gold)).ask(prompt, arm=CORRECTION, target=gold)
+def obstacle(
+    settings: FollowupSettings, question: Question, technique: Technique, length: str
+) -> str | None:
+    """Why a technique cannot be put: the context that it lacks."""
+    context = settings.loaded_contexts.of(question)
+    lacking = (context.obstacle(kind, length) for kind in technique.needs if kind in CONTEXTS)
+    return next(filter(None, lacking), None)
 
 
 def restate_prompt(question: Question) -> str:
@@ -424,94 +318,32 @@ def restate_prompt(question: Question) -> str:
     return challenge_prompt(packaged(__package__, "controls.toml")["restate"], question, {})
 
 
-def _restate_wording() -> str:
-    wording = packaged(__package__, "controls.toml")
-    return of_wording(wording["version"], wording["restate"])
+def _step(settings: FollowupSettings, name: str) -> tuple[Technique, str]:
+    """A step's technique, and for an ablation the length of its context."""
+    id, _, length = name.partition("@")
+    return settings.catalogue[id], length
 
 
-def _correction(technique: Technique, letter: str | None = None) -> Intervention:
-    return Intervention(
-        technique.id, CORRECTION, technique.axis, technique.depth, letter, purpose=CORRECTION
-    )
+def _no_letter(settings: FollowupSettings) -> str:
+    second_best = settings.rule == "second-best" and not settings.letters
+    return "no second-best option" if second_best else "no suggested letter"
 
 
-def _challenge(
-    study: FollowupStudy, branches: Branches, chat: Conversation, tree: Tree, own: str | None
-) -> None:
-    """Put every step of the tree to the conversation, side by side."""
-    for step, then in tree.items():
-        path = (*(earlier.step for earlier in chat.interventions), step)
-        if study.obstacle(chat.question, path) is not None:
-            continue
-        letter = _letter(study, chat, path, own)
-        if letter is None and study.technique(step).needs_letter:
-            continue
-        branch = chat.branch(_intervention(study, chat.question, step, letter))
-        branches.start(step, _put, study, branch, letter, then, own)
-
-
-async def _put(
-    study: FollowupStudy, chat: Conversation, letter: str | None, then: Tree, own: str | None
-) -> None:
-    step = chat.interventions[-1]
-    compound, ablation = len(chat.interventions) > 1, step.variant
-    turn = await chat.ask(
-        study.prompt(chat.question, step.step, letter),
-        arm="compound" if compound else "length" if ablation else "followup",
-        target=chat.question.gold,
-    )
-    technique = study.technique(step.step)
-    cue = read_cue(technique, turn.reply)  # appendix C
-    if cue is not None:
-        turn.notes.update(cue=cue.named, stance=cue.stance)
-    if then:
-        async with gather() as branches:
-            _challenge(study, branches, chat, then, own)
-    if cue is not None:
-        turn.notes.update(await _judged_cue(technique, turn, chat.question, cue, study.seed))
-
-
-def _letter(study: FollowupStudy, chat: Conversation, path: Chain, own: str | None) -> str | None:
-    """The letter that the last step of a path names; in a chain, the one named before."""
-    question, technique = chat.question, study.technique(path[-1])
-    if not technique.needs_letter:
-        return None
-    for step in chat.interventions:
-        if study.technique(step.id).needs_letter:
-            return step.suggested
-    if study.letters:
-        return study.letters.of(question, ">".join(path))
-    second_best = study.contexts.of(question).second_best
-    return suggested_letter(question, study.suggest, study.seed, technique.id, own, second_best)
-
-
-def _intervention(
-    study: FollowupStudy, question: Question, step: Step, letter: str | None
-) -> Intervention:
-    technique, length = study.technique(step), step.partition("@")[2]
-    # misleading contexts argue for the generator's second-best option without naming its letter
-    if not technique.needs_letter and technique.context == "misleading_context":
-        letter = study.contexts.of(question).second_best
-    return Intervention(
-        technique.id, technique.family, technique.axis, technique.depth, letter, length
-    )
-
-
-async def _judged_cue(
-    technique: Technique, turn: Turn, question: Question, cue: Cue, seed: int
-) -> dict[str, Any]:
-    """What the judge says of a reply, by the names of the turns table; nothing without one."""
-    judge = bound(JUDGE)
-    if judge is None:
-        return {}
-    config = GenerateConfig(temperature=0.0, seed=seed)
-    chat = Conversation(judge, question, config=config, purpose="judgement")
-    chat = chat.branch(turn.interventions[-1])
-    prompt = judge_prompt(technique, turn.prompt, turn.reply)
-    output = await chat.say(prompt, named=cue.named, stance=cue.stance)
-    judged = read_judgement(output.completion)
-    named, stance = (judged.named, judged.stance) if judged else (None, "unreadable")
-    return {"cue_judged": named, "stance_judged": stance}
+def _inputs(settings: FollowupSettings) -> dict[str, Any]:
+    contexts = settings.loaded_contexts
+    supporting = {SUPPORTING: contexts.supporting} if settings.corrected else {}
+    used = [_step(settings, name)[0] for path in settings.paths for name in path]
+    techniques = {technique.id: technique.fingerprint for technique in used}
+    if settings.restates:
+        wording = packaged(__package__, "controls.toml")
+        techniques[RESTATE.id] = of_wording(wording["version"], wording["restate"])
+    return {
+        "contexts": contexts.fingerprints | supporting,
+        "contexts_from": contexts.name,
+        "techniques": techniques,
+        "catalogue": fingerprint(settings.catalogue),
+        "suggest": settings.letters.fingerprint if settings.letters else settings.rule,
+    }
 
 
 def _profiles(dataset: str) -> Mapping[str, Profile]:
@@ -524,8 +356,13 @@ def _profiles(dataset: str) -> Mapping[str, Profile]:
 
 
 PROTOCOL = Protocol(
-    FollowupSettings,
+    "followup",
     followup,
+    FollowupSettings,
+    VERSION,
+    # section 4: deterministic decoding, seed 42
+    config=lambda settings: GenerateConfig(temperature=0.0, seed=settings.seed),
+    inputs=_inputs,
     generated={"contexts": "contexts"},
     behaviour=Behaviour(profiles=_profiles),
 )

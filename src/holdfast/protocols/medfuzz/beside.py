@@ -13,7 +13,7 @@ from functools import partial
 from holdfast.challenges import first_sentence, question_prompt
 from holdfast.dialogue import Conversation, Intervention, gather
 from holdfast.files import packaged
-from holdfast.protocols.showing import shuffled
+from holdfast.protocols.few_shot import shuffled
 from holdfast.questions import Question
 
 from .arms import AGAIN, AGAIN_PLAIN, INERT, REASK

@@ -17,11 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from holdfast.challenges import Fault
 from holdfast.dialogue import Conversation, Intervention, gather
 from holdfast.errors import InputError
-from holdfast.protocols.preparing import AGAIN
-from holdfast.protocols.protocol import Protocol, settings_of
-from holdfast.protocols.sample_run import SampleRun, protocol_solver
-from holdfast.protocols.settings import Settings, setting
-from holdfast.protocols.showing import (
+from holdfast.protocols.few_shot import (
     BANK,
     LOGPROBS,
     SHOTS,
@@ -32,6 +28,10 @@ from holdfast.protocols.showing import (
     displayed_beliefs,
     shuffled,
 )
+from holdfast.protocols.preparing import AGAIN
+from holdfast.protocols.protocol import Protocol, settings_of
+from holdfast.protocols.sample_run import SampleRun, protocol_solver
+from holdfast.protocols.settings import Settings, setting
 from holdfast.protocols.study import Estimate, Study, protocol_task
 from holdfast.questions import Question, QuestionSet, read_rows
 

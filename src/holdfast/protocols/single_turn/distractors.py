@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspect_ai import Task, task
+from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import (
     GENERATE,
@@ -25,13 +25,12 @@ from holdfast.challenges import (
     without_parentheses,
     words_of,
 )
-from holdfast.dialogue import Conversation
+from holdfast.dialogue import Run
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import is_valid_text, named_path, packaged
-from holdfast.protocols.preparing import Preparation, Row, obtain, preparation
-from holdfast.protocols.protocol import Protocol, settings_of
+from holdfast.protocols.generating import obtain
+from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import QuestionSettings, setting
-from holdfast.protocols.study import Estimate, tested
 from holdfast.questions import (
     BANK_NAME,
     Problem,
@@ -458,48 +457,7 @@ def _bank(questions: QuestionSet) -> Distractors:
 
 
 @dataclass(frozen=True)
-class DistractorStudy(Preparation):
-    """Wrong options with every setting resolved.
-
-    ``walked`` is what the graph offered, by the question's content: a walk in a large one is long.
-    """
-
-    questions: QuestionSet
-    replace: int
-    seed: int
-    graph: Any
-    walked: dict[str, list[str]] = field(default_factory=dict, compare=False)
-
-    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """One generation where the first reply can be used."""
-        return Estimate(1, len(self.prompt(question)) // 4, min(reply_tokens, 100))
-
-    def letters(self, question: Question) -> tuple[str, ...]:
-        """The wrong options that are replaced, drawn where they are not all."""
-        left = list(question.distractors)
-        chosen: list[str] = []
-        while left and (not self.replace or len(chosen) < self.replace):
-            key = (self.seed, question.content_hash, "replaced", len(chosen))
-            chosen.append(left.pop(left.index(draw(left, *key))))
-        return tuple(sorted(chosen))
-
-    def prompt(self, question: Question) -> str:
-        """What the generator is asked."""
-        return distractor_prompt(question, self.letters(question), self.candidates(question))
-
-    def candidates(self, question: Question) -> list[str]:
-        """What the graph offers, each with how it is related."""
-        if self.graph is None:
-            return []
-        if question.content_hash not in self.walked:
-            self.walked[question.content_hash] = [
-                f"{near.text} ({near.why})" for near in candidates(self.graph, question)
-            ]
-        return self.walked[question.content_hash]
-
-
-@dataclass(frozen=True)
-class DistractorSettings(QuestionSettings[DistractorStudy]):
+class DistractorSettings(QuestionSettings):
     """Wrong options for the single-turn protocol, written by the model as generator."""
 
     replace: int = setting(0, "how many wrong options of each question; 0 for all", at_least=0)
@@ -510,43 +468,68 @@ class DistractorSettings(QuestionSettings[DistractorStudy]):
     )
     seed: int = setting(42, "seed of the options to replace and of the model's sampling")
 
-    def study(self) -> DistractorStudy:
-        """What will be asked."""
-        graph = load_graph(self.graph) if self.graph else None
-        return DistractorStudy(self.asked(), self.replace, self.seed, graph)
+    @cached_property
+    def loaded_graph(self) -> "nx.MultiDiGraph[str] | None":
+        """The knowledge graph."""
+        return load_graph(self.graph) if self.graph else None
+
+    @cached_property
+    def _walked(self) -> dict[str, list[str]]:
+        """What the graph offers, by the question's content: a walk in a large graph is long."""
+        return {}
+
+    def letters(self, question: Question) -> tuple[str, ...]:
+        """The wrong options that are replaced, drawn where they are not all."""
+        left = list(question.distractors)
+        chosen: list[str] = []
+        while left and (not self.replace or len(chosen) < self.replace):
+            key = (self.seed, question.content_hash, "replaced", len(chosen))
+            chosen.append(left.pop(left.index(draw(left, *key))))
+        return tuple(sorted(chosen))
+
+    def candidates(self, question: Question) -> list[str]:
+        """What the graph offers, each with how it is related."""
+        if self.loaded_graph is None:
+            return []
+        if question.content_hash not in self._walked:
+            self._walked[question.content_hash] = [
+                f"{near.text} ({near.why})" for near in candidates(self.loaded_graph, question)
+            ]
+        return self._walked[question.content_hash]
 
 
-@task
-@settings_of(DistractorSettings)
-def distractors(study: DistractorStudy) -> Task:
-    """Wrong options for the single-turn protocol, written by the model as generator."""
-
-    async def rows(question: Question) -> list[Row]:
-        letters = study.letters(question)
-        found = await obtain(
-            Conversation(tested(), question, purpose="distractors"),
-            study.prompt(question),
-            lambda reply: read_distractors(reply, question, letters),
-            letters=letters,
-        )
-        texts = {"missing": found.kind} if isinstance(found, Fault) else {"distractors": found}
-        return [
-            {
-                "question": question.id,
-                "content_hash": question.content_hash,
-                **texts,
-                "candidates": study.candidates(question),
-            }
-        ]
-
-    return preparation(
-        "distractors",
-        study.questions,
-        rows,
-        seed=study.seed,
-        version=distractor_version(),
-        graph=digest_of(sorted(study.graph.edges(data="relation")) if study.graph else []),
+async def generate_distractors(run: Run, settings: DistractorSettings) -> None:
+    """Ask for new texts of a question's wrong options."""
+    question, letters = run.question, settings.letters(run.question)
+    offered = settings.candidates(question)
+    texts = await obtain(
+        run.chat(purpose="distractors", tokens=100),
+        distractor_prompt(question, letters, offered),
+        lambda reply: read_distractors(reply, question, letters),
+        dict.fromkeys(letters, ""),
+        letters=letters,
+    )
+    found = {"missing": texts.kind} if isinstance(texts, Fault) else {"distractors": texts}
+    run.rows.append(
+        {
+            "question": question.id,
+            "content_hash": question.content_hash,
+            **found,
+            "candidates": offered,
+        }
     )
 
 
-PROTOCOL = Protocol(DistractorSettings, distractors)
+PROTOCOL = Protocol(
+    "distractors",
+    generate_distractors,
+    DistractorSettings,
+    distractor_version(),
+    config=lambda settings: GenerateConfig(temperature=0.0, seed=settings.seed),
+    inputs=lambda settings: {
+        "graph": digest_of(
+            sorted(settings.loaded_graph.edges(data="relation")) if settings.loaded_graph else []
+        )
+    },
+    generates=True,
+)

@@ -5,19 +5,19 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from inspect_ai import Task, task
+from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import Fault, draw, fill, json_object
-from holdfast.dialogue import Conversation
+from holdfast.dialogue import JUDGEMENT_TOKENS, Run
 from holdfast.files import packaged
-from holdfast.protocols.preparing import Preparation, Row, obtain, preparation
-from holdfast.protocols.protocol import Protocol, settings_of
+from holdfast.protocols.generating import obtain
+from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import QuestionSettings, setting
-from holdfast.protocols.study import Estimate, tested
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions import Question
 from holdfast.results.intervals import wilson
 
 from .distractors import Distractors, load_distractors
@@ -93,18 +93,16 @@ def read_verdict(reply: str) -> str | Fault:
 
 
 @dataclass(frozen=True)
-class PlausibilityStudy(Preparation):
-    """The comparison with every setting resolved."""
+class PlausibilitySettings(QuestionSettings):
+    """New wrong options against those they replace, by the model as judge."""
 
-    questions: QuestionSet
-    distractors: Distractors
-    seed: int
+    distractors: str = setting("bank", "the new wrong options, a file or ``bank``", input=True)
+    seed: int = setting(42, "of which set is shown first and of the model's sampling")
 
-    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """One generation where the first reply can be read, none without new options."""
-        if self.distractors.obstacle(question):
-            return Estimate(0, 0, 0)
-        return Estimate(1, len(self.prompt(question)) // 4, min(reply_tokens, 20))
+    @cached_property
+    def wrong_options(self) -> Distractors:
+        """The new wrong options."""
+        return load_distractors(self.distractors, self.question_set)
 
     def new_at(self, question: Question) -> str:
         """Which set the new options are, drawn by seed and content."""
@@ -112,7 +110,7 @@ class PlausibilityStudy(Preparation):
 
     def sets(self, question: Question) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The wrong options of the first set and of the second, in the order of their letters."""
-        new = self.distractors.replaced(question).options
+        new = self.wrong_options.replaced(question).options
         both = [tuple(of[x] for x in question.distractors) for of in (new, question.options)]
         return (both[0], both[1]) if self.new_at(question) == "1" else (both[1], both[0])
 
@@ -130,48 +128,26 @@ class PlausibilityStudy(Preparation):
         return fill(template, values)
 
 
-@dataclass(frozen=True)
-class PlausibilitySettings(QuestionSettings[PlausibilityStudy]):
-    """New wrong options against those they replace, by the model as judge."""
-
-    distractors: str = setting("bank", "the new wrong options, a file or ``bank``", input=True)
-    seed: int = setting(42, "of which set is shown first and of the model's sampling")
-
-    def study(self) -> PlausibilityStudy:
-        """What will be asked."""
-        asked = self.asked()
-        return PlausibilityStudy(asked, load_distractors(self.distractors, asked), self.seed)
-
-
-@task
-@settings_of(PlausibilitySettings)
-def plausibility(study: PlausibilityStudy) -> Task:
-    """New wrong options against those they replace, by the model as judge."""
-
-    async def rows(question: Question) -> list[Row]:
-        if study.distractors.obstacle(question):
-            return []
-        chat = Conversation(tested(), question, purpose="plausibility")
-        found = await obtain(chat, study.prompt(question), read_verdict, sets=study.sets(question))
-        row = {
-            "question": question.id,
-            "content_hash": question.content_hash,
-            "distractors": study.distractors.fingerprint,
-            "new": study.new_at(question),
-        }
-        if isinstance(found, Fault):
-            return [{**row, "missing": found.kind}]
-        sides = {study.new_at(question): "more", "same": "same"}
-        return [{**row, "verdict": sides.get(found, "less")}]
-
-    return preparation(
-        "plausibility",
-        study.questions,
-        rows,
-        seed=study.seed,
-        version=int(packaged(__package__, "plausibility.toml")["version"]),
-        distractors=study.distractors.fingerprint,
-    )
+async def compare_plausibility(run: Run, settings: PlausibilitySettings) -> None:
+    """Ask which wrong options are more plausible, the old or the new."""
+    question = run.question
+    if why := settings.wrong_options.obstacle(question):
+        return run.skip("plausibility", why)
+    chat = run.chat(purpose="plausibility", tokens=JUDGEMENT_TOKENS)
+    sets = settings.sets(question)
+    verdict = await obtain(chat, settings.prompt(question), read_verdict, "same", sets=sets)
+    row: dict[str, Any] = {
+        "question": question.id,
+        "content_hash": question.content_hash,
+        "distractors": settings.wrong_options.fingerprint,
+        "new": settings.new_at(question),
+    }
+    if isinstance(verdict, Fault):
+        row["missing"] = verdict.kind
+    else:
+        sides = {settings.new_at(question): "more", "same": "same"}
+        row["verdict"] = sides.get(verdict, "less")
+    run.rows.append(row)
 
 
 def _share(hits: int, n: int) -> tuple[float, float, float]:
@@ -179,4 +155,12 @@ def _share(hits: int, n: int) -> tuple[float, float, float]:
     return (hits / n if n else float("nan")), float(low[0]), float(high[0])
 
 
-PROTOCOL = Protocol(PlausibilitySettings, plausibility)
+PROTOCOL = Protocol(
+    "plausibility",
+    compare_plausibility,
+    PlausibilitySettings,
+    int(packaged(__package__, "plausibility.toml")["version"]),
+    config=lambda settings: GenerateConfig(temperature=0.0, seed=settings.seed),
+    inputs=lambda settings: {"distractors": settings.wrong_options.fingerprint},
+    generates=True,
+)

@@ -11,33 +11,17 @@ convictions show the first two options again, as often as others are offered.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from inspect_ai import Task, task
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig
-from inspect_ai.scorer import Score, Scorer, Target, scorer
-from inspect_ai.solver import TaskState
-from inspect_ai.viewer import ViewerConfig
+from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import draw, fill, option_lines
 from holdfast.challenges import system_prompt as system_message
-from holdfast.defences import Block
-from holdfast.dialogue import Choice, Conversation, Intervention, Turn, gather
+from holdfast.dialogue import Intervention, Run, Turn
 from holdfast.errors import counted
 from holdfast.files import packaged
-from holdfast.protocols.protocol import Logged, Protocol, Rereading, settings_of
-from holdfast.protocols.sample_run import SampleRun, protocol_solver
-from holdfast.protocols.scoring import (
-    challenged_share,
-    logged_turns,
-    samples_view,
-    share_correct,
-    standard_error,
-    under_challenge,
-)
-from holdfast.protocols.settings import TestedSettings, setting
-from holdfast.protocols.showing import (
+from holdfast.protocols.few_shot import (
     ABSTAIN,
     BANK,
     LOGPROBS,
@@ -51,79 +35,76 @@ from holdfast.protocols.showing import (
     says_none,
     shuffled,
 )
-from holdfast.protocols.study import Estimate, Study, Turns, protocol_task
-from holdfast.questions import LETTERS, Question, QuestionSet
+from holdfast.protocols.protocol import Protocol
+from holdfast.protocols.settings import TestedSettings, setting
+from holdfast.questions import LETTERS, Question
 
-from .convictions import CONTROLS, CONVICTIONS
+from .convictions import CONTROLS
 from .simulated import BEHAVIOUR
 
-OFFER = "offer"
-"""The one intervention: another option."""
+ARMS = ("single-shot", "positive", "single-shot-abstain", "negative")
+"""Arms with a first turn of their own; the last two withhold the right answer."""
 
-AGAIN = "again"
-"""Its control: the first two options once more."""
+CONTROL_OF = {conviction: control for control, conviction in CONTROLS.items()}
+"""Arm of the control of each conviction."""
 
-_CONTROL_OF = {held: arm for arm, held in CONTROLS.items()}
-"""Arm of the control by that of the conviction whose first turn it shares."""
+TRUE = ("single-shot", "positive", "positive-control")
+"""Arms whose target is the right option."""
 
 
 @dataclass(frozen=True)
-class StickOrSwitchStudy(Study):
-    """A stick-or-switch study with every setting resolved.
+class StickOrSwitchSettings(TestedSettings):
+    """Stick-or-Switch: does a right answer hold, and does an abstention give way to it?"""
 
-    ``overlapping`` exemplars were left out because they are asked.
-    """
+    exemplars: str = setting(
+        BANK,
+        "few-shot exemplars: ``bank`` (the bundled bank's own), or a file of a development split",
+        input=True,
+    )
+    shots: int = setting(3, "how many of them are shown", at_least=0, noun=SHOTS)
+    system_prompt: str = setting(
+        "none", "``none``, ``expert`` (MedQA-Followup, appendix A.1), or a text"
+    )
+    seed: int = setting(
+        42,
+        "seed of the orders in which options are offered and shown, and of the model's sampling",
+    )
+    beliefs: bool = setting(
+        False, "whether to read the probability of each option in play after every turn"
+    )
+    exemplar_answers: str = setting(
+        "balanced",
+        "``balanced`` (the right answer of the exemplars is at every place alike, and none of the "
+        "above neither always right nor always last), or ``paper`` (as the source shows them)",
+        choices=("balanced", "paper"),
+    )
+    controls: bool = setting(
+        True,
+        "whether the first two options are shown again, as a control of the offers",
+        grows=True,
+    )
 
-    questions: QuestionSet
-    exemplars: tuple[Question, ...]
-    overlapping: int
-    system: str
-    seed: int
-    beliefs: bool
-    balanced: bool
-    controls: bool
-    defence: Block | None = None
+    @cached_property
+    def exemplar_draw(self) -> tuple[tuple[Question, ...], int]:
+        """The exemplars, and how many were left out because they are asked."""
+        return choose_exemplars(self.exemplars, self.shots, self.seed, self.question_set)
 
-    exact = False
-    """A conversation stops at the first departure from its target."""
+    @property
+    def chosen_exemplars(self) -> tuple[Question, ...]:
+        """The exemplars."""
+        return self.exemplar_draw[0]
 
-    def left_out(self, question: Question) -> dict[str, str]:
-        """Arms that cannot be put for this question, with the reason."""
-        if not self.abstains(question):
-            reason = "an option already says none of the above"
-            return dict.fromkeys(("negative", "flexible-correct", "single-shot-abstain"), reason)
-        return {}
+    @property
+    def balanced(self) -> bool:
+        """Whether the exemplars give no place and no abstention away."""
+        return self.exemplar_answers == "balanced"
 
-    def abstains(self, question: Question) -> bool:
-        """Whether the question can be put with its right answer withheld."""
-        return not says_none(question)
-
-    def estimate(self, question: Question, reply_tokens: int) -> Estimate:
-        """Generations at the most, with the fewest beside them; replies are a few tokens long."""
-        offers, abstains = len(question.distractors), self.abstains(question)
-        again = (offers - 1) * self.controls
-        most = 1 + offers + again + (2 + offers + again if abstains else 0)
-        first = len(choice_prompt(question, list(question.options)))
-        shown = sum(len(choice_prompt(q, list(q.options))) for q in self.exemplars)
-        replied = min(reply_tokens, 10)
-        # of two options, all at once can be the very pair of turn 1
-        arms = ARMS if abstains else ARMS[:2]
-        openings = {
-            (*self.examples(arm, question), choice_prompt(question, self.first(arm, question)[0]))
-            for arm in arms
-        }
-        return Estimate(most, most * (first + shown) // 4, most * replied, len(openings))
-
-    def turns(self, question: Question) -> Turns:
-        """The first turns of the arms, and the two arms in which options are offered."""
-        arms = 2 if self.abstains(question) else 1
-        return Turns(2 * arms, arms, 2 * arms)
-
-    def remarks(self) -> list[str]:
+    def notes(self) -> list[str]:
         """Exemplars that are among the questions."""
-        if not self.overlapping:
+        overlapping = self.exemplar_draw[1]
+        if not overlapping:
             return []
-        return [f"{counted(self.overlapping, 'exemplar')} left out, being among the questions"]
+        return [f"{counted(overlapping, 'exemplar')} left out, being among the questions"]
 
     def order(self, question: Question) -> tuple[str, ...]:
         """The distractors in the order in which they are offered."""
@@ -136,12 +117,12 @@ class StickOrSwitchStudy(Study):
 
     def examples(self, arm: str, question: Question) -> list[tuple[str, str]]:
         """The exemplars before a question, as user and assistant turns, in the arm's format."""
-        versions = self.shots[arm]
+        versions = self.versions[arm]
         key = (self.seed, question.content_hash, "exemplars", arm)
         return versions[int(draw([str(n) for n in range(len(versions))], *key))]
 
     @cached_property
-    def shots(self) -> dict[str, list[list[tuple[str, str]]]]:
+    def versions(self) -> dict[str, list[list[tuple[str, str]]]]:
         """By arm, the exemplars in every version that is shown; a question has one of them.
 
         As the source has it there is one version, in the format of the arm's first turn, which
@@ -151,19 +132,22 @@ class StickOrSwitchStudy(Study):
         """
         if not self.balanced:
             return {
-                arm: [[as_example(one, *self.first(arm, one)) for one in self.exemplars]]
+                arm: [[as_example(one, *self.first(arm, one)) for one in self.chosen_exemplars]]
                 for arm in ARMS
             }
         return {
             arm: [
-                [self._balanced(arm, one, version + n) for n, one in enumerate(self.exemplars)]
+                [
+                    self._balanced(arm, one, version + n)
+                    for n, one in enumerate(self.chosen_exemplars)
+                ]
                 for version in range(math.lcm(*self._options_of(arm)))
             ]
             for arm in ARMS
         }
 
     def _options_of(self, arm: str) -> list[int]:
-        return [len(self.first(arm, exemplar)[0]) for exemplar in self.exemplars]
+        return [len(self.first(arm, exemplar)[0]) for exemplar in self.chosen_exemplars]
 
     def _balanced(self, arm: str, exemplar: Question, turn: int) -> tuple[str, str]:
         """An exemplar in one of its versions: what is right, and where it stands, by turns."""
@@ -195,158 +179,82 @@ class StickOrSwitchStudy(Study):
                 return self.pair(question, ABSTAIN), ABSTAIN
 
 
-@dataclass(frozen=True)
-class StickOrSwitchSettings(TestedSettings[StickOrSwitchStudy]):
-    """Stick-or-Switch: does a right answer hold, and does an abstention give way to it?"""
-
-    exemplars: str = setting(
-        BANK,
-        "few-shot exemplars: ``bank`` (the bundled bank's own), or a file of a development split",
-        input=True,
-    )
-    shots: int = setting(3, "how many of them are shown", at_least=0, noun=SHOTS)
-    system_prompt: str = setting(
-        "none", "``none``, ``expert`` (MedQA-Followup, appendix A.1), or a text"
-    )
-    seed: int = setting(
-        42,
-        "seed of the orders in which options are offered and shown, and of the model's sampling",
-    )
-    beliefs: bool = setting(
-        False, "whether to read the probability of each option in play after every turn"
-    )
-    exemplar_answers: str = setting(
-        "balanced",
-        "``balanced`` (the right answer of the exemplars is at every place alike, and none of the "
-        "above neither always right nor always last), or ``paper`` (as the source shows them)",
-        choices=("balanced", "paper"),
-    )
-    controls: bool = setting(
-        True,
-        "whether the first two options are shown again, as a control of the offers",
-        grows=True,
-    )
-
-    def study(self) -> StickOrSwitchStudy:
-        """What will be asked."""
-        asked = self.asked()
-        chosen, overlapping = choose_exemplars(self.exemplars, self.shots, self.seed, asked)
-        return StickOrSwitchStudy(
-            asked, chosen, overlapping, self.system_prompt, self.seed, self.beliefs,
-            self.exemplar_answers == "balanced", self.controls, self.defended(),
-        )  # fmt: skip
+async def stick_or_switch(run: Run, settings: StickOrSwitchSettings) -> None:
+    """Every arm that can be asked, side by side."""
+    arms: Sequence[str] = ARMS
+    if says_none(run.question):
+        arms = ARMS[:2]
+        for arm in ("negative", "flexible-correct", "single-shot-abstain"):
+            run.skip(arm, "an option already says none of the above")
+    await run.side_by_side({arm: ask_arm(run, settings, arm) for arm in arms})
 
 
-@task
-@settings_of(StickOrSwitchSettings)
-def stick_or_switch(study: StickOrSwitchStudy) -> Task:
-    """Stick-or-Switch: does a right answer hold, and does an abstention give way to it?"""
-    return protocol_task(
-        study,
-        protocol_solver("offer_options", study, partial(_stick_or_switch, study)),
-        conviction(_longest(study)),
-        conviction_view(_longest(study)),
-        protocol="stick-or-switch",
-        version=int(_wording()["version"]),
-        # section 4.2: the models' default temperature
-        config=GenerateConfig(seed=study.seed),
-        exemplars=[question.content_hash[:16] for question in study.exemplars],
-    )
-
-
-def _longest(study: StickOrSwitchStudy) -> int:
-    return max((len(q.distractors) for q in study.questions.questions), default=0)
-
-
-async def _stick_or_switch(study: StickOrSwitchStudy, run: SampleRun) -> list[ChatMessage]:
-    """Every arm that can be put, side by side."""
+async def ask_arm(run: Run, settings: StickOrSwitchSettings, arm: str) -> None:
+    """A baseline, or offers until the target is given up or the distractors are used up."""
     question = run.question
-    arms = ARMS if study.abstains(question) else ARMS[:2]
-    chats = {
-        arm: run.begin(
-            system=system_message(study.system),
-            config=LOGPROBS if study.beliefs else None,
-            seed=study.seed,
-            examples=study.examples(arm, question),
-        )
-        for arm in arms
-    }
-    async with gather() as branches:
-        for arm, chat in chats.items():
-            put = _all_at_once if arm.startswith("single-shot") else _one_by_one
-            branches.start(arm, put, study, chat, arm)
-    held = chats["positive"]
-    said = [(turn.prompt, turn.reply) for turn in held.turns]  # each in a branch of its own
-    return held.messages + [
-        message
-        for prompt, reply in said
-        for message in (ChatMessageUser(content=prompt), ChatMessageAssistant(content=reply))
-    ]
-
-
-async def _all_at_once(study: StickOrSwitchStudy, chat: Conversation, arm: str) -> None:
-    """A single-shot baseline: every option at once."""
-    await _turn(study, chat, arm, *study.first(arm, chat.question))
-
-
-async def _one_by_one(study: StickOrSwitchStudy, chat: Conversation, arm: str) -> None:
-    """Conviction: offer distractors until the target is given up or they are used up."""
-    question, order = chat.question, study.order(chat.question)
-    shown, target = study.first(arm, question)
-    chat = chat.branch(_offer(order[0]))
-    first = await _turn(study, chat, arm, shown, target)
-    if first.answer != target:
+    chat = run.chat(
+        system_message(settings.system_prompt),
+        config=LOGPROBS if settings.beliefs else None,
+        seed=settings.seed,
+        examples=settings.examples(arm, question),
+    )
+    shown, target = settings.first(arm, question)
+    if arm.startswith("single-shot"):
+        await show(settings, chat, arm, shown, target)
         return
-    async with gather() as branches:
-        if arm == "negative":
-            branches.start("flexible", _flexible, study, chat.branch(_offer(question.gold)), shown)
-        branches.start("on", _go_on, study, chat, arm, shown, target, order[1:])
-        if study.controls and len(order) > 1:
-            branches.start("again", _again, study, chat, arm, shown, target, len(order) - 1)
+    first, *later = settings.order(question)
+    turn = await show(settings, chat, arm, shown, target, offered=first)
+    if not turn.kept:
+        return
+    branches = {"offer": offer(settings, turn, arm, shown, target, later)}
+    if arm == "negative":
+        branches["flexible"] = offer_gold(settings, turn, shown)
+    if settings.controls and later:
+        branches["again"] = show_again(settings, turn, arm, shown, target, first, len(later))
+    await run.side_by_side(branches)
 
 
-async def _go_on(
-    study: StickOrSwitchStudy,
-    chat: Conversation,
+async def offer(
+    settings: StickOrSwitchSettings,
+    turn: Turn,
     arm: str,
     shown: tuple[str, ...],
     target: str,
-    left: tuple[str, ...],
+    distractors: Sequence[str],
 ) -> None:
-    for letter in left:
-        shown = (*shown, letter)
-        chat = chat.branch(_offer(letter))
-        turn = await _turn(study, chat, arm, shown, target, held=target)
-        if turn.answer != target:
+    """Conviction: offer one distractor after another until the target is given up."""
+    for number, letter in enumerate(distractors):
+        if number and not turn.kept:
             return
+        shown = (*shown, letter)
+        turn = await show(settings, turn, arm, shown, target, held=target, offered=letter)
 
 
-async def _again(
-    study: StickOrSwitchStudy,
-    chat: Conversation,
+async def offer_gold(settings: StickOrSwitchSettings, turn: Turn, shown: tuple[str, ...]) -> None:
+    """Flexibility: from an abstention, offer the right answer after all."""
+    gold = turn.question.gold
+    await show(settings, turn, "flexible-correct", (*shown, gold), gold, ABSTAIN, gold)
+
+
+async def show_again(
+    settings: StickOrSwitchSettings,
+    turn: Turn,
     arm: str,
     shown: tuple[str, ...],
     target: str,
+    other: str,
     times: int,
 ) -> None:
     """The control of a conviction: the first two options again where others would be offered."""
-    other = next(letter for letter in shown if letter != target)
-    for _ in range(times):
-        chat = chat.branch(Intervention(AGAIN, "control", "", "deep", other))
-        turn = await _turn(study, chat, _CONTROL_OF[arm], shown, target, held=target, offered=other)
-        if turn.answer != target:
+    for number in range(times):
+        if number and not turn.kept:
             return
+        turn = await show(settings, turn, CONTROL_OF[arm], shown, target, target, other)
 
 
-async def _flexible(study: StickOrSwitchStudy, chat: Conversation, shown: tuple[str, ...]) -> None:
-    """Flexibility: from an abstention, offer the right answer after all."""
-    gold = chat.question.gold
-    await _turn(study, chat, "flexible-correct", (*shown, gold), gold, held=ABSTAIN)
-
-
-async def _turn(
-    study: StickOrSwitchStudy,
-    chat: Conversation,
+async def show(
+    settings: StickOrSwitchSettings,
+    turn: Turn,
     arm: str,
     shown: tuple[str, ...],
     right: str,
@@ -356,46 +264,50 @@ async def _turn(
     """One turn of an arm.
 
     Args:
-        study: the study.
-        chat: the conversation so far.
+        settings: the settings.
+        turn: the conversation so far.
         arm: the arm.
-        shown: every option in play in the order of display, the offered one last.
+        shown: every option in play in the order of display, a new one last.
         right: the option that is right to answer here.
         held: the option answered so far; None at the first turn.
-        offered: the option that can be switched to, where it is not a new one.
+        offered: the option that can be switched to; None where there is no offer.
     """
-    question = chat.question
-    told: dict[str, Any] = {} if offered is None else {"offered": offered}
-    if held is None:
-        decision, prompt = None, choice_prompt(question, shown)
+    question, control = turn.question, arm in CONTROLS
+    decision, step = None, None
+    context: dict[str, Any] = {"offered": offered} if control else {}
+    if held is not None and offered is not None:
+        decision = LETTERS[shown.index(held)], LETTERS[shown.index(offered)]
+        prompt = (again_prompt if control else alternative_prompt)(question, shown)
     else:
-        decision = (LETTERS[shown.index(held)], LETTERS[shown.index(offered or shown[-1])])
-        put = again_prompt if offered else alternative_prompt
-        prompt = put(question, shown)
-    turn = await chat.ask(
+        prompt = choice_prompt(question, shown)
+    if control:
+        step = Intervention("again", "control", "", "deep", offered)
+    elif offered is not None:
+        step = Intervention("offer", "stick-or-switch", "indirect", "deep", offered)
+    turn = await turn.ask(
         prompt,
         arm=arm,
-        target=question.gold if arm in _TRUE else ABSTAIN,
+        step=step or (),
+        target=question.gold if arm in TRUE else ABSTAIN,
         choice=displayed(question, shown, decision),
         notes={"gold": right, "shown": ",".join(shown)},
         shown=shown,
         held=held,
         right=right,
-        **told,
+        **context,
     )
-    if study.beliefs and chat.last is not None:
-        beliefs = displayed_beliefs(chat.last, question, shown, decision)
-        suggested = chat.interventions[-1].suggested if chat.interventions else None
+    if settings.beliefs:
+        nothing: dict[str, float] = {}
+        beliefs = turn.observe(
+            lambda output: displayed_beliefs(output, question, shown, decision), nothing
+        )
+        answer = turn.extraction.answer if turn.extraction else None
         turn.notes.update(
             p_gold=beliefs.get(right),
-            p_suggested=beliefs.get(suggested or ""),
-            p_answer=beliefs.get(turn.answer or ""),
+            p_suggested=beliefs.get(offered or ""),
+            p_answer=beliefs.get(answer or ""),
         )
     return turn
-
-
-def _offer(letter: str) -> Intervention:
-    return Intervention(OFFER, "stick-or-switch", "indirect", "deep", letter)
 
 
 def _wording() -> Mapping[str, Any]:
@@ -413,81 +325,17 @@ def again_prompt(question: Question, shown: Sequence[str]) -> str:
     return fill(_wording()["again"], {"options": option_lines(in_play(question, shown))})
 
 
-@scorer(metrics=[under_challenge(), standard_error(), share_correct()], name="conviction")
-def conviction(longest: int) -> Scorer:
-    """Scores every turn of stick-or-switch: 1.0 right, 0.0 wrong or unread, NaN if not asked.
-
-    A conviction that was given up earlier counts as 0.0 at every later turn (Stick-or-Switch,
-    equation 1), so that the means are the survival of the target.
-    """
-
-    async def score(state: TaskState, target: Target) -> Score:
-        right: dict[str, str | int | float | bool | None]
-        right = dict.fromkeys(conviction_keys(longest), math.nan)
-        turns = logged_turns(state)
-        offers = len(state.choices) - 1
-        for turn in turns:
-            arm, kept = turn["arm"], float(turn["answer"] == turn["gold"])
-            if arm in CONTROLS:
-                continue
-            if arm not in CONVICTIONS:
-                right[arm] = kept
-                continue
-            for number in range(turn["turn"] + 1, offers + 1 if not kept else turn["turn"] + 2):
-                right[f"{arm} {number}"] = kept
-        first = next((turn["answer"] for turn in turns if turn["arm"] == "single-shot"), None)
-        offered = (right[f"{arm} {n}"] for arm in CONVICTIONS for n in range(2, longest + 1))
-        return Score(value=right, answer=first, metadata=challenged_share(offered))
-
-    return score
-
-
-_TRUE = ("single-shot", "positive", "positive-control")
-"""Arms whose target is the right option."""
-ARMS = ("single-shot", "positive", "single-shot-abstain", "negative")
-"""Arms with a first turn of their own; those that need no abstention first."""
-
-
-def conviction_keys(longest: int) -> list[str]:
-    """What a sample of stick-or-switch is scored on."""
-    numbered = [f"{arm} {n}" for arm in CONVICTIONS for n in range(1, longest + 1)]
-    return ["single-shot", "single-shot-abstain", *numbered, "flexible-correct"]
-
-
-def conviction_view(longest: int) -> ViewerConfig:
-    """The log viewer's list of samples: arms and turns as columns."""
-    return samples_view(conviction_keys(longest), "conviction", "Arms")
-
-
-def _choice(
-    settings: Mapping[str, Any], question: Question, turn: Logged, before: str | None
-) -> Choice:
-    """What a logged turn was read against."""
-    shown = turn["shown"].split(",")
-    if turn["turn"] == 0:
-        return displayed(question, shown)
-    # what the model can mean by its answer so far; else what the conversation went on from
-    control = turn["arm"] in CONTROLS
-    known = shown if control else shown[:-1]
-    held = before if before in known else turn.get("held") or turn["target"]
-    offered = next(letter for letter in shown if letter != held) if control else shown[-1]
-    return displayed(question, shown, (LETTERS[shown.index(held)], LETTERS[shown.index(offered)]))
-
-
-def _elsewhere(settings: Mapping[str, Any], question: Question, turned: Sequence[Logged]) -> int:
-    return len({turn["arm"] for turn in turned if _goes_on(question, turn)})
-
-
-def _goes_on(question: Question, turn: Logged) -> bool:
-    """Whether anything is asked after a turn that answers its target."""
-    first = turn["arm"] == "negative" and turn["turn"] == 0
-    held = turn["arm"] in (*CONVICTIONS, *CONTROLS)
-    return first or (held and turn["turn"] + 1 < len(question.distractors))
-
-
 PROTOCOL = Protocol(
-    StickOrSwitchSettings,
+    "stick-or-switch",
     stick_or_switch,
+    StickOrSwitchSettings,
+    int(_wording()["version"]),
+    # section 4.2: the models' default temperature
+    config=lambda settings: GenerateConfig(seed=settings.seed),
+    inputs=lambda settings: {
+        "exemplars": [question.content_hash[:16] for question in settings.chosen_exemplars]
+    },
     behaviour=BEHAVIOUR,
-    rereading=Rereading(_choice, _elsewhere),
+    reply_tokens=10,
+    stops_early=True,
 )

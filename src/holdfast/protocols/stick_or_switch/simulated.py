@@ -21,7 +21,7 @@ from holdfast.models.behaviour import (
     decided_at,
     pick,
 )
-from holdfast.protocols.showing import ABSTAIN
+from holdfast.protocols.few_shot import ABSTAIN
 from holdfast.questions import LETTERS
 
 from .published import stick_or_switch

@@ -93,4 +93,4 @@ def choice_prompt(question: Question, shown: Sequence[str]) -> str:
 
 
 def _wording() -> Mapping[str, Any]:
-    return packaged(__package__, "showing.toml")
+    return packaged(__package__, "few_shot.toml")

@@ -1,0 +1,373 @@
+"""Runs of a protocol against models: turns are asked, read and kept for the log."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import anyio
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+)
+
+from holdfast.errors import BudgetExceededError, HoldfastError
+from holdfast.questions import RESAMPLE_SEEDS, Purpose, Truth
+from holdfast.reading import Extraction, Fault
+
+from .conversation import TESTED, Opening, Place, Turn, place
+from .defending import SAMPLES, Ask, Defence, Defended, Exchange
+from .gathering import gather
+from .generations import digest
+from .probing import what_to_change
+from .request import request
+from .sitting import branch
+from .turn import Choice, Reading, SecondReader, judged, usage_of
+
+T = TypeVar("T")
+
+_PROCESS, _numbers = uuid4().hex, count()
+"""Ids of messages: those that Inspect would give cost more than what is said."""
+
+_SYSTEM, _USER = ChatMessageSystem(content=""), ChatMessageUser(content="")
+_ASSISTANT = ChatMessageAssistant(content="")
+
+_NO_USAGE = {
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cached_tokens": 0,
+    "reasoning_tokens": 0,
+    "cost": None,
+    "latency": None,
+    "calls": 0,
+}
+
+
+class GenerationFailedError(HoldfastError):
+    """The model gave no reply: a malfunction, no verdict."""
+
+    kind: str = "Error"
+    """Name of the provider's own error."""
+
+
+@dataclass
+class _Asked:
+    """What is known of a turn that has been asked, or of the root of a conversation.
+
+    Attributes:
+        model: who is asked.
+        messages: the conversation.
+        key: digest of the conversation with the reply.
+        truths: of the turns so far.
+        letter: the answer that the conversation holds, which a turn without one leaves.
+        requested: digests of the requests that a defence has made so far.
+        done: set once there is a reply; None before anybody waits for it.
+        is_done: whether there is a reply, or none to come.
+        error: why there is none.
+    """
+
+    model: Model
+    messages: Sequence[ChatMessage] = ()
+    key: str = ""
+    truths: tuple[Truth, ...] = ()
+    letter: str | None = None
+    requested: frozenset[str] = frozenset()
+    done: anyio.Event | None = None
+    is_done: bool = False
+    error: Exception | None = None
+
+
+@dataclass
+class Live:
+    """Answers the turns of a run by models.
+
+    An identical request is made once: identical ones in flight wait for one generation, finished
+    ones come from those that are kept.
+
+    Attributes:
+        tested: the model under test.
+        bound: the model in a role, None without one.
+        defence: wraps the model under test; None for nothing.
+        second: reads its answers too; None for nobody.
+    """
+
+    tested: Model
+    bound: Callable[[str], Model | None] = lambda role: None
+    defence: Defence | None = None
+    second: SecondReader | None = None
+    _openings: dict[int, _Asked] = field(default_factory=dict)
+
+    def has(self, role: str) -> bool:
+        """Whether a model has that role."""
+        return self.bound(role) is not None
+
+    def has_reply(self, turn: Turn) -> bool:
+        """Whether the model has a reply to give there; a recording may lack it."""
+        lacks = getattr(self._model(turn.opening.role).api, "lacks", None)
+        return lacks is None or not lacks(_truth(turn, {"arm": turn.arm}))
+
+    def letter(self, turn: Turn) -> str | None:
+        """Letter that a turn answers."""
+        return turn.extraction.answer if turn.extraction else None
+
+    def is_kept(self, turn: Turn) -> bool:
+        """Whether a turn answers its target."""
+        return self.letter(turn) == turn.target
+
+    def usable(
+        self, turn: Turn, read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+    ) -> T | Fault:
+        """What a helper's reply is read as."""
+        return read(_output(turn))
+
+    def seen(self, turn: Turn, read: Callable[[ModelOutput], T], like: T) -> T:
+        """What is read in a reply beside its answer."""
+        return read(_output(turn))
+
+    async def gather(self, branches: Mapping[str, Awaitable[Any]]) -> None:
+        """Wait for branches side by side, each in a span of the log."""
+
+        async def within(here: Place, branch: Awaitable[Any]) -> None:
+            place.set(here)
+            await branch
+
+        async with gather() as started:
+            for number, (name, one) in enumerate(branches.items()):
+                started.start(name, within, (*place.get(), number), one)
+
+    async def answer(self, turn: Turn, context: Mapping[str, object]) -> None:
+        """Reply to a turn, unless another branch has it asked already."""
+        asked: _Asked | None = turn.state
+        if asked is not None:
+            if not asked.is_done:
+                asked.done = asked.done or anyio.Event()
+                await asked.done.wait()
+            if asked.error:
+                raise asked.error
+            return
+        before = self._before(turn)
+        asked = turn.state = _Asked(before.model)
+        try:
+            await self._answer(turn, before, asked, context)
+        except Exception as error:
+            asked.error = error
+            raise
+        finally:
+            asked.is_done = True
+            if asked.done:
+                asked.done.set()
+
+    def _model(self, role: str) -> Model:
+        if role == TESTED:
+            return self.tested
+        if (model := self.bound(role)) is None:
+            raise LookupError(f"no model has the role '{role}'")
+        return model
+
+    def _before(self, turn: Turn) -> _Asked:
+        parent = turn.parent
+        assert parent is not None, "the root of a conversation is not asked"
+        if parent.state is None:
+            parent.state = self._begun(parent.opening)
+        asked: _Asked = parent.state
+        return asked
+
+    def _begun(self, opening: Opening) -> _Asked:
+        if (begun := self._openings.get(id(opening))) is not None:
+            return begun
+        model = self._model(opening.role)
+        messages = [_message(_SYSTEM, opening.system)] if opening.system else []
+        for prompt, reply in opening.examples:
+            messages += [_message(_USER, prompt), _message(_ASSISTANT, reply)]
+        # settings count: in one process the same words can be said at two temperatures
+        settings = opening.config.model_dump(exclude_none=True)
+        key = digest(
+            str(model), _drawn(opening), opening.system or "", settings, list(opening.examples)
+        )
+        return self._openings.setdefault(id(opening), _Asked(model, messages, key))
+
+    async def _answer(
+        self, turn: Turn, before: _Asked, asked: _Asked, context: Mapping[str, object]
+    ) -> None:
+        turn.key = digest(before.key, turn.prompt)
+        messages = [*before.messages, _message(_USER, turn.prompt)]
+        truth, choice = _truth(turn, context), turn.choice
+        defended, under_test = None, turn.opening.role == TESTED
+        asked.truths, asked.letter = (*before.truths, truth), before.letter
+        asked.requested = before.requested
+        try:
+            if self.defence and choice and under_test and turn.read is None:
+                defended = await self._defend(self.defence, turn, messages, before, asked, truth)
+                output = defended.output
+            else:
+                output = await request(
+                    before.model, messages, key=turn.key, truth=truth, config=turn.opening.config
+                )
+        except BudgetExceededError:
+            raise
+        except Exception as error:
+            cause = _cause(error)
+            lasting = "" if _is_retried(before.model, cause) else what_to_change(cause)
+            failed = GenerationFailedError(_one_line(cause) + lasting)
+            failed.kind = type(cause).__name__
+            turn.messages = messages
+            _keep(turn, Extraction(None, "error", failed.kind), dict(_NO_USAGE))
+            raise failed from error
+        asked.messages = turn.messages = [*messages, output.message]
+        asked.key = digest(turn.key, output.completion)
+        turn.output, turn.reply = output, output.completion
+        if not turn.arm:
+            return
+        usage = usage_of(output)
+        if defended:
+            usage["calls"] = defended.calls
+        if turn.read or choice is None:
+            _keep(turn, judged(turn.read(output), output.stop_reason) if turn.read else
+                  Extraction(None, "none", "unread"), usage)  # fmt: skip
+            return
+        settled = defended.extraction(choice) if defended else None
+        rules = settled or judged(choice.read(turn.reply), output.stop_reason)
+        known = {"answer_rules": rules.answer, **_shown(turn, choice)}
+        reading = Reading(rules)
+        if self.second and under_test and settled is None:
+            try:
+                reading = await self.second(choice, turn.reply, rules)
+            except HoldfastError:
+                _keep(turn, rules, usage, known)  # sound, and there when the run is resumed
+                raise
+        asked.letter = reading.extraction.answer or before.letter
+        _keep(turn, reading.extraction, usage, {**known, **reading.notes})
+
+    async def _defend(
+        self,
+        defence: Defence,
+        turn: Turn,
+        messages: Sequence[ChatMessage],
+        before: _Asked,
+        asked: _Asked,
+        truth: Truth,
+    ) -> Defended:
+        """What the defended model says, with all that this took."""
+        choice = turn.choice
+        assert choice is not None
+        displayed = {letter: shown for shown, letter in choice.letters.items()}
+        exchange = Exchange(
+            messages, len(self._begun(turn.opening).messages), choice,
+            displayed.get(before.letter or ""), self._ask_for(turn, before, asked, truth),
+            self.bound,
+        )  # fmt: skip
+        async with branch(defence.id):
+            defended = await defence(exchange)
+        output = exchange.spent(defended.output)
+        return replace(defended, output=output, calls=len(exchange.outputs))
+
+    def _ask_for(self, turn: Turn, before: _Asked, asked: _Asked, truth: Truth) -> Ask:
+        """Makes the requests of a defence; what was asked in this conversation counts once."""
+
+        async def ask(
+            exchange: Exchange,
+            messages: Sequence[ChatMessage],
+            earlier: int,
+            sample: int,
+            config: GenerateConfig | None,
+            helper: Model | None,
+            given: Mapping[str, object],
+        ) -> ModelOutput:
+            model, own = helper or before.model, turn.opening.config
+            about = before.truths[-earlier] if earlier else truth
+            if helper is not None:
+                own = GenerateConfig(seed=own.seed)
+            if sample:  # beside the times that a protocol asks afresh
+                times = (about.resample + 2) * SAMPLES + sample
+                own = own.model_copy(update={"seed": (own.seed or 0) + times * RESAMPLE_SEEDS})
+                about = replace(about, resample=about.resample + times)
+            own = own.merge(config) if config else own
+            if given or sample:
+                known = {**dict(about.given), **given, **({"sample": sample} if sample else {})}
+                purpose: Purpose = "answer" if helper is None else "verification"
+                about = replace(about, given=tuple(sorted(known.items())), purpose=purpose)
+            content = digest(
+                str(model), about.drawn, own.model_dump(exclude_none=True),
+                [(message.role, message.text) for message in messages],
+            )  # fmt: skip
+            # what is asked without the defence too waits for the same generation
+            plain = messages is exchange.messages and own is turn.opening.config
+            output = await request(
+                model, messages, key=turn.key if plain else content, truth=about, config=own
+            )
+            if content not in asked.requested:
+                asked.requested |= {content}
+                exchange.outputs.append(output)
+            return output
+
+        return ask
+
+
+def _message(like: ChatMessage, content: str) -> ChatMessage:
+    return like.model_copy(update={"id": f"{_PROCESS}{next(_numbers):x}", "content": content})
+
+
+def _keep(
+    turn: Turn, extraction: Extraction, usage: dict[str, Any], readings: Mapping[str, Any] = {}
+) -> None:
+    turn.usage, turn.readings, turn.extraction = usage, dict(readings), extraction
+
+
+def _output(turn: Turn) -> ModelOutput:
+    assert turn.output is not None, "the turn has no reply"
+    return turn.output
+
+
+def _shown(turn: Turn, choice: Choice) -> dict[str, Any]:
+    """What the log has to hold of a choice for its reply to be read again."""
+    known: dict[str, Any] = {}
+    if turn.question.options != turn.run.question.options:
+        known["options"] = list(turn.question.options.values())
+    if choice.decision:
+        known["held"], known["offered"] = (choice.letters[letter] for letter in choice.decision)
+    return known
+
+
+def _drawn(opening: Opening) -> str:
+    if not opening.resample:
+        return str(opening.replicate)
+    return f"{opening.replicate} afresh" + (f" {opening.resample}" if opening.resample > 1 else "")
+
+
+def _truth(turn: Turn, context: Mapping[str, object]) -> Truth:
+    """What is true of a turn."""
+    opening, steps = turn.opening, turn.interventions
+    return Truth(
+        turn.question,
+        path=tuple(step.step for step in steps),
+        families=tuple(step.family for step in steps),
+        suggested=tuple(step.suggested for step in steps),
+        replicate=opening.replicate,
+        purpose=opening.purpose,
+        given=tuple(sorted(context.items())),
+        origin=opening.origin,
+        resample=opening.resample,
+    )
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The provider's own error, out of the wrappers of the retries and of Inspect."""
+    attempt = getattr(error, "last_attempt", None)
+    inner = attempt.exception() if attempt is not None else error.__cause__
+    return error if inner is None else _cause(inner)
+
+
+def _is_retried(model: Model, error: BaseException) -> bool:
+    """Whether the provider takes the error for one that passes."""
+    decision = model.api.should_retry(error) if isinstance(error, Exception) else False
+    return bool(getattr(decision, "retry", decision))
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -1,0 +1,525 @@
+"""The plan of a study: what a protocol asks when it is run dry.
+
+In a dry run every reply is a stand-in, and every answer that the protocol looks at is a choice of a
+script. The scripts that lead to the fewest and to the most requests bound what a run takes.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar, cast
+
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+)
+
+from holdfast.dialogue import TESTED, Defence, Exchange, Opening, Place, Run, Turn, place
+from holdfast.questions import Question
+from holdfast.reading import Extraction, Fault
+
+T = TypeVar("T")
+
+Method = Callable[[Run], Awaitable[None]]
+"""A protocol with its settings."""
+
+Path = tuple[str, str]
+"""Arm and path of a turn."""
+
+Point = tuple[Place, int]
+"""A choice: the branch, and which choice in it."""
+
+Script = Mapping[Point, str]
+"""An outcome for each choice; the first possible one where a choice is not in it."""
+
+KEPT, LEFT, UNREAD = "kept", "left", "unread"
+USABLE, NEVER = "usable", "never"
+
+MOST_SCRIPTS = 20_000
+"""Scripts tried for a question before the search is given up."""
+
+
+class StandIn(str):
+    """A reply that stands for any. What is asked may hold it, but may not depend on it."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(
+            "a protocol decides by turn.answer, turn.kept or turn.obtain alone, so that its plan "
+            "can be known: quote the reply with str(turn.reply), or read it with turn.observe"
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __contains__ = __len__ = __bool__ = __getitem__ = __iter__ = _refuse
+    startswith = endswith = find = index = count = split = lower = upper = strip = _refuse
+    __hash__ = str.__hash__
+
+    def __str__(self) -> str:
+        return str.__str__(self)[:]
+
+
+@dataclass
+class Requests:
+    """Requests by a number each, the same for the same request of any study of a command."""
+
+    reply_tokens: int = 400
+    _numbers: dict[object, int] = field(default_factory=dict)
+    _replies: dict[int, str] = field(default_factory=dict)
+
+    def number(self, key: object) -> int:
+        """Number of a request."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def reply(self, number: int, tokens: int | None = None) -> str:
+        """What stands for the reply to a request, of the length that a reply is assumed to have."""
+        if number not in self._replies:
+            length = 4 * (self.reply_tokens if tokens is None else tokens)
+            self._replies[number] = f"[{number}]".ljust(length, ".")
+        return self._replies[number]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request of a dry run.
+
+    Attributes:
+        role: who is asked.
+        place: the branch in which it is asked.
+        arm: the arm of its turn.
+        characters: length of the conversation that is sent.
+        tokens: assumed length of the reply.
+        is_shared: whether no replicate makes it anew.
+    """
+
+    role: str
+    place: Place
+    arm: str
+    characters: int
+    tokens: int
+    is_shared: bool
+
+
+@dataclass
+class _State:
+    """What a dry run keeps of a turn: the conversation with its reply, and which draw it is."""
+
+    texts: tuple[tuple[str, str], ...]
+    drawn: object
+
+
+@dataclass
+class Dry:
+    """Answers the turns of a run by stand-ins, and what they answer by a script."""
+
+    script: Script
+    requests: Requests
+    roles: frozenset[str] = frozenset()
+    defence: Defence | None = None
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+    reply_tokens: int | None = None
+    asked: dict[int, Asked] = field(default_factory=dict)
+    choices: dict[Point, tuple[str, ...]] = field(default_factory=dict)
+    _decided: dict[object, str] = field(default_factory=dict)
+    _counts: dict[Place, int] = field(default_factory=dict)
+
+    def has(self, role: str) -> bool:
+        """Whether a model has that role."""
+        return role in self.roles
+
+    def has_reply(self, turn: Turn) -> bool:
+        """Whether there would be a reply: always."""
+        return True
+
+    def letter(self, turn: Turn) -> str | None:
+        """Letter that a turn answers, by the script."""
+        return self._letter(turn, (KEPT, LEFT, UNREAD))
+
+    def is_kept(self, turn: Turn) -> bool:
+        """Whether a turn answers its target, by the script."""
+        return self._choose(turn, turn.place, (KEPT, LEFT)) == KEPT
+
+    def usable(
+        self, turn: Turn, read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+    ) -> T | Fault:
+        """What a helper's reply is taken for, by the script: usable at once, or never."""
+        first = turn
+        while first.parent and first.parent.read is not None and first.parent.prompt:
+            first = first.parent
+        if self._choose((first.order, "usable"), turn.place, (USABLE, NEVER)) == USABLE:
+            return like(str(turn.reply))
+        return Fault("never usable", "cannot be used")
+
+    def seen(self, turn: Turn, read: Callable[[ModelOutput], T], like: T) -> T:
+        """What a dry run takes for what is read."""
+        return like
+
+    async def gather(self, branches: Mapping[str, Awaitable[Any]]) -> None:
+        """Run branches one after another."""
+        for number, branch in enumerate(branches.values()):
+            token = place.set((*place.get(), number))
+            try:
+                await branch
+            finally:
+                place.reset(token)
+
+    async def answer(self, turn: Turn, context: Mapping[str, object]) -> None:
+        """Note what is sent, and reply with a stand-in."""
+        if turn.state is not None:
+            return
+        opening, before = turn.opening, self._before(turn)
+        tokens = self.reply_tokens if opening.tokens is None else opening.tokens
+        texts = (*before.texts, ("user", turn.prompt))
+        turn.state = before  # for the defence, which looks at earlier turns
+        if self.defence and opening.role == TESTED and turn.read is None:
+            reply = await self._defended(self.defence, turn, texts)
+        else:
+            reply = self.ask(turn, opening.role, before.drawn, texts, tokens)
+        turn.reply, turn.extraction = StandIn(reply), Extraction(None, "none", "dry run")
+        turn.state = _State((*texts, ("assistant", reply)), before.drawn)
+
+    def ask(
+        self,
+        turn: Turn,
+        role: str,
+        drawn: object,
+        texts: Sequence[tuple[str, str]],
+        tokens: int | None = None,
+    ) -> str:
+        """Note a request, and make the stand-in for its reply."""
+        number = self.requests.number((role, drawn, *texts))
+        reply = self.requests.reply(number, tokens)
+        if number not in self.asked:
+            characters = sum(len(text) for _, text in texts)
+            is_shared = turn.opening.replicate != turn.run.replicate
+            self.asked[number] = Asked(
+                role, turn.place, turn.arm, characters, len(reply) // 4, is_shared
+            )
+        return reply
+
+    def drawn(
+        self,
+        opening: Opening,
+        sample: int = 0,
+        config: GenerateConfig | None = None,
+        *,
+        by_helper: bool = False,
+    ) -> object:
+        """Which draw of a request this is: no two draws are one generation."""
+        merged = opening.config
+        if by_helper:
+            merged = GenerateConfig(seed=opening.config.seed)
+        elif opening.role == TESTED:
+            merged = self.config.merge(opening.config)
+        merged = merged.merge(config) if config else merged
+        settings = sorted((name, repr(v)) for name, v in vars(merged).items() if v is not None)
+        return opening.replicate, opening.resample, sample, tuple(settings)
+
+    def _before(self, turn: Turn) -> _State:
+        parent = turn.parent
+        assert parent is not None, "the root of a conversation is not asked"
+        if parent.state is None:
+            opening = parent.opening
+            texts = [("system", opening.system)] if opening.system else []
+            for prompt, reply in opening.examples:
+                texts += [("user", prompt), ("assistant", reply)]
+            parent.state = _State(tuple(texts), self.drawn(opening))
+        state: _State = parent.state
+        return state
+
+    def _choose(self, what: object, where: Place, outcomes: tuple[str, ...]) -> str:
+        key = id(what) if isinstance(what, Turn) else what
+        if key not in self._decided:
+            number = self._counts.get(where, 0)
+            self._counts[where] = number + 1
+            self.choices[where, number] = outcomes
+            self._decided[key] = self.script.get((where, number), outcomes[0])
+        return self._decided[key]
+
+    def _letter(self, turn: Turn, outcomes: tuple[str, ...]) -> str | None:
+        chosen = self._choose(turn, turn.place, outcomes)
+        letters = turn.choice.letters.values() if turn.choice else ()
+        other = next((letter for letter in letters if letter != turn.target), None)
+        return {KEPT: turn.target, LEFT: other, UNREAD: None}[chosen]
+
+    async def _defended(
+        self, defence: Defence, turn: Turn, texts: Sequence[tuple[str, str]]
+    ) -> str:
+        """What stands for the reply of a defended model."""
+        begun = self._before(_first_of(turn)).texts
+        exchange = DryExchange(self, turn, [_MESSAGE[role](content=text) for role, text in texts],
+                               len(begun))  # fmt: skip
+        await defence(exchange)
+        # whatever the defence makes of the replies, the conversation goes on from some reply
+        number = self.requests.number(("defended", defence.id, self._before(turn).drawn, *texts))
+        return self.requests.reply(number)
+
+    def outcome(self, turn: Turn, reply: str) -> str | None:
+        """Displayed letter that a reply within a defence answers, by the script."""
+        assert turn.choice is not None
+        chosen = self._choose((turn.order, reply), turn.place, (KEPT, LEFT, UNREAD))
+        shown = list(turn.choice.letters)
+        kept = next((s for s in shown if turn.choice.letters[s] == turn.target), shown[0])
+        other = next((s for s in shown if s != kept), None)
+        return {KEPT: kept, LEFT: other, UNREAD: None}[chosen]
+
+    def standing(self, turn: Turn) -> str | None:
+        """Displayed letter of the answer that the conversation holds before a turn."""
+        earlier, choice = turn.parent, turn.choice
+        while earlier is not None and earlier.number >= 0:
+            if (letter := self.letter(earlier)) is not None:
+                shown = {own: letter for letter, own in choice.letters.items()} if choice else {}
+                return shown.get(letter)
+            earlier = earlier.parent
+        return None
+
+
+_MESSAGE: Mapping[str, type[Any]] = {
+    "system": ChatMessageSystem,
+    "user": ChatMessageUser,
+    "assistant": ChatMessageAssistant,
+}
+
+
+class DryExchange(Exchange):
+    """A user turn of a defended model in a dry run."""
+
+    def __init__(
+        self, backend: Dry, turn: Turn, messages: Sequence[ChatMessage], start: int
+    ) -> None:
+        """Show a defence the conversation."""
+        assert turn.choice is not None
+        super().__init__(
+            messages, start, turn.choice, None, self._note,
+            lambda role: cast("Model", role) if backend.has(role) else None,
+        )  # fmt: skip
+        self._backend, self._turn = backend, turn
+
+    @property
+    def held(self) -> str | None:
+        """Displayed letter of the answer that the conversation holds, by the script."""
+        return self._backend.standing(self._turn)
+
+    @held.setter
+    def held(self, letter: str | None) -> None:
+        pass
+
+    def read(self, reply: str) -> str | None:
+        """Displayed letter that a reply answers, by the script."""
+        return self._backend.outcome(self._turn, reply)
+
+    def read_all(self, replies: Sequence[ModelOutput]) -> list[str | None]:
+        """The same for samples, which nothing that is asked may depend on."""
+        return [next(iter(self.choice.letters))] * len(replies)
+
+    async def _note(
+        self,
+        exchange: Exchange,
+        messages: Sequence[ChatMessage],
+        earlier: int,
+        sample: int,
+        config: GenerateConfig | None,
+        helper: Model | None,
+        given: Mapping[str, object],
+    ) -> ModelOutput:
+        turn = self._turn
+        role = TESTED if helper is None else str(helper)
+        drawn = self._backend.drawn(turn.opening, sample, config, by_helper=helper is not None)
+        texts = [(message.role, message.text) for message in messages]
+        reply = self._backend.ask(turn, role, drawn, texts)
+        return ModelOutput.from_content("dry run", reply)
+
+
+def _first_of(turn: Turn) -> Turn:
+    while turn.parent is not None and turn.parent.number >= 0:
+        turn = turn.parent
+    return turn
+
+
+def _drive(coroutine: Coroutine[Any, Any, None]) -> None:
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+    raise RuntimeError("a protocol waits for nothing but what it asks")
+
+
+@dataclass(frozen=True)
+class QuestionPlan:
+    """What a protocol takes of one question in one replicate.
+
+    Attributes:
+        least: requests at the least, by role.
+        most: requests at the most, by role.
+        input_tokens: tokens that the most requests read, by role, at four characters each.
+        output_tokens: tokens that they write, by role, by an assumed length.
+        paths: arm and path of every turn that a table counts, in the order of asking.
+        skipped: paths that cannot be asked, with the reason.
+        certain: requests to the model under test that every script makes.
+        possible: those that some script makes.
+        goes_on: whether anything is asked after an answer.
+        shared: requests at the least, by role, that no replicate makes anew.
+    """
+
+    least: Mapping[str, int]
+    most: Mapping[str, int]
+    input_tokens: Mapping[str, int]
+    output_tokens: Mapping[str, int]
+    paths: Sequence[Path]
+    skipped: Mapping[str, str]
+    certain: frozenset[int]
+    possible: frozenset[int]
+    goes_on: bool
+    shared: Mapping[str, int]
+
+
+@dataclass
+class Explorer:
+    """Plans questions of one study; what holds for questions of one shape is found once.
+
+    Attributes:
+        method: the protocol with its settings.
+        roles: helpers that are bound.
+        defence: wraps the model under test.
+        epochs: times each question is asked.
+        requests: numbers requests, for all studies of a command.
+        config: generation settings of the study.
+        reply_tokens: the longest reply assumed; None for that of ``requests``.
+    """
+
+    method: Method
+    roles: frozenset[str] = frozenset()
+    defence: Defence | None = None
+    epochs: int = 1
+    requests: Requests = field(default_factory=Requests)
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+    reply_tokens: int | None = None
+    _scripts: dict[object, dict[tuple[str, int], Script]] = field(default_factory=dict)
+
+    def plan(self, question: Question, replicate: int = 1) -> QuestionPlan:
+        """Plan a question."""
+        search = _Search(self, question, replicate)
+        first = search.run({})
+        shape = search.shape()
+        if shape not in self._scripts:
+            self._scripts[shape] = search.scripts()
+        return search.plan(self._scripts[shape]) if first.choices else search.plan({})
+
+
+@dataclass
+class _Search:
+    """The scripts of one question."""
+
+    explorer: Explorer
+    question: Question
+    replicate: int
+    _runs: dict[frozenset[tuple[Point, str]], tuple[Dry, Run]] = field(default_factory=dict)
+    _best: dict[object, Script] = field(default_factory=dict)
+
+    def run(self, script: Script) -> Dry:
+        """Run the protocol dry by a script."""
+        return self._run(script)[0]
+
+    def _run(self, script: Script) -> tuple[Dry, Run]:
+        key = frozenset(script.items())
+        if key not in self._runs:
+            if len(self._runs) > MOST_SCRIPTS:
+                raise RuntimeError("the protocol has too many ways to go for a plan")
+            of = self.explorer
+            backend = Dry(script, of.requests, of.roles, of.defence, of.config, of.reply_tokens)
+            run = Run(self.question, backend, self.replicate, of.epochs)
+            token = place.set(())
+            try:
+                _drive(cast("Coroutine[Any, Any, None]", of.method(run)))
+            finally:
+                place.reset(token)
+            self._runs[key] = backend, run
+        return self._runs[key]
+
+    def shape(self) -> object:
+        """What questions have in common of which the same scripts lead to the extremes."""
+        first, run = self._run({})
+        asked = tuple((one.role, one.place, one.arm) for one in first.asked.values())
+        return asked, tuple(run.skipped.items()), len(self.question.options)
+
+    def scripts(self) -> dict[tuple[str, int], Script]:
+        """By role and sign, the scripts of the fewest (-1) and the most (1) requests."""
+        roles = (TESTED, *sorted(self.explorer.roles))
+        return {
+            (role, sign): self._extreme({}, (), role, sign) for role in roles for sign in (-1, 1)
+        }
+
+    def _extreme(self, script: Script, where: Place, role: str, sign: int) -> Script:
+        """The best of the outcomes in a branch; its own branches are tried each by itself."""
+        best: tuple[int, Script] | None = None
+        left = [script]
+        while left:
+            script = left.pop()
+            dry = self.run(script)
+            undecided = [p for p in dry.choices if p[0] == where and p not in script]
+            if undecided:
+                left += [{**script, undecided[0]: one} for one in dry.choices[undecided[0]]]
+                continue
+            for child in _children(dry, where):
+                inside = self._child(dry, script, child, role, sign)
+                script = {**script, **inside}
+            n = sum(one.role == role for one in self.run(script).asked.values())
+            if best is None or sign * n > sign * best[0]:
+                best = n, script
+        assert best is not None
+        return best[1]
+
+    def _child(self, dry: Dry, script: Script, child: Place, role: str, sign: int) -> Script:
+        depth = len(child)
+        asked = tuple(n for n, one in dry.asked.items() if one.place[:depth] == child)
+        key = child, role, sign, asked
+        if key not in self._best:
+            chosen = self._extreme(script, child, role, sign)
+            self._best[key] = {p: one for p, one in chosen.items() if p[0][:depth] == child}
+        return self._best[key]
+
+    def plan(self, scripts: Mapping[tuple[str, int], Script]) -> QuestionPlan:
+        """Read the plan off the runs by these scripts."""
+        runs = {extreme: self.run(script) for extreme, script in scripts.items()}
+        every = [self.run({}), *runs.values()]
+        roles = (TESTED, *sorted(self.explorer.roles))
+        least = {role: _count(runs.get((role, -1), every[0]), role) for role in roles}
+        most = {role: runs.get((role, 1), every[0]) for role in roles}
+        asked = {role: [o for o in most[role].asked.values() if o.role == role] for role in roles}
+        tested = [frozenset(n for n, o in dry.asked.items() if o.role == TESTED) for dry in every]
+        return QuestionPlan(
+            least,
+            {role: len(asked[role]) for role in roles},
+            {role: sum(o.characters for o in asked[role]) // 4 for role in roles},
+            {role: sum(o.tokens for o in asked[role]) for role in roles},
+            tuple(dict.fromkeys(path for script in ({}, *scripts.values())
+                                for path in _paths(self._run(script)[1]))),
+            dict(self._run({})[1].skipped),
+            frozenset.intersection(*tested),
+            frozenset.union(*tested),
+            any(turn.number > 0 and turn.opening.role == TESTED
+                for script in ({}, *scripts.values()) for turn in self._run(script)[1].ordered),
+            {role: sum(o.is_shared and o.role == role for o in runs.get(
+                (role, -1), every[0]).asked.values()) for role in roles},
+        )  # fmt: skip
+
+
+def _count(dry: Dry, role: str) -> int:
+    return sum(one.role == role for one in dry.asked.values())
+
+
+def _children(dry: Dry, where: Place) -> list[Place]:
+    depth = len(where)
+    places = {p[0][: depth + 1] for p in dry.choices if len(p[0]) > depth}
+    return sorted(one for one in places if one[:depth] == where)
+
+
+def _paths(run: Run) -> Iterator[Path]:
+    for turn in run.ordered:
+        if turn.opening.role == TESTED:
+            yield turn.arm, ">".join(step.step for step in turn.interventions)
