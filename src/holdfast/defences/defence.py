@@ -21,7 +21,7 @@ from inspect_ai.model import (
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.challenges import excerpt, fence, fill, fill_marked, json_object, of_wording
-from holdfast.dialogue import Defended, Exchange, GenerationFailedError, beliefs_in, gather
+from holdfast.dialogue import Defended, Exchange, GenerationFailedError, beliefs_in
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, packaged, text_of, toml_in
 
@@ -263,9 +263,7 @@ class Sampling(Block):
                 messages, earlier=int(messages is not None), sample=number, config=self.config
             )
 
-        async with gather() as branches:
-            for number in range(1, self.samples):
-                branches.start(f"sample {number}", draw, number)
+        await turn.side_by_side({f"sample {n}": draw(n) for n in range(1, self.samples)})
         return [found[number] for number in sorted(found)]
 
 
@@ -293,7 +291,7 @@ class Vote(Sampling):
     async def __call__(self, turn: Exchange) -> Defended:
         """The first of the samples that has the answer of most; among equals the earliest."""
         replies = [await turn.ask(config=self.config), *await self.drawn(turn)]
-        answers = [turn.read(reply.completion) for reply in replies]
+        answers = turn.read_all(replies)
         read = [answer for answer in answers if answer is not None]
         most = max(read, key=lambda answer: (read.count(answer), -read.index(answer)), default=None)
         return Defended(replies[answers.index(most)])
@@ -357,7 +355,7 @@ class Confidence(Sampling):
             decision = turn.choice.decision if messages is None else None
             return beliefs_in(reply, turn.choice.options, decision).get(answer, 0.0)
         replies = [reply, *await self.drawn(turn, messages)]
-        return sum(turn.read(one.completion) == answer for one in replies) / len(replies)
+        return turn.read_all(replies).count(answer) / len(replies)
 
 
 LOGPROBS = GenerateConfig(logprobs=True, top_logprobs=5)

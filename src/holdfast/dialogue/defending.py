@@ -1,6 +1,6 @@
 """A user turn that a defended model is to answer: what its defence sees, and whom it can ask."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from inspect_ai.model import (
 
 from holdfast.reading import Extraction
 
+from .gathering import gather
 from .turn import Choice
 
 SAMPLES = 50
@@ -99,6 +100,20 @@ class Exchange:
     def read(self, reply: str) -> str | None:
         """Displayed letter of the option that a reply answers, by the turn's own rule."""
         return self.choice.displayed(reply).answer
+
+    def read_all(self, replies: Sequence[ModelOutput]) -> list[str | None]:
+        """The same for samples. Nothing that is asked may depend on it."""
+        return [self.choice.displayed(reply.completion).answer for reply in replies]
+
+    async def side_by_side(self, branches: Mapping[str, Awaitable[Any]]) -> None:
+        """Wait for requests side by side."""
+
+        async def within(request: Awaitable[Any]) -> None:
+            await request
+
+        async with gather() as started:
+            for name, request in branches.items():
+                started.start(name, within, request)
 
     async def ask(
         self,

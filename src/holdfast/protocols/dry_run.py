@@ -39,6 +39,9 @@ Script = Mapping[Point, str]
 KEPT, LEFT, UNREAD = "kept", "left", "unread"
 USABLE, NEVER = "usable", "never"
 
+DEFENDED = 1_000_000
+"""Number of the branch in which the first defended turn of a branch is planned."""
+
 MOST_SCRIPTS = 20_000
 """Scripts tried for a question before the search is given up."""
 
@@ -141,7 +144,7 @@ class Dry:
 
     def is_kept(self, turn: Turn) -> bool:
         """Whether a turn answers its target, by the script."""
-        return self._choose(turn, turn.place, (KEPT, LEFT)) == KEPT
+        return self._choose(turn.order, (KEPT, LEFT)) == KEPT
 
     def usable(
         self, turn: Turn, read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
@@ -150,7 +153,7 @@ class Dry:
         first = turn
         while first.parent and first.parent.read is not None and first.parent.prompt:
             first = first.parent
-        if self._choose((first.order, "usable"), turn.place, (USABLE, NEVER)) == USABLE:
+        if self._choose((first.order, "usable"), (USABLE, NEVER)) == USABLE:
             return like(str(turn.reply))
         return Fault("never usable", "cannot be used")
 
@@ -197,7 +200,7 @@ class Dry:
             characters = sum(len(text) for _, text in texts)
             is_shared = turn.opening.replicate != turn.run.replicate
             self.asked[number] = Asked(
-                role, turn.place, turn.arm, characters, len(reply) // 4, is_shared
+                role, place.get(), turn.arm, characters, len(reply) // 4, is_shared
             )
         return reply
 
@@ -231,17 +234,24 @@ class Dry:
         state: _State = parent.state
         return state
 
-    def _choose(self, what: object, where: Place, outcomes: tuple[str, ...]) -> str:
-        key = id(what) if isinstance(what, Turn) else what
-        if key not in self._decided:
-            number = self._counts.get(where, 0)
-            self._counts[where] = number + 1
-            self.choices[where, number] = outcomes
-            self._decided[key] = self.script.get((where, number), outcomes[0])
-        return self._decided[key]
+    def _choose(self, what: object, outcomes: tuple[str, ...]) -> str:
+        """The outcome of a choice by the script.
+
+        What a branch has not looked at before may come out otherwise in each branch inside of it:
+        so each branch can be planned by itself, and the bounds hold all the same.
+        """
+        where = place.get()
+        for depth in range(len(where) + 1):
+            if (known := self._decided.get((what, where[:depth]))) is not None:
+                return known
+        number = self._counts.get(where, 0)
+        self._counts[where] = number + 1
+        self.choices[where, number] = outcomes
+        chosen = self._decided[what, where] = self.script.get((where, number), outcomes[0])
+        return chosen
 
     def _letter(self, turn: Turn, outcomes: tuple[str, ...]) -> str | None:
-        chosen = self._choose(turn, turn.place, outcomes)
+        chosen = self._choose(turn.order, outcomes)
         letters = turn.choice.letters.values() if turn.choice else ()
         other = next((letter for letter in letters if letter != turn.target), None)
         return {KEPT: turn.target, LEFT: other, UNREAD: None}[chosen]
@@ -253,7 +263,15 @@ class Dry:
         begun = self._before(_first_of(turn)).texts
         exchange = DryExchange(self, turn, [_MESSAGE[role](content=text) for role, text in texts],
                                len(begun))  # fmt: skip
-        await defence(exchange)
+        # a branch of its own, so that it can be planned by itself
+        here = place.get()
+        number = self._counts.get((*here, DEFENDED), 0)
+        self._counts[*here, DEFENDED] = number + 1
+        token = place.set((*here, DEFENDED + number))
+        try:
+            await defence(exchange)
+        finally:
+            place.reset(token)
         # whatever the defence makes of the replies, the conversation goes on from some reply
         number = self.requests.number(("defended", defence.id, self._before(turn).drawn, *texts))
         return self.requests.reply(number)
@@ -261,7 +279,7 @@ class Dry:
     def outcome(self, turn: Turn, reply: str) -> str | None:
         """Displayed letter that a reply within a defence answers, by the script."""
         assert turn.choice is not None
-        chosen = self._choose((turn.order, reply), turn.place, (KEPT, LEFT, UNREAD))
+        chosen = self._choose((turn.order, reply), (KEPT, LEFT, UNREAD))
         shown = list(turn.choice.letters)
         kept = next((s for s in shown if turn.choice.letters[s] == turn.target), shown[0])
         other = next((s for s in shown if s != kept), None)
@@ -315,6 +333,11 @@ class DryExchange(Exchange):
     def read_all(self, replies: Sequence[ModelOutput]) -> list[str | None]:
         """The same for samples, which nothing that is asked may depend on."""
         return [next(iter(self.choice.letters))] * len(replies)
+
+    async def side_by_side(self, branches: Mapping[str, Awaitable[Any]]) -> None:
+        """Make requests one after another."""
+        for request in branches.values():
+            await request
 
     async def _note(
         self,
@@ -475,13 +498,18 @@ class _Search:
         return best[1]
 
     def _child(self, dry: Dry, script: Script, child: Place, role: str, sign: int) -> Script:
+        """The best script of a branch; branches of one shape have the same."""
         depth = len(child)
-        asked = tuple(n for n, one in dry.asked.items() if one.place[:depth] == child)
-        key = child, role, sign, asked
+        asked = tuple((one.role, one.place[depth:], one.arm) for one in dry.asked.values()
+                      if one.place[:depth] == child)  # fmt: skip
+        choices = tuple((p[0][depth:], p[1], dry.choices[p]) for p in dry.choices
+                        if p[0][:depth] == child)  # fmt: skip
+        key = role, sign, asked, choices
         if key not in self._best:
             chosen = self._extreme(script, child, role, sign)
-            self._best[key] = {p: one for p, one in chosen.items() if p[0][:depth] == child}
-        return self._best[key]
+            self._best[key] = {(p[0][depth:], p[1]): one for p, one in chosen.items()
+                               if p[0][:depth] == child}  # fmt: skip
+        return {((*child, *p[0]), p[1]): one for p, one in self._best[key].items()}
 
     def plan(self, scripts: Mapping[tuple[str, int], Script]) -> QuestionPlan:
         """Read the plan off the runs by these scripts."""
