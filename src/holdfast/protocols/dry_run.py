@@ -213,14 +213,12 @@ class Dry:
         by_helper: bool = False,
     ) -> object:
         """Which draw of a request this is: no two draws are one generation."""
-        merged = opening.config
-        if by_helper:
-            merged = GenerateConfig(seed=opening.config.seed)
-        elif opening.role == TESTED:
-            merged = self.config.merge(opening.config)
-        merged = merged.merge(config) if config else merged
-        settings = sorted((name, repr(v)) for name, v in vars(merged).items() if v is not None)
-        return opening.replicate, opening.resample, sample, tuple(settings)
+        settings: dict[str, str] = {"seed": repr(opening.config.seed)} if by_helper else {}
+        of_study = self.config if opening.role == TESTED else None
+        for one in (config,) if by_helper else (of_study, opening.config, config):
+            settings |= {n: repr(getattr(one, n)) for n in one.model_fields_set} if one else {}
+        drawn = sorted(item for item in settings.items() if item[1] != "None")
+        return opening.replicate, opening.resample, sample, tuple(drawn)
 
     def _before(self, turn: Turn) -> _State:
         parent = turn.parent
@@ -410,7 +408,6 @@ class Explorer:
         roles: helpers that are bound.
         defence: wraps the model under test.
         epochs: times each question is asked.
-        requests: numbers requests, for all studies of a command.
         config: generation settings of the study.
         reply_tokens: the longest reply assumed; None for that of ``requests``.
     """
@@ -419,14 +416,21 @@ class Explorer:
     roles: frozenset[str] = frozenset()
     defence: Defence | None = None
     epochs: int = 1
-    requests: Requests = field(default_factory=Requests)
     config: GenerateConfig = field(default_factory=GenerateConfig)
     reply_tokens: int | None = None
     _scripts: dict[object, dict[tuple[str, int], Script]] = field(default_factory=dict)
 
-    def plan(self, question: Question, replicate: int = 1) -> QuestionPlan:
-        """Plan a question."""
-        search = _Search(self, question, replicate)
+    def plan(
+        self, question: Question, replicate: int = 1, requests: Requests | None = None
+    ) -> QuestionPlan:
+        """Plan a question.
+
+        Args:
+            question: the question.
+            replicate: 1-based epoch.
+            requests: numbers requests, for all studies of a command.
+        """
+        search = _Search(self, question, replicate, requests or Requests())
         first = search.run({})
         shape = search.shape()
         if shape not in self._scripts:
@@ -441,6 +445,7 @@ class _Search:
     explorer: Explorer
     question: Question
     replicate: int
+    requests: Requests
     _runs: dict[frozenset[tuple[Point, str]], tuple[Dry, Run]] = field(default_factory=dict)
     _best: dict[object, Script] = field(default_factory=dict)
 
@@ -449,12 +454,13 @@ class _Search:
         return self._run(script)[0]
 
     def _run(self, script: Script) -> tuple[Dry, Run]:
-        key = frozenset(script.items())
+        # a choice that is not in a script has its first outcome
+        key = frozenset(item for item in script.items() if item[1] not in (KEPT, USABLE))
         if key not in self._runs:
             if len(self._runs) > MOST_SCRIPTS:
                 raise RuntimeError("the protocol has too many ways to go for a plan")
             of = self.explorer
-            backend = Dry(script, of.requests, of.roles, of.defence, of.config, of.reply_tokens)
+            backend = Dry(script, self.requests, of.roles, of.defence, of.config, of.reply_tokens)
             run = Run(self.question, backend, self.replicate, of.epochs)
             token = place.set(())
             try:

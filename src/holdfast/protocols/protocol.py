@@ -191,16 +191,23 @@ class Study:
         """The same protocol with other settings."""
         return self.protocol.study(epochs=self.given_epochs, **{**self.args, **args})
 
-    def explorer(self, roles: Iterable[str] = (), requests: Requests | None = None) -> Explorer:
-        """Plans questions of the study."""
+    def explorer(self, roles: Iterable[str] = ()) -> Explorer:
+        """Plans questions of the study, with these helpers bound."""
         known = {*self.protocol.roles, *self.protocol.required, JUDGE}
         if self.defence and self.defence.role:
             known.add(self.defence.role)
-        requests = requests or Requests()
-        return Explorer(
-            self.method, frozenset(known.intersection(roles)), self.defence, self.epochs, requests,
-            self.config, self.protocol.reply_tokens,
-        )  # fmt: skip
+        bound = frozenset(known.intersection(roles))
+        if bound not in self._explorers:
+            self._explorers[bound] = Explorer(
+                self.method, bound, self.defence, self.epochs, self.config,
+                self.protocol.reply_tokens,
+            )  # fmt: skip
+        return self._explorers[bound]
+
+    @cached_property
+    def _explorers(self) -> dict[frozenset[str], Explorer]:
+        """By the helpers that are bound."""
+        return {}
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
@@ -232,7 +239,8 @@ class Study:
             earlier: what earlier studies of the command ask.
             places: of the questions, None for all within the limit.
         """
-        explorer, epochs = self.explorer(roles, requests), self.epochs
+        explorer, epochs = self.explorer(roles), self.epochs
+        requests = requests or Requests()
         asked = self.questions.first(limit).questions
         if places is not None:
             asked = tuple(self.questions.questions[place] for place in places)
@@ -241,7 +249,7 @@ class Study:
         skipped: dict[str, Counter[str]] = {}
         goes_on = False
         for question in asked:
-            plan = explorer.plan(question, epochs)
+            plan = explorer.plan(question, epochs, requests)
             for role, count in _counts(plan, epochs, earlier).items():
                 counts[role] = counts.get(role, CallCount()) + count
             paths |= dict.fromkeys(plan.paths)
