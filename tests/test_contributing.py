@@ -150,6 +150,7 @@ def test_a_protocol_that_is_added_as_told_runs_and_is_reported(added: Path) -> N
     assert 'id="restated"' in (added.parents[1] / "r.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("after", "line", "message"),
     [
