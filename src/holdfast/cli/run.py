@@ -51,7 +51,7 @@ def run(
 
     Example: holdfast run followup --model openai/gpt-4.1 --limit 50
     """
-    from .outcome import Drawn, printed
+    from .outcome import Drawn, printed, printed_tables
 
     if shard and (shards or ray):
         raise InputError(
@@ -63,6 +63,7 @@ def run(
     if shard:
         _run_shard({**given, **named}, shard, as_json=as_json)
         return
+    printed_tables()  # what is missing for them is named before a call is paid for
     outcome = holdfast.run(
         protocols, model, questions, shards=shards, ray=ray, progress=Drawn(), **given
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
+from importlib.util import resolve_name
 from typing import TYPE_CHECKING
 
 from holdfast import declared
@@ -31,13 +31,12 @@ class Registered(Mapping[str, "Protocol"]):
 
     def __getitem__(self, name: str) -> "Protocol":
         if name in self._own:
-            found: Protocol = import_module(self._own[name], __package__).PROTOCOL
-            return found
+            return _built_in(self._own[name], name)
         return _loaded(self._others()[name])
 
     def __iter__(self) -> Iterator[str]:
         yield from self._own
-        yield from (name for name in self._others() if name not in self._own)
+        yield from self.others()
 
     def __len__(self) -> int:
         return len({*self._own, *self._others()})
@@ -48,6 +47,10 @@ class Registered(Mapping[str, "Protocol"]):
     def own(self) -> "list[Protocol]":
         """Those of this package."""
         return [self[name] for name in self._own]
+
+    def others(self) -> "Iterator[str]":
+        """Names of those of other packages."""
+        yield from (name for name in self._others() if name not in self._own)
 
     def _others(self) -> "Mapping[str, EntryPoint]":
         return _entry_points(self._group) if self._group else {}
@@ -87,10 +90,25 @@ def roles() -> tuple[str, ...]:
 
 
 def _loadable() -> "Iterator[Protocol]":
-    """The protocols but those of packages that cannot be loaded: who asks for one is told why."""
-    for name in PROTOCOLS:
+    """Ours, and those of packages that can be loaded: who asks for another is told why."""
+    yield from PROTOCOLS.own()
+    for name in PROTOCOLS.others():
         with suppress(InputError):
             yield PROTOCOLS[name]
+
+
+def _built_in(module: str, name: str) -> "Protocol":
+    found: Protocol | None = getattr(
+        declared.module_named(resolve_name(module, __package__)), "PROTOCOL", None
+    )
+    if found is None:
+        raise InputError(
+            "has no PROTOCOL",
+            module,
+            field=name,
+            remedy="Define it there, as 'Adding a protocol' of CONTRIBUTING.md says",
+        )
+    return found
 
 
 @cache
