@@ -378,7 +378,7 @@ def test_what_a_generator_could_not_make_is_counted_in_the_runs_summary(tmp_path
 def test_a_budget_counts_the_generator_too_and_the_run_goes_on(tmp_path: Path) -> None:
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3", "--json",
-        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--max-calls", "30",
+        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--call-limit", "30",
     )  # fmt: skip
     codes = [holdfast(*command).returncode for _ in range(3)]
     assert codes == [3, 3, 0]  # 3 x 4 contexts and 18 turns, 30 more, then the other 3
@@ -389,7 +389,7 @@ def test_a_budget_that_the_generator_uses_up_says_so_and_asks_the_model_nothing(
 ) -> None:
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3",
-        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--max-calls", "5",
+        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--call-limit", "5",
     )  # fmt: skip
     run = holdfast(*command)
     assert run.returncode == 3

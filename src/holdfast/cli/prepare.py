@@ -47,7 +47,7 @@ def _questions() -> None:
 
 _QUESTIONS = ("seed", "limit", "shuffle", "stratify", "fields")
 _ASKED = (
-    "model_base_url", "model_args", "max_calls", "max_tokens", "max_cost", "prices",
+    "model_base_url", "model_args", "call_limit", "token_limit", "cost_limit", "prices",
     "max_connections", "as_json",
 )  # fmt: skip
 """Options of every preparation: which questions, and how a model is asked."""
@@ -177,7 +177,7 @@ def _prepared(name: str, given: Mapping[str, Any], model: str) -> "tuple[Prepare
         base_url=given["model_base_url"],
         model_args=given["model_args"] or (),
     )
-    models.check_prices([asked], given["max_cost"])
+    models.check_prices([asked], given["cost_limit"])
     connections = given["max_connections"]
     more = {"max_connections": connections} if connections else {}
     made = Preparing(
@@ -186,7 +186,7 @@ def _prepared(name: str, given: Mapping[str, Any], model: str) -> "tuple[Prepare
         given["output"],
         log_dir,
         limit=given["limit"],
-        budget=Budget(given["max_calls"], given["max_tokens"], given["max_cost"]),
+        budget=Budget(given["call_limit"], given["token_limit"], given["cost_limit"]),
         generation={"max_retries": RETRIES, **more},
         progress=Drawn(),
     ).run()
