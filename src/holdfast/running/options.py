@@ -100,7 +100,9 @@ class RunOptions(TypedDict, total=False):
         int | None, Option("Times each question is asked; medfuzz 5, others 1.", None, 1, 10_000)
     ]
     challenges: Annotated[str | None, Option("TOML file with techniques of your own.")]
-    fields: Annotated[str | None, Option("Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1")]
+    fields: Annotated[
+        str | None, Option("Columns not recognised: stem=...,options=a|b|c|d,gold=...,step=...")
+    ]
     task_args: Annotated[
         Named,
         Option(
