@@ -23,7 +23,6 @@ from holdfast.challenges import (
     challenge_prompt,
     choose,
     choose_chains,
-    fingerprint,
     judge_prompt,
     load_catalogue,
     load_contexts,
@@ -364,6 +363,12 @@ def followup(study: FollowupStudy) -> Task:
         for path in study.paths
         for technique in map(study.technique, path)
     }
+    shipped = load_catalogue(came=study.questions.techniques)
+    own = {
+        id: wording
+        for id, wording in sorted(techniques.items())
+        if id not in shipped or shipped[id].fingerprint != wording
+    }
     supporting = {SUPPORTING: study.contexts.supporting} if study.correcting else {}
     return protocol_task(
         study,
@@ -377,8 +382,8 @@ def followup(study: FollowupStudy) -> Task:
         contexts=study.contexts.fingerprints | supporting,
         contexts_from=study.contexts.name,
         techniques=techniques | ({RESTATE.id: _restate_wording()} if study.restates else {}),
-        catalogue=fingerprint(study.catalogue),
         suggest=study.letters.fingerprint if study.letters else study.suggest,
+        **({"own_techniques": own} if own else {}),
     )
 
 

@@ -11,7 +11,6 @@ from inspect_ai.model import ChatMessage, GenerateConfig
 
 from holdfast.challenges import (
     Letters,
-    fingerprint,
     load_letters,
     question_prompt,
     suggest_rule,
@@ -43,8 +42,6 @@ from .bias import (
     choose_mitigations,
     mitigated_prompt,
 )
-from .bias import biases as known_biases
-from .bias import mitigations as known_mitigations
 from .distractors import Distractors, load_distractors
 
 VERSION = 1
@@ -296,7 +293,6 @@ def single_turn(study: SingleTurnStudy) -> Task:
         distractors=study.distractors.fingerprint,
         distractors_from=study.distractors.name,
         techniques={one.id: one.fingerprint for one in worded} | study.said,
-        catalogue=fingerprint({**known_biases(), **known_mitigations()}),
         suggest=study.letters.fingerprint if study.letters else study.suggest,
     )
 
