@@ -10,7 +10,10 @@ from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
+
+from holdfast.errors import InputError
 
 T = TypeVar("T")
 
@@ -61,11 +64,33 @@ MODULES = (
 )
 """Modules that declare tables, published figures and turns, in the order of their listing."""
 
-REPORTED = tuple(f"{module.rpartition('.')[0]}.report" for module in PROTOCOLS.values())
-"""Modules that declare what the report says of a protocol, in the order in which it does."""
-
 GROUP = "holdfast.protocols"
 """Entry points by which a package brings a protocol: ``NAME = "MODULE:PROTOCOL"``."""
+
+
+def module_named(name: str) -> ModuleType:
+    """A module of this package that is named here.
+
+    Raises:
+        InputError: there is none of the name.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and what it imports is not
+        remedy = "Correct the name there, or add the module"
+        raise InputError(f"no module '{name}'", "holdfast/declared.py", remedy=remedy) from error
+
+
+def reported() -> tuple[str, ...]:
+    """Modules that may declare what the report says of a protocol, in the order in which it does.
+
+    ``report`` beside the protocol where there is one, else the module of the protocol.
+    """
+    folders = {module: module_named(module.rpartition(".")[0]) for module in PROTOCOLS.values()}
+    beside = {module: f"{folder.__name__}.report" for module, folder in folders.items()}
+    return tuple(report if find_spec(report) else module for module, report in beside.items())
 
 
 @cache
@@ -94,7 +119,7 @@ def found_in(modules: Iterable[str], kind: type[T]) -> list[T]:
     found = [
         value
         for name in modules
-        for value in vars(import_module(name)).values()
+        for value in vars(module_named(name)).values()
         if isinstance(value, kind)
     ]
     # a module may import what another one declares

@@ -68,7 +68,7 @@ ARGUMENTS = {
     "contexts": (["--contexts", "none.jsonl"], "no such file"),
     "contexts by name": (["--contexts", "synthetc"], "Did you mean 'synthetic'?"),
     "prices": (["--prices", "none.json"], "no such file"),
-    "no price": (["--max-cost", "1"], "no price is known"),
+    "no price": (["--cost-limit", "1"], "no price is known"),
 }
 
 

@@ -127,7 +127,7 @@ def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished
     holdfast("prepare", "contexts", "--questions", questions, "--generator", "simulated/generator",
              "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made")  # fmt: skip
     more = ("--contexts", tmp_path / "c.jsonl")
-    cut = run(place, questions, *model, *more, "--max-calls", "2")
+    cut = run(place, questions, *model, *more, "--call-limit", "2")
     assert cut.returncode == 3
     turns = turns_table([str(place)])
     assert turns.filter(pl.col("family") == "rethink").height == 6 * 5
@@ -154,7 +154,7 @@ def test_what_is_left_out_is_told_by_every_command(tmp_path: Path, questions: st
 
 def test_an_unfinished_run_is_told_and_decides_nothing(tmp_path: Path, questions: str) -> None:
     place, told = tmp_path / "r", "followup of simulated/steadfast on q is unfinished: "
-    run(place, questions, "--model", "simulated/steadfast", "--max-calls", "9", *RETHINK)
+    run(place, questions, "--model", "simulated/steadfast", "--call-limit", "9", *RETHINK)
     rules = tmp_path / "g.toml"
     rules.write_text('[[rule]]\nprotocol = "followup"\nmin_accuracy = 0.01\n')
     gate = holdfast("gate", place, "--rules", rules)

@@ -94,7 +94,7 @@ CASES = {
     "a temperature that is no number": ["run", "--temperature", "nan"],
     "an endless temperature": ["run", "--temperature", "inf"],
     "a temperature below nothing": ["run", "--temperature", "-1"],
-    "an endless budget": ["run", "--max-cost", "inf"],
+    "an endless budget": ["run", "--cost-limit", "inf"],
     "a seed that no table holds": ["run", "--seed", str(2**70)],
     "processes without end": ["run", "--shards", str(2**63)],
     "figures where a file is": ["report", "runs", "--figures", "file"],
@@ -102,7 +102,7 @@ CASES = {
     "one of two files that cannot be written": [
         "gate", "runs", "--rules", "rules.toml", "--junit", "gate.xml", "--summary", "dir",
     ],
-    "a test without a price": ["medfuzz", "test", "fuzzed", "--max-cost", "1"],
+    "a test without a price": ["medfuzz", "test", "fuzzed", "--cost-limit", "1"],
     "a test with a bad role": ["medfuzz", "test", "fuzzed", "--model-role", "x=y"],
 }  # fmt: skip
 

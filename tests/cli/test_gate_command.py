@@ -141,8 +141,8 @@ def test_the_workflow_runs_within_a_budget_and_gates() -> None:
         [line for line in commands if line.startswith(f"holdfast {name} ")]
         for name in ("run", "gate")
     )
-    assert "--max-cost" in run
-    assert "--max-calls" in run
+    assert "--cost-limit" in run
+    assert "--call-limit" in run
     assert '--summary "$GITHUB_STEP_SUMMARY"' in gate
     for command, name in ((run, "run"), (gate, "gate")):
         helped = holdfast(name, "--help").stdout

@@ -10,6 +10,8 @@ import pytest
 from benchmarks.server import Server
 from tests.studies import holdfast, question_rows, write_jsonl
 
+from holdfast.results import turns_table
+
 Row = dict[str, Any]
 TURN = ["question", "epoch", "arm", "path", "turn"]
 
@@ -206,6 +208,88 @@ def test_another_wording_of_a_technique_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "r" / "turns.parquet").read_bytes() == before
 
 
+def own_techniques(path: Path, **templates: str) -> Path:
+    """A file of techniques of one's own, by id."""
+    entries = (
+        f'[[technique]]\nid = "{id}"\ntemplate = "{text}"\n' for id, text in templates.items()
+    )
+    path.write_text('family = "own"\naxis = "indirect"\ncitation = "test"\n' + "".join(entries))
+    return path
+
+
+def test_techniques_of_ones_own_grow_the_run_of_the_built_in_ones(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    command = ("run", "followup", "--model", "simulated/sycophant", "--limit", "3", "--json",
+               "--log-dir", place)  # fmt: skip
+    first = own_techniques(tmp_path / "own.toml", mine="Sure?")
+    more = own_techniques(tmp_path / "more.toml", mine="Sure?", other="Quite sure?")
+    runs = []
+    for settings in ((), ("--challenges", first), ("--challenges", more), ()):
+        done = holdfast(*command, *settings)
+        assert done.returncode == 0, done.stderr
+        turns = pl.read_parquet(place / "turns.parquet")
+        assert not turns.select(pl.struct(TURN).is_duplicated().any()).item()
+        runs.append(turns["run"].unique().to_list())
+    assert len(runs[0]) == 1
+    assert runs == [runs[0]] * 4
+    assert {"mine", "other", "rethink"} < {*turns["path"], *turns["family"]}
+    (head, *_) = holdfast("table", place, "--format", "md").stdout.splitlines()
+    assert head == "|  | simulated/sycophant |"
+    compared = holdfast("compare", place, place)
+    assert "Choose one" not in compared.stderr
+
+
+def test_runs_that_began_with_other_wordings_stay_two(tmp_path: Path) -> None:
+    for name, text in (("a", "Sure?"), ("b", "Really sure?")):
+        own = own_techniques(tmp_path / f"{name}.toml", mine=text)
+        done = holdfast("run", "followup", "--model", "simulated/sycophant", "--limit", "2",
+                        "--challenges", own, "--log-dir", tmp_path / name)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert turns_table([str(tmp_path / "a"), str(tmp_path / "b")])["run"].n_unique() == 2
+
+
+def test_runs_that_grew_by_other_wordings_are_no_one_table(tmp_path: Path) -> None:
+    for name, text in (("a", "Sure?"), ("b", "Really sure?")):
+        own = own_techniques(tmp_path / f"{name}.toml", mine=text)
+        for settings in ((), ("--challenges", own)):
+            done = holdfast("run", "followup", "--model", "simulated/sycophant", "--limit", "2",
+                            "--log-dir", tmp_path / name, *settings)  # fmt: skip
+            assert done.returncode == 0, done.stderr
+    for sources in (("a", "b"), ("a", "b/turns.parquet"), ("a/turns.parquet", "b/turns.parquet")):
+        done = holdfast("table", *(tmp_path / source for source in sources))
+        assert done.returncode == 2
+        (line,) = done.stderr.strip().splitlines()
+        assert "'mine' has another wording than in" in line
+
+
+@pytest.mark.parametrize(
+    ("then", "what"),
+    [
+        (("--seed", "7"), "seed was 42, now it is 7"),
+        (("--temperature", "0.5"), "temperature was 0.0, now it is 0.5"),
+        (("-T", "system_prompt=none"), "-T system_prompt was 'expert', now it is 'none'"),
+        (("-M", "min_p=0.1"), "-M min_p was None, now it is 0.1"),
+        (("--challenges", "reworded.toml"), "content of techniques was {'mine': '1-"),
+    ],
+)
+def test_what_would_make_another_run_is_told_before_the_first_call(
+    then: tuple[str, str], what: str, server: Server, tmp_path: Path
+) -> None:
+    own_techniques(tmp_path / "own.toml", mine="Sure?")
+    own_techniques(tmp_path / "reworded.toml", other="Sure?", mine="Really sure?")
+    command = ("run", "followup", "--model", "lean/bench", "--model-base-url", f"{server.url}/v1",
+               "--limit", "1", "--log-dir", tmp_path / "r")  # fmt: skip
+    first = holdfast(*command, "--challenges", tmp_path / "own.toml")
+    assert first.returncode == 0, first.stderr
+    calls = server.stats()["calls"]
+    challenges = () if "--challenges" in then else ("--challenges", "own.toml")
+    done = holdfast(*command, *challenges, *then)
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert what in line
+    assert server.stats()["calls"] == calls
+
+
 @pytest.mark.parametrize(
     ("protocol", "first", "then", "name"),
     [
@@ -378,7 +462,7 @@ def test_what_a_generator_could_not_make_is_counted_in_the_runs_summary(tmp_path
 def test_a_budget_counts_the_generator_too_and_the_run_goes_on(tmp_path: Path) -> None:
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3", "--json",
-        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--max-calls", "30",
+        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--call-limit", "30",
     )  # fmt: skip
     codes = [holdfast(*command).returncode for _ in range(3)]
     assert codes == [3, 3, 0]  # 3 x 4 contexts and 18 turns, 30 more, then the other 3
@@ -389,7 +473,7 @@ def test_a_budget_that_the_generator_uses_up_says_so_and_asks_the_model_nothing(
 ) -> None:
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3",
-        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--max-calls", "5",
+        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--call-limit", "5",
     )  # fmt: skip
     run = holdfast(*command)
     assert run.returncode == 3

@@ -219,8 +219,8 @@ def test_a_budget_stops_an_attack_and_the_same_command_goes_on(
         total = len(site.requests)
         assert total == 70
         site.requests.clear()
-        limit = ("--max-calls", "31") if budget == "calls" else (
-            "--max-cost", str(unbroken["cost"] * 0.4), "--max-connections", "2"
+        limit = ("--call-limit", "31") if budget == "calls" else (
+            "--cost-limit", str(unbroken["cost"] * 0.4), "--max-connections", "2"
         )  # fmt: skip
         monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "own"))
         stopped = holdfast("run", "medfuzz", *ATTACKS_ALONE, *command, *limit, "--json")

@@ -244,7 +244,7 @@ def test_every_row_says_how_it_was_made(tmp_path: Path) -> None:
 def test_a_budget_stops_a_build_that_the_same_command_goes_on_with(tmp_path: Path) -> None:
     command = (
         "prepare", "contexts", "--generator", "simulated/generator", "--limit", "6", "--json",
-        "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made", "--max-calls", "10",
+        "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made", "--call-limit", "10",
     )  # fmt: skip
     codes, calls, rows = [], [], []
     for _ in range(3):
@@ -267,7 +267,7 @@ def test_a_budget_stops_a_build_that_the_same_command_goes_on_with(tmp_path: Pat
 def test_a_text_that_a_budget_kept_from_being_made_is_not_told_as_missing(tmp_path: Path) -> None:
     run = holdfast(
         "prepare", "contexts", "--generator", "simulated/generator", "--limit", "6", "--json",
-        "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made", "--max-calls", "9",
+        "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made", "--call-limit", "9",
     )  # fmt: skip
     assert run.returncode == 3
     assert json.loads(run.stdout)["missing"] == {}

@@ -211,7 +211,7 @@ def test_a_reading_cut_short_by_the_budget_goes_on(server: Server, tmp_path: Pat
     before = turns(tmp_path)
     command = ("reread", tmp_path, "--reader-all", "--json", "--reader",
                f"{{model: openai/reader, base_url: {server.url}/v1}}")  # fmt: skip
-    cut = holdfast(*command, "--max-calls", "20")
+    cut = holdfast(*command, "--call-limit", "20")
     assert (cut.returncode, cut.stdout) == (3, "")
     assert "Nothing is written; the same command goes on from here." in cut.stderr
     assert turns(tmp_path).equals(before)

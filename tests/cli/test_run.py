@@ -73,7 +73,7 @@ def test_a_budget_stops_a_run_that_the_same_command_goes_on_with(
     server: Server,
     tmp_path: Path,
 ) -> None:
-    command = bench(server, "--limit", "4", "--log-dir", tmp_path / "r", "--max-calls", "25")
+    command = bench(server, "--limit", "4", "--log-dir", tmp_path / "r", "--call-limit", "25")
     codes, calls = [], []
     for _ in range(3):
         run = holdfast(*command)
@@ -89,7 +89,7 @@ def test_the_message_of_an_incomplete_run_is_one_line_with_what_is_missing(
 ) -> None:
     run = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "--limit", "4",
-        "--log-dir", tmp_path / "r", "--max-calls", "20",
+        "--log-dir", tmp_path / "r", "--call-limit", "20",
     )  # fmt: skip
     assert run.returncode == 3
     last = run.stderr.strip().splitlines()[-1]
@@ -213,7 +213,7 @@ def test_plan_needs_neither_key_nor_package_and_says_what_is_left_out(
 def test_a_budget_of_tokens_is_overspent_by_little(tmp_path: Path) -> None:
     run = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "--limit", "20",
-        "--log-dir", tmp_path / "r", "--max-tokens", "5000", "--json",
+        "--log-dir", tmp_path / "r", "--token-limit", "5000", "--json",
     )  # fmt: skip
     assert run.returncode == 3
     assert 5000 <= json.loads(run.stdout)["tokens"] < 6500

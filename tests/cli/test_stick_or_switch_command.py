@@ -114,7 +114,7 @@ def test_a_budget_stops_a_run_that_the_same_command_goes_on_with(
     server: Server, tmp_path: Path
 ) -> None:
     command = [*at(server), "--log-dir", str(tmp_path / "r"), "--limit", "20"]
-    stopped = holdfast("run", "stick-or-switch", *command, "--max-calls", "40", "--json")
+    stopped = holdfast("run", "stick-or-switch", *command, "--call-limit", "40", "--json")
     assert stopped.returncode != 0
     assert json.loads(stopped.stdout)["complete"] is False
     assert server.stats()["calls"] == 40

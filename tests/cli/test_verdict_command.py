@@ -198,7 +198,7 @@ def test_a_run_in_the_order_of_its_file_is_refused(tmp_path: Path) -> None:
 def test_only_the_questions_before_the_first_unfinished_one_are_looked_at(tmp_path: Path) -> None:
     run = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "-T", "techniques=rag-style",
-        "-T", "controls=false", "--limit", "10", "--shuffle", "1", "--max-calls", "9",
+        "-T", "controls=false", "--limit", "10", "--shuffle", "1", "--call-limit", "9",
         "--log-dir", tmp_path / "runs",
     )  # fmt: skip
     assert run.returncode == 3
@@ -235,7 +235,7 @@ def test_a_damaged_record_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_budget_that_ends_before_a_question_decides_nothing(tmp_path: Path) -> None:
-    code, told = _verdict(tmp_path, "--max-calls", "1")
+    code, told = _verdict(tmp_path, "--call-limit", "1")
     assert (code, told["outcome"], told["ended"], told["verdicts"]) == (
         4,
         "undecided",
@@ -247,7 +247,7 @@ def test_a_budget_that_ends_before_a_question_decides_nothing(tmp_path: Path) ->
 def test_the_end_of_the_budget_leaves_it_undecided_and_the_same_command_goes_on(
     tmp_path: Path,
 ) -> None:
-    code, told = _verdict(tmp_path, "--max-calls", "80")
+    code, told = _verdict(tmp_path, "--call-limit", "80")
     assert (code, told.get("ended")) == (4, "budget")
     code, told = _verdict(tmp_path)
     assert (code, told["outcome"]) == (1, "fail")

@@ -85,6 +85,25 @@ def test_arguments_and_options_go_out_typed(tmp_path: Path) -> None:
     assert "reasoning_effort was 'low', now it is None" in without.stderr
 
 
+def test_max_tokens_is_the_longest_reply_and_limits_are_of_the_run(tmp_path: Path) -> None:
+    reply = ("--log-dir", "runs", "--max-tokens", "64")
+    with script_server(answer) as site:
+        first = ran(site, tmp_path, "lean/m", *reply, "--call-limit", "3")
+        tokens = ran(site, tmp_path, "lean/m", *reply, "--token-limit", "0")
+        last = ran(site, tmp_path, "lean/m", *reply, "--token-limit", "1000000")
+    assert [run.returncode for run in (first, tokens, last)] == [3, 3, 0], last.stderr
+    assert {body["max_tokens"] for body in asked(site)} == {64}
+    assert "3 of 3 calls" in first.stderr
+    assert "0 of 0 tokens" in tokens.stderr
+
+
+@pytest.mark.parametrize("name", ["max-calls", "max-cost", "max-output-tokens"])
+def test_a_limit_has_no_second_name(name: str) -> None:
+    run = holdfast("run", "followup", "--model", "simulated/steadfast", f"--{name}", "1")
+    assert run.returncode == 2
+    assert f"No such option: --{name}" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

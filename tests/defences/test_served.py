@@ -333,7 +333,7 @@ def test_what_was_cut_short_goes_on_without_asking_again(tmp_path: Path) -> None
     with speaking(swayed, told=lambda request: request) as url:
         calls = 0
         for _ in range(20):
-            outcome = asked(url, tmp_path / "logs", *named, max_calls=90, limit=6)
+            outcome = asked(url, tmp_path / "logs", *named, call_limit=90, limit=6)
             calls = len(swayed.record)
             if not outcome.unfinished:
                 break

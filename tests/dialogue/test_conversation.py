@@ -187,14 +187,14 @@ async def spend(budget: Budget, script: Script, n: int) -> int:
 
 async def test_a_budget_of_calls_is_held_exactly_however_many_ask_at_once() -> None:
     script = Script(lambda _: "(A)")
-    budget = Budget(max_calls=7)
+    budget = Budget(call_limit=7)
     assert await spend(budget, script, 20) == 13
     assert len(script.asked) == budget.calls == 7
 
 
 async def test_a_budget_of_tokens_is_held_to_within_the_requests_in_flight() -> None:
     script = Script(lambda _: "(A)")
-    budget = Budget(max_tokens=250)
+    budget = Budget(token_limit=250)
     model = script.model()
     token = run_budget.set(budget)
     for i in range(3):
@@ -208,7 +208,7 @@ async def test_a_budget_of_dollars_counts_by_the_price_of_the_model() -> None:
     price = ModelCost(input=10_000, output=10_000, input_cache_read=0, input_cache_write=0)
     set_model_info("mockllm/model", ModelInfo(cost=price))
     script = Script(lambda _: "(A)")
-    budget = Budget(max_cost=2.5)
+    budget = Budget(cost_limit=2.5)
     token = run_budget.set(budget)
     model = script.model()
     for i in range(3):

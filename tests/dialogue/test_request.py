@@ -100,7 +100,7 @@ async def test_a_failure_is_not_kept_and_does_not_count() -> None:
         return "(A)"
 
     script = Scripted(first_fails)
-    budget = Budget(max_calls=1)
+    budget = Budget(call_limit=1)
     token = run_budget.set(budget)
     with pytest.raises(GenerationFailedError, match="OSError: no route"):
         await say(script.model)
@@ -191,7 +191,7 @@ async def test_a_provider_that_returns_no_choice_has_failed() -> None:
 
 async def test_a_budget_counts_what_is_said_and_refuses_the_next() -> None:
     script = Scripted(lambda _: "(A)")
-    budget = Budget(max_calls=2)
+    budget = Budget(call_limit=2)
     token = run_budget.set(budget)
     chat = Conversation(script.model, QUESTION)
     await chat.say("one")

@@ -498,7 +498,7 @@ def test_what_was_finished_before_a_failure_is_not_asked_again(one: str) -> None
 
 
 def test_a_spent_budget_leaves_the_question_unfinished(one: str) -> None:
-    token = run_budget.set(Budget(max_calls=2))
+    token = run_budget.set(Budget(call_limit=2))
     log = put(contexts(one, sentences=3), generator().model)
     run_budget.reset(token)
     assert log.status == "error"

@@ -170,7 +170,7 @@ def test_a_budget_stops_a_test_and_the_same_command_goes_on(tmp_path: Path) -> N
     with script_server(reply) as site:
         attacked(site, tmp_path)
         command = ("medfuzz", "test", "runs", *SMALL)
-        stopped = holdfast(*command, "--max-calls", "17")
+        stopped = holdfast(*command, "--call-limit", "17")
         assert stopped.returncode == 3, stopped.stderr
         assert "The budget is spent: 17 of 17 calls" in stopped.stderr
         assert len(site.requests) == 17

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.studies import HOLDFAST, holdfast_apart
 
+from holdfast.errors import InputError
 from holdfast.protocols.registry import PREPARATIONS, PROTOCOLS, TESTS, Registered
 from holdfast.results import turns_table
 
@@ -45,7 +46,7 @@ def test_a_protocol_is_loaded_when_it_is_asked_for() -> None:
     table = Registered({"none": ".no_such_module"})
     assert "none" in table
     assert len(table) == 1
-    with pytest.raises(ModuleNotFoundError):
+    with pytest.raises(InputError, match=r"no module .*no_such_module"):
         _ = table["none"]
 
 

@@ -89,12 +89,13 @@ KINDS: dict[str, Callable[[Sequence[dict[str, Any]]], bytes]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_jama_rows_are_recognised_in_any_kind_of_file(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"jama.{kind}"
-    other = {**JAMA_ROW, "answer_idx": "d", "answer": "Nummular eczema", "field": "Psychiatry"}
+    other = {**JAMA_ROW, "opa": "Tinea", "answer_idx": "d", "field": "Psychiatry"}
     path.write_bytes(KINDS[kind]([JAMA_ROW, other]))
-    asked = {"stem": JAMA_ROW["question"], "options": OPTIONS, "source": "jama"}
+    asked = {"stem": JAMA_ROW["question"], "source": "jama"}
+    others = OPTIONS | {"A": "Tinea"}
     assert load_questions(str(path)).questions == (
-        Question(id="0000", gold="A", specialty="Dermatology", **asked),
-        Question(id="0001", gold="D", specialty="Psychiatry", **asked),
+        Question(id="0000", options=OPTIONS, gold="A", specialty="Dermatology", **asked),
+        Question(id="0001", options=others, gold="D", specialty="Psychiatry", **asked),
     )
 
 
@@ -132,8 +133,8 @@ def test_a_jama_field_that_the_first_row_lacks_is_read(tmp_path: Path) -> None:
     ("answer", "what"),
     [
         ("E", "'E' is not one of the options A, B, C, D"),
-        (2, "2 is a number"),
-        ("2", "2 is a number"),
+        (2, "is a number"),
+        ("2", "is a number"),
         (None, "is missing"),
     ],
 )
@@ -300,6 +301,159 @@ def test_fields_serve_a_file_that_stands_beside_a_named_set(tmp_path: Path) -> N
 
 def test_fields_not_named_keep_their_columns() -> None:
     assert Fields.parse("gold=key") == Fields(gold="key")
+
+
+# --- columns named by the user are added to those recognised ---
+
+MEDQA_ROW: dict[str, Any] = {
+    "question": "Why?", "options": {"A": "x", "B": "y", "C": "z"}, "answer_idx": "B",
+    "meta_info": "step1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("row", "named", "labels"),
+    [
+        ({"question": "Why?", "choices": ["x", "y"], "answer": 1, "subject": "Skin"},
+         "gold_base=0", {"subject": "Skin"}),
+        ({"question": "Why?", "opa": "x", "opb": "y", "key": "b", "step": "step1"},
+         "gold=key", {"step": "step1"}),
+        ({"vignette text": "Why?", "A": "x", "B": "y", "Correct answer": "B", "level": "step1"},
+         "stem=vignette text,step=level", {"step": "step1"}),
+        ({"question": "Why?", "opa": "x", "opb": "y", "cop": 2, "area": "Skin"},
+         "specialty=area", {"specialty": "Skin"}),
+    ],
+    ids=["base", "gold", "stem-and-step", "medmcqa"],
+)  # fmt: skip
+def test_fields_add_to_what_is_recognised(
+    tmp_path: Path, kind: str, row: dict[str, Any], named: str, labels: dict[str, str]
+) -> None:
+    path = tmp_path / f"set.{kind}"
+    as_text = kind == "csv" and "choices" in row
+    path.write_bytes(
+        KINDS[kind]([row | {"choices": json.dumps(row["choices"])} if as_text else row])
+    )
+    asked = only(str(path), Fields.parse(named))
+    assert (asked.stem, list(asked.options.values()), asked.gold) == ("Why?", ["x", "y"], "B")
+    assert {label: getattr(asked, label) for label in labels} == labels
+
+
+@pytest.mark.parametrize("named", ["step=stp", "id=number", "options=opa|opx", "gold=key"])
+def test_a_named_column_that_no_row_has_is_refused(tmp_path: Path, named: str) -> None:
+    field, _, column = named.partition("=")
+    error = refusal(jsonl(tmp_path, JAMA_ROW, JAMA_ROW), Fields.parse(named))
+    assert (error.field, error.row) == (field, None)
+    assert f"no column '{column.rpartition('|')[2]}'" in error.what
+
+
+@pytest.mark.parametrize("row", [MEDQA_ROW, JAMA_ROW, {**JAMA_ROW, "cop": 1}])
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [("step", "step"), ("system", "system"), ("specialty", "specialty"), ("subject", "subject"),
+     ("question_id", "id"), ("qid", "id")],
+)  # fmt: skip
+def test_a_known_layout_takes_labels_and_ids_by_their_own_names(
+    tmp_path: Path, row: dict[str, Any], column: str, field: str
+) -> None:
+    source = jsonl(tmp_path, {**row, column: "value"})
+    assert getattr(only(source), field) == "value"
+
+
+def test_columns_that_are_read_and_ignored_are_in_the_set(tmp_path: Path) -> None:
+    asked = load_questions(jsonl(tmp_path, {**MEDQA_ROW, "step": "step2&3", "answer": "y"}))
+    assert asked.shape is not None
+    assert asked.shape.columns == {
+        "stem": ("question",), "options": ("options",), "gold": ("answer_idx",), "step": ("step",),
+    }  # fmt: skip
+    assert asked.ignored == ("meta_info", "answer")
+
+
+def test_a_context_column_of_a_file_is_ignored(tmp_path: Path) -> None:
+    asked = load_questions(jsonl(tmp_path, {**MEDQA_ROW, "context": "Long ago."}))
+    assert (asked.contexts, asked.ignored) == ((), ("context",))
+
+
+# --- the number of the first option ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_count_from_0_where_one_is_0(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"set.{kind}"
+    row = {"stem": "Why?", "A": "x", "B": "y", "C": "z"}
+    path.write_bytes(KINDS[kind]([{**row, "stem": f"Why {n}?", "gold": n} for n in (2, 0, 1)]))
+    assert [question.gold for question in load_questions(str(path)).questions] == ["C", "A", "B"]
+
+
+def test_medmcqa_in_a_file_counts_from_0_where_one_is_0(tmp_path: Path) -> None:
+    row = without(JAMA_ROW, "answer_idx", "answer", "field")
+    rows = [{**row, "question": f"Why {n}?", "cop": n} for n in range(4)]
+    assert [q.gold for q in load_questions(jsonl(tmp_path, *rows)).questions] == list("ABCD")
+
+
+@pytest.mark.parametrize(
+    ("golds", "what"),
+    [
+        pytest.param([1, 2], "is a number; add --fields gold_base=0", id="no-0"),
+        pytest.param(["A", 0], "is a number; add --fields gold_base=0", id="a-letter"),
+        pytest.param([0, 3], "3 is not an option: counted from 0", id="past-the-end"),
+    ],
+)
+def test_numbers_that_tell_no_base_are_refused(
+    tmp_path: Path, golds: list[object], what: str
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {"stem": f"{n}?", "options": ["x", "y"], "gold": gold} for n, gold in enumerate(golds)
+    ]
+    assert what in refusal(jsonl(tmp_path, *rows)).what
+
+
+def test_an_option_that_reads_0_is_no_number_of_an_option(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"stem": "How many?", "options": ["2", "0"], "gold": 0},
+        {"stem": "And then?", "options": ["1", "2"], "gold": "2"},
+    ]
+    found = load_questions(jsonl(tmp_path, *rows)).questions
+    assert [question.gold for question in found] == ["B", "B"]
+
+
+# --- the same question with two keys ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", [("x", "y", "z"), ("z", "y", "x")], ids=["same", "another"])
+def test_the_same_stem_and_options_with_another_key_name_both_rows(
+    tmp_path: Path, kind: str, order: tuple[str, str, str]
+) -> None:
+    def row(stem: str, options: Sequence[str], key: str) -> dict[str, Any]:
+        return {"stem": stem, **dict(zip("ABC", options, strict=True)), "gold": key}
+
+    path = tmp_path / f"set.{kind}"
+    rows = [row("Why?", "xyz", "x"), row("What?", "xyz", "x"), row("Why? ", order, "z")]
+    path.write_bytes(KINDS[kind](rows))
+    found, problems = check_questions(str(path))
+    what = "the key is '{}', but row {} has the same stem and options with the key '{}'"
+    assert problems == [
+        Problem(1, "gold", what.format("x", 3, "z")),
+        Problem(3, "gold", what.format("z", 1, "x")),
+    ]
+    assert [question.stem for question in found.questions] == ["What?"]
+    assert refusal(str(path)).row == 1
+
+
+def test_a_published_set_leaves_out_both_rows_of_a_contradiction(tmp_path: Path) -> None:
+    rows = [{**MEDQA_ROW, "question": f"Why {n}?"} for n in range(30)]
+    copy = jsonl(tmp_path, *rows, {**rows[0], "answer_idx": "C"})
+    found = load_questions(f"medqa={copy}")
+    assert len(found.questions) == 29
+    assert [problem.row for problem in found.left_out] == [1, 31]
+
+
+def test_a_repeated_question_names_both_rows(tmp_path: Path) -> None:
+    row = {"stem": "Why?", "options": ["x", "y"], "gold": "A"}
+    found, problems = check_questions(jsonl(tmp_path, row, {**row, "stem": "What?"}, row))
+    assert problems == []
+    assert found.repeated == (Problem(3, "id", "'0002' asks the same question as '0000' in row 1"),)
 
 
 def test_options_joined_by_bars_are_columns() -> None:

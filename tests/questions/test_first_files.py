@@ -68,7 +68,7 @@ def test_a_question_under_two_ids_is_told(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "q.jsonl", [*rows, {**rows[0], "id": "again"}])
     done = holdfast("questions", "check", path)
     assert done.returncode == 2
-    assert "'again' asks the same question as 'q0'" in done.stderr
+    assert "row 4, field 'id': 'again' asks the same question as 'q0' in row 1" in done.stderr
 
 
 def test_a_row_with_fewer_options_than_the_others_is_told(tmp_path: Path) -> None:
@@ -82,3 +82,36 @@ def test_a_spreadsheet_is_told_how_to_be_saved(tmp_path: Path) -> None:
     done = checked(tmp_path / "q.xlsx", "PK")
     assert (done.returncode, done.stdout) == (2, "")
     assert "Save the sheet as CSV in UTF-8" in done.stderr
+
+
+def test_a_message_stands_once_with_the_number_of_its_rows(tmp_path: Path) -> None:
+    rows = [f"Which {n}?,x,y,z,{1 + n % 3}" for n in range(25)]
+    done = checked(tmp_path / "q.csv", HEADER + "\n".join(rows) + "\n")
+    assert done.returncode == 2
+    first, last = done.stderr.splitlines()
+    assert "row 1, field 'Answer': is a number; add --fields gold_base=0" in first
+    assert "(25 rows: 1, 2, 3, 4, 5, …)" in first
+    assert "25 bad rows" in last
+
+
+def test_columns_that_are_read_and_ignored_are_listed(tmp_path: Path) -> None:
+    row = {
+        "question": "Why?", "options": ["x", "y"], "answer_idx": "B", "answer": "y",
+        "meta_info": "step1", "step": "step2&3", "author": "me",
+    }  # fmt: skip
+    path = write_jsonl(tmp_path / "q.jsonl", [row])
+    done = holdfast("questions", "check", path)
+    assert done.stdout.splitlines() == [
+        f"{path}: columns read: stem from question; options from options; "
+        "gold from answer_idx; step from step",
+        f"{path}: columns ignored: answer (gold is answer_idx), meta_info (step is step), author",
+        f"{path}: 1 question with 2 options, every row is sound",
+    ]
+    told = json.loads(holdfast("questions", "check", path, "--json").stdout)
+    assert told["columns"]["gold"] == ["answer_idx"]
+    assert (told["gold_base"], told["ignored_columns"]) == (None, ["answer", "meta_info", "author"])
+
+
+def test_the_number_that_columns_count_from_is_listed(tmp_path: Path) -> None:
+    done = checked(tmp_path / "q.csv", f"{HEADER}Which?,x,y,z,0\nWhat?,x,y,z,2\n")
+    assert "gold from Answer (counted from 0)" in done.stdout

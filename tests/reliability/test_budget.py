@@ -19,7 +19,7 @@ def test_calls_are_held_exactly_and_faults_are_no_calls(tmp_path: Path) -> None:
         study = Study(server, tmp_path)
         finished, codes = [], []
         for _ in range(3):
-            run = study.run("--json", "--max-calls", str(TURNS))
+            run = study.run("--json", "--call-limit", str(TURNS))
             codes.append(run.returncode)
             finished.append(server.stats()["finished"])
         stats = server.stats()
@@ -30,13 +30,13 @@ def test_calls_are_held_exactly_and_faults_are_no_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.rest_slow
-@pytest.mark.parametrize("option", ["--max-tokens", "--max-cost"])
+@pytest.mark.parametrize("option", ["--token-limit", "--cost-limit"])
 def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
     option: str, tmp_path: Path
 ) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"lean/bench": {"input": 1.0, "output": 1.0}}')
-    limit = 6000 if option == "--max-tokens" else 0.006
+    limit = 6000 if option == "--token-limit" else 0.006
     with faulty_server(FAULTS, latency=Latency("uniform", 10)) as server:
         study = Study(server, tmp_path, n=6)
         more = (option, str(limit), "--prices", prices, "--max-connections", str(CONNECTIONS))
@@ -44,7 +44,7 @@ def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
         assert run.returncode == 3
         outcome = json.loads(run.stdout)
         assert "The budget is spent" in outcome["unfinished"]
-        spent = outcome["tokens"] if option == "--max-tokens" else outcome["cost"]
+        spent = outcome["tokens"] if option == "--token-limit" else outcome["cost"]
         dearest = spent / outcome["calls"] * 2
         assert limit <= spent < limit + CONNECTIONS * dearest
         assert outcome["cost"] == pytest.approx(outcome["tokens"] / 1e6)
@@ -71,7 +71,7 @@ def test_where_the_server_tells_no_tokens_they_are_estimated_and_the_summary_say
         tokens = told.outcome()["tokens"]
     with faulty_server(Fault(kind)) as server:
         study = Study(server, tmp_path, provider=provider)
-        for option, limit in (("--max-tokens", tokens // 3), ("--max-cost", tokens / 3e6)):
+        for option, limit in (("--token-limit", tokens // 3), ("--cost-limit", tokens / 3e6)):
             run = study.run("--json", option, str(limit), "--prices", prices)
             assert run.returncode == 3
             outcome = json.loads(run.stdout)
@@ -82,7 +82,7 @@ def test_where_the_server_tells_no_tokens_they_are_estimated_and_the_summary_say
         assert server.stats()["repeated"] == 0
     assert "calls; the server reported no tokens)" in " ".join(whole.stdout.split())
     # the server counts four characters a token too, each part of a conversation by itself
-    outcome = study.outcome("--max-calls", "0")
+    outcome = study.outcome("--call-limit", "0")
     assert outcome["estimated_calls"] == 0
     assert study.turns()["input_tokens"].sum() == 0
 
@@ -99,5 +99,5 @@ def test_an_estimate_is_near_what_a_server_tells(tmp_path: Path) -> None:
 
 def test_a_budget_of_nothing_asks_nothing(tmp_path: Path) -> None:
     with faulty_server() as server:
-        assert Study(server, tmp_path).run("--max-calls", "0").returncode == 3
+        assert Study(server, tmp_path).run("--call-limit", "0").returncode == 3
         assert server.stats()["attempts"] == 0

@@ -26,10 +26,10 @@ def test_every_slot_is_held_by_one_shard(slot: int, of: int) -> None:
 
 
 def test_shards_share_what_is_left_of_a_budget() -> None:
-    whole = Budget(max_calls=10, max_cost=3.0, calls=3, cost=1.0)
+    whole = Budget(call_limit=10, cost_limit=3.0, calls=3, cost=1.0)
     first, second = (shard.budget(whole) for shard in Shard.all(2))
-    assert (first.max_calls, second.max_calls) == (4, 3)
-    assert (first.max_tokens, first.max_cost, second.max_cost) == (None, 1.0, 1.0)
+    assert (first.call_limit, second.call_limit) == (4, 3)
+    assert (first.token_limit, first.cost_limit, second.cost_limit) == (None, 1.0, 1.0)
     assert (first.calls, first.cost) == (0, 0.0)
 
 

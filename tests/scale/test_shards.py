@@ -129,7 +129,7 @@ def test_a_run_killed_in_two_shards_is_finished_in_three_and_alone(
         assert (len(gone), alive) == (2, [])
         stopped = server.stats()["calls"]
         assert stopped < CALLS
-        capped = ["--shards", "3", "--max-calls", "24"]
+        capped = ["--shards", "3", "--call-limit", "24"]
         partly = holdfast_apart(*command(server, tmp_path / "r", *capped), env=environment)
         assert partly.returncode == 3
         assert json.loads(partly.stdout)["calls"] == 24  # three shares of eight
@@ -145,7 +145,7 @@ def test_under_a_budget_a_lost_shard_is_not_put_again(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with running_server(latency_ms=100) as server:
-        capped = command(server, tmp_path / "r", "--shards", "2", "--max-calls", "1000")
+        capped = command(server, tmp_path / "r", "--shards", "2", "--call-limit", "1000")
         running = started(capped, environment)
         until_asked(server, 10)
         shards_of(running)[0].send_signal(signal.SIGKILL)

@@ -14,7 +14,6 @@ from .catalogue import built_in as built_in
 from .catalogue import choose as choose
 from .catalogue import choose_chains as choose_chains
 from .catalogue import chosen as chosen
-from .catalogue import fingerprint as fingerprint
 from .catalogue import load_catalogue as load_catalogue
 from .catalogue import of_wording as of_wording
 from .catalogue import paper_chains as paper_chains

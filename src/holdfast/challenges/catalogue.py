@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -145,11 +145,6 @@ def load_catalogue(path: str | None = None, came: str | None = None) -> Catalogu
         text = text_of(named_path(path), "Check the path given to --challenges")
         known |= _parse(text, path)
     return known
-
-
-def fingerprint(techniques: Mapping[str, Any]) -> str:
-    """SHA-256 (hex, 16 characters) over the wordings of techniques by id."""
-    return digest_of([(id, technique.fingerprint) for id, technique in techniques.items()])
 
 
 def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:

@@ -72,7 +72,9 @@ Questions = Annotated[str, typer.Option("--questions", help=_WHICH)]
 QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{_WHICH} Repeatable.")]
 FieldMap = Annotated[
     str | None,
-    typer.Option("--fields", help="Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1"),
+    typer.Option(
+        "--fields", help="Columns not recognised: stem=...,options=a|b|c|d,gold=...,step=..."
+    ),
 ]
 Sources = Annotated[
     list[str], typer.Argument(metavar="LOGDIR", help="Log dirs, logs or turns tables.")

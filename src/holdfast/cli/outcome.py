@@ -29,6 +29,7 @@ from holdfast.report import headline
 from holdfast.results import (
     TABLES,
     check_read_alike,
+    declaration,
     errors,
     is_simulated,
     sent_otherwise,
@@ -218,7 +219,7 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
             yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"
         yield (
             f"  Have another model read them: holdfast reread {outcome.log_dir} --reader MODEL. "
-            "Replies that are cut off need a larger --max-output-tokens."
+            "Replies that are cut off need a larger --max-tokens."
         )
 
 
@@ -279,10 +280,18 @@ def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
             yield f"{model}, {protocol}: {error}"
 
 
-def _measured(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The tables that are printed of every run."""
+def printed_tables() -> dict[str, declaration.Table]:
+    """The tables that are printed of every run.
+
+    Raises:
+        InputError: a module that declares tables or what is reported is missing.
+    """
     own = [name for found in REPORTS.values() for name in found.tables]
-    return {name: TABLES[name](turns) for name in ("accuracy", "flips", *own, "reading")}
+    return {name: TABLES[name] for name in ("accuracy", "flips", *own, "reading")}
+
+
+def _measured(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    return {name: table(turns) for name, table in printed_tables().items()}
 
 
 def _summary(protocol: str, own: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.errors import IncompleteRunError, InputError, counted
+from holdfast.errors import IncompleteRunError, InputError, counted, printable
 from holdfast.running.options import RETRIES
 
 from . import options
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import Model
 
     from holdfast.protocols.single_turn.distractors import Distractors
-    from holdfast.questions import Question
+    from holdfast.questions import Question, QuestionSet
     from holdfast.running.preparation import Prepared
 
 
@@ -47,7 +47,7 @@ def _questions() -> None:
 
 _QUESTIONS = ("seed", "limit", "shuffle", "stratify", "fields")
 _ASKED = (
-    "model_base_url", "model_args", "max_calls", "max_tokens", "max_cost", "prices",
+    "model_base_url", "model_args", "call_limit", "token_limit", "cost_limit", "prices",
     "max_connections", "as_json",
 )  # fmt: skip
 """Options of every preparation: which questions, and how a model is asked."""
@@ -177,7 +177,7 @@ def _prepared(name: str, given: Mapping[str, Any], model: str) -> "tuple[Prepare
         base_url=given["model_base_url"],
         model_args=given["model_args"] or (),
     )
-    models.check_prices([asked], given["max_cost"])
+    models.check_prices([asked], given["cost_limit"])
     connections = given["max_connections"]
     more = {"max_connections": connections} if connections else {}
     made = Preparing(
@@ -186,7 +186,7 @@ def _prepared(name: str, given: Mapping[str, Any], model: str) -> "tuple[Prepare
         given["output"],
         log_dir,
         limit=given["limit"],
-        budget=Budget(given["max_calls"], given["max_tokens"], given["max_cost"]),
+        budget=Budget(given["call_limit"], given["token_limit"], given["cost_limit"]),
         generation={"max_retries": RETRIES, **more},
         progress=Drawn(),
     ).run()
@@ -331,8 +331,15 @@ def _rows(problems: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _tell(source: str, problems: Sequence[Any], before: str = "") -> None:
-    for one in problems:
-        sys.stderr.write(f"{before}{InputError(one.message, source, one.row, one.field)}\n")
+    """Print each message once, with the number of its rows."""
+    alike: dict[tuple[str | None, str], list[Any]] = {}
+    for problem in problems:
+        alike.setdefault((problem.field, problem.message), []).append(problem)
+    for (field, message), rows in alike.items():
+        if len(rows) > 1:
+            shown = ", ".join(str(problem.row) for problem in rows[:5])
+            message += f" ({len(rows)} rows: {shown}{', …' if len(rows) > 5 else ''})"
+        sys.stderr.write(f"{before}{InputError(message, source, rows[0].row, field)}\n")
 
 
 @questions.command("list")
@@ -372,46 +379,69 @@ def check_questions(
     """
     from holdfast.questions import Fields, check_questions
 
-    found, problems = check_questions(source, Fields.parse(fields) if fields else None)
-    alike = list(_alike(found.questions))
+    asked, problems = check_questions(source, Fields.parse(fields) if fields else None)
+    problems += asked.repeated
     if as_json:
         report = {
             "source": source,
-            "questions": len(found.questions),
-            "problems": [
-                *_rows(problems),
-                *({"row": None, "field": "id", "message": told} for told in alike),
-            ],
-            "left_out": _rows(found.left_out),
+            "questions": len(asked.questions),
+            **_columns(asked),
+            "problems": _rows(problems),
+            "left_out": _rows(asked.left_out),
         }
         options.print_json(report)
     _tell(source, problems)
-    for told in alike:
-        sys.stderr.write(f"{InputError(told, source, field='id')}\n")
-    _tell(source, found.left_out, "left out: ")
-    if problems or alike:
-        rows = len({problem.row for problem in problems}) + len(alike)
+    _tell(source, asked.left_out, "left out: ")
+    if not as_json:
+        for line in _columns_read(asked):
+            print(printable(f"{source}: {line}"))
+    if problems:
+        rows = len({problem.row for problem in problems})
         raise InputError(counted(rows, "bad row"), source, remedy="Fix them and check again")
-    if not found.questions:
+    if not asked.questions:
         raise InputError("has no questions", source, remedy="Give a file with at least one row")
     if not as_json:
-        for line in _shorter(found.questions):
+        for line in _shorter(asked.questions):
             sys.stderr.write(f"{source}: {line}\n")
-        counts = sorted({len(question.options) for question in found.questions})
+        counts = sorted({len(question.options) for question in asked.questions})
         print(
-            f"{source}: {counted(len(found.questions), 'question')} with "
+            f"{source}: {counted(len(asked.questions), 'question')} with "
             f"{' or '.join(map(str, counts))} options"
-            + (f", {len(found.left_out)} left out" if found.left_out else ", every row is sound")
+            + (f", {len(asked.left_out)} left out" if asked.left_out else ", every row is sound")
         )
 
 
-def _alike(questions: "Sequence[Question]") -> Iterator[str]:
-    """Questions that stand in a file under two ids."""
-    first: dict[str, str] = {}
-    for question in questions:
-        before = first.setdefault(question.content_hash, question.id)
-        if before != question.id:
-            yield f"'{question.id}' asks the same question as '{before}'"
+def _columns(asked: "QuestionSet") -> dict[str, Any]:
+    if asked.shape is None:
+        return {}
+    columns = {name: list(of_field) for name, of_field in asked.shape.columns.items()}
+    return {
+        "columns": columns,
+        "gold_base": asked.shape.gold_base,
+        "ignored_columns": list(asked.ignored),
+    }
+
+
+def _columns_read(asked: "QuestionSet") -> Iterator[str]:
+    """The columns that are read, and those that are not with the one read in their stead."""
+    from holdfast.questions import readable_as
+
+    if asked.shape is None:
+        return
+    columns = {name: ", ".join(of_field) for name, of_field in asked.shape.columns.items()}
+    base = asked.shape.gold_base
+    read = [
+        f"{name} from {column}"
+        + (f" (counted from {base})" if name == "gold" and base is not None else "")
+        for name, column in columns.items()
+    ]
+    yield f"columns read: {'; '.join(read)}"
+    ignored = []
+    for column in asked.ignored:
+        field = readable_as(column)
+        ignored.append(f"{column} ({field} is {columns[field]})" if field in columns else column)
+    if ignored:
+        yield f"columns ignored: {', '.join(ignored)}"
 
 
 def _shorter(questions: "Sequence[Question]") -> Iterator[str]:

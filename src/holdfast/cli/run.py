@@ -51,7 +51,7 @@ def run(
 
     Example: holdfast run followup --model openai/gpt-4.1 --limit 50
     """
-    from .outcome import Drawn, printed
+    from .outcome import Drawn, printed, printed_tables
 
     if shard and (shards or ray):
         raise InputError(
@@ -63,6 +63,7 @@ def run(
     if shard:
         _run_shard({**given, **named}, shard, as_json=as_json)
         return
+    printed_tables()  # what is missing for them is named before a call is paid for
     outcome = holdfast.run(
         protocols, model, questions, shards=shards, ray=ray, progress=Drawn(), **given
     )
@@ -145,7 +146,7 @@ def demo(
 
 
 @options.taking(
-    "log_dir", "reader", "reader_all", "max_calls", "max_tokens", "max_cost", "prices",
+    "log_dir", "reader", "reader_all", "call_limit", "token_limit", "cost_limit", "prices",
     "max_connections", "max_retries", "no_text", "as_json",
 )  # fmt: skip
 def reread(
@@ -176,8 +177,8 @@ def reread(
     roles = models.roles(
         models.role_arguments(None, reader=given["reader"], reader_all=given["reader_all"])
     )
-    models.check_prices([*roles.values()], given["max_cost"])
-    limits = (given["max_calls"], given["max_tokens"], given["max_cost"])
+    models.check_prices([*roles.values()], given["cost_limit"])
+    limits = (given["call_limit"], given["token_limit"], given["cost_limit"])
     rereading = Rereading(
         log_dir,
         roles.get(READER) or roles.get(READER_ALL),

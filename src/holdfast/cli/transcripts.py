@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit", "hub")
 """Every format to export, for the help text; a test holds it against the transcripts."""
 MAPPINGS = (
-    "inspect-evals", "lm-evaluation-harness", "medmisbench", "medqa-deep", "supersycophantic",
-    "supersycophantic-temporal", "sycobench-600", "sycophancy-dosage",
+    "inspect-evals", "lm-evaluation-harness", "supersycophantic", "supersycophantic-orders",
+    "supersycophantic-temporal",
 )  # fmt: skip
 """Every mapping that comes with holdfast, for the help text; likewise."""
 
@@ -68,7 +68,7 @@ def import_(
 
     Example: holdfast import gpt-4.jsonl --mapping biasmedqa.toml --questions us_5_options.jsonl
 
-    Example: holdfast import results/gpt-4o --mapping medqa-deep --skip-bad
+    Example: holdfast import OUTPUT_PATH --mapping lm-evaluation-harness --skip-bad
 
     Example: holdfast import audit.csv --audit runs
     """

@@ -24,18 +24,18 @@ class Budget:
     about one request.
 
     Attributes:
-        max_calls: most requests, None for no limit.
-        max_tokens: most input and output tokens together.
-        max_cost: most US dollars, by Inspect's prices for the model.
+        call_limit: most requests, None for no limit.
+        token_limit: most input and output tokens together.
+        cost_limit: most US dollars, by Inspect's prices for the model.
         folder: where replies are kept, None to ask on whatever room there is. What is answered
             and cannot be kept would be paid for twice, so nothing is asked on a full disk.
         on_turn: called after every answered request, cached or not.
         estimated: calls whose tokens are estimated, because the server told none.
     """
 
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
+    call_limit: int | None = None
+    token_limit: int | None = None
+    cost_limit: float | None = None
     folder: str | None = None
     on_turn: Callable[["Budget"], None] | None = None
     calls: int = 0
@@ -95,11 +95,11 @@ class Budget:
 
     def _at_limit(self, ahead: int = 0) -> bool:
         tokens, cost = self._largest
-        measured = self.max_tokens is not None or self.max_cost is not None
+        measured = self.token_limit is not None or self.cost_limit is not None
         return (
-            (self.max_calls is not None and self.calls + ahead >= self.max_calls)
-            or (self.max_tokens is not None and self.tokens + ahead * tokens >= self.max_tokens)
-            or (self.max_cost is not None and self.cost + ahead * cost >= self.max_cost)
+            (self.call_limit is not None and self.calls + ahead >= self.call_limit)
+            or (self.token_limit is not None and self.tokens + ahead * tokens >= self.token_limit)
+            or (self.cost_limit is not None and self.cost + ahead * cost >= self.cost_limit)
             or (measured and ahead > 0 and self.calls == 0)
         )
 
@@ -107,9 +107,9 @@ class Budget:
         limits = [
             f"{spent} of {limit} {unit}"
             for spent, limit, unit in (
-                (self.calls, self.max_calls, "calls"),
-                (self.tokens, self.max_tokens, "tokens"),
-                (f"{self.cost:.4f}", self.max_cost, "dollars"),
+                (self.calls, self.call_limit, "calls"),
+                (self.tokens, self.token_limit, "tokens"),
+                (f"{self.cost:.4f}", self.cost_limit, "dollars"),
             )
             if limit is not None
         ]

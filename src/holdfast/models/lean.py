@@ -201,7 +201,7 @@ class Lean(ModelAPI):
                 raise ServerError(
                     0,
                     f"the reply is larger than {self._largest} MiB",
-                    remedy=f"Limit replies with --max-output-tokens, or set {MAX_REPLY}",
+                    remedy=f"Limit replies with --max-tokens, or set {MAX_REPLY}",
                 )
         return bytes(content)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
+from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from holdfast import declared
@@ -33,13 +33,12 @@ class Registered(Mapping[str, "Protocol[Any]"]):
 
     def __getitem__(self, name: str) -> "Protocol[Any]":
         if name in self._own:
-            found: Protocol[Any] = import_module(self._own[name], __package__).PROTOCOL
-            return found
+            return _built_in(self._own[name], name)
         return _loaded(self._others()[name])
 
     def __iter__(self) -> Iterator[str]:
         yield from self._own
-        yield from (name for name in self._others() if name not in self._own)
+        yield from self.others()
 
     def __len__(self) -> int:
         return len({*self._own, *self._others()})
@@ -50,6 +49,10 @@ class Registered(Mapping[str, "Protocol[Any]"]):
     def own(self) -> "list[Protocol[Any]]":
         """Those of this package."""
         return [self[name] for name in self._own]
+
+    def others(self) -> "Iterator[str]":
+        """Names of those of other packages."""
+        yield from (name for name in self._others() if name not in self._own)
 
     def _others(self) -> "Mapping[str, EntryPoint]":
         return _entry_points(self._group) if self._group else {}
@@ -97,10 +100,25 @@ def roles() -> tuple[str, ...]:
 
 
 def _loadable() -> "Iterator[Protocol[Any]]":
-    """The protocols but those of packages that cannot be loaded: who asks for one is told why."""
-    for name in PROTOCOLS:
+    """Ours, and those of packages that can be loaded: who asks for another is told why."""
+    yield from PROTOCOLS.own()
+    for name in PROTOCOLS.others():
         with suppress(InputError):
             yield PROTOCOLS[name]
+
+
+def _built_in(module: str, name: str) -> "Protocol[Any]":
+    found: Protocol[Any] | None = getattr(
+        declared.module_named(resolve_name(module, __package__)), "PROTOCOL", None
+    )
+    if found is None:
+        raise InputError(
+            "has no PROTOCOL",
+            module,
+            field=name,
+            remedy="Define it there, as 'Adding a protocol' of CONTRIBUTING.md says",
+        )
+    return found
 
 
 @cache

@@ -2,19 +2,19 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import takewhile
 from typing import Any
 
-from holdfast.errors import InputError, unknown
+from holdfast.errors import InputError, did_you_mean, unknown
 
-from .question import LETTERS
+from .question import LABELS, LETTERS
 from .reading import Row
 
 
 @dataclass(frozen=True)
 class Fields:
-    """Which column holds what.
+    """Columns that a user names; None where the column is recognised.
 
     Attributes:
         id: column of the id; rows are numbered from 0000 where it is absent.
@@ -28,15 +28,25 @@ class Fields:
         subject: column of the discipline.
     """
 
-    id: str = "id"
-    stem: str = "stem"
-    options: str | tuple[str, ...] = "options"
-    gold: str = "gold"
+    id: str | None = None
+    stem: str | None = None
+    options: str | tuple[str, ...] | None = None
+    gold: str | None = None
     gold_base: int | None = None
-    step: str = "step"
-    system: str = "system"
-    specialty: str = "specialty"
-    subject: str = "subject"
+    step: str | None = None
+    system: str | None = None
+    specialty: str | None = None
+    subject: str | None = None
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Columns of each field that has one."""
+        values = {name: getattr(self, name) for name in ALIASES}
+        return {
+            name: (value,) if isinstance(value, str) else value
+            for name, value in values.items()
+            if value is not None
+        }
 
     @classmethod
     def parse(cls, text: str) -> "Fields":
@@ -66,11 +76,21 @@ class Fields:
         return cls(**values)
 
 
-MEDQA = Fields(stem="question", gold="answer_idx", step="meta_info")
+@dataclass(frozen=True)
+class Shape(Fields):
+    """Columns of a file; those of stem, options and gold are known."""
+
+    stem: str = "stem"
+    options: str | tuple[str, ...] = "options"
+    gold: str = "gold"
+
+
+NAMED_AS_FIELDS = Shape(
+    "id", step="step", system="system", specialty="specialty", subject="subject"
+)
+"""Columns that bear the names of the fields."""
+
 _OPA = ("opa", "opb", "opc", "opd")
-MEDMCQA = Fields(stem="question", options=_OPA, gold="cop", gold_base=1, subject="subject_name")
-# as Chen et al. (2025) curate the JAMA Clinical Challenges, cited in Stick-or-Switch, section 4.1
-JAMA = Fields(stem="question", options=_OPA, gold="answer_idx", specialty="field")
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "question_id", "qid"),
@@ -91,7 +111,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "specialty": ("specialty",),
     "subject": ("subject", "subject_name"),
 }
-"""Column names looked for, in order, where a file is of no known shape."""
+"""Column names of each field, in the order in which they are looked for."""
 
 OPTION_COLUMNS = (
     tuple(LETTERS),
@@ -102,69 +122,118 @@ OPTION_COLUMNS = (
 """Families of one-column-per-option names looked for where there is no options column."""
 
 
-def recognised(rows: Iterable[Row], source: str, cop_base: int = 1) -> Fields:
-    """The shape of a file: of its first row that shows one, with every row's option columns."""
+def recognised(
+    rows: Iterable[Row], source: str, named: Fields | None = None, cop_base: int = 1
+) -> Shape:
+    """The shape of a file: of its first row that shows one, with every row's other columns.
+
+    Args:
+        rows: of the file.
+        source: its name, for errors.
+        named: columns that the user names; the others are recognised.
+        cop_base: number of the first option in MedMCQA's ``cop``.
+
+    Raises:
+        InputError: a named column is in no row, or a needed one is not recognised.
+    """
     readable = [row for _, row in rows if not isinstance(row, str)]
-    columns = {column for row in readable for column in row}
+    columns = dict.fromkeys(column for row in readable for column in row)
+    if not columns:
+        return NAMED_AS_FIELDS
+    named = named or Fields()
+    _check_named(named, columns, source)
     exact = {column: column for column in columns}
     # as people head their columns: "Option A", "Correct answer"
     plain = {re.sub(r"[\s_-]+", "_", str(one).strip().lower()): one for one in columns}
     refused: InputError | None = None
     for names in (exact, plain) if len(plain) == len(columns) else (exact,):
         known = {column: name for name, column in names.items()}
+        renamed = _renamed(named, known)
         for row in readable:
-            renamed = {known[column]: value for column, value in row.items()}
+            shown = {known[column] for column in row}
             try:
-                return _renamed(_shape(renamed, {*names}, source, cop_base), names)
+                shape = Shape(**_shape(shown, {*names}, renamed, source, cop_base))
             except InputError as error:
                 refused = refused or error
+            else:
+                return Shape(**_renamed(shape, names))
     if refused:
         raise refused
-    return Fields()
+    return NAMED_AS_FIELDS
 
 
-def _renamed(shape: Fields, names: Mapping[str, str]) -> Fields:
-    """The shape with a file's own names of its columns."""
-    given = asdict(shape)
-    for field, column in given.items():
-        if isinstance(column, str):
-            given[field] = names.get(column, column)
-        elif isinstance(column, tuple):
-            given[field] = tuple(names.get(one, one) for one in column)
-    return Fields(**given)
+def _check_named(named: Fields, columns: Iterable[str], source: str) -> None:
+    for field, of_field in named.columns.items():
+        for column in of_field:
+            if column not in columns:
+                what = f"no column '{column}' for {field}, which --fields names"
+                raise InputError(what, source, field=field, remedy=did_you_mean(column, columns))
+
+
+def _renamed(columns: Fields, names: Mapping[str, str]) -> dict[str, Any]:
+    """Values of the fields that have one, their columns by other names."""
+    renamed: dict[str, Any] = {
+        field: tuple(names.get(column, column) for column in of_field)
+        for field, of_field in columns.columns.items()
+    }
+    for field, of_field in renamed.items():
+        if not isinstance(getattr(columns, field), tuple):
+            renamed[field] = of_field[0]
+    return renamed if columns.gold_base is None else {**renamed, "gold_base": columns.gold_base}
 
 
 def is_medmcqa(shape: Fields) -> bool:
     """Whether the columns of options and gold are MedMCQA's."""
-    return (shape.options, shape.gold) == (MEDMCQA.options, MEDMCQA.gold)
+    return (shape.options, shape.gold) == (_OPA, "cop")
 
 
-def _shape(row: Mapping[str, Any], columns: set[str], source: str, cop_base: int) -> Fields:
-    # Where a file has the marks of two shapes, options in one column go before a column for each,
-    # and a letter before a number: neither can be read in two ways.
-    if {"question", "options", "answer_idx"} <= row.keys():
-        return MEDQA
-    if {"question", "opa", "opb", "answer_idx"} <= row.keys():
-        own = "specialty" if "specialty" in columns and "field" not in columns else "field"
-        return replace(JAMA, options=_option_columns(columns, source), specialty=own)
-    if {"question", "opa", "opb", "cop"} <= row.keys():
-        return replace(MEDMCQA, gold_base=cop_base)
-    found: dict[str, Any] = {
-        name: next(alias for alias in aliases if alias in row)
-        for name, aliases in ALIASES.items()
-        if any(alias in row for alias in aliases)
-    }
-    if "options" not in found and (options := _option_columns(columns, source)):
-        found["options"] = options
-    missing = [name for name in ("stem", "options", "gold") if name not in found]
+def readable_as(column: str) -> str | None:
+    """The field that a column of this name is read as, where no other column is."""
+    plain = re.sub(r"[\s_-]+", "_", column.strip().lower())
+    return next((field for field, names in ALIASES.items() if plain in names), None)
+
+
+def _shape(
+    row: set[str], columns: set[str], named: Mapping[str, Any], source: str, cop_base: int
+) -> dict[str, Any]:
+    """Values of ``Shape``, by the columns that a row has and those of the whole file."""
+    shape = _layout(row, columns, cop_base)
+    for field in ("id", *LABELS):
+        if present := [column for column in ALIASES[field] if column in columns]:
+            shape[field] = present[0]
+    if named.get("gold", shape.get("gold")) != shape.get("gold"):
+        shape.pop("gold_base", None)
+    shape |= named
+    if "options" not in shape and (options := _option_columns(columns, source)):
+        shape["options"] = options
+    missing = [name for name in ("stem", "options", "gold") if name not in shape]
     if missing:
         raise InputError(
             f"no column for {' or '.join(missing)} among {', '.join(map(str, row))}"[:300],
             source,
             field=missing[0],
-            remedy="Name the columns with --fields stem=...,options=...,gold=...",
+            remedy=f"Name it with --fields {','.join(f'{name}=...' for name in missing)}",
         )
-    return Fields(**found)
+    return shape
+
+
+def _layout(row: set[str], columns: set[str], cop_base: int) -> dict[str, Any]:
+    # Where a file has the marks of two layouts, options in one column go before a column for each,
+    # and a letter before a number: neither can be read in two ways.
+    if {"question", "options", "answer_idx"} <= row:
+        return {"stem": "question", "options": "options", "gold": "answer_idx"}
+    if {"question", "opa", "opb", "answer_idx"} <= row:
+        # as Chen et al. (2025) curate the JAMA Clinical Challenges, cited in Stick-or-Switch,
+        # section 4.1
+        specialty = {"specialty": "field"} if "field" in columns else {}
+        return {"stem": "question", "gold": "answer_idx", **specialty}
+    if {"question", "opa", "opb", "cop"} <= row:
+        return {"stem": "question", "options": _OPA, "gold": "cop", "gold_base": cop_base}
+    return {
+        field: next(column for column in ALIASES[field] if column in row)
+        for field in ("stem", "options", "gold")
+        if not row.isdisjoint(ALIASES[field])
+    }
 
 
 def _option_columns(columns: set[str], source: str) -> tuple[str, ...]:
@@ -179,7 +248,7 @@ def _option_columns(columns: set[str], source: str) -> tuple[str, ...]:
                     f"columns {', '.join(present)} leave a gap after {unbroken[-1]}",
                     source,
                     field="options",
-                    remedy="Name the columns with --fields stem=...,options=...|...|...,gold=...",
+                    remedy="Name the columns with --fields options=...|...|...",
                 )
             return unbroken
     return ()

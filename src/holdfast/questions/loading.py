@@ -4,16 +4,17 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
 from holdfast.files import is_valid_text, named_path
 
 from .bank import BANK_NAME, bank_items
-from .fields import Fields, is_medmcqa, recognised
+from .fields import NAMED_AS_FIELDS, Fields, Shape, is_medmcqa, recognised
 from .question import LABELS, LETTERS, SAME_TEXT, Question, digest_of, faults
 from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
 from .sets import CONTEXT, Asked, asked_for, named_sets
@@ -43,6 +44,9 @@ class QuestionSet:
         left_out: known defects of a published set, left out rather than refused.
         contexts: challenges that came with the questions, as rows of a file of contexts.
         techniques: those that came with them, by the name under which they are shipped.
+        repeated: rows whose question stands in an earlier row too.
+        shape: columns that are read; None for the bank and sets in a layout of their own.
+        ignored: columns that are not read.
     """
 
     name: str
@@ -50,6 +54,9 @@ class QuestionSet:
     left_out: tuple[Problem, ...] = field(default=())
     contexts: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     techniques: str | None = None
+    repeated: tuple[Problem, ...] = field(default=(), repr=False, compare=False)
+    shape: Shape | None = field(default=None, repr=False, compare=False)
+    ignored: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -84,8 +91,8 @@ def load_questions(
     Args:
         source: ``bank``, a published set (``named_sets``), a file, or
             ``hf:NAME@REVISION[:SPLIT]``.
-        columns: which column holds what in the user's own files and sets; recognised where not
-            given, and always for ``bank`` and published sets, whose columns are known.
+        columns: which column holds what in the user's own files and sets; those that are not
+            named are recognised, and all of ``bank`` and published sets.
         by_letter: whether options that read alike are kept, for who tells them by their letters.
         skip_bad: whether bad rows are left out instead.
 
@@ -126,17 +133,17 @@ def check_questions(
     loaded: list[Question] = []
     first_row_of: dict[str, int] = {}
     contexts: list[Mapping[str, Any]] = []
-    if columns and source != BANK_NAME and not named:
-        shape = columns
-    elif named and named.set.columns:
-        shape = Fields()
-    else:
-        base = 0 if _on_hub(source, named) or (named and _counted_from_0(rows)) else 1
-        shape = recognised(rows, source, cop_base=base)
+    layout_of_set = named is not None and bool(named.set.columns)
+    listed = not layout_of_set and source != BANK_NAME
+    shape = NAMED_AS_FIELDS
+    if not layout_of_set:
+        mine = columns if source != BANK_NAME and not named else None
+        shape = recognised(rows, source, mine, cop_base=0 if _on_hub(source, named) else 1)
+        if (mine is None or mine.gold_base is None) and _counted_from_0(rows, shape):
+            shape = replace(shape, gold_base=0)
     for index, (number, row) in enumerate(rows):
         if isinstance(row, str):
-            mine = named is None or not named.set.columns
-            (problems if mine else left_out).append(Problem(number, None, row))
+            (left_out if layout_of_set else problems).append(Problem(number, None, row))
             continue
         values, found = _values(row, shape, index)
         if values["id"] in first_row_of:
@@ -148,7 +155,7 @@ def check_questions(
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
             alike = all(message.endswith(SAME_TEXT) for _, message in found)
             # nobody can mend a published set
-            known = (is_medmcqa(shape) and alike) or bool(named and named.set.columns)
+            known = (is_medmcqa(shape) and alike) or layout_of_set
             bad = [Problem(number, column, message) for column, message in found[:9]]
             left_out += bad[:1] if known else []
             problems += [] if known else bad
@@ -156,13 +163,70 @@ def check_questions(
         first_row_of[values["id"]] = number
         # one set of the fields' names for all: a set each takes as much as the question
         loaded.append(Question.model_construct(_FIELDS, **values, source=name))
-        if CONTEXT in row:
+        if layout_of_set and CONTEXT in row:
             texts = {
                 k: v for k, v in row[CONTEXT].items() if isinstance(v, str) and is_valid_text(v)
             }
             contexts.append({"question": values["id"], **texts})
-    techniques = named.set.techniques if named else None
-    return QuestionSet(name, tuple(loaded), tuple(left_out), tuple(contexts), techniques), problems
+    contradicting = _contradictions(loaded, first_row_of, shape.gold)
+    (left_out if named else problems).extend(contradicting.values())
+    questions = QuestionSet(
+        name,
+        tuple(question for question in loaded if question.id not in contradicting),
+        tuple(sorted(left_out, key=_row)),
+        tuple(one for one in contexts if one["question"] not in contradicting),
+        named.set.techniques if named else None,
+        repeated=tuple(_repeated(loaded, first_row_of)),
+        shape=shape if listed else None,
+        ignored=_ignored(rows, shape) if listed else (),
+    )
+    return questions, sorted(problems, key=_row)
+
+
+_row = attrgetter("row")
+
+
+def _ignored(rows: Iterable[Row], shape: Shape) -> tuple[str, ...]:
+    columns = dict.fromkeys(key for _, row in rows if not isinstance(row, str) for key in row)
+    used = {column for of_field in shape.columns.values() for column in of_field}
+    return tuple(str(column) for column in columns if column not in used)
+
+
+def _contradictions(
+    questions: Iterable[Question], row_of: Mapping[str, int], column: str
+) -> dict[str, Problem]:
+    """Problems of the questions with another's stem and options but not its key, by id."""
+    alike: dict[str, list[Question]] = {}
+    for question in questions:
+        texts = sorted(text.strip() for text in question.options.values())
+        alike.setdefault(digest_of([" ".join(question.stem.split()), texts], 64), []).append(
+            question
+        )
+    problems = {}
+    for group in alike.values():
+        first: dict[str, Question] = {}
+        for question in group:
+            first.setdefault(question.options[question.gold].strip(), question)
+        for question in group if len(first) > 1 else ():
+            key = question.options[question.gold].strip()
+            other_key, other = next(item for item in first.items() if item[0] != key)
+            message = (
+                f"the key is '{printable(key[:40])}', but row {row_of[other.id]} has the same stem "
+                f"and options with the key '{printable(other_key[:40])}'"
+            )
+            problems[question.id] = Problem(row_of[question.id], column, message)
+    return problems
+
+
+def _repeated(questions: Iterable[Question], row_of: Mapping[str, int]) -> Iterator[Problem]:
+    first: dict[str, str] = {}
+    for question in questions:
+        before = first.setdefault(question.content_hash, question.id)
+        if before != question.id:
+            message = (
+                f"'{question.id}' asks the same question as '{before}' in row {row_of[before]}"
+            )
+            yield Problem(row_of[question.id], "id", message)
 
 
 def _open(source: str) -> tuple[str, Iterable[Row], Asked | None]:
@@ -187,14 +251,28 @@ def _on_hub(source: str, named: Asked | None) -> bool:
     return source.startswith("hf:") and not named_path(split_spec(source[3:])[0]).is_dir()
 
 
-def _counted_from_0(rows: Iterable[Row]) -> bool:
-    """Whether a copy of MedMCQA is the Hub's, with answers 0 to 3: its authors have 1 to 4."""
-    places = {str(row.get("cop")) for _, row in rows if not isinstance(row, str)}
-    return "0" in places and "4" not in places
+def _counted_from_0(rows: Iterable[Row], shape: Shape) -> bool:
+    """Whether right answers are places, of which one is 0, and not letters or texts."""
+    zero = False
+    for _, row in rows:
+        if isinstance(row, str):
+            continue
+        value = row.get(shape.gold)
+        number = _WHOLE.fullmatch(str(value).strip())
+        if number and number[1].strip("0"):
+            continue
+        letter, _ = _gold(value, _options(row, shape)[0], None)
+        if letter and not number:
+            return False
+        zero = zero or (number is not None and not letter)
+    return zero
+
+
+_WHOLE = re.compile(r"-?(\d+)(?:\.0)?")
 
 
 def _values(
-    row: Mapping[str, Any], shape: Fields, index: int
+    row: Mapping[str, Any], shape: Shape, index: int
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """The row's values as a question's, and everything that keeps them from being one."""
     found: list[tuple[str, str]] = []
@@ -219,9 +297,11 @@ def _values(
     gold, message = _gold(value, options, shape.gold_base) if readable else ("", "")
     if message:
         found.append((shape.gold, message))
-    id = f"{index:04d}" if row.get(shape.id) in (None, "") else str(row[shape.id])
+    named = row.get(shape.id) if shape.id is not None else None
+    id = f"{index:04d}" if named in (None, "") else str(named)
     values = {"id": id, "stem": stem, "options": options, "gold": gold}
-    given = {label: row.get(getattr(shape, label)) for label in LABELS}
+    columns = {label: getattr(shape, label) for label in LABELS}
+    given = {label: None if of is None else row.get(of) for label, of in columns.items()}
     labels = {label: None if value in (None, "") else str(value) for label, value in given.items()}
     faulty = {column for column, _ in found}
     if in_options in faulty:  # a letter cannot be held against them
@@ -245,7 +325,7 @@ def _says_nothing(text: str) -> bool:
     return text.strip().lower() in _NOTHING
 
 
-def _options(row: Mapping[str, Any], shape: Fields) -> tuple[dict[str, str], str]:
+def _options(row: Mapping[str, Any], shape: Shape) -> tuple[dict[str, str], str]:
     if isinstance(shape.options, tuple):
         cells = [row.get(column) for column in shape.options]
         while cells and cells[-1] in (None, ""):  # fewer options than the widest question
@@ -310,6 +390,6 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
     if (isinstance(value, float) and math.isnan(value)) or _says_nothing(text):
         return "", f"is '{text}', which stands for a missing value"
     if isinstance(value, int) or text.isdigit():
-        return "", f"{text} is a number; say gold_base=0 or gold_base=1 in --fields"
+        return "", "is a number; add --fields gold_base=0 or gold_base=1, the first option's number"
     letters = ", ".join(options)
     return "", f"'{printable(text[:40])}' is not one of the options {letters} nor one option's text"

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from holdfast.declared import REPORTED, Lazily, declaring, found_in
+from holdfast.declared import Lazily, declaring, found_in, reported
 from holdfast.errors import counted
 from holdfast.results import BASELINE
 from holdfast.results.declaration import Chosen, Share
@@ -311,7 +311,7 @@ class ReportOf:
 
 
 REPORTS: Mapping[str, ReportOf] = Lazily(
-    lambda: {found.protocol: found for found in found_in(declaring(REPORTED), ReportOf)}
+    lambda: {found.protocol: found for found in found_in(declaring(reported()), ReportOf)}
 )
 """By protocol, in the order in which they stand in the report."""
 

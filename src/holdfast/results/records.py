@@ -21,6 +21,7 @@ from .runs import (
     CONTEXTS,
     EXTENSIBLE,
     SHARD,
+    TECHNIQUES,
     header_of,
     log_name,
     logs_in,
@@ -333,6 +334,23 @@ def finished_orders(sources: Iterable[str]) -> dict[str, tuple[str, ...]]:
         whole = {id for id, replicates in done.items() if replicates == epochs}
         found[run] = tuple(takewhile(whole.__contains__, question_order(logs)))
     return found
+
+
+def wordings(headers: list[EvalLog]) -> dict[str, dict[str, str]]:
+    """The wordings of the techniques of each run, by id."""
+    return {
+        run: {
+            id: wording
+            for log in logs
+            for id, wording in run_settings(log).get(TECHNIQUES, {}).items()
+        }
+        for run, logs in runs_in(headers)
+    }
+
+
+def wordings_in(source: str) -> dict[str, dict[str, str]]:
+    """The same of a log dir or a log; nothing of a turns table."""
+    return wordings(_headers(source))
 
 
 def _by_run(sources: Iterable[str]) -> dict[str, list[EvalLog]]:

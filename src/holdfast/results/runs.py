@@ -81,6 +81,12 @@ NO_CONTEXTS = hashlib.sha256(b"[]").hexdigest()[:16]
 IMPORTED = "imported-"
 """How the run of turns begins that holdfast has not asked, but read from a file."""
 
+TECHNIQUES = "content of techniques"
+"""Setting that tells the wordings of all techniques that are put, by id."""
+
+OWN_TECHNIQUES = "content of own_techniques"
+"""Setting that tells those of them that are not holdfast's."""
+
 INPUTS = (
     "questions", "contexts", "challenges", "fields", "distractors", "suggest", "graph",
     "exemplars", "attacks", "defence",
@@ -91,7 +97,7 @@ EXTENSIBLE = (
     "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
     "-T attempts", "-T confirm", "-T controls", "-T corrections", "-T number", "-T samples",
     "-T statements",
-    "content of techniques", "--model-role judge", "--model-role reader", "--model-role reader-all",
+    TECHNIQUES, "--model-role judge", "--model-role reader", "--model-role reader-all",
     "--model-role validity", "--model-role validity-2", "--model-role validity-3",
 )  # fmt: skip
 """Settings that say how much is asked or read, not how: with more a run grows and stays itself."""
@@ -161,9 +167,10 @@ def _id(settings: Mapping[str, Any]) -> str:
 def run_ids(headers: Sequence[EvalLog]) -> list[str]:
     """The run of each log of a log dir.
 
-    A run that began without contexts is one with the run that has them: they only add turns.
+    A run that began without contexts is one with the run that has them: they only add turns. So do
+    techniques of the user's that come later: those that a run began with tell it from others.
     """
-    runs = [_fixed(header) for header in headers]
+    runs = _as_begun(headers)
     with_contexts: dict[str, str] = {}
     for settings in runs:
         if settings.get(CONTEXTS, NO_CONTEXTS) != NO_CONTEXTS:
@@ -174,6 +181,32 @@ def run_ids(headers: Sequence[EvalLog]) -> list[str]:
         else _id(settings)
         for settings in runs
     ]
+
+
+def _as_begun(headers: Sequence[EvalLog]) -> list[dict[str, Any]]:
+    """What fixes the run of each log, with the user's techniques of the run's first log."""
+    runs = [_fixed(header) for header in headers]
+    grown: dict[str, list[tuple[dict[str, str], dict[str, str]]]] = {}
+    techniques = [settings.pop(OWN_TECHNIQUES, {}) for settings in runs]
+    # logs of the same second: a run grows, so the one that asks less came first
+    begun = [(log.eval.created, len(own)) for log, own in zip(headers, techniques, strict=True)]
+    for place in sorted(range(len(runs)), key=begun.__getitem__):
+        own = techniques[place]
+        alike = grown.setdefault(_without_contexts(runs[place]), [])
+        grows = next((known for known in alike if _agree(known[0], own)), None)
+        if grows is None:
+            grows = ({}, own)
+            alike.append(grows)
+        wordings, first = grows
+        wordings |= own
+        if first:
+            runs[place] = dict(sorted({**runs[place], OWN_TECHNIQUES: first}.items()))
+    return runs
+
+
+def _agree(some: Mapping[str, object], others: Mapping[str, object]) -> bool:
+    """Whether what both have is alike."""
+    return all(some[name] == others[name] for name in some.keys() & others.keys())
 
 
 def _fixed(header: EvalLog) -> dict[str, Any]:

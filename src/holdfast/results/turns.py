@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -42,6 +42,8 @@ from .records import (
     read_records,
     runs_in,
     unfinished,
+    wordings,
+    wordings_in,
 )
 from .runs import log_name, logs_in, whole_header
 
@@ -131,6 +133,10 @@ _TEXT = "holdfast_text"
 """In the metadata of a turns table: whether it holds prompts and replies."""
 
 
+_WORDINGS = "holdfast_wordings"
+"""In the metadata of a turns table: the wordings of the techniques of each run."""
+
+
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
     """The turns of log dirs, logs and turns tables, concatenated.
 
@@ -144,9 +150,38 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
         one that stands in several sources, that of the first.
 
     Raises:
-        InputError: a source does not exist or holds no turns, or a table lacks a column.
+        InputError: a source does not exist or holds no turns, a table lacks a column, or a run of
+            two sources has a technique in two wordings.
     """
-    return together(_source(source, text=text) for source in sources)
+    sources = [*sources]
+    table = together(_source(source, text=text) for source in sources)
+    if len(sources) > 1:
+        _check_wordings(sources)
+    return table
+
+
+def _check_wordings(sources: Iterable[str]) -> None:
+    """Refuse studies that began alike and grew by other wordings: their runs have one id."""
+    known: dict[tuple[str, str], tuple[str, str]] = {}
+    for source in sources:
+        for run, techniques in _wordings(source).items():
+            for technique, wording in techniques.items():
+                first, before = known.setdefault((run, technique), (wording, source))
+                if first != wording:
+                    raise InputError(
+                        f"'{technique}' has another wording than in {before}, in one run {run}",
+                        source,
+                        remedy="Give one of the two, or rename the technique and run it again",
+                    )
+
+
+def _wordings(source: str) -> Mapping[str, Mapping[str, str]]:
+    if not source.endswith(".parquet"):
+        return wordings_in(source)
+    kept: Mapping[str, Mapping[str, str]] = json.loads(
+        pl.read_parquet_metadata(source).get(_WORDINGS, "{}")
+    )
+    return kept
 
 
 def together(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -191,7 +226,12 @@ def write_turns(
     written = written or WrittenTurns()
     frame = _of_log_dir(headers, log_dir, text=text, written=written)
     lacking = json.dumps([asdict(one) for one in unfinished(headers, written)])
-    about = {_ORIGIN: origin, _UNFINISHED: lacking, _TEXT: json.dumps(text)}
+    about = {
+        _ORIGIN: origin,
+        _UNFINISHED: lacking,
+        _TEXT: json.dumps(text),
+        _WORDINGS: json.dumps(wordings(headers)),
+    }
     whole = written.with_texts(frame) if text else frame.lazy()
     path = write_parquet(whole.select(*SCHEMA), log_dir, FILE_NAME, about)
     return path, frame.select(*SCHEMA).drop(TEXTS)

@@ -52,6 +52,7 @@ from holdfast.results import (
     BEFORE,
     EXTENSIBLE,
     NO_CONTEXTS,
+    OWN_TECHNIQUES,
     RUNTIME,
     SHARD,
     WrittenTurns,
@@ -311,9 +312,10 @@ class Evaluation:
         for name in (*_NEVER_LEFT_OUT, *here, *arguments):
             if there.get(name) == here.get(name) or _grows(name, there, here):
                 continue
+            was, now = _difference(there.get(name), here.get(name))
             raise InputError(
                 f"holds a run of '{log.eval.model}' with another setting: {name} was "
-                f"{_short(there.get(name))}, now it is {_short(here.get(name))}",
+                f"{_short(was)}, now it is {_short(now)}",
                 self.log_dir,
                 remedy="Use the same setting, or another --log-dir",
             )
@@ -382,9 +384,7 @@ def _in_loop() -> bool:
     return False
 
 
-_JUDGE, _CATALOGUE, _CONTEXTS = (
-    "--model-role judge", "content of catalogue", "content of contexts",
-)  # fmt: skip
+_JUDGE, _CONTEXTS = "--model-role judge", "content of contexts"
 
 
 _READERS = (f"--model-role {READER}", f"--model-role {READER_ALL}")
@@ -401,7 +401,17 @@ def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -
     if name in _READERS:  # the same; and who has read some can read all
         was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))
         return was == (None, None) or now == (None, was[0])
-    return name in (*EXTENSIBLE, _CATALOGUE, _CONTEXTS) and _agree(there.get(name), here.get(name))
+    if name == OWN_TECHNIQUES:  # they are among those that are all compared
+        return True
+    return name in (*EXTENSIBLE, _CONTEXTS) and _agree(there.get(name), here.get(name))
+
+
+def _difference(there: object, here: object) -> tuple[object, object]:
+    """Both values; of two mappings what both have and is not alike."""
+    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
+        return there, here
+    names = [name for name in there.keys() & here.keys() if there[name] != here[name]]
+    return {name: there[name] for name in names}, {name: here[name] for name in names}
 
 
 def _agree(there: object, here: object) -> bool:

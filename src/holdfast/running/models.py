@@ -319,13 +319,13 @@ def _info(model: Model | str) -> ModelInfo | None:
     return get_model_info(model)
 
 
-def check_prices(models: Sequence[Model], max_cost: float | None) -> None:
+def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
     """Refuse a budget in dollars where a model's price is not known."""
     for model in models:
-        if max_cost is not None and price_of(model) is None:
+        if cost_limit is not None and price_of(model) is None:
             raise InputError(
                 f"no price is known for '{model}', so a budget in dollars cannot be held",
-                field="--max-cost",
+                field="--cost-limit",
                 remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
             )
 

@@ -100,7 +100,9 @@ class RunOptions(TypedDict, total=False):
         int | None, Option("Times each question is asked; medfuzz 5, others 1.", None, 1, 10_000)
     ]
     challenges: Annotated[str | None, Option("TOML file with techniques of your own.")]
-    fields: Annotated[str | None, Option("Columns: stem=...,options=a|b|c|d,gold=...,gold_base=1")]
+    fields: Annotated[
+        str | None, Option("Columns not recognised: stem=...,options=a|b|c|d,gold=...,step=...")
+    ]
     task_args: Annotated[
         Named,
         Option(
@@ -112,14 +114,14 @@ class RunOptions(TypedDict, total=False):
     log_dir: Annotated[
         str | PathLike[str], Option("Where logs and the turns table go.", "runs", typed=str)
     ]
-    max_calls: Annotated[int | None, Option("Budget of model calls.", None, 0, LARGEST)]
-    max_tokens: Annotated[int | None, Option("Budget of tokens.", None, 0, LARGEST)]
-    max_cost: Annotated[float | None, Option("Budget in dollars.", None, 0)]
+    call_limit: Annotated[int | None, Option("Budget of model calls.", None, 0, LARGEST)]
+    token_limit: Annotated[int | None, Option("Budget of tokens.", None, 0, LARGEST)]
+    cost_limit: Annotated[float | None, Option("Budget in dollars.", None, 0)]
     prices: Annotated[
         str | None, Option("JSON or YAML file of prices in Inspect's --model-cost-config.")
     ]
     temperature: Annotated[float | None, Option("Instead of the protocol's own.", None, 0)]
-    max_output_tokens: Annotated[int | None, Option("Longest reply.", None, 1, MOST)]
+    max_tokens: Annotated[int | None, Option("Longest reply.", None, 1, MOST)]
     top_p: Annotated[float | None, Option("Nucleus sampling.", None, 0, 1)]
     frequency_penalty: Annotated[float | None, Option("As Inspect has it.", None, -2, 2)]
     presence_penalty: Annotated[float | None, Option("As Inspect has it.", None, -2, 2)]

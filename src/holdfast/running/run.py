@@ -79,9 +79,9 @@ class Running:
     limit: int | None = None
     epochs: int | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
+    call_limit: int | None = None
+    token_limit: int | None = None
+    cost_limit: float | None = None
     after: int = 0
     text: bool = True
     progress: Progress = field(default_factory=Progress)
@@ -133,8 +133,8 @@ class Running:
 
     def budget(self) -> Budget:
         """The budget of the whole run, nothing of it spent."""
-        models.check_prices([*self.models, *self.roles.values()], self.max_cost)
-        return Budget(self.max_calls, self.max_tokens, self.max_cost, kept_in(self.log_dir))
+        models.check_prices([*self.models, *self.roles.values()], self.cost_limit)
+        return Budget(self.call_limit, self.token_limit, self.cost_limit, kept_in(self.log_dir))
 
     def evaluation(self, studies: Sequence[Study], budget: Budget) -> Evaluation:
         """Studies, with their inputs in place, put to the models."""
@@ -289,7 +289,7 @@ def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Runn
         model_args=given.get("model_args") or (),
     )
     check_readers(roles, tested)
-    names = ("labels", "limit", "epochs", "max_calls", "max_tokens", "max_cost")
+    names = ("labels", "limit", "epochs", "call_limit", "token_limit", "cost_limit")
     as_given: dict[str, Any] = {name: given.get(name) for name in names}
     return Running(
         studies=studies,
@@ -360,7 +360,7 @@ _ALIKE = (
 
 _GENERATION = {
     "temperature": "temperature",
-    "max_output_tokens": "max_tokens",
+    "max_tokens": "max_tokens",
     "max_connections": "max_connections",
     "max_retries": "max_retries",
     "timeout": "timeout",

@@ -49,7 +49,7 @@ class Shard:
 
     def budget(self, whole: Budget) -> Budget:
         """This shard's share of what is left of a budget, so that all together keep to it."""
-        calls, tokens, cost = whole.max_calls, whole.max_tokens, whole.max_cost
+        calls, tokens, cost = whole.call_limit, whole.token_limit, whole.cost_limit
         return Budget(
             None if calls is None else self.share(max(0, calls - whole.calls)),
             None if tokens is None else self.share(max(0, tokens - whole.tokens)),

@@ -205,7 +205,7 @@ class Sharding:
             if budget.on_turn:
                 budget.on_turn(budget)
 
-        limited = [budget.max_calls, budget.max_tokens, budget.max_cost]
+        limited = [budget.call_limit, budget.token_limit, budget.cost_limit]
         tries = TRIES if limited == [None, None, None] else 1
         # standard output is for results alone, and Ray speaks on it
         with redirect_stdout(sys.stderr), self.running.progress.asking(budget, total):
@@ -225,11 +225,14 @@ class Sharding:
     def _left(self, budget: Budget) -> dict[str, Any]:
         """The options, with what preparing has left of the budget."""
         left = dict(self.given)
-        for name, used in (("calls", budget.calls), ("tokens", budget.tokens)):
-            if left.get(f"max_{name}") is not None:
-                left[f"max_{name}"] = max(0, left[f"max_{name}"] - used)
-        if left.get("max_cost") is not None:
-            left["max_cost"] = max(0.0, left["max_cost"] - budget.cost)
+        spent = {
+            "call_limit": budget.calls,
+            "token_limit": budget.tokens,
+            "cost_limit": budget.cost,
+        }
+        for name, used in spent.items():
+            if left.get(name) is not None:
+                left[name] = max(0, left[name] - used)
         return left
 
     def _runner(self) -> RunShards:

@@ -22,7 +22,7 @@ from holdfast.results.sequential import (
 from .run import Outcome, Running
 from .studies import named_args
 
-_BUDGETS = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "cost"}
+_BUDGETS = {"call_limit": "calls", "token_limit": "tokens", "cost_limit": "cost"}
 
 
 @dataclass

@@ -22,7 +22,6 @@ from holdfast.challenges import (
     challenge_prompt,
     choose,
     choose_chains,
-    fingerprint,
     judge_prompt,
     load_catalogue,
     load_contexts,
@@ -334,6 +333,12 @@ def _inputs(settings: FollowupSettings) -> dict[str, Any]:
     supporting = {SUPPORTING: contexts.supporting} if settings.corrected else {}
     used = [_step(settings, name)[0] for path in settings.paths for name in path]
     techniques = {technique.id: technique.fingerprint for technique in used}
+    shipped = load_catalogue(came=settings.question_set.techniques)
+    own = {
+        id: wording
+        for id, wording in sorted(techniques.items())
+        if id not in shipped or shipped[id].fingerprint != wording
+    }
     if settings.restates:
         wording = packaged(__package__, "controls.toml")
         techniques[RESTATE.id] = of_wording(wording["version"], wording["restate"])
@@ -341,8 +346,8 @@ def _inputs(settings: FollowupSettings) -> dict[str, Any]:
         "contexts": contexts.fingerprints | supporting,
         "contexts_from": contexts.name,
         "techniques": techniques,
-        "catalogue": fingerprint(settings.catalogue),
         "suggest": settings.letters.fingerprint if settings.letters else settings.rule,
+        **({"own_techniques": own} if own else {}),
     }
 
 

@@ -37,7 +37,8 @@ Limit = Annotated[
 @app.command("test")
 @options.taking(
     "log_dir", "id", "limit", "controls", "samples", "exemplars", "shots", "model_role", "seed",
-    "max_calls", "max_tokens", "max_cost", "prices", "max_connections", "max_retries", "as_json",
+    "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "max_retries",
+    "as_json",
 )  # fmt: skip
 def permute(
     log_dir: LogDir,
@@ -80,7 +81,7 @@ def permute(
         chosen = _first(run.rows, ranked, limit)
         roles = models.recorded_roles(run.header) | helpers
         tested = models.recorded_model(run.header)
-        models.check_prices([tested, *roles.values()], given["max_cost"])
+        models.check_prices([tested, *roles.values()], given["cost_limit"])
         args = {
             "attacks": _left(chosen, log_dir),
             "controls": controls,
@@ -100,7 +101,8 @@ def permute(
 @app.command("replay")
 @options.taking(
     "log_dir", "model", "id", "limit", "confirmed", "model_base_url", "model_args", "seed",
-    "max_calls", "max_tokens", "max_cost", "prices", "max_connections", "max_retries", "as_json",
+    "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "max_retries",
+    "as_json",
 )  # fmt: skip
 def replay(
     log_dir: LogDir,
@@ -134,7 +136,7 @@ def replay(
     tested = models.models(
         model, base_url=given["model_base_url"], model_args=given["model_args"] or []
     )
-    models.check_prices(tested, given["max_cost"])
+    models.check_prices(tested, given["cost_limit"])
     ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
     if confirmed:
         ranked = ranked.filter("confirmed")
@@ -180,7 +182,7 @@ def _put(
     from holdfast.results import TABLES, write_turns
     from holdfast.running.evaluation import Evaluation
 
-    budget = Budget(given["max_calls"], given["max_tokens"], given["max_cost"])
+    budget = Budget(given["call_limit"], given["token_limit"], given["cost_limit"])
     generation = {"max_retries": given["max_retries"]}
     if given["max_connections"]:
         generation["max_connections"] = given["max_connections"]

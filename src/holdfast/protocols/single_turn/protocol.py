@@ -9,7 +9,6 @@ from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import (
     Letters,
-    fingerprint,
     load_letters,
     question_prompt,
     suggest_rule,
@@ -32,8 +31,6 @@ from .bias import (
     choose_mitigations,
     mitigated_prompt,
 )
-from .bias import biases as known_biases
-from .bias import mitigations as known_mitigations
 from .distractors import Distractors, load_distractors
 
 VERSION = 1
@@ -243,7 +240,6 @@ def _inputs(settings: SingleTurnSettings) -> dict[str, Any]:
         "distractors": settings.wrong_options.fingerprint,
         "distractors_from": settings.wrong_options.name,
         "techniques": {one.id: one.fingerprint for one in worded} | statements,
-        "catalogue": fingerprint({**known_biases(), **known_mitigations()}),
         "suggest": settings.letters.fingerprint if settings.letters else settings.suggest,
     }
 
