@@ -126,7 +126,7 @@ def test_the_name_of_a_rule_stands_wherever_its_verdict_does(tmp_path: Path) -> 
         [gate_sentence(verdict) for verdict in named],
         gate_markdown(named, 0.95).splitlines()[4:7],
         [json.dumps(row) for row in gate_rows(named)],
-        [str(case.tostring()) for suite in read(junit_xml(named), tmp_path) for case in suite],
+        junit_xml(named).split("<testcase")[1:],
     )
     for written in ways:
         assert len(written) == 3
