@@ -117,12 +117,11 @@ class Study(ABC):
         if defence is None:
             return own
         turns, calls = self.turns(question), defence.calls
-        n = (turns.first, turns.gone_on, own.generations - turns.first)
-        fewest, most = (
-            sum(times * more[end] for times, more in
-                zip(n, (calls.first, calls.gone_on, calls.later), strict=True))
-            for end in (0, 1)
-        )  # fmt: skip
+        most = calls.beyond(turns.first, turns.gone_on, own.generations - turns.first)[1]
+        # a conversation that stops early has few later turns
+        first = min(turns.first, own.least)
+        later = own.least - first
+        fewest = calls.beyond(first, min(turns.gone_on, later), later)[0]
         shared = turns.shallow if defence.plain else turns.first if defence.first_plain else 0
         if own.generations == 0:
             return own
@@ -148,8 +147,9 @@ class Study(ABC):
         helped, defence = dict(self.helped(question, reply_tokens)), self.defence
         if defence is None or defence.role is None:
             return helped
-        later = self.estimate(question, 0).generations - self.turns(question).first
-        fewest, most = (later * n for n in defence.calls.helper)
+        own, first = self.estimate(question, 0), self.turns(question).first
+        fewest = max(own.least - first, 0) * defence.calls.helper[0]
+        most = (own.generations - first) * defence.calls.helper[1]
         read = len(question_prompt(question)) // 4 + 200 + 2 * reply_tokens
         return {**helped, defence.role: Estimate(most, most * read, most * 20, fewest)}
 

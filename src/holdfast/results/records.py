@@ -20,6 +20,7 @@ from .arms import in_arms
 from .runs import (
     CONTEXTS,
     EXTENSIBLE,
+    PLACE,
     SHARD,
     TECHNIQUES,
     header_of,
@@ -52,7 +53,10 @@ Key = tuple[str | int, int]
 
 
 def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
-    """The runs of a log dir with their logs (newest first), the one first written first."""
+    """The runs of a log dir with their logs (newest first): those of the first command first.
+
+    Those of one command stand in the order in which it asks for them.
+    """
     runs: dict[str, list[EvalLog]] = {}
     begun: dict[str, str] = {}  # when each process began: of its logs any may be the first
     for header, id in zip(headers, run_ids(headers), strict=True):
@@ -60,11 +64,12 @@ def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
         at = header.eval.created
         begun[header.eval.run_id] = min(at, begun.get(header.eval.run_id, at))
 
-    def first_written(run: tuple[str, list[EvalLog]]) -> tuple[str, str]:
+    def first_asked(run: tuple[str, list[EvalLog]]) -> tuple[str, int, str]:
         id, logs = run
-        return min(begun[log.eval.run_id] for log in logs), id
+        begins = ((begun[log.eval.run_id], (log.eval.metadata or {}).get(PLACE, 0)) for log in logs)
+        return *min(begins), id
 
-    return sorted(runs.items(), key=first_written)
+    return sorted(runs.items(), key=first_asked)
 
 
 class Written:

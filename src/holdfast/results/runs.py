@@ -72,6 +72,9 @@ def set_aside(log_dir: str) -> list[str]:
 SHARD = "shard"
 """In the metadata of a log that holds some of a run's questions: which, and their places."""
 
+PLACE = "place"
+"""In the metadata of a log: which of the runs of its command it is of, in the order asked."""
+
 CONTEXTS = "content of contexts"
 """Setting that tells contexts by their texts, by length."""
 
@@ -260,8 +263,11 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
     settings |= {k: v for k, v in config.items() if k not in RUNTIME}
     content = (spec.metadata or {}).items()
-    # not the name of a file, nor who asked
-    settings |= {f"content of {k}": v for k, v in content if not k.endswith("_from") and k != SHARD}
+    # not the name of a file, nor who asked, nor when
+    apart = (SHARD, PLACE)
+    settings |= {
+        f"content of {k}": v for k, v in content if not k.endswith("_from") and k not in apart
+    }
     return dict(sorted(settings.items()))
 
 

@@ -42,10 +42,12 @@ from holdfast.results import (
     EXTENSIBLE,
     NO_CONTEXTS,
     OWN_TECHNIQUES,
+    PLACE,
     RUNTIME,
     SHARD,
     WrittenTurns,
     logs_in,
+    run_ids,
     run_settings,
 )
 
@@ -251,9 +253,18 @@ class Evaluation:
     def _sheets(self) -> list[Sheet]:
         """Each study as it is put to each model."""
         run = uuid4().hex
-        return [sheet for study in self.studies for sheet in self._sheets_of(study, run)]
+        return [
+            sheet
+            for place, study in enumerate(self.studies)
+            for sheet in self._sheets_of(study, run, place)
+        ]
 
-    def _sheets_of(self, study: Planned, run: str) -> Iterator[Sheet]:
+    def runs(self) -> list[str]:
+        """Ids of the runs in the order asked: all that a model is asked, then the next model."""
+        headers = sorted((sheet.header for sheet in self._sheets()), key=_place)
+        return run_ids([*self._there(), *headers])[-len(headers) :]
+
+    def _sheets_of(self, study: Planned, run: str, number: int) -> Iterator[Sheet]:
         task, asked, places = study.task(), study.study.questions.questions, self._places(study)
         part = str(self.shard) if self.shard else f"after {self.after}" if self.after else None
         shard = {SHARD: {"shard": part, "places": places}} if part else {}
@@ -263,7 +274,8 @@ class Evaluation:
         own = defence.role if defence else None
         # who verifies is of the runs with that defence alone
         roles = {role: one for role, one in self.roles.items() if role == own or role != VERIFIER}
-        for model in self.models:
+        for nth, model in enumerate(self.models):
+            place = nth * len(self.studies) + number
             begun = new_header(
                 task,
                 model,
@@ -275,7 +287,7 @@ class Evaluation:
                 limit=self.limit,
                 epochs=self._epochs(study),
                 run=run,
-                metadata={**(task.metadata or {}), **shard},
+                metadata={**(task.metadata or {}), **shard, PLACE: place},
             )
             yield Sheet(task, model, config, places, self._epochs(study), begun)
 
@@ -314,6 +326,10 @@ class Evaluation:
                 self.log_dir,
                 remedy="Use the same setting, or another --log-dir",
             )
+
+
+def _place(header: EvalLog) -> int:
+    return int((header.eval.metadata or {})[PLACE])
 
 
 def _named(log: EvalLog) -> tuple[object, ...]:

@@ -51,6 +51,7 @@ class Outcome:
         interrupted: whether the user has stopped it.
         models: who was asked, helpers too.
         lacking: techniques left out of every question because there are no contexts.
+        runs: ids of the runs that this call has asked, in the order asked.
     """
 
     log_dir: str
@@ -65,6 +66,15 @@ class Outcome:
     interrupted: bool = False
     models: Sequence[Model] = ()
     lacking: Sequence[Lacking] = ()
+    runs: Sequence[str] = ()
+
+    @property
+    def run_turns(self) -> pl.DataFrame:
+        """The turns of the runs that this call has asked, in the order asked."""
+        order = pl.DataFrame({"run": self.runs}, {"run": pl.String})
+        return order.join(self.table, on="run", maintain_order="left_right").select(
+            self.table.columns
+        )
 
 
 @dataclass(frozen=True)
@@ -125,11 +135,12 @@ class Running:
         with holding(self.log_dir):
             check_shards_free(self.log_dir)
             studies, prepared = self.with_inputs(budget)
-            unfinished, interrupted = ask(self.evaluation(studies, budget))
+            evaluation = self.evaluation(studies, budget)
+            unfinished, interrupted = ask(evaluation)
             keep_labels(labels, self.log_dir)
             turns = write_turns(self.log_dir, text=self.text, written=written)
             outcome = self._outcome(studies, budget, prepared, turns, unfinished)
-            return replace(outcome, interrupted=interrupted)
+            return replace(outcome, interrupted=interrupted, runs=evaluation.runs())
 
     def budget(self) -> Budget:
         """The budget of the whole run, nothing of it spent."""
