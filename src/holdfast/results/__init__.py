@@ -57,6 +57,7 @@ from .runs import (
     run_settings,
     set_aside,
     system_of,
+    tested_name,
 )
 from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
 from .standing import by_model, standing
@@ -149,6 +150,7 @@ __all__ = [
     "stated",
     "stopped_runs",
     "system_of",
+    "tested_name",
     "together",
     "turns_in",
     "turns_of",
