@@ -196,3 +196,14 @@ def test_a_real_file_with_simulated_rows_for_other_questions_is_used(server: Ser
         "plan", "followup", *at(server), "--questions", questions, "--contexts", "contexts.jsonl"
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_run_that_grows_by_simulated_contexts_is_marked_as_a_whole(server: Server) -> None:
+    questions = ("--questions", write_jsonl(Path("q.jsonl"), question_rows(2)), *SMALL)
+    assert holdfast("run", "followup", *at(server), *questions).returncode == 0
+    assert set(pl.read_parquet("runs/turns.parquet")["model"]) == {"lean/bench"}
+    more = ("--contexts", "synthetic", ALLOWED)
+    assert holdfast("run", "followup", *at(server), *questions, *more).returncode == 0
+    turns = pl.read_parquet("runs/turns.parquet")
+    assert turns["run"].n_unique() == 1
+    assert set(turns["model"]) == {MARKED}
