@@ -48,6 +48,8 @@ def test_the_permutation_test_then_goes_by_the_answers(tmp_path: Path) -> None:
         assert attacked.returncode == 0, attacked.stderr
         tested = holdfast(
             "medfuzz", "test", tmp_path / "r", "--controls", "2", "--samples", "1",
+            "--model", "lean/bench", "--model-base-url", server.api,
+            "--model-role", "attacker=simulated/attacker",
         )  # fmt: skip
         assert tested.returncode == 0, tested.stderr
     rows = permutation(pl.read_parquet(tmp_path / "r" / "turns.parquet"))

@@ -136,7 +136,7 @@ def test_the_name_of_a_rule_stands_wherever_its_verdict_does(tmp_path: Path) -> 
 def test_a_simulated_model_says_so(tmp_path: Path) -> None:
     found = verdicts(tmp_path, *THREE, model="simulated/steadfast")
     for verdict in found:
-        assert gate_sentence(verdict).endswith("; simulated replies, of no real model")
+        assert gate_sentence(verdict).endswith("; simulated, not a measurement of a model")
     assert "SIMULATED" in gate_markdown(found, 0.95)
     assert {row["simulated"] for row in gate_rows(found)} == {True}
     real = verdicts(tmp_path, *THREE)

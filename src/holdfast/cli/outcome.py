@@ -126,7 +126,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     ):
         title = f"{system_of({'model': model, 'run': run})} on {dataset}: {protocol}"
         if is_simulated(str(model)):
-            title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
+            title += "  [SIMULATED: not a measurement of a model]"
         console.print()
         own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
         for part in _summary(str(protocol), own, title):

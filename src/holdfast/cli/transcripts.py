@@ -254,6 +254,6 @@ def _told(found: "Export", format: str, output: str | None) -> Iterator[str]:
     yield from found.notes
     simulated, imported = found.origins.get("simulated", 0), found.origins.get("imported", 0)
     if simulated:
-        yield f"SIMULATED replies, of no real model: {counted(simulated, 'turn')}."
+        yield f"SIMULATED, not a measurement of a model: {counted(simulated, 'turn')}."
     if imported:
         yield f"IMPORTED, not asked by holdfast: {counted(imported, 'turn')}."

@@ -23,6 +23,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from holdfast.errors import InputError
 from holdfast.questions import LETTERS, Truth, read_rows, under_test
+from holdfast.simulation import is_simulated
 
 
 def replied(
@@ -180,7 +181,7 @@ class Recorded(Local):
             if where and str(row.get(column)) != value:
                 continue
             kept += 1
-            simulated |= str(row.get("model")).startswith("simulated/")
+            simulated |= is_simulated(str(row.get("model")))
             for name in (question, reply, *([path] if path != "path" else [])):
                 if name not in row:
                     raise InputError(

@@ -18,6 +18,7 @@ from holdfast.challenges import question_prompt, system_prompt
 from holdfast.defences import Block, wording_of
 from holdfast.dialogue import seated
 from holdfast.questions import LABELS, Question, QuestionSet
+from holdfast.simulation import MADE_OF
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,9 @@ class Study(ABC):
 
     defence: Block | None = None
     """What stands around the model under test."""
+
+    simulated: tuple[str, ...] = ()
+    """What reaches the model and says nothing of medicine, in words."""
 
     def repeated(self, epochs: int) -> "Study":
         """The same study where each question is asked so often."""
@@ -222,6 +226,7 @@ def protocol_task(
             "protocol": protocol,
             "questions": study.questions.fingerprint,
             **metadata,
+            **({MADE_OF: study.simulated} if study.simulated else {}),
             **({DEFENCE: [study.defence.id, wording_of(study.defence)]} if study.defence else {}),
         },
         viewer=viewer,

@@ -13,8 +13,8 @@ from holdfast.results.sequential import Looked
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
 _WORST = "missing replies counted against the model"
-_SIMULATED = "simulated replies, of no real model"
-_IS_SIMULATED = "SIMULATED: a parametric responder, not a measurement of a model."
+_SIMULATED = "simulated, not a measurement of a model"
+_IS_SIMULATED = "SIMULATED: not a measurement of a model."
 
 
 def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:

@@ -60,6 +60,7 @@ from .runs import (
     run_settings,
     set_aside,
     system_of,
+    tested_name,
 )
 from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
 from .standing import by_model, standing
@@ -155,6 +156,7 @@ __all__ = [
     "stated",
     "stopped_runs",
     "system_of",
+    "tested_name",
     "together",
     "turns_in",
     "turns_of",

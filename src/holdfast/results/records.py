@@ -28,6 +28,7 @@ from .runs import (
     logs_in,
     run_ids,
     run_settings,
+    tested_name,
 )
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ def unfinished(headers: list[EvalLog], written: Written | None = None) -> list[U
         if done < asked:
             spec = logs[0].eval
             name, dataset = spec.task.rpartition("/")[2], str(spec.dataset.name)
-            found.append(Unfinished(run, name, spec.model, dataset, done, asked))
+            found.append(Unfinished(run, name, tested_name(logs), dataset, done, asked))
     return found
 
 

@@ -12,6 +12,8 @@ from zipfile import BadZipFile, ZipFile
 import polars as pl
 
 from holdfast.errors import HoldfastError, InputError
+from holdfast.simulation import MADE_OF, name_in_results
+from holdfast.simulation import is_simulated as is_simulated
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
@@ -231,9 +233,10 @@ def _digest(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
 
 
-def is_simulated(model: str) -> bool:
-    """Whether a model's name says that its replies are simulated."""
-    return model.startswith("simulated/") or "[simulated]" in model
+def tested_name(headers: Sequence[EvalLog]) -> str:
+    """The model of a run as results name it, by the headers of its logs."""
+    inputs = (part for log in headers for part in (log.eval.metadata or {}).get(MADE_OF, ()))
+    return name_in_results(headers[0].eval.model, dict.fromkeys(inputs))
 
 
 def is_imported(run: object) -> bool:

@@ -45,7 +45,7 @@ from .records import (
     wordings,
     wordings_in,
 )
-from .runs import log_name, logs_in, whole_header
+from .runs import log_name, logs_in, tested_name, whole_header
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -362,7 +362,8 @@ def _run(run: str, logs: list[EvalLog], written: Written | None, *, text: bool) 
             rows = [row for sample in samples for row in _rows(run, log, sample, text=text)]
             frames.append(pl.DataFrame(rows, schema=_LOGGED, orient="row"))
     none = [] if text else [pl.lit(None, pl.String).alias(name) for name in TEXTS]
-    table = pl.concat(frames).with_columns(*none, run=pl.lit(run, pl.String))
+    named = {"run": pl.lit(run, pl.String), "model": pl.lit(tested_name(logs), pl.String)}
+    table = pl.concat(frames).with_columns(*none, **named)
     if len(logs) == 1:
         return table  # in order already; sorting would copy every text
     table = table.with_row_index("_row")

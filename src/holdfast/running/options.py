@@ -59,6 +59,9 @@ class RunOptions(TypedDict, total=False):
         str, Option("More plausible wrong options: auto, bank, generate, none, or a file.", "auto")
     ]
     generator: Annotated[str | None, Option("Model that writes contexts and wrong options first.")]
+    allow_simulated_inputs: Annotated[
+        bool, Option("Put simulated contexts to a real model; marked SIMULATED.", False)
+    ]
     model_role: Annotated[
         Named,
         Option(

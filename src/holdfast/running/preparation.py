@@ -24,19 +24,12 @@ from holdfast.errors import (
 from holdfast.files import named_path, whole_file
 from holdfast.protocols import PREPARED
 from holdfast.questions import LABELS, QuestionSet, read_rows
-from holdfast.results import LABELS_FILE
+from holdfast.results import LABELS_FILE, is_simulated
+from holdfast.simulation import is_simulated_row
 
 from . import Progress
 from .evaluation import Evaluation
-from .studies import Planned
-
-CALLED = {
-    "contexts": "contexts",
-    "distractors": "wrong options",
-    "systems": "labels",
-    "plausibility": "verdicts",
-}
-"""What a preparation makes, in words."""
+from .studies import CALLED, Planned
 
 _SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")
 
@@ -224,8 +217,9 @@ _IDS = ("question", "id", "index")
 Row = Mapping[str, str]
 
 
-def read_labels(source: str, questions: Sequence[QuestionSet]) -> list[Row]:
-    """The labels of these questions."""
+def read_labels(source: str, questions: Sequence[QuestionSet], tested: Sequence[str]) -> list[Row]:
+    """The labels of these questions, for results of these models."""
+    real = next((model for model in tested if not is_simulated(model)), None)
     rows: list[Row] = []
     for number, row in read_rows(named_path(source)):
         if isinstance(row, str):
@@ -241,6 +235,13 @@ def read_labels(source: str, questions: Sequence[QuestionSet]) -> list[Row]:
             question = asked.named(row[column])
             digest = row.get("content_hash")
             if question and labels and digest in (None, "", question.content_hash):
+                if real and is_simulated_row(row):
+                    raise InputError(
+                        f"is of a simulated classifier, and '{real}' is a real model",
+                        source,
+                        number,
+                        remedy="Have labels made with 'holdfast prepare labels --classifier MODEL'",
+                    )
                 rows.append({"dataset": asked.name, "question": question.id, **labels})
     if not rows:
         raise InputError(

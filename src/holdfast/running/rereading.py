@@ -30,6 +30,7 @@ from holdfast.results import (
     question_order,
     records,
     runs_in,
+    tested_name,
     turns_in,
     turns_table,
     write_readings,
@@ -233,7 +234,7 @@ def _told(
     spec, spent = found.header.eval, found.spent
     return Reread(
         run=run,
-        model=spec.model,
+        model=tested_name([found.header]),
         dataset=spec.dataset.name or "",
         protocol=_study(found.header)[0],
         read=anew.height,

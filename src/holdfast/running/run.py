@@ -24,6 +24,7 @@ from .preparation import Prepared, Preparing, keep_labels, read_labels
 from .studies import (
     Lacking,
     Planned,
+    check_inputs,
     check_readers,
     check_roles,
     estimates,
@@ -131,7 +132,9 @@ class Running:
             written: the turns that it leaves in this process.
         """
         budget, sets = self.budget(), [study.study.questions for study in self.studies]
-        labels = read_labels(self.labels, sets) if self.labels else []  # a wrong one leaves no dir
+        tested = [str(model) for model in self.models]
+        # a wrong one leaves no dir
+        labels = read_labels(self.labels, sets, tested) if self.labels else []
         with holding(self.log_dir):
             check_shards_free(self.log_dir)
             studies, prepared = self.with_inputs(budget)
@@ -300,6 +303,7 @@ def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Runn
         model_args=given.get("model_args") or (),
     )
     check_readers(roles, tested)
+    _check_inputs(given, studies, roles, tested)
     names = ("labels", "limit", "epochs", "call_limit", "token_limit", "cost_limit")
     as_given: dict[str, Any] = {name: given.get(name) for name in names}
     return Running(
@@ -330,6 +334,7 @@ def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
     studies, limit = _studies(given, roles), given.get("limit")
     tested = models.checked_names(given["model"])
     check_readers(roles, tested)
+    _check_inputs(given, studies, roles, tested)
     left_out = [
         (path, reason, n)
         for study in studies
@@ -339,6 +344,16 @@ def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
     rows = estimates(studies, tested, roles, limit, given.get("epochs"), reply_tokens)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     return Plan(table, left_out, lacking(studies, limit))
+
+
+def _check_inputs(
+    given: Mapping[str, Any],
+    studies: Sequence[Planned],
+    roles: Mapping[str, object],
+    tested: Sequence[object],
+) -> None:
+    allowed = bool(given.get("allow_simulated_inputs"))
+    check_inputs(studies, roles.get("generator"), tested, allowed=allowed)
 
 
 def _roles(given: Mapping[str, Any]) -> list[str]:

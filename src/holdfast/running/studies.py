@@ -30,10 +30,19 @@ from holdfast.protocols import (
 from holdfast.protocols.followup.context_generation import ContextStudy
 from holdfast.protocols.followup.protocol import FollowupStudy
 from holdfast.questions import BANK_NAME, Question
-from holdfast.results import INPUTS
+from holdfast.results import INPUTS, is_simulated
+from holdfast.simulation import name_in_results
 
 from .models import price_of
 from .options import LARGEST, REPLY_TOKENS
+
+CALLED = {
+    "contexts": "contexts",
+    "distractors": "wrong options",
+    "systems": "labels",
+    "plausibility": "verdicts",
+}
+"""What a preparation makes, in words."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +205,33 @@ def check_readers(bound: Mapping[str, object], tested: Iterable[object]) -> None
             check_reader(str(bound[role]), [str(model) for model in tested])
 
 
+def simulated_inputs(planned: Planned, generator: object) -> tuple[str, ...]:
+    """What reaches the model and is simulated, with what the generator is to make."""
+    made = [
+        CALLED[name]
+        for setting, name in planned.protocol.generated.items()
+        if planned.args.get(setting) == GENERATE and planned.study.needs(setting)
+    ]
+    return (*planned.study.simulated, *(made if is_simulated(str(generator)) else ()))
+
+
+def check_inputs(
+    studies: Sequence[Planned], generator: object, tested: Iterable[object], *, allowed: bool
+) -> None:
+    """Refuse to put to a real model what holds the place of medicine in a simulated run."""
+    real = next((str(model) for model in tested if not is_simulated(str(model))), None)
+    for planned in studies:
+        inputs = simulated_inputs(planned, generator)
+        if inputs and real and not allowed:
+            raise InputError(
+                f"the {' and '.join(inputs)} of '{planned.study.questions.name}' are simulated and "
+                f"say nothing of medicine, and '{real}' is a real model",
+                field=planned.called,
+                remedy="Have them written by a real model with --generator MODEL, or give "
+                "--allow-simulated-inputs: every result is then marked SIMULATED",
+            )
+
+
 def preparation(name: str, args: Mapping[str, Any]) -> Planned:
     """A preparation with those of the settings that it knows."""
     known = inspect.signature(PREPARATIONS[name].task).parameters
@@ -281,8 +317,10 @@ def estimates(
             total -= opening_estimate(again, reply_tokens)
         opened |= openings
         times = epochs or study.epochs
+        inputs = simulated_inputs(planned, roles.get("generator"))
         for each in models:
             add(planned.name, each, study, len(asked), total.times(times), exact=exact)
+            rows[-1]["model"] = name_in_results(each, inputs)
             helped = _helped(study, asked, reply_tokens) | readings_of(total, reply_tokens)
             for role, needed in helped.items():
                 if role in roles and needed.generations:

@@ -21,7 +21,7 @@ SPLIT = "test"
 
 _KINDS = {
     "asked": "asked by holdfast",
-    "simulated": "SIMULATED: of no real model",
+    "simulated": "SIMULATED: not a measurement of a model",
     "imported": "IMPORTED: not asked by holdfast",
 }
 

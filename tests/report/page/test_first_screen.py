@@ -155,7 +155,7 @@ def test_whether_it_is_simulated() -> None:
     assert "Replies of the models named, asked by holdfast." in own
     rows = [row for row in _model("simulated/m", 4)]
     made = _page(rows)
-    assert made.partition("<h1>")[0].count("SIMULATED replies, of no real model") == 1
+    assert made.partition("<h1>")[0].count("SIMULATED, not a measurement of a model") == 1
     assert "<title>[SIMULATED]" in made
     # once at the top, and once on the figure, of which a phone shows another layout instead
     screen = re.sub(

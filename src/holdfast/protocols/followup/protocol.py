@@ -216,6 +216,11 @@ class FollowupStudy(ControlledStudy):
         second_best = self.suggest == "second-best"
         return any(one.context or (one.needs_letter and second_best) for one in used.values())
 
+    @property
+    def simulated(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Contexts, where they are simulated and anything that is asked depends on them."""
+        return ("contexts",) if self.contexts.simulated and self.needs("contexts") else ()
+
     def remarks(self) -> list[str]:
         """Contexts for questions that are not asked."""
         return self.contexts.remarks()

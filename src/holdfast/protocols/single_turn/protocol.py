@@ -147,6 +147,11 @@ class SingleTurnStudy(ControlledStudy):
         """Wrong options, wherever they are not left out."""
         return self.distractors.name != "none"
 
+    @property
+    def simulated(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Wrong options, where they are simulated."""
+        return ("wrong options",) if self.distractors.simulated else ()
+
     def remarks(self) -> list[str]:
         """Wrong options for questions that are not asked."""
         return self.distractors.remarks()
