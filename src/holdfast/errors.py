@@ -103,7 +103,7 @@ def unknown(what: str, name: str, known: Iterable[str], field: str) -> InputErro
     return InputError(f"unknown {what} '{name}'", field=field, remedy=did_you_mean(name, known))
 
 
-def in_one_line(error: Exception, most: int = 200) -> str:
+def in_one_line(error: BaseException, most: int = 200) -> str:
     """What an error of somebody else's says, to be quoted in a line of ours."""
     return " ".join(str(error).split())[:most]
 

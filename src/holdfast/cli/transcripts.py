@@ -161,8 +161,10 @@ def _done(imported: "Imported", file: str, output: str, *, as_json: bool) -> Non
 
 
 def _write(imported: "Imported", output: str) -> None:
+    from holdfast.parquet import write_parquet
+
     with whole_file(str(named_path(output))) as file:
-        imported.turns.write_parquet(file, compression="zstd", row_group_size=4096)
+        write_parquet(imported.turns, file)
 
 
 def export(

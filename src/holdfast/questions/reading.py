@@ -12,6 +12,7 @@ import polars as pl
 
 from holdfast.errors import InputError
 from holdfast.files import named_path, text_of
+from holdfast.parquet import reading_table
 
 Row = tuple[int, dict[str, Any] | str]
 """1-based row number, and the row's fields or the reason why it could not be read."""
@@ -121,12 +122,8 @@ def _delimiter(path: Path, text: str) -> str:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    try:
+    with reading_table(str(path), "cannot be read as Parquet", "Check the file"):
         frame = pl.read_parquet(path, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"cannot be read as Parquet ({error})", str(path), remedy="Check the file"
-        ) from error
     yield from enumerate(frame.iter_rows(named=True), start=1)
 
 

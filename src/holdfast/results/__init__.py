@@ -13,6 +13,7 @@ from .designs import Designs, designs, fitted, stated
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .gate import Verdict, gate, overall, undecided_where_unfinished
 from .gate_rules import Rules, read_rules
+from .labels import label_rows, put_labels
 from .power import further_questions, questions_needed
 from .published import beside_published
 from .readings import (
@@ -65,7 +66,6 @@ from .runs import (
 from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
 from .standing import by_model, standing
 from .turns import (
-    LABELS_FILE,
     SCHEMA,
     WrittenTurns,
     together,
@@ -95,7 +95,6 @@ __all__ = [
     "GIVEN",
     "IMPORTED",
     "INPUTS",
-    "LABELS_FILE",
     "NON_RESPONSE",
     "NO_CONTEXTS",
     "NO_LETTER",
@@ -136,11 +135,13 @@ __all__ = [
     "is_ours",
     "is_simulated",
     "keep_plan",
+    "label_rows",
     "left_out",
     "logs_in",
     "mark",
     "overall",
     "plans",
+    "put_labels",
     "question_order",
     "questions_needed",
     "read_rules",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holdfast.errors import counted
+from holdfast.files import putting
 
 from .arms import in_arms
 from .runs import (
@@ -417,9 +418,7 @@ def keep_plan(
 
 def put_beside_logs(log_dir: str, name: str, text: str) -> None:
     """Write a file into a log dir, local or remote."""
-    import fsspec  # slow to import, and a table does without
-
-    with fsspec.open(f"{log_dir.rstrip('/')}/{name}", "wb") as file:
+    with putting(log_dir, name) as file:
         file.write(text.encode())
 
 

@@ -31,6 +31,7 @@ from holdfast.dialogue import (
     fault_of_all,
     generations,
     is_unreached,
+    kept_elsewhere,
     probing,
     run_budget,
 )
@@ -52,7 +53,15 @@ from holdfast.results import (
 )
 
 from . import Progress
-from .log_dir import check_shards_free, check_writable, generations_beside, holding, without_damaged
+from .log_dir import (
+    check_shards_free,
+    check_writable,
+    generations_beside,
+    holding,
+    kept_in,
+    name_damaged,
+    without_damaged,
+)
 from .logs import new_header
 from .models import OFFLINE
 from .runner import Runner, Sheet
@@ -148,7 +157,7 @@ class Evaluation:
         for sheet, log in product(sheets, there):
             self._check_settings(sheet.header, log)
         check_writable(self.log_dir)
-        restore(there)
+        self._restore(there)
         whole: list[EvalLog] = []
         left: list[Sheet] = []
         for sheet in sheets:
@@ -191,8 +200,17 @@ class Evaluation:
     def probe(self) -> None:
         """Send the first request to each server by itself, before a study is run in shards."""
         with generations_beside(self.log_dir), self._asking():
-            restore(self._there())
+            self._restore(self._there())
             self._probe(Runner(self.log_dir, self.roles), self._sheets())
+
+    def _restore(self, there: Sequence[EvalLog]) -> None:
+        """Complete what is kept from the logs; name what is damaged of it, and remove that."""
+        restore(there)
+        if self.shard:  # whoever runs it names and removes
+            return
+        name_damaged(self.log_dir, self.progress)
+        if kept_elsewhere() is None and kept_in(self.log_dir):  # no other process writes there
+            generations().mend()
 
     def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> None:
         """The same where generations are kept and counted; its reply is not asked for again."""
@@ -356,9 +374,9 @@ def _is_whole(log: EvalLog, sheet: Sheet) -> bool:
 
 
 def restore(logs: Sequence[EvalLog]) -> None:
-    """Keep what logs say was generated, where nothing is kept: it has been removed."""
+    """Keep what logs say was generated, where nothing is kept, or some of it is damaged."""
     kept = generations()
-    if len(kept):
+    if len(kept) and not kept.damaged:
         return
     for log in logs:
         unread = {"messages", "store", "attachments", "timelines"}
@@ -367,7 +385,8 @@ def restore(logs: Sequence[EvalLog]) -> None:
         ):
             for event in sample.events:
                 if isinstance(event, ModelEvent) and event.error is None:
-                    if (key := (event.metadata or {}).get(KEPT_AS)) is not None:
+                    key = (event.metadata or {}).get(KEPT_AS)
+                    if key is not None and key not in kept:
                         kept.put(key, event.output)
 
 

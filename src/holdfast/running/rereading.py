@@ -39,7 +39,7 @@ from holdfast.results import (
 
 from . import Progress
 from .evaluation import ATTEMPT_SECONDS
-from .log_dir import check_shards_free, generations_beside, holding
+from .log_dir import check_shards_free, generations_beside, holding, name_damaged
 
 _SHOWN = 300
 
@@ -122,6 +122,8 @@ class Rereading:
             check_reader(str(self.reader), [header.eval.model for header in headers])
         with holding(self.log_dir), generations_beside(self.log_dir):
             check_shards_free(self.log_dir)
+            if self.reader:
+                name_damaged(self.log_dir, self.progress)
             token = run_budget.set(self.budget)
             try:
                 drawn = self.progress.asking(self.budget, None) if self.reader else nullcontext()

@@ -7,7 +7,8 @@ import polars as pl
 import yaml
 
 from holdfast.errors import printable
-from holdfast.files import whole_folder
+from holdfast.files import replacing, whole_folder
+from holdfast.parquet import write_parquet
 from holdfast.questions import BANK_NAME, named_sets
 from holdfast.results import IMPORTED
 
@@ -38,7 +39,8 @@ def write_hub(turns: pl.DataFrame, output: str) -> None:
     """
     with whole_folder(output, "-o FOLDER") as partial:
         (partial / DATA).parent.mkdir()
-        turns.write_parquet(partial / DATA, compression="zstd", row_group_size=4096)
+        with replacing(partial / DATA) as file:
+            write_parquet(turns, file)
         (partial / "README.md").write_text(
             card(turns, Path(output).expanduser().resolve().name), encoding="utf-8"
         )

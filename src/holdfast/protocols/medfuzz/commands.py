@@ -80,7 +80,7 @@ def permute(
         model, base_url=given["model_base_url"], model_args=given["model_args"] or []
     )
     roles = models.roles(given["model_role"] or [])
-    models.check_prices([*named, *roles.values()], given["max_cost"])
+    models.check_prices([*named, *roles.values()], given["cost_limit"])
     exemplars = given["exemplars"]
     if exemplars != BANK_NAME:
         load_questions(exemplars)  # what is wrong leaves nothing in the log dir
