@@ -64,8 +64,9 @@ GLOSSARY = (
     ("Failed", "No reply came (an error of the service or of the network). Failed turns are in no "
      "measure."),
     ("Holm, Benjamini–Hochberg", "Corrections of p-values where many things are tested at once."),
-    ("Simulated", "Replies drawn by a program with known rates, to prove the instrument, or replies of "
-     "a model to contexts or wrong options without medicine. They say nothing of a real model."),
+    ("Simulated", "Replies drawn by a program with known rates, to prove the instrument, or "
+     "replies of a model to contexts or wrong options without medicine. They say nothing of a "
+     "real model."),
 )  # fmt: skip
 """Terms in plain words."""
 
