@@ -152,7 +152,7 @@ def test_what_is_left_out_is_told_and_neither_planned_nor_asked(
     assert built.returncode == 0, built.stderr
     missing = json.loads(built.stdout)["missing"]
     assert missing
-    settings = ("--limit", LIMIT, "--contexts", "c.jsonl")
+    settings = ("--limit", LIMIT, "--contexts", "c.jsonl", "--allow-simulated-inputs")
     plan = holdfast("plan", "followup", "--model", "openai/bench", *settings, "--json")
     assert plan.returncode == 0, plan.stderr
     (row,) = json.loads(plan.stdout)
