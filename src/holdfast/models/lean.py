@@ -40,6 +40,7 @@ from tenacity.wait import wait_base
 
 from holdfast.errors import InputError
 
+from .connections import Connector, Response
 from .offline import replied
 
 _SETTINGS = {
@@ -172,11 +173,12 @@ class Lean(ModelAPI):
         try:
             async with self._client().post(self._url, json=body, timeout=timeout) as response:
                 content = await self._read(response)
+                status = response.status
+                reply = _parsed(content) if status == 200 else None
+                self._connector.account(response, _id(reply))
         except aiohttp.ClientError as error:
             raise error from None  # it names the host, what led to it does not
-        status = response.status
         if status == 200:
-            reply = _parsed(content)
             if not isinstance(reply, dict) or "choices" in reply or not reply.get("error"):
                 output = _output(reply, self.model_name)
                 return output, _call(body, reply, time.perf_counter() - began)
@@ -210,9 +212,10 @@ class Lean(ModelAPI):
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             self._loop = loop
+            self._connector = Connector()
             self._session = aiohttp.ClientSession(
-                # Inspect says how many requests are in flight
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=self._connector,
+                response_class=Response,
                 headers={"Authorization": self._authorization} if self._authorization else None,
                 trust_env=_environment_speaks_of(self._url),
             )
@@ -393,6 +396,10 @@ def _whole_number(digits: str) -> float:
 
 
 _MOST_DIGITS = 12
+
+
+def _id(reply: object) -> object:
+    return reply.get("id") if isinstance(reply, dict) else None
 
 
 def _no_completion(error: Exception) -> ServerError:
