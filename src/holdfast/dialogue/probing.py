@@ -5,8 +5,9 @@ What is wrong for all requests of a study is told at once.
 
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, redirected
 
 LASTING = "It will not pass by itself"
 """Stands in every error that the same command would meet again."""
@@ -40,6 +41,7 @@ def what_to_change(error: BaseException) -> str:
     status = status_of(error)
     remedy = (
         getattr(error, "remedy", None)
+        or ". ".join(_redirect(error) or ())
         or (VOUCHING if type(error).__name__ == UNVOUCHED else None)
         or _REFUSED.get(status)
     )
@@ -52,6 +54,17 @@ def what_to_change(error: BaseException) -> str:
             else "The server cannot use the request: change what it names"
         )
     return f". {LASTING}: {remedy}" if remedy else ""
+
+
+def _redirect(error: BaseException) -> tuple[str, str] | None:
+    """What is wrong where a server redirects a request, and the remedy."""
+    if not 300 <= status_of(error) < 400:
+        return None
+    if remedy := getattr(error, "remedy", None):
+        return str(error), remedy
+    response: Any = getattr(error, "response", None)  # of httpx, in the errors of its clients
+    location = getattr(response, "headers", {}).get("Location")
+    return redirected(str(response.url), location) if location else None
 
 
 def refused_request(error: BaseException) -> bool:
@@ -106,6 +119,8 @@ def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str
         model: its name.
         url: the base URL, None for the provider's own.
     """
+    if redirect := _redirect(error):
+        return redirect
     where = url or "the provider"
     told, status = str(error).lower(), status_of(error)
     if type(error).__name__ == UNVOUCHED:

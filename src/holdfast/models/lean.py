@@ -38,7 +38,7 @@ from pydantic import ValidationError
 from tenacity import RetryCallState
 from tenacity.wait import wait_base
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, redirected
 
 from .connections import Connector, Response
 from .offline import replied
@@ -171,7 +171,9 @@ class Lean(ModelAPI):
         timeout = _at_most(config.attempt_timeout or ATTEMPT_SECONDS)
         began = time.perf_counter()
         try:
-            async with self._client().post(self._url, json=body, timeout=timeout) as response:
+            async with self._client().post(
+                self._url, json=body, timeout=timeout, allow_redirects=False
+            ) as response:
                 content = await self._read(response)
                 status = response.status
                 reply = _parsed(content) if status == 200 else None
@@ -183,6 +185,9 @@ class Lean(ModelAPI):
                 output = _output(reply, self.model_name)
                 return output, _call(body, reply, time.perf_counter() - began)
             status = _status_within(reply["error"])
+        if 300 <= status < 400 and (location := response.headers.get("Location")):
+            what, remedy = redirected(self._url, location)
+            raise ServerError(status, what, remedy=remedy)
         message, code = _message(content)
         for secret in self._secrets:  # some servers quote the key that they refuse
             message = message.replace(secret, "[key]")
