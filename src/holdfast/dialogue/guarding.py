@@ -293,7 +293,7 @@ def _note(api: ModelAPI, error: Exception, asked: GenerateConfig, refused: set[s
 SENT_OTHERWISE = "sent_otherwise"
 """In the metadata of a generation and in the turns table: what was not sent as the study has it."""
 
-_SETTINGS = ("temperature", "seed", "top_p")
+_SETTINGS = ("temperature", "seed", "top_p", "top_k")
 _MESSAGES = ("messages", "input", "contents")
 _SYSTEM = ("system", "system_instruction", "systemInstruction", "instructions")
 """Names under which providers send a system message that stands outside the conversation."""

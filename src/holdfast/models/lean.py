@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -30,6 +30,7 @@ from inspect_ai.model import (
     ModelCall,
     ModelOutput,
     ModelUsage,
+    ResponseSchema,
     RetryDecision,
     StopReason,
 )
@@ -43,20 +44,6 @@ from holdfast.errors import InputError, redirected
 from .connections import Connector, Response
 from .offline import replied
 
-_SETTINGS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "max_tokens": "max_tokens",
-    "seed": "seed",
-    "stop_seqs": "stop",
-    "frequency_penalty": "frequency_penalty",
-    "presence_penalty": "presence_penalty",
-    "logprobs": "logprobs",
-    "top_logprobs": "top_logprobs",
-    "reasoning_effort": "reasoning_effort",
-}
-"""Generation settings of Inspect and what the API calls them."""
-
 _STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "stop",
     "length": "max_tokens",
@@ -64,6 +51,15 @@ _STOP_REASONS: Mapping[str, StopReason] = {
 }
 _TRANSIENT = (408, 409, 425, 500, 502, 503, 504, 529)
 _FILTERED = ("content_filter", "content_policy_violation")
+
+HANDLED = frozenset(
+    {
+        "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections",
+        "adaptive_connections", "cache", "fail_on_refusal", "system_message", "reasoning_history",
+        "parallel_tool_calls", "internal_tools", "max_tool_output", "extra_body", "extra_headers",
+    }
+)  # fmt: skip
+"""Settings of Inspect's that no field stands for: how requests are made, messages, and tools."""
 
 ATTEMPT_SECONDS = 600
 """An attempt that takes longer has hung, unless ``attempt_timeout`` says otherwise."""
@@ -113,6 +109,23 @@ class Lean(ModelAPI):
     direct = True
     """Nothing of Inspect's is needed around a request."""
 
+    sent_as: ClassVar[Mapping[str, str]] = {
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "top_k": "top_k",
+        "max_tokens": "max_tokens",
+        "seed": "seed",
+        "stop_seqs": "stop",
+        "frequency_penalty": "frequency_penalty",
+        "presence_penalty": "presence_penalty",
+        "logit_bias": "logit_bias",
+        "logprobs": "logprobs",
+        "top_logprobs": "top_logprobs",
+        "reasoning_effort": "reasoning_effort",
+        "response_schema": "response_format",
+    }
+    """Inspect's settings of generation, and the field of the API that each is sent as."""
+
     def __init__(
         self,
         model_name: str,
@@ -156,15 +169,10 @@ class Lean(ModelAPI):
         Raises:
             ServerError: the server refused, or its reply is no chat completion or too large.
         """
-        values = {
-            theirs: value
-            for ours, theirs in _SETTINGS.items()
-            if (value := getattr(config, ours)) is not None
-        }
         body = {
             "model": self.model_name,
             "messages": [{"role": m.role, "content": m.text} for m in input],
-            **values,
+            **self._fields(config),
             **self._extra,
             **(config.extra_body or {}),
         }
@@ -172,7 +180,11 @@ class Lean(ModelAPI):
         began = time.perf_counter()
         try:
             async with self._client().post(
-                self._url, json=body, timeout=timeout, allow_redirects=False
+                self._url,
+                json=body,
+                headers=config.extra_headers,
+                timeout=timeout,
+                allow_redirects=False,
             ) as response:
                 content = await self._read(response)
                 status = response.status
@@ -197,6 +209,22 @@ class Lean(ModelAPI):
             output = replied(self.model_name, message, ModelUsage(), stop_reason="content_filter")
             return output, _call(body, answered, None)
         raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
+
+    def _fields(self, config: GenerateConfig) -> dict[str, Any]:
+        """The fields of a request that settings of generation are sent as."""
+        fields = {}
+        for setting, value in vars(config).items():
+            if value is None or setting in HANDLED:
+                continue
+            if setting not in self.sent_as:
+                raise InputError(
+                    f"'lean/{self.model_name}' does not support it",
+                    field=setting,
+                    remedy="Leave it out, or give -M NAME=VALUE as the server calls it",
+                )
+            value = _schema(value) if setting == "response_schema" else value
+            fields[self.sent_as[setting]] = value
+        return fields
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         """The body, as long as it is of a size that a reply can have."""
@@ -338,6 +366,13 @@ def _message(content: bytes) -> tuple[str, str]:
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     return " ".join(text.split())[:500], code
+
+
+def _schema(schema: ResponseSchema) -> dict[str, Any]:
+    """A schema as the API has it."""
+    shown = schema.model_dump(exclude_none=True)
+    shown["schema"] = shown.pop("json_schema")
+    return {"type": "json_schema", "json_schema": shown}
 
 
 def _call(request: dict[str, Any], response: Any, seconds: float | None) -> ModelCall:
