@@ -1,5 +1,8 @@
-"""Connections to a server that are used again only while no reply can be another request's."""
+"""Connections to a server: each reply is its request's, and all together are of bounded size."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -88,3 +91,60 @@ class Connector(aiohttp.TCPConnector):
             raise RepeatedReplyError(f"the server sent two replies with the id '{id[:100]}'")
         history.ids.add(id)
         history.accounted = self._reuse
+
+
+class _InFlight:
+    """The replies that are being read in an event loop.
+
+    Attributes:
+        size: bytes of them, unpacked.
+        turn: of the only one that is read on where all together are too large.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.turn = asyncio.Lock()
+
+
+_in_flight: WeakKeyDictionary[asyncio.AbstractEventLoop, _InFlight] = WeakKeyDictionary()
+
+_MOST_IN_FLIGHT = 32 * 2**20
+"""Bytes of all replies that are being read, beside the one that is read to its end."""
+
+_CHUNK = 2**16
+
+
+class LargeReplyError(Exception):
+    """A reply is larger than a reply may be."""
+
+
+@asynccontextmanager
+async def body_of(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytearray]:
+    """The unpacked body of a response, which counts as in flight for as long as the block lasts.
+
+    A few kilobytes unpack to a gigabyte, and a hundred connections read at the same time. Where
+    all together are too large they are read on one after the other.
+
+    Args:
+        response: a response that was not read.
+        most: bytes that it may have.
+
+    Raises:
+        LargeReplyError: it has more.
+    """
+    in_flight = _in_flight.setdefault(asyncio.get_running_loop(), _InFlight())
+    content, has_turn = bytearray(), False
+    try:
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            content += chunk
+            in_flight.size += len(chunk)
+            if len(content) > most:
+                response.close()  # what is still to come is not waited for
+                raise LargeReplyError
+            if in_flight.size > _MOST_IN_FLIGHT and not has_turn:
+                has_turn = await in_flight.turn.acquire()
+        yield content
+    finally:
+        in_flight.size -= len(content)
+        if has_turn:
+            in_flight.turn.release()

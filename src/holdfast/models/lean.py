@@ -41,7 +41,7 @@ from tenacity.wait import wait_base
 
 from holdfast.errors import InputError, redirected
 
-from .connections import Connector, Response
+from .connections import Connector, LargeReplyError, Response, body_of
 from .offline import replied
 
 _STOP_REASONS: Mapping[str, StopReason] = {
@@ -70,7 +70,6 @@ MAX_REPLY = "LEAN_MAX_REPLY_MIB"
 """In the environment: the largest reply that is read, in MiB, once unpacked."""
 
 _MAX_REPLY_MIB = 64
-_CHUNK = 2**16
 
 
 class ServerError(Exception):
@@ -176,22 +175,9 @@ class Lean(ModelAPI):
             **self._extra,
             **(config.extra_body or {}),
         }
-        timeout = _at_most(config.attempt_timeout or ATTEMPT_SECONDS)
         began = time.perf_counter()
-        try:
-            async with self._client().post(
-                self._url,
-                json=body,
-                headers=config.extra_headers,
-                timeout=timeout,
-                allow_redirects=False,
-            ) as response:
-                content = await self._read(response)
-                status = response.status
-                reply = _parsed(content) if status == 200 else None
-                self._connector.account(response, _id(reply))
-        except aiohttp.ClientError as error:
-            raise error from None  # it names the host, what led to it does not
+        response, content, reply = await self._post(body, config)
+        status = response.status
         if status == 200:
             if not isinstance(reply, dict) or "choices" in reply or not reply.get("error"):
                 output = _output(reply, self.model_name)
@@ -210,6 +196,33 @@ class Lean(ModelAPI):
             return output, _call(body, answered, None)
         raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
 
+    async def _post(
+        self, body: dict[str, Any], config: GenerateConfig
+    ) -> tuple[aiohttp.ClientResponse, bytearray, Any]:
+        """A response, its content, and the JSON in it where it may be a completion."""
+        try:
+            async with (
+                self._client().post(
+                    self._url,
+                    json=body,
+                    headers=config.extra_headers,
+                    timeout=_at_most(config.attempt_timeout or ATTEMPT_SECONDS),
+                    allow_redirects=False,
+                ) as response,
+                body_of(response, self._largest * 2**20) as content,
+            ):
+                reply = _parsed(content) if response.status == 200 else None
+                self._connector.account(response, _id(reply))
+                return response, content, reply
+        except LargeReplyError:
+            raise ServerError(
+                0,
+                f"the reply is larger than {self._largest} MiB",
+                remedy=f"Limit replies with --max-output-tokens, or set {MAX_REPLY}",
+            ) from None
+        except aiohttp.ClientError as error:
+            raise error from None  # it names the host, what led to it does not
+
     def _fields(self, config: GenerateConfig) -> dict[str, Any]:
         """The fields of a request that settings of generation are sent as."""
         fields = {}
@@ -225,20 +238,6 @@ class Lean(ModelAPI):
             value = _schema(value) if setting == "response_schema" else value
             fields[self.sent_as[setting]] = value
         return fields
-
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        """The body, as long as it is of a size that a reply can have."""
-        content = bytearray()
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            content += chunk
-            if len(content) > self._largest * 2**20:
-                response.close()  # what is still to come is not waited for
-                raise ServerError(
-                    0,
-                    f"the reply is larger than {self._largest} MiB",
-                    remedy=f"Limit replies with --max-output-tokens, or set {MAX_REPLY}",
-                )
-        return bytes(content)
 
     def _client(self) -> aiohttp.ClientSession:
         # a session belongs to the event loop that made it
@@ -354,9 +353,9 @@ def _seconds(retry_after: str | None) -> float | None:
     return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
 
 
-def _message(content: bytes) -> tuple[str, str]:
+def _message(content: bytearray) -> tuple[str, str]:
     """What an error reply says, in a line, and its code."""
-    text, code = content.decode("utf-8", "replace"), ""
+    text, code = content[:_LONGEST_ERROR].decode("utf-8", "replace"), ""
     try:
         error = json.loads(text)["error"]
         if isinstance(error, dict):
@@ -373,6 +372,10 @@ def _schema(schema: ResponseSchema) -> dict[str, Any]:
     shown = schema.model_dump(exclude_none=True)
     shown["schema"] = shown.pop("json_schema")
     return {"type": "json_schema", "json_schema": shown}
+
+
+_LONGEST_ERROR = 2**20
+"""Bytes of an error that are looked at."""
 
 
 def _call(request: dict[str, Any], response: Any, seconds: float | None) -> ModelCall:
@@ -396,7 +399,7 @@ def _largest_reply() -> int:
     return int(said)
 
 
-def _parsed(content: bytes) -> Any:
+def _parsed(content: bytearray) -> Any:
     """A reply's JSON, null where it is nested deeper than any reply.
 
     Raises:
@@ -406,7 +409,7 @@ def _parsed(content: bytes) -> Any:
         try:
             return json.loads(content, parse_int=_whole_number)
         except RecursionError:
-            return json.loads(_shallow(content), parse_int=_whole_number)
+            return json.loads(_shallow(bytes(content)), parse_int=_whole_number)
     except ValueError as error:
         raise _no_completion(error) from None
 
