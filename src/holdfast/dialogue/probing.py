@@ -3,6 +3,7 @@
 What is wrong for all requests of a study is told at once.
 """
 
+import re
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,16 @@ _TOO_LONG = (
     "context length", "context_length", "context window", "context size", "maximum context",
     "prompt is too long", "too many tokens", "max_seq_len", "max_model_len",
 )  # fmt: skip
+_NO_SYSTEM = re.compile(
+    r"\bsystem\W+(?:role|message|prompt|instruction)s?\b.{0,40}\bnot (?:supported|allowed|enabled)"
+    r"|not (?:support|allow)(?:ed)? .{0,20}\bsystem\b"
+    r"|only user(?:,| and) assistant|roles must alternate|developer instruction is not enabled",
+    re.IGNORECASE,
+)
+"""What servers and chat templates say where a model has no system role."""
+
+_WITHOUT_SYSTEM = "Give -T system_prompt=none"
+
 UNVOUCHED = "ClientConnectorCertificateError"
 """What aiohttp raises where nobody vouches for a server's certificate."""
 
@@ -45,7 +56,9 @@ def what_to_change(error: BaseException) -> str:
         or (VOUCHING if type(error).__name__ == UNVOUCHED else None)
         or _REFUSED.get(status)
     )
-    if status in _UNUSABLE:
+    if _lacks_system_role(error):
+        remedy = f"The model takes no system message. {_WITHOUT_SYSTEM}"
+    elif status in _UNUSABLE:
         long = any(words in str(error).lower() for words in _TOO_LONG)
         remedy = (
             "The conversation is longer than the model's context: serve it with a longer one, or "
@@ -54,6 +67,10 @@ def what_to_change(error: BaseException) -> str:
             else "The server cannot use the request: change what it names"
         )
     return f". {LASTING}: {remedy}" if remedy else ""
+
+
+def _lacks_system_role(error: BaseException) -> bool:
+    return status_of(error) in _UNUSABLE and bool(_NO_SYSTEM.search(str(error)))
 
 
 def _redirect(error: BaseException) -> tuple[str, str] | None:
@@ -121,6 +138,9 @@ def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str
     """
     if redirect := _redirect(error):
         return redirect
+    if _lacks_system_role(error):
+        words = " ".join(str(error).split())[:200]
+        return f"the model takes no system message ({words})", _WITHOUT_SYSTEM
     where = url or "the provider"
     told, status = str(error).lower(), status_of(error)
     if type(error).__name__ == UNVOUCHED:

@@ -183,6 +183,8 @@ class Lean(ModelAPI):
                 output = _output(reply, self.model_name)
                 return output, _call(body, reply, time.perf_counter() - began)
             status = _status_within(reply["error"])
+        if 200 < status < 300:
+            raise ServerError(0, f"HTTP {status}: a reply without a completion")
         if 300 <= status < 400 and (location := response.headers.get("Location")):
             what, remedy = redirected(self._url, location)
             raise ServerError(status, what, remedy=remedy)
