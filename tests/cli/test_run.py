@@ -110,7 +110,6 @@ def test_another_setting_in_the_same_log_dir_is_refused_by_name(
     for changed, name in (
         (("--seed", "7"), "seed"),
         (("-T", "system_prompt=none"), "system_prompt"),
-        (("--temperature", "0.7"), "temperature"),
     ):
         run = holdfast(*command, *changed)
         assert run.returncode == 2

@@ -2,8 +2,10 @@
 
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
+from typing import ClassVar
 from uuid import uuid4
 
 from inspect_ai.model import (
@@ -63,6 +65,9 @@ class Local(ModelAPI):
 
     direct = offline = True
     """Nothing of Inspect's is needed around a request, and no connection."""
+
+    sent_as: ClassVar[Mapping[str, str]] = {}
+    """Inspect's settings of generation that replies depend on, as for a server."""
 
     @abstractmethod
     def looked_at(self, truth: Truth) -> str:

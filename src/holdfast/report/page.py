@@ -68,8 +68,6 @@ GLOSSARY = (
     ("Simulated", "Replies drawn by a program with known rates, to prove the instrument, or "
      "replies of a model to contexts or wrong options without medicine. They say nothing of a real "
      "model."),
-     "replies of a model to contexts or wrong options without medicine. They say nothing of a "
-     "real model."),
 )  # fmt: skip
 """Terms in plain words."""
 

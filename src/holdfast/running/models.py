@@ -337,6 +337,27 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
             )
 
 
+def check_settings(model: Model, flags: Mapping[str, str]) -> None:
+    """Refuse a setting that a provider of ours would drop.
+
+    Args:
+        model: the model under test.
+        flags: the option that gives each setting of generation.
+    """
+    sent_as = getattr(model.api, "sent_as", None)
+    if sent_as is None:  # Inspect's own
+        return
+    for setting, flag in flags.items():
+        if setting not in sent_as:
+            raise InputError(
+                f"'{model}' does not support it",
+                field=flag,
+                remedy="Leave it out: the replies of this model do not depend on it"
+                if getattr(model.api, "offline", False)
+                else "Give -M NAME=VALUE as the server calls it, or use another provider",
+            )
+
+
 def unlike(model: Model, header: EvalLog) -> Iterator[str]:
     """The options that a log was asked with and that a model of its name does not have.
 

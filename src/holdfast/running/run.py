@@ -19,7 +19,7 @@ from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 from . import Progress, models
 from .evaluation import Evaluation
 from .log_dir import as_log_dir, check_shards_free, holding, kept_in
-from .options import RETRIES
+from .options import RETRIES, generation_options
 from .preparation import Prepared, Preparing, keep_labels, read_labels
 from .studies import (
     Lacking,
@@ -226,6 +226,7 @@ class Running:
 
     def _with_inputs(self, study: Planned, budget: Budget, prepared: list[Prepared]) -> Planned:
         """The study with the files in place that a generator is to make for it."""
+        unsent = {option.setting for option in generation_options().values() if not option.sent}
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) != GENERATE:
                 continue
@@ -247,7 +248,7 @@ class Running:
                 limit=self.limit,
                 budget=budget,
                 generation={
-                    name: value for name, value in self.generation.items() if name in _HOW_ASKED
+                    name: value for name, value in self.generation.items() if name in unsent
                 },
                 progress=self.progress,
             ).run()
@@ -256,10 +257,6 @@ class Running:
             prepared.append(made)
             study = study.with_args(**{setting: f"{GENERATED}{file}"})
         return study
-
-
-_HOW_ASKED = ("max_connections", "max_retries", "timeout", "attempt_timeout")
-"""Settings of generation that hold for what is prepared too."""
 
 
 @dataclass(frozen=True)
@@ -378,28 +375,6 @@ def _studies(given: Mapping[str, Any], bound: Mapping[str, object]) -> list[Plan
     return studies
 
 
-_ALIKE = (
-    "top_p", "frequency_penalty", "presence_penalty", "reasoning_effort", "reasoning_tokens",
-    "reasoning_summary", "verbosity", "effort", "cache_prompt", "batch",
-)  # fmt: skip
-
-
-_GENERATION = {
-    "temperature": "temperature",
-    "max_tokens": "max_tokens",
-    "max_connections": "max_connections",
-    "max_retries": "max_retries",
-    "timeout": "timeout",
-    "attempt_timeout": "attempt_timeout",
-    **{name: name for name in _ALIKE},
-}
-"""Inspect's setting of generation, by option."""
-
-_NOT_LEAN = (
-    "reasoning_tokens", "reasoning_summary", "verbosity", "effort", "cache_prompt", "batch",
-)  # fmt: skip
-"""What ``lean/MODEL`` has no name for."""
-
 _BATCH_SECONDS = 2 * 24 * 3600
 """An attempt that waits for a batch: providers take up to a day."""
 
@@ -407,32 +382,26 @@ _BATCH_SECONDS = 2 * 24 * 3600
 def _generation(given: Mapping[str, Any], tested: Sequence[Model]) -> dict[str, Any]:
     """Settings of generation that are given, by Inspect's names."""
     of = {"max_retries": RETRIES, **given}
-    found = {
-        setting: of[option] for option, setting in _GENERATION.items() if of.get(option) is not None
+    options = {
+        name: option for name, option in generation_options().items() if of.get(name) is not None
     }
-    if "cache_prompt" in found:
-        found["cache_prompt"] = models.typed(found["cache_prompt"])
+    settings = {str(option.setting): of[name] for name, option in options.items()}
+    flags = {str(option.setting): f"--{name.replace('_', '-')}" for name, option in options.items()}
+    if "cache_prompt" in settings:
+        settings["cache_prompt"] = models.typed(settings["cache_prompt"])
     try:
-        GenerateConfig.model_validate(found)
+        GenerateConfig.model_validate(settings)
     except ValidationError as error:
         fault = error.errors()[0]
         raise InputError(
             f"'{fault['input']}' does not do",
-            field=_option(str(fault["loc"][0])),
+            field=flags[str(fault["loc"][0])],
             remedy=fault["msg"],
         ) from error
-    unsent = [name for name in _NOT_LEAN if name in found]
     for model in tested:
-        if unsent and str(model).startswith("lean/"):
-            raise InputError(
-                f"'{model}' cannot be sent it",
-                field=_option(unsent[0]),
-                remedy="Give -M NAME=VALUE as the server calls it, or another provider",
-            )
-    if "batch" in found:
-        found.setdefault("attempt_timeout", _BATCH_SECONDS)
-    return found
-
-
-def _option(setting: str) -> str:
-    return f"--{setting.replace('_', '-')}"
+        models.check_settings(
+            model, {str(o.setting): flags[str(o.setting)] for o in options.values() if o.sent}
+        )
+    if "batch" in settings:
+        settings.setdefault("attempt_timeout", _BATCH_SECONDS)
+    return settings
