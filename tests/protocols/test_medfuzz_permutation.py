@@ -76,8 +76,8 @@ def attacked(site: Script, tmp_path: Path, n: int = 2, epochs: int = 2) -> None:
     site.requests.clear()
 
 
-def permuted(*arguments: str) -> list[dict[str, Any]]:
-    done = holdfast("medfuzz", "test", "runs", *arguments, "--json")
+def permuted(*arguments: str, models: Sequence[str] = SIMULATED) -> list[dict[str, Any]]:
+    done = holdfast("medfuzz", "test", "runs", *models, *arguments, "--json")
     assert done.returncode == 0, done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)
     return rows
@@ -90,7 +90,7 @@ def simulated(*more: str) -> None:
 
 def refused(*arguments: str) -> str:
     """The one line that a refused test prints."""
-    done = holdfast("medfuzz", "test", *arguments)
+    done = holdfast("medfuzz", "test", *SIMULATED, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.strip().splitlines()
     return line
@@ -102,8 +102,8 @@ def refused(*arguments: str) -> str:
 def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
-        rows = permuted(*SMALL)
-        # of two questions and two replicates each; the attacker's own address is the run's
+        rows = permuted(*SMALL, models=at(site))
+        # of two questions and two replicates each
         assert len(site.by(ATTACKER)) == 4 * 3
         assert len(site.by(TARGET)) == 4 * (2 + 3) * 2
         assert site.repeated == 0
@@ -138,11 +138,11 @@ def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Pa
 def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
-        first = permuted(*SMALL)
+        first = permuted(*SMALL, models=at(site))
         asked = len(site.requests)
-        assert permuted(*SMALL) == first
+        assert permuted(*SMALL, models=at(site)) == first
         assert len(site.requests) == asked
-        more = permuted("--controls", "5", "--samples", "2")
+        more = permuted("--controls", "5", "--samples", "2", models=at(site))
         added = site.requests[asked:]
         assert sum(request.model == ATTACKER for request in added) == 4 * 2
         assert sum(request.model == TARGET for request in added) == 4 * 2 * 2
@@ -150,7 +150,7 @@ def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Pat
         assert [(row["m"], row["b"]) for row in more] == [(5, 1)] * 4
         assert all(row["p_value"] == pytest.approx(0.2) for row in more)
         before = len(site.requests)
-        finer = permuted("--controls", "5", "--samples", "3")
+        finer = permuted("--controls", "5", "--samples", "3", models=at(site))
         assert len(site.requests) - before == 4 * (2 + 5)
         assert site.repeated == 0
         assert [(row["m"], row["samples"]) for row in finer] == [(5, 3)] * 4
@@ -160,7 +160,7 @@ def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Pat
 def test_identical_attacks_are_one_hypothesis(tmp_path: Path) -> None:
     with script_server(alike) as site:
         attacked(site, tmp_path)
-        rows = permuted(*SMALL)
+        rows = permuted(*SMALL, models=at(site))
         assert len(site.by(ATTACKER)) == 2 * 3
     assert [(row["question"], row["epoch"]) for row in rows] == [("q0", 1), ("q1", 1)]
 
@@ -169,12 +169,12 @@ def test_identical_attacks_are_one_hypothesis(tmp_path: Path) -> None:
 def test_a_budget_stops_a_test_and_the_same_command_goes_on(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
-        command = ("medfuzz", "test", "runs", *SMALL)
+        command = ("medfuzz", "test", "runs", *at(site), *SMALL)
         stopped = holdfast(*command, "--call-limit", "17")
         assert stopped.returncode == 3, stopped.stderr
         assert "The budget is spent: 17 of 17 calls" in stopped.stderr
         assert len(site.requests) == 17
-        resumed = permuted(*SMALL)
+        resumed = permuted(*SMALL, models=at(site))
         assert (len(site.requests), site.repeated) == (4 * (3 + 10), 0)
     assert [(row["m"], row["b"]) for row in resumed] == [(3, 1)] * 4
 
@@ -183,10 +183,10 @@ def test_a_budget_stops_a_test_and_the_same_command_goes_on(tmp_path: Path) -> N
 def test_an_id_picks_attacks_and_others_can_follow(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
-        (one, two) = permuted(*SMALL, "--id", "q1")
+        (one, two) = permuted(*SMALL, "--id", "q1", models=at(site))
         assert {row["question"] for row in (one, two)} == {"q1"}
         assert len(site.requests) == 2 * (3 + 10)
-        everything = permuted(*SMALL)
+        everything = permuted(*SMALL, models=at(site))
         assert site.repeated == 0
         assert len(site.requests) == 4 * (3 + 10)
     # both tests are in the log dir; each attack is there
@@ -212,7 +212,7 @@ def test_controls_that_stay_away_leave_the_attack_without_a_p_value(
 
     with script_server(broken) as site:
         attacked(site, tmp_path, n=1, epochs=1)
-        (row,) = permuted(*SMALL)
+        (row,) = permuted(*SMALL, models=at(site))
         assert len(site.by(ATTACKER)) == 3 * 4
         assert len(site.by(TARGET)) == 2 * 2
         again = [r.messages[-1][1] for r in site.by(ATTACKER) if len(r.messages) > 2]

@@ -199,7 +199,10 @@ def runs() -> None:
 
 @pytest.mark.usefixtures("runs")
 def test_the_command_tells_people_and_machines_the_same(tmp_path: Path) -> None:
-    test = holdfast("medfuzz", "test", "runs", "--controls", "2", "--samples", "1", "--json")
+    test = holdfast(
+        "medfuzz", "test", "runs", "--model", "simulated/fuzz-swayed", "--model-role",
+        "attacker=simulated/attacker", "--controls", "2", "--samples", "1", "--json",
+    )  # fmt: skip
     (row, *_) = json.loads(test.stdout)
     id = row["question"]
     told = holdfast("medfuzz", "show", "runs", "--id", id)

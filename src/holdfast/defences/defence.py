@@ -51,6 +51,12 @@ class Calls:
     later: tuple[int, int] = (0, 0)
     helper: tuple[int, int] = (0, 0)
 
+    def beyond(self, first: int, gone_on: int, later: int) -> tuple[int, int]:
+        """The fewest and the most for so many first, continued and later turns."""
+        of_turns = ((first, self.first), (gone_on, self.gone_on), (later, self.later))
+        fewest, most = (sum(n * calls[end] for n, calls in of_turns) for end in (0, 1))
+        return fewest, most
+
 
 class Block(BaseModel):
     """What a defence's data block says, whatever its kind."""
@@ -171,7 +177,11 @@ class Rederive(Block):
         reply = await turn.ask()
         if turn.is_first:
             return Defended(reply)
-        afresh = await turn.ask_afresh(_filled("rederive", case=turn.case), defence="afresh")
+        users = sum(message.role == "user" for message in turn.messages[turn.start + 1 :])
+        # asked as of the first turn, it is one request for every branch of the conversation
+        afresh = await turn.ask_afresh(
+            _filled("rederive", case=turn.case), earlier=users, defence="afresh"
+        )
         answer, other = turn.read(reply.completion), turn.read(afresh.completion)
         if other is None or answer == other:
             return Defended(reply)

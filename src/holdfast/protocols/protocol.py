@@ -218,6 +218,22 @@ class Study:
             paths |= dict.fromkeys(explorer.plan(question).paths)
         return tuple(paths)
 
+    def needs(self, setting: str) -> bool:
+        """Whether anything that is asked depends on what a setting names."""
+        without = self.with_args(**{setting: "none"})
+        explorers = self.explorer(), without.explorer()
+        return any(
+            explorers[0].plan(question).paths != explorers[1].plan(question).paths
+            for question in self.questions.questions
+        )
+
+    @cached_property
+    def simulated(self) -> tuple[str, ...]:
+        """What reaches the model and says nothing of medicine, in words."""
+        return tuple(
+            words for setting, words in self.settings.simulated.items() if self.needs(setting)
+        )
+
     def skipped(self, limit: int | None) -> dict[str, Counter[str]]:
         """By path, how many questions it cannot be asked of, by reason."""
         return dict(self.plan(limit).skipped)

@@ -16,6 +16,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from holdfast.defences import wording_of
 from holdfast.dialogue import Live, Run, Turn, seated
 from holdfast.questions import Question
+from holdfast.simulation import MADE_OF
 
 from .protocol import Protocol, Study, asked_question
 from .scoring import LEFT_OUT, PREPARED, TURNS, robustness, samples_view, score_keys
@@ -92,6 +93,7 @@ def study_task(study: Study) -> Task:
             "preparation" if protocol.generates else "protocol": protocol.name,
             "questions": study.questions.fingerprint,
             **protocol.inputs(study.settings),
+            **({MADE_OF: study.simulated} if study.simulated else {}),
             **({DEFENCE: [defence.id, wording_of(defence)]} if defence else {}),
         },
         viewer=None if protocol.generates else samples_view([key for _, _, key in keys]),

@@ -5,7 +5,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
@@ -312,6 +312,13 @@ def price_of(model: Model | str) -> ModelCost | None:
     return info.cost if info else None
 
 
+def price_without_building(name: str) -> ModelCost | None:
+    """The price of a model that a file names, without the provider that the name calls for."""
+    # a provider of Inspect's own that sends nothing, asked for what is known of that name
+    info = get_model_info(get_model(f"mockllm/{name}", memoize=False))
+    return info.cost if info else None
+
+
 def _info(model: Model | str) -> ModelInfo | None:
     """What Inspect knows of a model; for one it may read its database, or load the weights."""
     if str(model).startswith(_UNPRICED) and str(model) not in _PRICED:
@@ -330,19 +337,38 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
             )
 
 
-def recorded_model(header: EvalLog) -> Model:
-    """The model of a log, as it was asked."""
+def check_settings(model: Model, flags: Mapping[str, str]) -> None:
+    """Refuse a setting that a provider of ours would drop.
+
+    Args:
+        model: the model under test.
+        flags: the option that gives each setting of generation.
+    """
+    sent_as = getattr(model.api, "sent_as", None)
+    if sent_as is None:  # Inspect's own
+        return
+    for setting, flag in flags.items():
+        if setting not in sent_as:
+            raise InputError(
+                f"'{model}' does not support it",
+                field=flag,
+                remedy="Leave it out: the replies of this model do not depend on it"
+                if getattr(model.api, "offline", False)
+                else "Give -M NAME=VALUE as the server calls it, or use another provider",
+            )
+
+
+def unlike(model: Model, header: EvalLog) -> Iterator[str]:
+    """The options that a log was asked with and that a model of its name does not have.
+
+    They are told, never followed: whoever wrote the log may want a request, a key or code run.
+    """
     spec = header.eval
-    return _model(spec.model, spec.model_base_url, spec.model_args)
-
-
-def recorded_roles(header: EvalLog) -> dict[str, Model]:
-    """The helpers of a log, as they were asked."""
-    found: dict[str, Model] = {}
-    for role, config in (header.eval.model_roles or {}).items():
-        one = config[0] if isinstance(config, list) else config
-        found[role] = _model(one.model, one.base_url, one.args)
-    return found
+    if spec.model_base_url not in (None, model.explicit_base_url):
+        yield f"--model-base-url {spec.model_base_url}"
+    for name, value in spec.model_args.items():
+        if model.model_args.get(name) != value:
+            yield f"-M {name}={value}"
 
 
 def typed(value: str) -> Any:

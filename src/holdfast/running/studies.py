@@ -26,9 +26,19 @@ from holdfast.protocols import (
 )
 from holdfast.protocols.settings import signature
 from holdfast.questions import BANK_NAME
+from holdfast.results import is_simulated
+from holdfast.simulation import name_in_results
 
 from .models import price_of
 from .options import LARGEST, REPLY_TOKENS
+
+CALLED = {
+    "contexts": "contexts",
+    "distractors": "wrong options",
+    "systems": "labels",
+    "plausibility": "verdicts",
+}
+"""What a preparation makes, in words."""
 
 
 def planned(
@@ -155,14 +165,31 @@ def generation(name: str, args: Mapping[str, Any]) -> Study:
     )
 
 
-def is_needed(study: Study, setting: str) -> bool:
-    """Whether anything that is asked depends on what is generated for a setting."""
-    without = study.with_args(**{setting: "none"})
-    explorers = study.explorer(), without.explorer()
-    return any(
-        explorers[0].plan(question).paths != explorers[1].plan(question).paths
-        for question in study.questions.questions
-    )
+def simulated_inputs(study: Study, generator: object) -> tuple[str, ...]:
+    """What reaches the model and is simulated, with what the generator is to make."""
+    made = [
+        CALLED[name]
+        for setting, name in study.protocol.generated.items()
+        if study.args.get(setting) == GENERATE and study.needs(setting)
+    ]
+    return (*study.simulated, *(made if is_simulated(str(generator)) else ()))
+
+
+def check_inputs(
+    studies: Sequence[Study], generator: object, tested: Iterable[object], *, allowed: bool
+) -> None:
+    """Refuse to ask a real model about inputs that say nothing of medicine."""
+    real = next((str(model) for model in tested if not is_simulated(str(model))), None)
+    for study in studies:
+        inputs = simulated_inputs(study, generator)
+        if inputs and real and not allowed:
+            raise InputError(
+                f"the {' and '.join(inputs)} of '{study.questions.name}' are simulated and "
+                f"say nothing of medicine, and '{real}' is a real model",
+                field=study.called,
+                remedy="Have them written by a real model with --generator MODEL, or give "
+                "--allow-simulated-inputs: every result is then marked SIMULATED",
+            )
 
 
 def generating(
@@ -217,7 +244,7 @@ def estimates(
     for study in studies:
         exact = True
         for setting, name in study.protocol.generated.items():
-            if study.args.get(setting) == GENERATE and is_needed(study, setting):
+            if study.args.get(setting) == GENERATE and study.needs(setting):
                 making = generation(name, study.args)
                 plan = making.plan(limit)
                 add(name, roles["generator"], making, plan.questions, plan.counts[TESTED],
@@ -226,8 +253,16 @@ def estimates(
         plan = study.plan(limit, roles, requests, sharing)
         tested = plan.counts.get(TESTED, CallCount())
         counts = {**plan.counts, **readings_of(tested, reply_tokens)}
+        inputs = simulated_inputs(study, roles.get("generator"))
         for model in models:
-            add(study.name, model, study, plan.questions, tested, exact=exact)
+            add(
+                study.name,
+                name_in_results(model, inputs),
+                study,
+                plan.questions,
+                tested,
+                exact=exact,
+            )
             for role, by in roles.items():
                 if role in counts and counts[role].most:
                     add(f"{study.name}: {role}", by, study, plan.questions, counts[role],

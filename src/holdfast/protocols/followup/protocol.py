@@ -168,6 +168,11 @@ class FollowupSettings(TestedSettings):
         return max(map(len, self.chosen_chains), default=1) if self.controls else 0
 
     @property
+    def simulated(self) -> Mapping[str, str]:
+        """Contexts, where they are simulated."""
+        return {"contexts": "contexts"} if self.loaded_contexts.simulated else {}
+
+    @property
     def lacks_contexts(self) -> bool:
         """Whether there are no contexts at all."""
         return not self.loaded_contexts.by_question

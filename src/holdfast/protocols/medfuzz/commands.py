@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli import options
-from holdfast.errors import IncompleteRunError, InputError, counted
+from holdfast.errors import IncompleteRunError, InputError, counted, printable
 from holdfast.files import write_whole
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
 
     from holdfast.running.studies import Planned
+
+    from .attack_log import Attacked
 
 app = typer.Typer(
     help="Test, replay and show attacks.", no_args_is_help=True, rich_markup_mode=None
@@ -36,12 +38,15 @@ Limit = Annotated[
 
 @app.command("test")
 @options.taking(
-    "log_dir", "id", "limit", "controls", "samples", "exemplars", "shots", "model_role", "seed",
-    "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "max_retries",
-    "as_json",
+    "log_dir", "model", "id", "limit", "controls", "samples", "exemplars", "shots", "model_role",
+    "model_base_url", "model_args", "seed", "call_limit", "token_limit", "cost_limit", "prices",
+    "max_connections", "max_retries", "as_json",
 )  # fmt: skip
 def permute(
     log_dir: LogDir,
+    model: Annotated[
+        list[str], typer.Option(help="Model that the attacks were found on. Repeatable.")
+    ],
     id: Ids = None,
     limit: Limit = None,
     controls: Annotated[
@@ -56,10 +61,10 @@ def permute(
 ) -> None:
     """Test whether successful attacks are more than any added text (Algorithm 2).
 
-    The models are those of the run. Repeat the command to continue; more controls or
-    samples add to those that are there.
+    Models, addresses and helpers are never taken from a log: name them as you did in 'run'.
+    Repeat the command to continue; more controls or samples add to those that are there.
 
-    Example: holdfast medfuzz test runs --id 0012
+    Example: holdfast medfuzz test runs --model openai/gpt-4.1 --model-role attacker=openai/gpt-4.1
     """
     from holdfast.questions import BANK_NAME, load_questions
     from holdfast.results import TABLES, turns_table
@@ -71,17 +76,18 @@ def permute(
 
     log_dir = as_log_dir(log_dir)
     models.load_prices(given["prices"])
-    helpers = models.roles(given["model_role"] or [])
+    named = models.models(
+        model, base_url=given["model_base_url"], model_args=given["model_args"] or []
+    )
+    roles = models.roles(given["model_role"] or [])
+    models.check_prices([*named, *roles.values()], given["cost_limit"])
     exemplars = given["exemplars"]
     if exemplars != BANK_NAME:
         load_questions(exemplars)  # what is wrong leaves nothing in the log dir
     ranked = TABLES["attack-list"](turns_table([log_dir], text=False))
     tests = []
-    for run in successful_attacks(log_dir, id or []):
+    for run, tested in _with_models(successful_attacks(log_dir, id or []), named, log_dir):
         chosen = _first(run.rows, ranked, limit)
-        roles = models.recorded_roles(run.header) | helpers
-        tested = models.recorded_model(run.header)
-        models.check_prices([tested, *roles.values()], given["cost_limit"])
         args = {
             "attacks": _left(chosen, log_dir),
             "controls": controls,
@@ -96,6 +102,34 @@ def permute(
         required = {role: roles[role] for role in study.study.required}
         tests.append(_Test(told, study, [tested], required))
     _put(tests, log_dir, "permutation", given, as_json=as_json)
+
+
+def _with_models(
+    runs: Sequence["Attacked"], named: Sequence["Model"], log_dir: str
+) -> list[tuple["Attacked", "Model"]]:
+    """Each run with the model of the command that bears its model's name."""
+    from holdfast.running.models import unlike
+
+    by_name = {str(model): model for model in named}
+    attacked = dict.fromkeys(run.header.eval.model for run in runs)
+    for name in by_name.keys() - attacked.keys():
+        raise InputError(
+            f"the attacks were found on {', '.join(map(repr, attacked))}, not on '{name}'",
+            log_dir,
+            field="--model",
+            remedy="Name that model, or put the attacks to another one with "
+            "'holdfast medfuzz replay'",
+        )
+    pairs = []
+    for run in runs:
+        name = run.header.eval.model
+        if name not in by_name:
+            sys.stderr.write(f"Left out: attacks on {printable(name)}, which no --model names\n")
+            continue
+        for option in unlike(by_name[name], run.header):
+            sys.stderr.write(printable(f"Not taken from the log of {name}: {option}") + "\n")
+        pairs.append((run, by_name[name]))
+    return pairs
 
 
 @app.command("replay")
