@@ -255,14 +255,8 @@ def estimates(
         counts = {**plan.counts, **readings_of(tested, reply_tokens)}
         inputs = simulated_inputs(study, roles.get("generator"))
         for model in models:
-            add(
-                study.name,
-                name_in_results(model, inputs),
-                study,
-                plan.questions,
-                tested,
-                exact=exact,
-            )
+            add(study.name, model, study, plan.questions, tested, exact=exact)
+            rows[-1]["model"] = name_in_results(model, inputs)
             for role, by in roles.items():
                 if role in counts and counts[role].most:
                     add(f"{study.name}: {role}", by, study, plan.questions, counts[role],
