@@ -41,10 +41,8 @@ from holdfast.protocols import (
     DEFENCE,
     READER,
     READER_ALL,
-    CallCount,
-    Requests,
-    Sharing,
     Study,
+    StudyPlan,
     loaded,
     readings_of,
 )
@@ -163,6 +161,7 @@ class Evaluation:
                 yield
 
     def _run(self) -> "Ended":
+        total = self.generations()
         there, sheets = self._there(), self._sheets()
         for sheet, log in product(sheets, there):
             self._check_settings(sheet.header, log)
@@ -183,7 +182,7 @@ class Evaluation:
                 remedy="Give another --log-dir",
             )
         runner = Runner(self.log_dir, self.roles, self.turns)
-        with self.progress.asking(self.budget, self.generations()), self._asking():
+        with self.progress.asking(self.budget, total), self._asking():
             if not self.shard:  # whoever runs it has probed
                 self._probe(runner, left)
             try:
@@ -323,14 +322,15 @@ class Evaluation:
 
     def generations(self) -> int:
         """How many generations there will be at the most, those that are kept too."""
-        requests, sharing, total = Requests(0), Sharing(), 0
+        total, earlier = 0, list[StudyPlan]()
         for study in self.studies:
-            places = self._places(study)
-            counts = study.plan(None, self.roles, requests, sharing, places).counts
+            plan = study.plan(roles=self.roles, places=self._places(study))
+            tested = plan.tested(earlier, study.epochs)
             # how many replies the rules leave to a reader nobody knows before
-            every = readings_of(counts.get(TESTED, CallCount()), 0)[READER_ALL]
-            counts = {**counts, READER: every, READER_ALL: every}
+            every = readings_of(tested, 0)[READER_ALL]
+            counts = {**plan.counts, TESTED: tested, READER: every, READER_ALL: every}
             total += sum(counts[role].most for role in (TESTED, *self.roles) if role in counts)
+            earlier.append(plan)
         return len(self.models) * total
 
     def _check_settings(self, begun: EvalLog, log: EvalLog) -> None:

@@ -175,13 +175,13 @@ class Running:
         """What is left behind."""
         left_out: dict[str, Counter[str]] = {}
         for study in studies:
-            for path, why in study.skipped(self.limit).items():
+            for path, why in study.plan(self.limit, self.roles).skipped.items():
                 left_out.setdefault(path, Counter()).update(why)
         path, table = turns
         roles = {role: str(model) for role, model in self.roles.items()}
         names = [str(model) for model in self.models]
         asked = [*self.models, *self.roles.values()]
-        lack = lacking(studies, self.limit)
+        lack = lacking(studies, self.limit, self.roles)
         keep_plan(
             self.log_dir,
             estimates(self.studies, names, roles, self.limit),
@@ -334,12 +334,12 @@ def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
     left_out = [
         (path, reason, n)
         for study in studies
-        for path, why in study.skipped(limit).items()
+        for path, why in study.plan(limit, roles, reply_tokens=reply_tokens).skipped.items()
         for reason, n in why.items()
     ]
     rows = estimates(studies, tested, roles, limit, reply_tokens)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
-    return Plan(table, left_out, lacking(studies, limit))
+    return Plan(table, left_out, lacking(studies, limit, roles))
 
 
 def _check_inputs(

@@ -18,9 +18,8 @@ from holdfast.protocols import (
     READER,
     READER_ALL,
     CallCount,
-    Requests,
-    Sharing,
     Study,
+    StudyPlan,
     check_reader,
     readings_of,
 )
@@ -240,18 +239,19 @@ def estimates(
             }
         )
 
-    requests, sharing = Requests(reply_tokens), Sharing()
+    earlier: list[StudyPlan] = []
     for study in studies:
         exact = True
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) == GENERATE and study.needs(setting):
                 making = generation(name, study.args)
-                plan = making.plan(limit)
+                plan = making.plan(limit, reply_tokens=reply_tokens)
                 add(name, roles["generator"], making, plan.questions, plan.counts[TESTED],
                     exact=False)  # fmt: skip
                 exact = False  # what cannot be generated is skipped
-        plan = study.plan(limit, roles, requests, sharing)
-        tested = plan.counts.get(TESTED, CallCount())
+        plan = study.plan(limit, roles, reply_tokens=reply_tokens)
+        tested = plan.tested(earlier, study.epochs)
+        earlier.append(plan)
         counts = {**plan.counts, **readings_of(tested, reply_tokens)}
         inputs = simulated_inputs(study, roles.get("generator"))
         for model in models:
@@ -292,13 +292,15 @@ class Lacking:
         )
 
 
-def lacking(studies: Sequence[Study], limit: int | None) -> list[Lacking]:
+def lacking(
+    studies: Sequence[Study], limit: int | None, roles: Iterable[str] = ()
+) -> list[Lacking]:
     """What studies leave out because there are no contexts, one for each that does."""
     lacking = []
     for study in studies:
         if not study.settings.lacks_contexts:
             continue  # what a file of contexts lacks is told by technique
-        plan = study.plan(limit)
+        plan = study.plan(limit, roles)
         why = {
             path: sum(n for reason, n in counts.items() if reason.removeprefix("no ") in CONTEXTS)
             for path, counts in plan.skipped.items()
