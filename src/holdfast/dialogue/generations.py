@@ -16,6 +16,7 @@ from uuid import uuid4
 import platformdirs
 from inspect_ai.model import ModelOutput
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from holdfast.files import replacing
 
@@ -188,9 +189,10 @@ def generations() -> Generations:
     return _of_user.setdefault(folder, Generations(folder))
 
 
-_encoded = json.JSONEncoder(default=str).encode
-
-
 def digest(*parts: object) -> str:
     """SHA-256 of the parts (hex, 32 characters)."""
-    return hashlib.sha256(_encoded(parts).encode()).hexdigest()[:32]
+    try:
+        encoded = to_json(parts, serialize_unknown=True)
+    except PydanticSerializationError:  # half a character, in a text of the user's
+        encoded = json.dumps(parts, default=str).encode()
+    return hashlib.sha256(encoded).hexdigest()[:32]

@@ -155,6 +155,10 @@ class Dry:
             token = place.set((*place.get(), number))
             try:
                 await branch
+            except BaseException:
+                for other in branches.values():
+                    cast("Coroutine[Any, Any, Any]", other).close()
+                raise
             finally:
                 place.reset(token)
 
