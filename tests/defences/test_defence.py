@@ -18,8 +18,8 @@ from inspect_ai.model import (
 )
 
 import holdfast
-from holdfast.defences import bundled, load_defence, wording_of
-from holdfast.dialogue import Choice, Defended, Exchange
+from holdfast.defences import Defended, Exchange, bundled, load_defence, wording_of
+from holdfast.dialogue import Choice
 from holdfast.dialogue.generations import CACHE_DIR
 from holdfast.errors import InputError
 from holdfast.render import figure_parts, page_svgs

@@ -18,7 +18,8 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from holdfast.dialogue import TESTED, Defence, Exchange, Opening, Place, Run, Turn, place
+from holdfast.defences import Defence, Exchange
+from holdfast.dialogue import TESTED, Opening, Place, Run, Turn, place
 from holdfast.questions import Question
 from holdfast.reading import Extraction, Fault
 

@@ -13,8 +13,8 @@ from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import Model, get_model, model_roles
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from holdfast.defences import wording_of
-from holdfast.dialogue import Live, Run, Turn, seated
+from holdfast.defences import DefendedLive, wording_of
+from holdfast.dialogue import Run, Turn, seated
 from holdfast.questions import Question
 from holdfast.simulation import MADE_OF
 
@@ -110,7 +110,7 @@ def _solver(study: Study) -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             question = questions[str(state.sample_id)]
             reader = reader_of(question, tested(), bound)
-            live = Live(tested(), bound, study.defence, reader)
+            live = DefendedLive(tested(), bound, reader, defence=study.defence)
             run = Run(question, live, state.epoch, study.epochs)
             try:
                 await study.method(run)

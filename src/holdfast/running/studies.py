@@ -76,14 +76,17 @@ def planned(
 
 
 def _check_acts(study: Study) -> None:
-    """Refuse a defence of later turns where there are none."""
-    if study.defence and not study.defence.opens and study.questions.questions:
-        if not study.explorer().plan(study.questions.questions[0]).goes_on:
-            raise InputError(
-                f"{study.name} says nothing to an answer, and '{study.defence.id}' acts there",
-                field="--defence",
-                remedy="Give a prompt defence or vote, or another protocol",
-            )
+    """Refuse a defence that changes nothing: of later turns, where there are none."""
+    if study.defence is None or not study.questions.questions:
+        return
+    question, plain = study.questions.questions[0], study.with_args(defence=NONE)
+    plan = study.explorer().plan(question)
+    if not plan.goes_on and plan.possible == plain.explorer().plan(question).possible:
+        raise InputError(
+            f"'{study.defence.id}' acts on later turns, and {study.name} has none",
+            field="--defence",
+            remedy="Give a prompt defence or vote, or another protocol",
+        )
 
 
 def _parsed(
