@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from holdfast.protocols import Study
-from holdfast.protocols.registry import GENERATIONS, PROTOCOLS
+from holdfast.protocols import GENERATIONS, PROTOCOLS, Study
 
 Build = Callable[..., Study]
 
 
-def _study(name: str, *args: object, **kwargs: object) -> Study:
-    protocol = PROTOCOLS[name] if name in PROTOCOLS else GENERATIONS[name]
-    named = {"questions": args[0]} if args else {}
-    return protocol.study(**named, **kwargs)
+def _study(name: str, questions: str | None = None, **settings: Any) -> Study:
+    if questions is not None:
+        settings["questions"] = questions
+    return (PROTOCOLS[name] if name in PROTOCOLS else GENERATIONS[name]).study(**settings)
 
 
 followup_study: Build = partial(_study, "followup")
