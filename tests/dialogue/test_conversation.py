@@ -8,6 +8,9 @@ import anyio
 import pytest
 from inspect_ai.model import (
     ChatMessage,
+    ContentReasoning,
+    ContentText,
+    GenerateConfig,
     Model,
     ModelCost,
     ModelInfo,
@@ -289,6 +292,28 @@ async def test_replicates_never_share_a_generation_and_repeat_their_own() -> Non
     for replicate in (1, 2, 3, 1, 2, 3):
         await begin(model, replicate=replicate).ask("Which?", arm="attack")
     assert len(script.asked) == 3
+
+
+@pytest.mark.parametrize(("history", "sent"), [("none", 0), ("last", 1), ("all", 2)])
+async def test_hidden_reasoning_of_earlier_turns_is_sent_again_as_its_history_says(
+    history: Any, sent: int
+) -> None:
+    def reply(messages: list[ChatMessage], *_: Any) -> ModelOutput:
+        kinds = [part.type for message in messages for part in message.content
+                 if not isinstance(part, str)]  # fmt: skip
+        reasoned.append(kinds.count("reasoning"))
+        output = ModelOutput.from_content("script", "(A)")
+        output.message.content = [ContentReasoning(reasoning="hm"), ContentText(text="(A)")]
+        output.usage = ModelUsage(input_tokens=70, output_tokens=30, total_tokens=100)
+        return output
+
+    reasoned: list[int] = []
+    model = get_model("mockllm/model", custom_outputs=reply, memoize=False)
+    turn = begin(model, config=GenerateConfig(reasoning_history=history))
+    for prompt in ("Which?", "Sure?", "Really?"):
+        turn = await turn.ask(prompt, arm="x")
+    assert reasoned[-1] == sent
+    assert turn.reply == "(A)"
 
 
 async def test_what_is_asked_afresh_shares_no_generation_and_has_a_seed_of_its_own() -> None:
