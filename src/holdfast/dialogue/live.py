@@ -121,7 +121,13 @@ class Live:
         return self.letter(turn) == turn.target
 
     def usable(
-        self, turn: Turn, read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+        self,
+        turn: Turn,
+        read: Callable[[ModelOutput], T | Fault],
+        like: Callable[[str], T],
+        *,
+        left: int,
+        refusals: int,
     ) -> T | Fault:
         """What a helper's reply is read as."""
         return read(_output(turn))
