@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import polars as pl
 

@@ -1,6 +1,7 @@
 """Runs of a protocol against models: turns are asked, read and kept for the log."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
@@ -159,8 +160,11 @@ class Live:
             return
         before = self._before(turn)
         asked = turn.state = _Asked(before.model)
+        # what is asked before any branch has a span of its own in the log
+        named = turn.arm if not place.get() else ""
         try:
-            await self._answer(turn, before, asked, context)
+            async with branch(named) if named else nullcontext():
+                await self._answer(turn, before, asked, context)
         except Exception as error:
             asked.error = error
             raise
