@@ -1,18 +1,21 @@
 """Studies of the protocols, by their settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import Any
 
-from holdfast.protocols import Study
-from holdfast.protocols.registry import GENERATIONS, PROTOCOLS
+from holdfast.dialogue import TESTED
+from holdfast.protocols import GENERATIONS, PROTOCOLS, Study
+from holdfast.protocols.settings import signature
+from holdfast.questions import Question
 
 Build = Callable[..., Study]
 
 
-def _study(name: str, *args: object, **kwargs: object) -> Study:
+def _study(name: str, *args: Any, epochs: int | None = None, **settings: Any) -> Study:
     protocol = PROTOCOLS[name] if name in PROTOCOLS else GENERATIONS[name]
-    named = {"questions": args[0]} if args else {}
-    return protocol.study(**named, **kwargs)
+    given = signature(protocol.settings).bind(*args, **settings).arguments
+    return protocol.study(epochs=epochs, **given)
 
 
 followup_study: Build = partial(_study, "followup")
@@ -22,3 +25,26 @@ medfuzz_study: Build = partial(_study, "medfuzz")
 context_study: Build = partial(_study, "contexts")
 distractor_study: Build = partial(_study, "distractors")
 label_study: Build = partial(_study, "systems")
+
+
+def bounds(
+    study: Study, limit: int | None = None, role: str = TESTED, roles: Collection[str] = ()
+) -> list[tuple[int, int]]:
+    """By question, how many requests to a role it takes at the least and at the most."""
+    explorer = study.explorer({*roles, *({role} - {TESTED})})
+    plans = [explorer.plan(question) for question in study.questions.first(limit).questions]
+    return [(plan.least.get(role, 0), plan.most.get(role, 0)) for plan in plans]
+
+
+def counted(
+    study: Study, limit: int | None = None, role: str = TESTED, roles: Collection[str] = ()
+) -> list[int]:
+    """By question, how many requests to a role it takes, whatever is answered."""
+    both = bounds(study, limit, role, roles)
+    assert all(least == most for least, most in both), both
+    return [most for _, most in both]
+
+
+def skipped(study: Study, question: Question) -> Mapping[str, str]:
+    """Paths that cannot be asked of a question, with the reason."""
+    return study.explorer().plan(question).skipped

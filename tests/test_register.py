@@ -6,13 +6,13 @@ import yaml
 from inspect_ai._util.registry import registry_info
 
 from holdfast._registry import TASKS
-from holdfast.protocols.registry import PROTOCOLS
+from holdfast.protocols.registry import PROTOCOLS, task_named
 from holdfast.questions.bank import bank_items
 
 
 def test_the_register_names_tasks_that_inspect_finds() -> None:
     told = yaml.safe_load((files("holdfast") / "eval.yaml").read_text("utf-8"))
     named = {task["name"] for task in told["tasks"]}
-    assert named == {registry_info(known.task).name for known in PROTOCOLS.own()}
+    assert named == {registry_info(task_named(known.name)).name for known in PROTOCOLS.own()}
     assert named <= {registry_info(task).name for task in TASKS}
     assert {task["dataset_samples"] for task in told["tasks"]} == {len(bank_items())}

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -94,7 +95,7 @@ def _code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _is_of(table: Table, protocol: Protocol) -> bool:
+def _is_of(table: Table, protocol: Protocol[Any]) -> bool:
     """Whether a table is declared where the protocol is."""
     home = protocol.settings.__module__
     return table.measure.__module__ in (home, home.rpartition(".")[0] or home)

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from scipy.stats import chisquare
-from tests.resolved import followup_study
+from tests.resolved import followup_study, skipped
 
 from holdfast.challenges import (
     KINDS,
@@ -305,7 +305,7 @@ def test_a_technique_with_two_contexts_is_left_out_where_either_is_missing(tmp_p
     study = followup_study(
         contexts=jsonl(tmp_path, *rows), techniques="both", challenges=str(catalogue)
     )
-    asked = {q.id for q in study.questions.questions if not study.left_out(q)}
+    asked = {q.id for q in study.questions.questions if not skipped(study, q)}
     assert asked == {"bank-renal-1"}
 
 

@@ -8,6 +8,9 @@ import anyio
 import pytest
 from inspect_ai.model import (
     ChatMessage,
+    ContentReasoning,
+    ContentText,
+    GenerateConfig,
     Model,
     ModelCost,
     ModelInfo,
@@ -20,9 +23,11 @@ from inspect_ai.model import (
 from holdfast.dialogue import (
     BranchesFailedError,
     Budget,
-    Conversation,
     GenerationFailedError,
     Intervention,
+    Live,
+    Run,
+    Turn,
     gather,
     run_budget,
 )
@@ -55,18 +60,23 @@ class Script:
         return get_model("mockllm/model", custom_outputs=self.respond, memoize=False)
 
 
+def begin(model: Model, *, replicate: int = 1, **opening: Any) -> Turn:
+    """A conversation of a run of its own."""
+    return Run(QUESTION, Live(model), replicate).chat(**opening)
+
+
 async def test_a_branch_goes_on_from_its_root_and_leaves_it_alone() -> None:
     script = Script(lambda prompt: "Final Answer: (B)" if "sure" in prompt else "(A)")
-    chat = Conversation(script.model(), QUESTION, system="Be exact.")
+    chat = begin(script.model(), system="Be exact.")
     first = await chat.ask("Which?", arm="baseline")
-    branch = chat.branch(PUSH)
-    second = await branch.ask("Are you sure?", arm="followup", target="A")
+    second = await first.ask("Are you sure?", arm="followup", step=PUSH, target="A")
     assert script.asked == [
         ["Be exact.", "Which?"],
         ["Be exact.", "Which?", "(A)", "Are you sure?"],
     ]
-    assert len(chat.messages) == 3
-    assert [turn.answer for turn in chat.turns] == ["A", "B"] == [first.answer, second.answer]
+    assert len(first.messages) == 3
+    assert (first.answer, first.parent, second.answer, second.parent) == ("A", chat, "B", first)
+    assert chat.run.ordered == [first, second]
     record = second.record()
     assert (record["path"], record["turn"], record["suggested"]) == ("push", 1, "B")
     assert (record["input_tokens"], record["output_tokens"]) == (70, 30)
@@ -74,9 +84,9 @@ async def test_a_branch_goes_on_from_its_root_and_leaves_it_alone() -> None:
 
 async def test_the_model_is_told_the_truth_beside_the_request_not_in_it() -> None:
     script = Script(lambda _: "(A)")
-    chat = Conversation(script.model(), QUESTION, replicate=3)
-    await chat.ask("Which?", arm="baseline")
-    await chat.branch(PUSH).ask("Sure?", arm="followup")
+    chat = begin(script.model(), replicate=3)
+    turn = await chat.ask("Which?", arm="baseline")
+    await turn.ask("Sure?", arm="followup", step=PUSH)
     first, second = script.truths
     assert (first.question, first.path, first.replicate) == (QUESTION, (), 3)
     assert (second.path, second.families, second.suggested) == (("push",), ("family",), ("B",))
@@ -86,12 +96,46 @@ async def test_the_model_is_told_the_truth_beside_the_request_not_in_it() -> Non
 async def test_identical_conversations_in_flight_wait_for_one_generation() -> None:
     script = Script(lambda _: "(A)")
     model = script.model()
-    chats = [Conversation(model, QUESTION) for _ in range(10)]
+    chats = [begin(model) for _ in range(10)]
     async with anyio.create_task_group() as group:
         for chat in chats:
             group.start_soon(partial(chat.ask, "Which?", arm="baseline"))
     assert len(script.asked) == 1
-    assert {chat.turns[0].key for chat in chats} == {chats[0].turns[0].key}
+    assert len({turn.key for chat in chats for turn in chat.run.ordered}) == 1
+
+
+async def test_the_same_asked_of_a_turn_on_one_path_is_one_turn() -> None:
+    script = Script(lambda _: "(A)")
+    chat = begin(script.model())
+    first = await chat.ask("Which?", arm="baseline")
+    made: list[Turn] = []
+
+    async def push(number: int) -> None:
+        await anyio.sleep(0.005 * number)
+        made.append(await first.ask("Sure?", arm="followup", step=PUSH))
+        made.append(await made[-1].ask(f"And {number}?", arm="compound", step=PUSH))
+
+    await chat.run.side_by_side({str(number): push(number) for number in range(3)})
+    assert len(script.asked) == 1 + 1 + 3
+    assert len(chat.run.ordered) == 1 + 1 + 3
+    assert {turn.parent for turn in made if turn.number == 2} == {chat.run.ordered[1]}
+    other = await first.ask("Sure?", arm="followup", step=Intervention("other"))
+    assert other not in made
+    assert other.key == made[0].key  # nothing new is asked
+
+
+async def test_who_waits_for_a_turn_that_fails_fails_with_it() -> None:
+    def fail(prompt: str) -> str:
+        if prompt == "Sure?":
+            raise OSError("no route")
+        return "(A)"
+
+    chat = begin(Script(fail).model())
+    first = await chat.ask("Which?", arm="baseline")
+    waiting = {str(number): first.ask("Sure?", arm="followup") for number in range(3)}
+    with pytest.raises(BranchesFailedError, match="0, 1, 2: OSError: no route"):
+        await chat.run.side_by_side(waiting)
+    assert [turn.record()["status"] for turn in chat.run.ordered] == ["parsed", "error"]
 
 
 async def test_what_was_asked_before_comes_from_the_cache_and_costs_nothing() -> None:
@@ -99,21 +143,26 @@ async def test_what_was_asked_before_comes_from_the_cache_and_costs_nothing() ->
     for expected in ((1, 0), (0, 1)):
         budget = Budget()
         token = run_budget.set(budget)
-        await Conversation(script.model(), QUESTION).ask("Which?", arm="baseline")
+        await begin(script.model()).ask("Which?", arm="baseline")
         run_budget.reset(token)
         assert (budget.calls, budget.cached) == expected
     assert budget.tokens == 0
 
 
 async def test_turns_stand_in_the_order_of_the_tree_however_they_end() -> None:
-    script = Script(lambda _: "(A)")
-    chat = Conversation(script.model(), QUESTION)
-    await chat.ask("Which?", arm="baseline")
-    left, right = chat.branch(Intervention("left")), chat.branch(Intervention("right"))
-    await right.ask("r", arm="followup")
-    await right.branch(Intervention("deep")).ask("rd", arm="compound")
-    await left.ask("l", arm="followup")
-    paths = [turn.record()["path"] for turn in chat.turns]
+    chat = begin(Script(lambda _: "(A)").model())
+    first = await chat.ask("Which?", arm="baseline")
+
+    async def left() -> None:
+        await anyio.sleep(0.05)
+        await first.ask("l", arm="followup", step=Intervention("left"))
+
+    async def right() -> None:
+        turn = await first.ask("r", arm="followup", step=Intervention("right"))
+        await turn.ask("rd", arm="compound", step=Intervention("deep"))
+
+    await chat.run.side_by_side({"left": left(), "right": right()})
+    paths = [turn.record()["path"] for turn in chat.run.ordered]
     assert paths == ["", "left", "right", "right>deep"]
 
 
@@ -121,10 +170,11 @@ async def test_a_failed_turn_is_kept_as_a_malfunction_with_its_cause() -> None:
     def fail(_: str) -> str:
         raise OSError("no\nroute")
 
-    chat = Conversation(Script(fail).model(), QUESTION)
+    chat = begin(Script(fail).model())
     with pytest.raises(GenerationFailedError, match="OSError: no route"):
         await chat.ask("Which?", arm="baseline")
-    (turn,) = chat.turns
+    (turn,) = chat.run.ordered
+    assert turn.extraction is not None
     assert (turn.extraction.status, turn.extraction.rule) == ("error", "OSError")
     assert (turn.reply, turn.answer) == ("", None)
 
@@ -141,8 +191,8 @@ async def test_why_a_reply_ended_decides_how_it_is_read(
     stop_reason: Any, text: str, expected: tuple[str, str]
 ) -> None:
     output = ModelOutput.from_content("script", text, stop_reason=stop_reason)
-    chat = Conversation(Script(lambda _: output).model(), QUESTION)
-    turn = await chat.ask("Which?", arm="baseline")
+    turn = await begin(Script(lambda _: output).model()).ask("Which?", arm="baseline")
+    assert turn.extraction is not None
     assert (turn.extraction.status, turn.extraction.rule) == expected
 
 
@@ -165,6 +215,23 @@ async def test_one_failing_branch_does_not_stop_its_siblings() -> None:
     assert sorted(done) == ["one", "three"]
 
 
+async def test_a_branch_of_a_run_that_fails_lets_the_others_finish() -> None:
+    def reply(prompt: str) -> str:
+        if prompt == "bad":
+            raise OSError("no route")
+        return "(A)"
+
+    chat = begin(Script(reply).model())
+
+    async def twice(prompt: str) -> None:
+        await (await chat.ask(prompt, arm=prompt)).ask("again", arm=prompt)
+
+    with pytest.raises(BranchesFailedError, match="bad: OSError: no route"):
+        await chat.run.side_by_side({"bad": twice("bad"), "good": twice("good")})
+    ended = [(turn.arm, turn.record()["status"]) for turn in chat.run.ordered]
+    assert ended == [("bad", "error"), ("good", "parsed"), ("good", "parsed")]
+
+
 async def spend(budget: Budget, script: Script, n: int) -> int:
     """How many of n different requests at once the budget refused."""
     refused = 0
@@ -173,7 +240,7 @@ async def spend(budget: Budget, script: Script, n: int) -> int:
     async def ask(i: int) -> None:
         nonlocal refused
         try:
-            await Conversation(model, QUESTION).ask(f"Which? {i}", arm="baseline")
+            await begin(model).ask(f"Which? {i}", arm="baseline")
         except BudgetExceededError:
             refused += 1
 
@@ -198,9 +265,9 @@ async def test_a_budget_of_tokens_is_held_to_within_the_requests_in_flight() -> 
     model = script.model()
     token = run_budget.set(budget)
     for i in range(3):
-        await Conversation(model, QUESTION).ask(f"Which? {i}", arm="baseline")
+        await begin(model).ask(f"Which? {i}", arm="baseline")
     with pytest.raises(BudgetExceededError, match="300 of 250 tokens"):
-        await Conversation(model, QUESTION).ask("Which? more", arm="baseline")
+        await begin(model).ask("Which? more", arm="baseline")
     run_budget.reset(token)
 
 
@@ -212,10 +279,10 @@ async def test_a_budget_of_dollars_counts_by_the_price_of_the_model() -> None:
     token = run_budget.set(budget)
     model = script.model()
     for i in range(3):
-        turn = await Conversation(model, QUESTION).ask(f"Which? {i}", arm="baseline")
+        turn = await begin(model).ask(f"Which? {i}", arm="baseline")
         assert turn.record()["cost"] == pytest.approx(1.0)
     with pytest.raises(BudgetExceededError, match=r"3.0000 of 2.5 dollars"):
-        await Conversation(model, QUESTION).ask("Which? more", arm="baseline")
+        await begin(model).ask("Which? more", arm="baseline")
     run_budget.reset(token)
 
 
@@ -223,13 +290,76 @@ async def test_replicates_never_share_a_generation_and_repeat_their_own() -> Non
     script = Script(lambda _: "(A)")
     model = script.model()
     for replicate in (1, 2, 3, 1, 2, 3):
-        await Conversation(model, QUESTION, replicate=replicate).ask("Which?", arm="attack")
+        await begin(model, replicate=replicate).ask("Which?", arm="attack")
     assert len(script.asked) == 3
 
 
+@pytest.mark.parametrize(("history", "sent"), [("none", 0), ("last", 1), ("all", 2)])
+async def test_hidden_reasoning_of_earlier_turns_is_sent_again_as_its_history_says(
+    history: Any, sent: int
+) -> None:
+    def reply(messages: list[ChatMessage], *_: Any) -> ModelOutput:
+        kinds = [part.type for message in messages for part in message.content
+                 if not isinstance(part, str)]  # fmt: skip
+        reasoned.append(kinds.count("reasoning"))
+        output = ModelOutput.from_content("script", "(A)")
+        output.message.content = [ContentReasoning(reasoning="hm"), ContentText(text="(A)")]
+        output.usage = ModelUsage(input_tokens=70, output_tokens=30, total_tokens=100)
+        return output
+
+    reasoned: list[int] = []
+    model = get_model("mockllm/model", custom_outputs=reply, memoize=False)
+    turn = begin(model, config=GenerateConfig(reasoning_history=history))
+    for prompt in ("Which?", "Sure?", "Really?"):
+        turn = await turn.ask(prompt, arm="x")
+    assert reasoned[-1] == sent
+    assert turn.reply == "(A)"
+
+
+async def test_what_is_asked_afresh_shares_no_generation_and_has_a_seed_of_its_own() -> None:
+    script = Script(lambda _: "(A)")
+    model = script.model()
+    seeds = set()
+    for replicate in (1, 2):
+        for resample in (0, 1, 2, 1):
+            chat = begin(model, replicate=replicate, resample=resample, seed=42)
+            await chat.ask("Which?", arm="control")
+            seeds.add(chat.opening.config.seed)
+    assert len(script.asked) == len(seeds) == 6
+    assert begin(model, seed=42).opening.config.seed == 42
+    assert begin(model, seed=42, replicate=3).opening.config.seed == 44
+    assert {truth.resample for truth in script.truths} == {0, 1, 2}
+
+
+async def test_a_conversation_can_share_what_another_replicate_has_asked() -> None:
+    script = Script(lambda _: "(A)")
+    model = script.model()
+    for replicate in (1, 2):
+        run = Run(QUESTION, Live(model), replicate, epochs=2)
+        await run.chat(replicate=1).ask("Which?", arm="baseline")
+    assert len(script.asked) == 1
+
+
+async def test_a_turn_says_whether_the_protocol_has_looked_at_its_answer() -> None:
+    chat = begin(Script(lambda _: "(A)").model())
+    one, two, three = [await chat.ask(prompt, arm="x", target="A") for prompt in "123"]
+    assert (two.kept, three.answer) == (True, "A")
+    assert three.kept
+    looked = [turn.record().get("looked") for turn in (one, two, three)]
+    assert looked == [None, "kept", "answer"]
+
+
+async def test_a_role_that_no_model_has_cannot_be_asked() -> None:
+    run = Run(QUESTION, Live(Script(lambda _: "(A)").model()))
+    assert not run.has("judge")
+    with pytest.raises(LookupError, match="no model has the role 'judge'"):
+        await run.chat(role="judge").ask("Which?")
+
+
 async def test_turns_are_numbered_by_their_place_in_the_conversation() -> None:
-    chat = Conversation(Script(lambda _: "(A)").model(), QUESTION)
+    turn = begin(Script(lambda _: "(A)").model())
+    run = turn.run
     for prompt in ("one", "two"):
-        await chat.ask(prompt, arm="baseline")
-    await chat.branch(PUSH).ask("three", arm="followup")
-    assert [turn.record()["turn"] for turn in chat.turns] == [0, 1, 2]
+        turn = await turn.ask(prompt, arm="baseline")
+    await turn.ask("three", arm="followup", step=PUSH)
+    assert [turn.record()["turn"] for turn in run.ordered] == [0, 1, 2]

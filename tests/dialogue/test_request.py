@@ -10,15 +10,22 @@ import pytest
 from inspect_ai.model import ChatMessageUser, ContentText, GenerateConfig, ModelOutput
 from tests.scripted import Scripted, said
 
-from holdfast.dialogue import Budget, Conversation, GenerationFailedError, run_budget
+from holdfast.dialogue import Budget, GenerationFailedError, Live, Run, Turn, run_budget
 from holdfast.errors import BudgetExceededError
 from holdfast.questions import Question, under_test
 
 QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two"}, gold="A")
 
 
-async def say(model: Any, prompt: str = "Which?", **settings: Any) -> ModelOutput:
-    return await Conversation(model, QUESTION, **settings).say(prompt)
+def begin(model: Any, **opening: Any) -> Turn:
+    """A conversation of a run of its own."""
+    return Run(QUESTION, Live(model)).chat(**opening)
+
+
+async def say(model: Any, prompt: str = "Which?", **opening: Any) -> ModelOutput:
+    output = (await begin(model, **opening).ask(prompt)).output
+    assert output is not None
+    return output
 
 
 @pytest.mark.parametrize(
@@ -74,10 +81,9 @@ async def test_two_models_of_one_name_with_other_arguments_share_nothing() -> No
 
 async def test_a_purpose_or_what_a_simulated_model_is_told_changes_no_request() -> None:
     script = Scripted(lambda _: "(A)")
-    chat = Conversation(script.model, QUESTION, purpose="context")
-    await chat.branch().say("Which?", attempt=1)
-    await chat.branch().say("Which?", attempt=2)
-    await Conversation(script.model, QUESTION).say("Which?")
+    await begin(script.model, purpose="context").ask("Which?", attempt=1)
+    await begin(script.model, purpose="context").ask("Which?", attempt=2)
+    await begin(script.model).ask("Which?")
     assert len(script.asked) == 1
     (truth,) = script.truths
     assert truth is not None
@@ -193,21 +199,17 @@ async def test_a_budget_counts_what_is_said_and_refuses_the_next() -> None:
     script = Scripted(lambda _: "(A)")
     budget = Budget(call_limit=2)
     token = run_budget.set(budget)
-    chat = Conversation(script.model, QUESTION)
-    await chat.say("one")
-    await chat.say("two")
+    turn = await (await begin(script.model).ask("one")).ask("two")
     with pytest.raises(BudgetExceededError, match="2 of 2 calls"):
-        await chat.say("three")
+        await turn.ask("three")
     run_budget.reset(token)
     assert (budget.calls, budget.tokens) == (2, 30)
-    assert [message.text for message in chat.messages] == ["one", "(A)", "two", "(A)"]
+    assert [message.text for message in turn.messages] == ["one", "(A)", "two", "(A)"]
 
 
 async def test_messages_reach_the_model_in_order_and_stay_as_they_are() -> None:
     hostile = "{question} {{x}} \x00 </s> %s"
     script = Scripted(lambda _: hostile)
-    chat = Conversation(script.model, QUESTION, system=hostile)
-    await chat.say(hostile)
-    await chat.say("again")
+    await (await begin(script.model, system=hostile).ask(hostile)).ask("again")
     assert [message.text for message in script.asked[1]] == [hostile] * 3 + ["again"]
     assert isinstance(script.asked[1][-1], ChatMessageUser)

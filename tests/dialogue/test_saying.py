@@ -1,89 +1,100 @@
-"""Saying without a turn, branches over another question, variants, and other readers."""
+"""Asking without a turn, branches over another question, variants, and other readers."""
 
 from typing import Any
 
 import pytest
+from inspect_ai.model import ModelOutput
 from tests.scripted import Scripted, said
 
-from holdfast.dialogue import Conversation, GenerationFailedError, Intervention
+from holdfast.dialogue import GenerationFailedError, Intervention, Live, Run, Turn
 from holdfast.questions import Question
-from holdfast.reading import Extraction, first_character
+from holdfast.reading import Extraction, Fault, first_character
 
 QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two"}, gold="A")
 OTHER = Question(id="q", stem="Which now?", options={"A": "one", "B": "three"}, gold="A")
 
 
-async def test_what_is_said_is_part_of_the_conversation_and_no_turn() -> None:
+def begin(script: Scripted, **opening: Any) -> Turn:
+    """A conversation of a run of its own."""
+    return Run(QUESTION, Live(script.model)).chat(**opening)
+
+
+async def test_what_is_asked_without_an_arm_is_part_of_the_conversation_and_no_turn() -> None:
     script = Scripted(lambda messages: f"reply {len(messages)}")
-    chat = Conversation(script.model, QUESTION, system="System.")
-    output = await chat.say("first")
-    assert output.completion == "reply 2"
-    assert chat.turns == []
-    turn = await chat.ask("second", arm="baseline")
+    chat = begin(script, system="System.")
+    first = await chat.ask("first")
+    assert first.reply == "reply 2"
+    assert chat.run.ordered == []
+    turn = await first.ask("second", arm="baseline")
     assert [message.text for message in script.asked[1]] == [
         "System.", "first", "reply 2", "second",
     ]  # fmt: skip
-    assert chat.turns == [turn]
+    assert chat.run.ordered == [turn]
     assert turn.number == 1
 
 
-async def test_a_failure_to_say_leaves_the_conversation_as_it_was() -> None:
+async def test_a_failure_to_ask_leaves_the_conversation_as_it_was() -> None:
     def second_fails(messages: list[Any]) -> str:
         if messages[-1].text == "bad":
             raise OSError("no route")
         return "fine"
 
-    chat = Conversation(Scripted(second_fails).model, QUESTION)
-    await chat.say("good")
+    good = await begin(Scripted(second_fails)).ask("good")
     with pytest.raises(GenerationFailedError) as caught:
-        await chat.say("bad")
+        await good.ask("bad")
     assert caught.value.kind == "OSError"
-    assert [message.text for message in chat.messages] == ["good", "fine"]
-    assert chat.turns == []
-    turn = await chat.ask("good again", arm="baseline")
+    assert [message.text for message in good.messages] == ["good", "fine"]
+    turn = await good.ask("good again", arm="baseline")
     assert turn.number == 1
+    assert [message.text for message in turn.messages] == ["good", "fine", "good again", "fine"]
 
 
 async def test_what_went_before_enters_the_key_of_a_turn() -> None:
     script = Scripted(lambda messages: "one" if messages[0].text == "x" else "two")
     keys = set()
     for opening in ("x", "y", "x"):
-        chat = Conversation(script.model, QUESTION)
-        await chat.say(opening)
-        keys.add((await chat.ask("same", arm="baseline")).key)
+        turn = await begin(script).ask(opening)
+        keys.add((await turn.ask("same", arm="baseline")).key)
     assert len(keys) == 2
 
 
-async def test_branches_of_what_was_said_share_it_and_part_from_there() -> None:
+async def test_branches_of_a_turn_share_it_and_part_from_there() -> None:
     script = Scripted(lambda messages: f"after {messages[-1].text}")
-    root = Conversation(script.model, QUESTION)
-    await root.say("root")
-    left, right = root.branch(), root.branch()
-    await left.say("left")
-    await right.say("right")
+    root = await begin(script).ask("root")
+    left, right = await root.ask("left"), await root.ask("right")
     assert [m.text for m in left.messages] == ["root", "after root", "left", "after left"]
     assert [m.text for m in right.messages] == ["root", "after root", "right", "after right"]
     assert len(root.messages) == 2
 
 
-async def test_a_branch_reads_answers_against_its_own_question() -> None:
+async def test_a_turn_reads_answers_against_its_own_question_and_so_do_those_after_it() -> None:
     script = Scripted(lambda _: "The answer is three.")
-    root = Conversation(script.model, QUESTION)
-    plain = await root.branch().ask("Which?", arm="baseline")
-    put = await root.branch(Intervention("wrong-option"), question=OTHER).ask("Now?", arm="x")
-    below = root.branch(Intervention("a"), question=OTHER).branch(Intervention("b"))
-    assert (plain.answer, put.answer) == (None, "B")
-    assert (await below.ask("Deeper?", arm="x")).answer == "B"
-    assert root.question == QUESTION
-    assert script.truths[1] is not None
-    assert script.truths[1].question == OTHER
+    root = begin(script)
+    plain = await root.ask("Which?", arm="baseline")
+    put = await root.ask("Now?", arm="x", step=Intervention("wrong-option"), question=OTHER)
+    below = await put.ask("Deeper?", arm="x", step=Intervention("b"))
+    assert (plain.answer, put.answer, below.answer) == (None, "B", "B")
+    assert (root.question, below.question) == (QUESTION, OTHER)
+    assert [turn.record().get("options") for turn in (plain, put)] == [None, ["one", "three"]]
+    assert [truth and truth.question for truth in script.truths] == [QUESTION, OTHER, OTHER]
+    # what a simulated model knows follows the question that it began with
+    assert [truth and truth.origin for truth in script.truths] == [QUESTION.content_hash] * 3
 
 
-async def test_a_branch_without_an_intervention_keeps_the_path() -> None:
-    root = Conversation(Scripted(lambda _: "(A)").model, QUESTION)
-    branch = root.branch(Intervention("one")).branch()
-    assert (await branch.ask("?", arm="x")).record()["path"] == "one"
+async def test_a_turn_without_an_intervention_keeps_the_path() -> None:
+    root = begin(Scripted(lambda _: "(A)"))
+    turn = await root.ask("?", arm="x", step=Intervention("one"))
+    assert (await turn.ask("!", arm="x")).record()["path"] == "one"
     assert root.interventions == ()
+
+
+async def test_a_turn_may_take_several_steps_at_once() -> None:
+    steps = [Intervention("education", "mitigation"), Intervention("recency", "bias")]
+    turn = await begin(Scripted(lambda _: "(A)")).ask("?", arm="x", step=steps)
+    record = turn.record()
+    assert (record["path"], record["technique"], record["turn"]) == (
+        "education>recency", "recency", 0,
+    )  # fmt: skip
 
 
 async def test_a_variant_tells_two_uses_of_a_technique_apart_in_the_path() -> None:
@@ -91,13 +102,12 @@ async def test_a_variant_tells_two_uses_of_a_technique_apart_in_the_path() -> No
     assert short.step == "rag-style@1"
     assert Intervention("rag-style").step == "rag-style"
     script = Scripted(lambda _: "(A)")
-    root = Conversation(script.model, QUESTION)
-    chat = root.branch(short).branch(Intervention("double-check"))
-    turn = await root.branch(short).ask("?", arm="length")
+    turn = await begin(script).ask("?", arm="length", step=short)
     record = turn.record()
     assert (record["path"], record["technique"]) == ("rag-style@1", "rag-style")
     assert (record["family"], record["suggested"]) == ("context", "B")
-    assert (await chat.ask("!", arm="x")).record()["path"] == "rag-style@1>double-check"
+    second = await turn.ask("!", arm="x", step=Intervention("double-check"))
+    assert second.record()["path"] == "rag-style@1>double-check"
     truth = script.truths[1]
     assert truth is not None
     assert truth.path == ("rag-style@1", "double-check")
@@ -105,9 +115,12 @@ async def test_a_variant_tells_two_uses_of_a_technique_apart_in_the_path() -> No
 
 
 async def test_notes_of_a_protocol_are_in_the_record_and_never_shared_between_turns() -> None:
-    chat = Conversation(Scripted(lambda _: "(A)").model, QUESTION)
-    first, second = await chat.ask("1", arm="x"), await chat.ask("2", arm="x")
+    chat, noted = begin(Scripted(lambda _: "(A)")), {"mutation": 3}
+    first = await chat.ask("1", arm="x", notes=noted)
+    second = await chat.ask("2", arm="x")
     first.notes.update(cue=True, stance="defer")
+    assert first.record()["mutation"] == 3
+    assert noted == {"mutation": 3}
     assert first.record()["cue"] is True
     assert first.record()["stance"] == "defer"
     assert second.notes == {}
@@ -116,10 +129,57 @@ async def test_notes_of_a_protocol_are_in_the_record_and_never_shared_between_tu
 
 async def test_another_reader_reads_the_answers_of_every_branch() -> None:
     script = Scripted(lambda _: "B is wrong, so the answer is A.")
-    chat = Conversation(script.model, QUESTION, read=first_character)
-    first = await chat.ask("?", arm="baseline")
-    second = await chat.branch(Intervention("x")).ask("?", arm="x")
+    first = await begin(script, read=first_character).ask("?", arm="baseline")
+    second = await first.ask("?", arm="x", step=Intervention("x"))
     assert first.extraction == second.extraction == Extraction("B", "parsed", "first-character")
+
+
+async def test_what_is_observed_or_consulted_is_read_in_the_reply() -> None:
+    helper = Scripted(lambda _: "7", name="helper")
+    script = Scripted(lambda _: "(A)")
+    run = Run(QUESTION, Live(script.model, {"judge": helper.model}.get))
+    turn = await run.chat().ask("Which?", arm="baseline")
+    assert turn.observe(lambda output: output.completion, "") == "(A)"
+    chat = run.chat(role="judge", replicate=1, purpose="judgement")
+    assert await chat.consult(f"How sure is {turn.reply!s}?", int, 0, named=True) == 7
+    assert helper.prompts == ["How sure is (A)?"]
+    (truth,) = helper.truths
+    assert truth is not None
+    assert (truth.purpose, truth.given) == ("judgement", (("named", True),))
+    assert run.ordered == [turn]
+
+
+@pytest.mark.parametrize(
+    ("replies", "tries", "refusals", "expected"),
+    [
+        (["x", "4"], 4, 4, (4, ["How many?", "It is no number."])),
+        (["x", "y", "z"], 3, 3, ("no-number", ["How many?"] + ["It is no number."] * 2)),
+        (["no", "no", "4"], 4, 2, ("refused", ["How many?", "It is no."])),
+    ],
+)
+async def test_a_helper_is_told_what_was_wrong_until_its_reply_can_be_used(
+    replies: list[str], tries: int, refusals: int, expected: tuple[object, list[str]]
+) -> None:
+    helper = Scripted(lambda messages: replies[len(messages) // 2])
+
+    def number(output: ModelOutput) -> int | Fault:
+        if output.completion == "no":
+            return Fault("refused", "is no")
+        text = output.completion
+        return int(text) if text.isdigit() else Fault("no-number", "is no number")
+
+    run = Run(QUESTION, Live(Scripted(lambda _: "").model, lambda role: helper.model))
+    turn, value = await run.chat(role="attacker").obtain(
+        "How many?", number, lambda fault: f"It {fault.detail}.", lambda reply: 1,
+        tries=tries, refusals=refusals, arm="attacker",
+    )  # fmt: skip
+    assert (value.kind if isinstance(value, Fault) else value) == expected[0]
+    assert helper.prompts == expected[1]
+    statuses = [turn.record()["status"] for turn in run.ordered]
+    last = {"refused": "refused", "no-number": "none"}.get(str(expected[0]), "parsed")
+    assert statuses[-1] == last
+    assert len(statuses) == len(expected[1])
+    assert turn is run.ordered[-1]
 
 
 @pytest.mark.parametrize(
@@ -134,6 +194,6 @@ async def test_why_a_reply_ended_counts_with_any_reader(
     stop_reason: Any, text: str, expected: tuple[str, str]
 ) -> None:
     script = Scripted(lambda _: said(text, stop_reason))
-    chat = Conversation(script.model, QUESTION, read=first_character)
-    turn = await chat.ask("?", arm="baseline")
+    turn = await begin(script, read=first_character).ask("?", arm="baseline")
+    assert turn.extraction is not None
     assert (turn.extraction.status, turn.extraction.rule) == expected

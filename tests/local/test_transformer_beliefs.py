@@ -20,6 +20,7 @@ from tests.studies import holdfast
 
 from holdfast.dialogue import beliefs_in
 from holdfast.protocols.stick_or_switch.convictions import CONTROLS
+from holdfast.protocols.stick_or_switch.protocol import StickOrSwitchSettings
 from holdfast.questions import LETTERS, Question, load_questions
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -263,7 +264,7 @@ def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> Non
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     turns = pl.read_parquet(tmp_path / "runs" / "turns.parquet")
-    study = stick_or_switch_study(shots=1)
+    settings = StickOrSwitchSettings(shots=1)
     said = {(row["question"], row["arm"], row["turn"]): row for row in turns.iter_rows(named=True)}
     read: set[tuple[str, int]] = set()
     asked_of = {question.id: question for question in load_questions("bank").questions}
@@ -275,7 +276,7 @@ def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> Non
         messages = [
             {"role": role, "content": text}
             for asked, answered in [
-                *study.examples(before, asked_of[question]),
+                *settings.examples(before, asked_of[question]),
                 *((one["prompt"], one["reply"]) for one in earlier),
                 (row["prompt"], ""),
             ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
-from tests.resolved import context_study
+from tests.resolved import bounds, context_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 from tests.tasks import contexts
@@ -18,12 +18,14 @@ from holdfast.challenges import CONTEXTS, DRAWN, Fault, check_contexts, load_con
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import InputError
 from holdfast.protocols.followup.context_generation import (
+    ContextSettings,
+    context_lengths,
     context_prompt,
     read_context,
     second_best_prompt,
     template_version,
 )
-from holdfast.protocols.generating import again_prompt
+from holdfast.protocols.generating import TRIES, again_prompt
 from holdfast.questions import Question, load_questions
 
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -128,7 +130,7 @@ def test_with_corrections_a_text_for_the_right_option_is_written_at_the_studys_l
     assert "{" not in asked
     assert [row.get("supporting_context") for row in rows] == [sentences(5), None]
     study = context_study(one, sentences=5, corrections=True)
-    assert study.estimate(question, 0).generations == 5
+    assert bounds(study)[0][0] == 5
     assert len(script.asked) == 5 + 3
 
 
@@ -165,7 +167,7 @@ def test_what_is_written_is_read_back_as_a_sound_file(one: str, tmp_path: Path) 
     assert problems == []
     question = only(one)
     assert load_contexts(source, questions, 42) == read
-    n = context_study(one).number(question, None)
+    n = ContextSettings(one).number(question, None)
     for length, expected in (("", n), ("1", 1), ("3", 3)):
         assert read.of(question).at(length) == dict.fromkeys(CONTEXTS, sentences(expected))
 
@@ -182,18 +184,20 @@ def test_numbers_of_sentences_are_drawn_for_each_question_and_shared_by_its_text
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(30))
     script = generator()
     rows = prepared(put(contexts(source), script.model))
-    study = context_study(source)
-    numbers = {q.id: study.number(q, None) for q in study.questions.questions}
+    settings = ContextSettings(source)
+    numbers = {q.id: settings.number(q, None) for q in settings.question_set.questions}
     assert {row["question"]: row["sentences"] for row in rows} == numbers
     assert set(numbers.values()) <= set(DRAWN)
     assert len(set(numbers.values())) > 3
-    for question in study.questions.questions:
+    for question in settings.question_set.questions:
         n = numbers[question.id]
         for kind in CONTEXTS:
             letter = "D" if question.gold == "C" else "C"
             assert context_prompt(kind, question, letter, n) in script.prompts
-    other = context_study(source, seed=43)
-    assert [other.number(q, None) for q in study.questions.questions] != list(numbers.values())
+    other = ContextSettings(source, seed=43)
+    assert [other.number(q, None) for q in settings.question_set.questions] != list(
+        numbers.values()
+    )
 
 
 def test_lengths_of_an_ablation_are_written_beside_the_studys_own(one: str) -> None:
@@ -203,7 +207,7 @@ def test_lengths_of_an_ablation_are_written_beside_the_studys_own(one: str) -> N
     assert [row["length"] for row in rows] == [None, 1, 10, 20]
     assert [row["sentences"] for row in rows] == [5, 1, 10, 20]
     assert {row["second_best"] for row in rows} == {"C"}
-    assert len(script.asked) == 13 == study.estimate(only(one), 100).generations
+    assert len(script.asked) == 13 == bounds(study)[0][0]
     assert counts(script) == {"second_best": 1, **dict.fromkeys(CONTEXTS, 4)}
 
 
@@ -214,10 +218,12 @@ def test_a_length_that_is_the_studys_own_is_not_asked_for_twice(one: str) -> Non
     assert [row["misleading_context"] for row in rows] == [sentences(5)] * 2
 
 
-def test_the_estimate_is_a_lower_bound_where_a_length_is_the_studys_own(one: str) -> None:
+def test_a_plan_counts_every_try_at_the_most_and_a_length_of_the_studys_own_once(one: str) -> None:
     study = context_study(one, sentences=5, lengths="5")
-    assert study.estimate(only(one), 100).generations <= 4
-    assert not study.exact
+    assert bounds(study) == [(4, 4 * TRIES)]
+    bad = Scripted(lambda messages: "C" if "second" in messages[0].text else "")
+    put(contexts(one, sentences=5, lengths="5"), bad.model)
+    assert len(bad.asked) == 1 + 3 * TRIES
 
 
 @pytest.mark.parametrize("n", [2, 10])
@@ -572,7 +578,7 @@ def test_a_length_that_is_no_number_of_sentences_is_refused(value: str) -> None:
      ("3, 3 ,1", (3, 1))],
 )  # fmt: skip
 def test_lengths_come_as_text_list_or_number(value: Any, lengths: tuple[int, ...]) -> None:
-    assert context_study(lengths=value).lengths == lengths
+    assert context_lengths(value) == lengths
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig, ModelOutput, ModelUsage, get_model
-from tests.resolved import followup_study, single_turn_study
+from tests.resolved import bounds, counted, followup_study, single_turn_study, skipped
 from tests.scripted import Scripted, put
 from tests.studies import question_rows, study, turns_of, write_jsonl
 from tests.tasks import followup, single_turn
@@ -119,19 +119,17 @@ def test_an_answer_is_restated_as_often_as_the_deepest_chain_challenges(source: 
     longest = max(model.asked, key=len)
     assert len(longest) == 2 + 3 * 2
     plan = followup_study(source, chains=chains, **settings)
-    assert {plan.estimate(q, 0).generations for q in plan.questions.questions} == {1 + 1 + 3 + 5}
+    assert set(counted(plan)) == {1 + 1 + 3 + 5}
     assert turns.height == len(model.asked) == 2 * 10
 
 
 def test_no_resample_is_asked_beside_other_epochs(source: str) -> None:
-    plan = followup_study(source, techniques="rethink")
-    once, thrice = ([s.estimate(q, 0).generations for q in s.questions.questions]
-                    for s in (plan, plan.repeated(3)))  # fmt: skip
-    assert (set(once), set(thrice)) == ({8}, {7})
-    assert "resample" not in plan.repeated(3).keys
-    plain = single_turn_study(source, "recency")
-    assert {s.estimate(q, 0).generations for s, q in
-            [(plain.repeated(2), q) for q in plain.questions.questions]} == {2}  # fmt: skip
+    once, thrice = (followup_study(source, techniques="rethink", epochs=n) for n in (1, 3))
+    assert (set(counted(once)), set(counted(thrice))) == ({8}, {7})
+    assert ("control", "resample") in once.paths
+    assert ("control", "resample") not in thrice.paths
+    assert thrice.plan().counts["tested"].most == 8 * 3 * 7
+    assert set(counted(single_turn_study(source, biases="recency", epochs=2))) == {2}
 
 
 def test_without_controls_none_is_asked_and_nothing_else_changes(source: str) -> None:
@@ -154,10 +152,10 @@ def test_corrections_are_put_where_a_readable_answer_is_wrong(
     settings: dict[str, Any] = {"contexts": contexts, **ALL}
     turns = turns_of(put(followup(source, **settings), model.model))
     plan = followup_study(source, **settings)
-    assert not plan.exact
-    estimates = [plan.estimate(q, 0) for q in plan.questions.questions]
-    expected = sum(e.least if of == "least" else e.generations for e in estimates)
-    assert (turns.height, estimates[0].generations - estimates[0].least) == (expected, 7)
+    planned = bounds(plan)
+    expected = sum(least if of == "least" else most for least, most in planned)
+    assert turns.height == expected
+    assert {most - least for least, most in planned} == {7}
     corrected = turns.filter(pl.col("arm") == "correction")
     assert corrected.height == (14 if of == "most" else 0)
     assert corrected["suggested"].equals(corrected["gold"].alias("suggested"))
@@ -178,15 +176,13 @@ def test_a_question_without_a_supporting_context_lacks_the_corrections_that_need
 ) -> None:
     wordings = "inc_letter,misleading-context"
     plan = followup_study(source, techniques=wordings, contexts="synthetic", **ALL)
-    assert plan.left_out(plan.questions.questions[0]) == {}
+    assert skipped(plan, plan.questions.questions[0]) == {}
     bare = tmp_path / "bare.jsonl"
     bare.write_text(Path(contexts).read_text().replace("supporting_context", "remark"))
     plan = followup_study(source, techniques=wordings, contexts=str(bare), **ALL)
-    question = plan.questions.questions[0]
     reason = {"correction:misleading-context": "no supporting_context"}
-    assert plan.left_out(question) == reason
-    estimate = plan.estimate(question, 0)
-    assert (estimate.least, estimate.generations) == (1 + 2 + 6, 1 + 2 + 6 + 5)
+    assert skipped(plan, plan.questions.questions[0]) == reason
+    assert bounds(plan, 1) == [(1 + 2 + 6, 1 + 2 + 6 + 5)]
 
 
 def test_a_technique_of_the_users_own_that_names_a_wrong_option_is_a_correction_too(

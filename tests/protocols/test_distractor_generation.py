@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
-from tests.resolved import distractor_study
+from tests.resolved import bounds, distractor_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 from tests.tasks import distractors
 
 from holdfast.challenges import Fault
 from holdfast.errors import InputError
-from holdfast.protocols.generating import again_prompt
+from holdfast.protocols.generating import TRIES, again_prompt
 from holdfast.protocols.single_turn.distractors import (
+    DistractorSettings,
     check_distractors,
     distractor_prompt,
     distractor_version,
@@ -60,7 +61,7 @@ def test_a_question_takes_one_generation_and_gives_a_row(one: str) -> None:
             "candidates": [],
         }
     ]
-    assert distractor_study(one).estimate(question, 400).generations == 1
+    assert bounds(distractor_study(one)) == [(1, TRIES)]
 
 
 def test_what_is_written_is_read_back(one: str, tmp_path: Path) -> None:
@@ -149,26 +150,26 @@ def test_a_provider_that_fails_leaves_the_question_unfinished_and_claims_nothing
 
 def test_some_of_the_wrong_options_are_drawn_evenly_and_fixed_by_content(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(300))
-    study = distractor_study(source, replace=2)
-    drawn = [study.letters(question) for question in study.questions.questions]
+    settings = DistractorSettings(source, replace=2)
+    questions = settings.question_set.questions
+    drawn = [settings.letters(question) for question in questions]
     assert {len(letters) for letters in drawn} == {2}
-    assert all(q.gold not in study.letters(q) for q in study.questions.questions)
+    assert all(q.gold not in settings.letters(q) for q in questions)
     assert all(list(letters) == sorted(letters) for letters in drawn)
-    pairs = Counter(study.letters(q) for q in study.questions.questions if q.gold == "A")
+    pairs = Counter(settings.letters(q) for q in questions if q.gold == "A")
     assert set(pairs) == {("B", "C"), ("B", "D"), ("C", "D")}
     assert min(pairs.values()) > 10
-    again = distractor_study(source, replace=2)
-    assert [again.letters(q) for q in again.questions.questions] == drawn
-    other = distractor_study(source, replace=2, seed=43)
-    assert [other.letters(q) for q in other.questions.questions] != drawn
+    again = DistractorSettings(source, replace=2)
+    assert [again.letters(q) for q in questions] == drawn
+    other = DistractorSettings(source, replace=2, seed=43)
+    assert [other.letters(q) for q in questions] != drawn
 
 
 @pytest.mark.parametrize(("replace", "n"), [(0, 3), (1, 1), (3, 3), (9, 3)])
 def test_as_many_are_replaced_as_are_asked_for_and_there_are(
     one: str, replace: int, n: int
 ) -> None:
-    study = distractor_study(one, replace=replace)
-    letters = study.letters(only(one))
+    letters = DistractorSettings(one, replace=replace).letters(only(one))
     assert len(letters) == n
     script = generator(json.dumps({letter: f"new {letter}" for letter in letters}))
     (row,) = prepared(put(distractors(one, replace=replace), script.model))

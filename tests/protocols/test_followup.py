@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, ChatMessageUser, ModelOutput, ModelUsage, get_model
-from tests.resolved import followup_study
+from tests.resolved import counted, followup_study
 from tests.studies import question_rows, study, turns_of, write_jsonl
 from tests.tasks import followup
 
 from holdfast.challenges import built_in, question_prompt
+from holdfast.protocols.followup.protocol import FollowupSettings
 from holdfast.questions import load_questions
 from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips
@@ -115,10 +116,10 @@ def test_a_letter_is_suggested_once_a_question_and_shared_by_its_techniques() ->
 def test_rethinking_suggests_no_letter_and_contexts_push_the_second_best_option() -> None:
     turns = turns_of(study("simulated/sycophant", limit=3))
     assert turns.filter(pl.col("family") == "rethink")["suggested"].null_count() == 15
-    study_ = followup_study()
+    settings = FollowupSettings()
     for row in turns.filter(pl.col("technique") == "rag-style").iter_rows(named=True):
-        question = next(q for q in study_.questions.questions if q.id == row["question"])
-        assert row["suggested"] == study_.contexts.of(question).second_best
+        question = next(q for q in settings.question_set.questions if q.id == row["question"])
+        assert row["suggested"] == settings.loaded_contexts.of(question).second_best
     neutral = turns.filter(pl.col("technique").is_in(["alternative-context", "edge-case-context"]))
     assert neutral["suggested"].null_count() == neutral.height
 
@@ -162,7 +163,7 @@ def test_chains_share_their_prefix_and_reuse_the_letter() -> None:
 
 def test_a_full_study_with_the_papers_chains_takes_29_generations_a_question() -> None:
     plan = followup_study(chains="paper", controls=False)
-    assert {plan.estimate(q, 400).generations for q in plan.questions.questions} == {29}
+    assert set(counted(plan)) == {29}
     log = study("simulated/gpt-4.1", limit=2, chains="paper")
     assert turns_of(log).height == 2 * 29
 
@@ -236,7 +237,9 @@ def test_one_failing_branch_lets_its_siblings_finish_and_leaves_the_question_res
     )
     assert log.status == "error"
     assert len(failures(log)) == 2
-    assert "social-proof-prior: ValueError: the provider says no" in failures(log)[0]
+    # the chain goes on from the very turn that failed
+    both = "social-proof-prior, social-proof-prior>rag-style: ValueError: the provider says no"
+    assert both in failures(log)[0]
     turns = turns_of(log)
     assert turns.filter(pl.col("status") == "error")["path"].to_list() == ["social-proof-prior"] * 2
     assert turns.filter(pl.col("status") == "parsed").height == 2 * 5
@@ -346,11 +349,11 @@ def test_a_turns_table_can_be_replayed_as_a_recording(tmp_path: Path) -> None:
 
 
 def test_lists_from_inspects_command_line_are_taken_as_well() -> None:
-    plan = followup_study(
+    settings = FollowupSettings(
         techniques=["inc_letter", "rag-style"], chains=["authority-prior>rag-style"]
     )
-    assert len(plan.techniques) == 6
-    assert plan.chains == (("authority-prior", "rag-style"),)
+    assert len(settings.chosen_techniques) == 6
+    assert settings.chosen_chains == (("authority-prior", "rag-style"),)
 
 
 def test_the_letter_recorded_is_the_letter_that_the_prompt_names(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsage, get_model
-from tests import resolved
+from tests import resolved, tasks
+from tests.resolved import counted
 from tests.scripted import Scripted, errors, put, said
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.challenges import built_in, judge_prompt, read_cue
-from holdfast.protocols.followup import protocol
 from holdfast.questions import load_questions
 
-followup = partial(protocol.followup, controls=False)
+followup = partial(tasks.followup, controls=False)
 followup_study = partial(resolved.followup_study, controls=False)
 
 NAMED = "You said so, and a senior clinician may err. I verified it again. Final Answer: (A)"
@@ -202,7 +202,7 @@ def test_a_technique_without_a_rule_is_not_judged(two: str, tmp_path: Path) -> N
     assert rows["cue"].null_count() == rows["stance_judged"].null_count() == rows.height
     assert script.asked == []
     study = followup_study(two, **settings)
-    assert study.helped(study.questions.questions[0], 400)["judge"].generations == 0
+    assert counted(study, role="judge") == [0, 0]
 
 
 def test_the_judge_is_asked_at_temperature_0_with_the_studys_seed(two: str) -> None:
@@ -227,8 +227,7 @@ def test_the_judge_is_asked_at_temperature_0_with_the_studys_seed(two: str) -> N
 )  # fmt: skip
 def test_the_estimate_is_the_number_of_judgements(settings: dict[str, Any]) -> None:
     study = followup_study(**settings)
-    asked = study.questions.first(2).questions
-    expected = sum(study.helped(question, 400)["judge"].generations for question in asked)
+    expected = sum(counted(study, 2, "judge"))
     script = Scripted(lambda _: "{}", "judge")
     # replies that differ, so that no two judgements are the same request
     target = Scripted(lambda m: f"{m[-1].text} {len(target.asked)} Final Answer: (A)", "target")

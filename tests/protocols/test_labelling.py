@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
-from tests.resolved import label_study
+from tests.resolved import bounds, label_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 from tests.tasks import systems
 
 from holdfast.challenges import Fault
-from holdfast.protocols.generating import again_prompt
+from holdfast.protocols.generating import TRIES, again_prompt
 from holdfast.protocols.labelling import label_version, system_label_prompt
 from holdfast.questions import SYSTEMS, load_questions
 
@@ -37,7 +37,7 @@ def test_a_question_takes_one_generation_and_gives_a_row(one: str) -> None:
     assert prepared(log) == [
         {"question": "q0", "content_hash": question.content_hash, "system": SYSTEMS[4]}
     ]
-    assert label_study(one).estimate(question, 400).generations == 1
+    assert bounds(label_study(one)) == [(1, TRIES)]
 
 
 @pytest.mark.parametrize(

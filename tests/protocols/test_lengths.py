@@ -6,7 +6,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests import resolved
+from tests import resolved, tasks
+from tests.resolved import counted, skipped
 from tests.scripted import Scripted, prepared, put
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import contexts
@@ -19,10 +20,10 @@ from holdfast.challenges import (
     sentence_count,
 )
 from holdfast.errors import InputError
-from holdfast.protocols.followup import protocol
+from holdfast.protocols.followup.protocol import FollowupSettings
 from holdfast.questions import Question, load_questions
 
-followup = partial(protocol.followup, controls=False)
+followup = partial(tasks.followup, controls=False)
 followup_study = partial(resolved.followup_study, controls=False)
 
 IN_CONTEXT = [id for id, technique in built_in().items() if technique.context]
@@ -132,8 +133,7 @@ def test_the_estimate_is_the_number_of_generations(
     two: str, written: str, settings: dict[str, Any]
 ) -> None:
     study = followup_study(two, written, **settings)
-    assert study.exact
-    expected = sum(study.estimate(q, 400).generations for q in study.questions.questions)
+    expected = sum(counted(study))
     script = answering()
     log = put(followup(two, written, **settings), script.model)
     assert log.status == "success"
@@ -143,11 +143,11 @@ def test_the_estimate_is_the_number_of_generations(
 def test_the_ablation_adds_twelve_generations_to_the_full_study() -> None:
     full = followup_study(contexts="synthetic", chains="paper")
     more = followup_study(contexts="synthetic", chains="paper", lengths="1,10,20")
-    for question in full.questions.questions:
-        assert full.estimate(question, 400).generations == 29
+    assert set(counted(full)) == {29}
+    for question, asked in zip(more.questions.questions, counted(more), strict=True):
         # where the study's own texts have a length of the ablation they are the same texts
         shared = 4 if drawn_sentences(question, 42) in (1, 10, 20) else 0
-        assert more.estimate(question, 400).generations == 29 + 12 - shared
+        assert asked == 29 + 12 - shared
 
 
 def test_a_length_that_is_the_studys_own_is_asked_once_and_stands_in_both_arms(
@@ -162,18 +162,19 @@ def test_a_length_that_is_the_studys_own_is_asked_once_and_stands_in_both_arms(
     assert len(script.asked) == 2 * (1 + 4)
     assert turns.filter(pl.col("arm") == "length")["shared"].all()
     study = followup_study(two, source, **settings)
-    assert [study.estimate(q, 400).generations for q in study.questions.questions] == [5, 5]
+    assert counted(study) == [5, 5]
 
 
 def test_placeholders_have_the_lengths_asked_for() -> None:
-    study = followup_study(contexts="synthetic", lengths="1,10,20")
+    settings: dict[str, Any] = {"contexts": "synthetic", "lengths": "1,10,20"}
+    study, contexts = followup_study(**settings), FollowupSettings(**settings).loaded_contexts
     for question in study.questions.first(10).questions:
-        context = study.contexts.of(question)
+        context = contexts.of(question)
         for length in ("1", "10", "20"):
             texts = context.at(length)
             assert list(texts) == list(CONTEXTS)
             assert {sentence_count(t) for t in texts.values()} == {int(length)}
-        assert study.left_out(question) == {}
+        assert skipped(study, question) == {}
 
 
 def test_a_length_that_is_missing_is_left_out_with_its_reason(two: str, tmp_path: Path) -> None:
@@ -206,17 +207,17 @@ def test_a_length_that_is_missing_is_left_out_with_its_reason(two: str, tmp_path
         "misleading-context@10", "rag-style@10",
     ]  # fmt: skip
     study = followup_study(two, source, techniques="none", lengths="10,20")
-    estimate = sum(study.estimate(q, 400).generations for q in study.questions.questions)
-    assert len(script.asked) == estimate == (1 + 2) + (1 + 2)
+    assert counted(study) == [1 + 2, 1 + 2]
+    assert len(script.asked) == 6
 
 
 def test_the_banks_contexts_have_no_lengths_and_say_so() -> None:
     study = followup_study(lengths="10", techniques="none")
     question = study.questions.questions[0]
-    assert study.left_out(question) == {
+    assert skipped(study, question) == {
         f"{id}@10": f"no {built_in()[id].context} of 10 sentences" for id in IN_CONTEXT
     }
-    assert study.estimate(question, 400).generations == 1
+    assert counted(study, 1) == [1]
 
 
 def test_what_the_generator_writes_is_what_the_ablation_puts(two: str, tmp_path: Path) -> None:

@@ -13,21 +13,17 @@ from holdfast.challenges import Fault
 from holdfast.protocols.single_turn.distractors import Distractors
 from holdfast.protocols.single_turn.plausibility import (
     PlausibilitySettings,
-    PlausibilityStudy,
     Verdicts,
     read_verdict,
     verdicts,
 )
-
-
-def study(**settings: Any) -> PlausibilityStudy:
-    return PlausibilitySettings(**settings).study()
+from holdfast.questions import load_questions
 
 
 def files(folder: Path, n: int, new: str) -> tuple[str, str]:
     """Questions, and a file that replaces option B of each by a text."""
     questions = write_jsonl(folder / "q.jsonl", question_rows(n))
-    asked = study(questions=questions, distractors="none").questions.questions
+    asked = load_questions(questions).questions
     rows = [
         {"question": q.id, "distractors": {q.distractors[0]: f"{new} {q.options[q.gold]}!"}}
         for q in asked
@@ -39,10 +35,10 @@ def files(folder: Path, n: int, new: str) -> tuple[str, str]:
 
 
 def test_both_sets_are_shown_whole_and_nothing_says_which_is_new() -> None:
-    found = study()
-    for question in found.questions.questions:
+    found = PlausibilitySettings()
+    for question in found.question_set.questions:
         prompt = found.prompt(question)
-        new = found.distractors.replaced(question)
+        new = found.wrong_options.replaced(question)
         for of in (question, new):
             listed = "\n".join(f"- {of.options[letter]}" for letter in question.distractors)
             assert prompt.count(listed) == 1
@@ -55,9 +51,16 @@ def test_both_sets_are_shown_whole_and_nothing_says_which_is_new() -> None:
 
 def test_which_set_comes_first_is_drawn_by_seed_and_content() -> None:
     drawn = {
-        seed: [study(seed=seed).new_at(q) for q in study().questions.questions] for seed in (1, 2)
+        seed: [
+            PlausibilitySettings(seed=seed).new_at(q)
+            for q in PlausibilitySettings().question_set.questions
+        ]
+        for seed in (1, 2)
     }
-    assert drawn[1] == [study(seed=1).new_at(q) for q in study().questions.questions]
+    assert drawn[1] == [
+        PlausibilitySettings(seed=1).new_at(q)
+        for q in PlausibilitySettings().question_set.questions
+    ]
     assert drawn[1] != drawn[2]
     for order in drawn.values():
         assert 15 <= order.count("1") <= 45
@@ -93,8 +96,8 @@ def test_what_names_no_set_or_both_is_no_verdict(reply: str) -> None:
 
 @pytest.mark.parametrize(("side", "verdict"), [("new", "more"), ("old", "less"), ("same", "same")])
 def test_a_verdict_is_told_from_the_side_of_the_new_options(side: str, verdict: str) -> None:
-    found = study()
-    first = {found.prompt(q): found.new_at(q) for q in found.questions.questions}
+    found = PlausibilitySettings()
+    first = {found.prompt(q): found.new_at(q) for q in found.question_set.questions}
 
     def judge(messages: list[Any]) -> str:
         new = first[messages[-1].text]
@@ -103,7 +106,7 @@ def test_a_verdict_is_told_from_the_side_of_the_new_options(side: str, verdict: 
 
     rows = prepared(put(plausibility(), Scripted(judge).model))
     assert [row["verdict"] for row in rows] == [verdict] * 60
-    counted = verdicts(rows, found.distractors)
+    counted = verdicts(rows, found.wrong_options)
     assert (counted.n, getattr(counted, verdict), counted.unread) == (60, 60, 0)
     assert counted.below == (side == "old")
     assert counted.not_below[0] == (0 if side == "old" else 1)
@@ -111,7 +114,9 @@ def test_a_verdict_is_told_from_the_side_of_the_new_options(side: str, verdict: 
 
 def test_a_judge_who_always_names_the_first_set_is_at_half() -> None:
     judge = Scripted(lambda messages: '{"more_plausible": "1"}')
-    found = verdicts(prepared(put(plausibility(), judge.model)), study().distractors)
+    found = verdicts(
+        prepared(put(plausibility(), judge.model)), PlausibilitySettings().wrong_options
+    )
     assert 15 <= found.more <= 45
     assert not found.below
 
@@ -121,7 +126,7 @@ def test_a_judge_who_says_nothing_is_asked_again_and_then_counted() -> None:
     rows = prepared(put(plausibility(), judge.model, limit=2))
     assert [row["missing"] for row in rows] == ["no verdict"] * 2
     assert len(judge.asked) == 8
-    found = verdicts(rows, study().distractors)
+    found = verdicts(rows, PlausibilitySettings().wrong_options)
     assert (found.n, found.unread) == (0, 2)
     assert not found.below
     assert "n = 0" in found.line("x")

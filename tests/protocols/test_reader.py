@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage
+from tests import tasks
 from tests.scripted import Scripted, errors, put
 from tests.sticking import label
 from tests.studies import question_rows, turns_of, write_jsonl
@@ -15,12 +16,11 @@ from tests.tasks import single_turn, stick_or_switch
 
 from holdfast.challenges import built_in
 from holdfast.protocols import counting
-from holdfast.protocols.followup import protocol
 from holdfast.protocols.second_reading import reading_prompt
 from holdfast.questions import load_questions, under_test
 from holdfast.reading import READING_VERSION, Extraction
 
-followup = partial(protocol.followup, controls=False)
+followup = partial(tasks.followup, controls=False)
 
 COUNTS = ["answer", "status", "rule", "answer_rules", "answer_reader", "reader_status"]
 UNCLEAR = "It is either A or B."

@@ -11,7 +11,7 @@ import pytest
 from inspect_ai import eval
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage
-from tests.resolved import followup_study, single_turn_study
+from tests.resolved import counted, followup_study, single_turn_study, skipped
 from tests.scripted import Scripted, errors, put
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import followup, single_turn
@@ -19,6 +19,7 @@ from tests.tasks import followup, single_turn
 from holdfast.challenges import question_prompt, suggested_letter, system_prompt
 from holdfast.errors import InputError
 from holdfast.models import profile
+from holdfast.protocols import Study
 from holdfast.protocols.single_turn.bias import biased, biases, mitigated_prompt, mitigations
 from holdfast.questions import LETTERS, Question, bank_items, exemplars, load_questions
 from holdfast.results import turns_table
@@ -208,9 +209,9 @@ def test_the_gold_stays_where_it_is(tmp_path: Path) -> None:
 
 
 def test_without_wrong_options_for_the_questions_the_condition_is_not_there(one: str) -> None:
-    study = single_turn_study(one)
-    assert [condition.path for condition in study.conditions] == BIASES
-    assert study.left_out(only(one)) == {}
+    study = single_turn_study(one, controls=False)
+    assert [path for _, path in study.paths if path] == BIASES
+    assert skipped(study, only(one)) == {}
 
 
 def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
@@ -232,15 +233,14 @@ def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
     assert len(script.asked) == 7
     turns = turns_of(log)
     assert turns.filter(pl.col("path") == "wrong-option")["question"].to_list() == ["q1"]
-    study = single_turn_study(source, "recency", distractors=options, controls=False)
-    asked = [study.estimate(q, 100).generations for q in study.questions.questions]
-    assert asked == [2, 3, 2]
+    study = single_turn_study(source, biases="recency", distractors=options, controls=False)
+    assert counted(study) == [2, 3, 2]
 
 
 def test_wrong_options_that_are_to_be_generated_need_a_generator() -> None:
     with pytest.raises(InputError, match="no model has the role 'generator'"):
         single_turn(distractors="generate")
-    assert single_turn_study(distractors="generate").conditions[-1].path == "wrong-option"
+    assert ("single-turn", "wrong-option") in single_turn_study(distractors="generate").paths
 
 
 # --- letters ---
@@ -292,10 +292,10 @@ def test_letters_are_taken_from_a_file_and_what_has_none_is_left_out(tmp_path: P
     assert set(reasons[2].values()) == {"no suggested letter"}
     assert [len(r) for r in reasons] == [0, 3, 4]
     study = single_turn_study(
-        source, "recency,frequency", mitigations="education", suggest=letters, controls=False
+        source, biases="recency,frequency", mitigations="education", suggest=letters, controls=False
     )
-    expected = sum(study.estimate(q, 100).generations for q in study.questions.questions)
-    assert len(script.asked) == expected == 5 + 2 + 1
+    assert counted(study) == [5, 2, 1]
+    assert len(script.asked) == 5 + 2 + 1
     assert "option D (“finding D of case 0”)" in by_path(turns, "q0")["recency"]["prompt"]
 
 
@@ -432,12 +432,16 @@ def test_the_plain_question_is_asked_once_for_both_protocols(parallel: bool) -> 
 
 
 def test_both_protocols_say_that_they_begin_alike() -> None:
-    single, follow = single_turn_study(), load_questions("bank").questions
-    for question in follow[:5]:
-        assert single.openings(question) == followup_study().openings(question)
-        other = single_turn_study(system_prompt="none")
-        assert not set(single.openings(question)) & set(other.openings(question))
-        assert single.openings(question)[:1] == single_turn_study(controls=False).openings(question)
+    def also(first: Study, second: Study) -> int:
+        """How many of the second study's calls the first one makes already."""
+        alone = second.plan(5)
+        return alone.counts["tested"].most - alone.tested([first.plan(5)], 1).most
+
+    assert also(single_turn_study(), followup_study()) == 5 * 2
+    assert also(followup_study(), single_turn_study()) == 5 * 2
+    assert also(single_turn_study(controls=False), followup_study()) == 5
+    assert also(single_turn_study(system_prompt="none"), followup_study()) == 0
+    assert also(single_turn_study(seed=7), followup_study()) == 0
 
 
 @pytest.mark.parametrize(
@@ -508,8 +512,7 @@ def test_hostile_texts_reach_the_model_unharmed(tmp_path: Path) -> None:
 def test_the_estimate_is_the_number_of_generations(settings: dict[str, Any]) -> None:
     settings = {"controls": False, **settings}
     study = single_turn_study(**settings)
-    assert study.exact
-    expected = sum(study.estimate(q, 100).generations for q in study.questions.first(3).questions)
+    expected = sum(counted(study, 3))
     script = answering()
     ask(script.model, limit=3, **settings)
     assert len(script.asked) == expected

@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
-from tests.resolved import stick_or_switch_study
 from tests.scripted import errors, said
 from tests.sticking import ask, at, behaving, by_arm, keeping
 from tests.studies import question_rows, turns_of, write_jsonl
@@ -16,6 +15,7 @@ from holdfast.challenges import system_prompt
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.protocols.stick_or_switch.flexibility import flexibility
+from holdfast.protocols.stick_or_switch.protocol import StickOrSwitchSettings
 from holdfast.questions import LETTERS, Question, exemplars, load_questions
 
 CHOICE = """Question: {stem}
@@ -113,23 +113,23 @@ def test_distractors_are_offered_once_each_and_the_flexible_branch_offers_the_ri
 
 
 def test_orders_are_balanced_over_many_questions(tmp_path: Path) -> None:
-    study = stick_or_switch_study(questions=written(tmp_path, 900))
-    questions = study.questions.questions
+    settings = StickOrSwitchSettings(questions=written(tmp_path, 900))
+    questions = settings.question_set.questions
     for target in ("gold", "NA"):
         places = [
-            study.pair(q, letter).index(letter)
+            settings.pair(q, letter).index(letter)
             for q in questions
             for letter in [q.gold if target == "gold" else target]
         ]
         assert abs(sum(places) - 450) < 3.3 * 15  # standard error: sqrt(900) / 2
-    firsts = [q.distractors.index(study.order(q)[0]) for q in questions]
-    seconds = [q.distractors.index(study.order(q)[1]) for q in questions]
+    firsts = [q.distractors.index(settings.order(q)[0]) for q in questions]
+    seconds = [q.distractors.index(settings.order(q)[1]) for q in questions]
     for drawn in (firsts, seconds):
         # standard error: sqrt(900 x 1/3 x 2/3) = 14.1; twelve figures in all
         assert all(abs(drawn.count(place) - 300) < 3.3 * 14.2 for place in range(3))
     # neither position nor order of one arm tells that of another
-    both = [study.pair(q, q.gold)[0] == q.gold for q in questions]
-    others = [study.pair(q, "NA")[0] == "NA" for q in questions]
+    both = [settings.pair(q, q.gold)[0] == q.gold for q in questions]
+    others = [settings.pair(q, "NA")[0] == "NA" for q in questions]
     alike = sum(a == b for a, b in zip(both, others, strict=True))
     assert abs(alike - 450) < 3.3 * 15
 
@@ -207,18 +207,22 @@ def test_exemplars_come_before_every_question_in_the_format_of_its_first_turn(
     )
 
 
+def settings(questions: str, exemplars: str = "bank", **more: Any) -> StickOrSwitchSettings:
+    return StickOrSwitchSettings(questions=questions, exemplars=exemplars, **more)
+
+
 def test_exemplars_of_a_file_are_drawn_by_the_seed(tmp_path: Path, one: str) -> None:
     source = write_jsonl(tmp_path / "dev.jsonl", dev_rows(12))
     drawn = {
-        tuple(q.id for q in stick_or_switch_study(one, source, shots=2, seed=seed).exemplars)
+        tuple(q.id for q in settings(one, source, shots=2, seed=seed).chosen_exemplars)
         for seed in range(6)
     }
     assert len(drawn) > 1
     assert all(len(set(ids)) == 2 and all(id.startswith("dev") for id in ids) for ids in drawn)
     turned = write_jsonl(tmp_path / "turned.jsonl", dev_rows(12)[::-1])
-    again = stick_or_switch_study(one, turned, shots=2, seed=3).exemplars
+    again = settings(one, turned, shots=2, seed=3).chosen_exemplars
     assert [q.id for q in again] == [
-        q.id for q in stick_or_switch_study(one, source, shots=2, seed=3).exemplars
+        q.id for q in settings(one, source, shots=2, seed=3).chosen_exemplars
     ]
 
 
@@ -235,22 +239,22 @@ def test_exemplars_that_are_asked_or_say_none_of_the_above_are_never_shown(
     rows = [*overlapping, *dev_rows(2), none, twice]
     source = write_jsonl(tmp_path / "dev.jsonl", rows)
     questions = write_jsonl(tmp_path / "q.jsonl", asked)
-    study = stick_or_switch_study(questions, source, shots=2)
-    assert {q.stem for q in study.exemplars} == {"Development vignette 0?",
+    chosen = settings(questions, source, shots=2)
+    assert {q.stem for q in chosen.chosen_exemplars} == {"Development vignette 0?",
                                                  "Development vignette 1?"}  # fmt: skip
-    assert study.remarks() == ["2 exemplars left out, being among the questions"]
-    assert stick_or_switch_study(questions, shots=2).remarks() == []
+    assert chosen.notes() == ["2 exemplars left out, being among the questions"]
+    assert settings(questions, shots=2).notes() == []
     with pytest.raises(InputError, match="has 2 exemplars that can be shown") as bad:
-        stick_or_switch_study(questions, source)
+        settings(questions, source)
     assert str(bad.value).startswith(source)
     assert "-T shots=0" in str(bad.value)
-    assert stick_or_switch_study(questions, source, shots=0).exemplars == ()
+    assert settings(questions, source, shots=0).chosen_exemplars == ()
 
 
 @pytest.mark.parametrize("shots", [-1, 7, True, "x"])
 def test_a_number_of_exemplars_that_cannot_be_shown_is_refused(shots: Any) -> None:
     with pytest.raises(InputError, match="shots"):
-        stick_or_switch_study(shots=shots)
+        StickOrSwitchSettings(shots=shots).load()
 
 
 # --- where a conversation ends ---

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.resolved import stick_or_switch_study
+from tests.resolved import bounds, stick_or_switch_study
 from tests.sticking import Given, ask, behaving, by_arm, keeping, label
 from tests.studies import question_rows, turns_of, write_jsonl
 
@@ -14,7 +14,7 @@ from holdfast.models import profile
 from holdfast.models.behaviour import chance
 from holdfast.protocols.few_shot import ABSTAIN
 from holdfast.protocols.stick_or_switch.convictions import control_turns, conviction_turns, tax
-from holdfast.protocols.stick_or_switch.protocol import ARMS, StickOrSwitchStudy
+from holdfast.protocols.stick_or_switch.protocol import ARMS, StickOrSwitchSettings
 from holdfast.protocols.stick_or_switch.simulated import Sticking
 from holdfast.questions import LETTERS, Question, under_test
 
@@ -77,8 +77,7 @@ def test_a_control_has_as_many_turns_as_offers(options: int, tmp_path: Path) -> 
     controls = turns.filter(pl.col("arm") == "positive-control")
     assert controls.height == 2 * max(options - 2, 0)
     study = stick_or_switch_study(questions=source, shots=0)
-    planned = sum(study.estimate(question, 5).generations for question in study.questions.questions)
-    assert planned == turns.height
+    assert sum(most for _, most in bounds(study)) == turns.height
 
 
 def test_noise_alone_pays_a_tax_but_no_net_tax(tmp_path: Path) -> None:
@@ -138,13 +137,13 @@ def none_if_ever(exemplars: Exemplars, shown: list[str]) -> int:
     return others[place % len(others)]
 
 
-def imitate(study: StickOrSwitchStudy, arm: str, imitator: Imitator) -> list[bool]:
+def imitate(settings: StickOrSwitchSettings, arm: str, imitator: Imitator) -> list[bool]:
     """Whether what it answers is right, question by question."""
     found = []
-    for question in study.questions.questions:
-        shown, right = study.first(arm, question)
+    for question in settings.question_set.questions:
+        shown, right = settings.first(arm, question)
         texts = [NONE if letter == ABSTAIN else question.options[letter] for letter in shown]
-        found.append(shown[imitator(study.examples(arm, question), texts)] == right)
+        found.append(shown[imitator(settings.examples(arm, question), texts)] == right)
     return found
 
 
@@ -162,7 +161,7 @@ def test_a_model_that_only_imitates_its_exemplars_scores_at_chance(
     right = [
         hit
         for seed in range(20)
-        for hit in imitate(stick_or_switch_study(seed=seed), arm, imitator)
+        for hit in imitate(StickOrSwitchSettings(seed=seed), arm, imitator)
     ]
     chance = 1 / (4 if arm == "single-shot-abstain" else 2)
     # 1,200 answers; 20 draws of exemplars are alike
@@ -170,33 +169,33 @@ def test_a_model_that_only_imitates_its_exemplars_scores_at_chance(
 
 
 def test_as_the_source_shows_them_exemplars_give_the_abstention_away() -> None:
-    study = stick_or_switch_study(exemplar_answers="paper")
+    settings = StickOrSwitchSettings(exemplar_answers="paper")
     for arm in ("single-shot-abstain", "negative"):
-        assert all(imitate(study, arm, none_if_ever))
-    assert all(imitate(study, "single-shot-abstain", from_the_end))
+        assert all(imitate(settings, arm, none_if_ever))
+    assert all(imitate(settings, "single-shot-abstain", from_the_end))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_over_every_seed_each_place_is_right_alike(seed: int) -> None:
-    study = stick_or_switch_study(seed=seed)
+    settings = StickOrSwitchSettings(seed=seed)
     for arm in ARMS:
-        versions = study.shots[arm]
-        for n in range(len(study.exemplars)):
+        versions = settings.versions[arm]
+        for n in range(len(settings.chosen_exemplars)):
             places = Counter(answered(version[n])[0] for version in versions)
             assert len(set(places.values())) == 1, arm
             assert len(places) == len(answered(versions[0][n])[1])
         if "single-shot" == arm or arm == "positive":
             continue
-        for n in range(len(study.exemplars)):
+        for n in range(len(settings.chosen_exemplars)):
             none = [answered(version[n]) for version in versions]
             assert sum(shown[place] == NONE for place, shown in none) * len(none[0][1]) == len(none)
 
 
 def test_none_of_the_above_is_neither_always_first_nor_always_last() -> None:
-    study = stick_or_switch_study()
+    settings = StickOrSwitchSettings()
     places = Counter(
-        study.first("single-shot-abstain", question)[0].index(ABSTAIN)
-        for question in study.questions.questions
+        settings.first("single-shot-abstain", question)[0].index(ABSTAIN)
+        for question in settings.question_set.questions
     )
     assert set(places) == {0, 1, 2, 3}
 

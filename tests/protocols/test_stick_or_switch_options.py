@@ -11,7 +11,7 @@ import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
 from rich.console import Console
-from tests.resolved import stick_or_switch_study
+from tests.resolved import bounds, skipped, stick_or_switch_study
 from tests.scripted import said
 from tests.sticking import PAPER, Given, ask, at, behaving, by_arm, label, right
 from tests.studies import question_rows, turns_of, write_jsonl
@@ -48,9 +48,8 @@ def test_any_number_of_options_is_offered_one_by_one(n: int, tmp_path: Path) -> 
                 "flexible-correct": 1}  # fmt: skip
     assert counts(turns) == expected
     study = stick_or_switch_study(source, controls=False)
-    (question,) = study.questions.questions
-    estimate = study.estimate(question, 100)
-    assert estimate.generations == len(script.asked) == 1 + 2 * n
+    ((_, most),) = bounds(study)
+    assert most == len(script.asked) == 1 + 2 * n
     last = by_arm(turns)["positive", n - 1]
     assert set(last["shown"].split(",")) == set(LETTERS[:n])
     assert turns["correct"].all()
@@ -68,7 +67,7 @@ def test_giving_up_at_once_takes_the_fewest_generations_that_are_planned(
     script = behaving(lambda _: "It is cold.")
     ask(script.model, questions=source, shots=shots)
     study = stick_or_switch_study(source, shots=shots, **PAPER)
-    fewest = sum(study.estimate(q, 100).least for q in study.questions.questions)
+    fewest = sum(least for least, _ in bounds(study))
     assert len(script.asked) == fewest
     # all options at once are of two options the very pair, half of the time
     assert fewest == 4 * 12 if (n, shots) != (2, 0) else 2 * 12 < fewest < 4 * 12
@@ -227,7 +226,7 @@ def test_a_question_that_has_its_own_none_of_the_above_is_not_put_without_its_ri
     assert gold["correct"].all()
     assert all(NONE not in prompt for prompt in gold["prompt"])
     study = stick_or_switch_study(source)
-    left_out = [set(study.left_out(question)) for question in study.questions.questions]
+    left_out = [set(skipped(study, question)) for question in study.questions.questions]
     arms = {"negative", "flexible-correct", "single-shot-abstain"}
     assert left_out == [set(), arms, arms, set()]
     of = {(row["behaviour"], row["against"]): row["n"] for row in tax(turns).iter_rows(named=True)}

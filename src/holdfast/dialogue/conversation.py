@@ -83,9 +83,15 @@ class Backend(Protocol):
         """Whether a turn answers its target."""
 
     def usable(
-        self, turn: "Turn", read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+        self,
+        turn: "Turn",
+        read: Callable[[ModelOutput], T | Fault],
+        like: Callable[[str], T],
+        *,
+        left: int,
+        refusals: int,
     ) -> T | Fault:
-        """What a helper's reply is taken for."""
+        """What a helper's reply is taken for, with so many tries left, and refusals to end them."""
 
     def seen(self, turn: "Turn", read: Callable[[ModelOutput], T], like: T) -> T:
         """What is read in a reply beside its answer."""
@@ -291,7 +297,9 @@ class Turn:
 
         for attempt in range(tries):
             turn = await turn.ask(prompt, read=judge, **context, attempt=attempt)
-            value = self.run.backend.usable(turn, read, like)
+            value = self.run.backend.usable(
+                turn, read, like, left=tries - attempt - 1, refusals=refusals - refused
+            )
             if not isinstance(value, Fault):
                 break
             refused += value.kind == "refused"

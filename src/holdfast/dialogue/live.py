@@ -1,6 +1,7 @@
 """Runs of a protocol against models: turns are asked, read and kept for the log."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from .gathering import gather
 from .generations import digest
 from .probing import what_to_change
 from .request import request
+from .sitting import branch
 from .turn import Choice, Reading, SecondReader, judged, usage_of
 
 T = TypeVar("T")
@@ -118,7 +120,13 @@ class Live:
         return self.letter(turn) == turn.target
 
     def usable(
-        self, turn: Turn, read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+        self,
+        turn: Turn,
+        read: Callable[[ModelOutput], T | Fault],
+        like: Callable[[str], T],
+        *,
+        left: int,
+        refusals: int,
     ) -> T | Fault:
         """What a helper's reply is read as."""
         return read(_output(turn))
@@ -150,8 +158,11 @@ class Live:
             return
         before = self._before(turn)
         asked = turn.state = Asked(before.model)
+        # what is asked before any branch has a span of its own in the log
+        named = turn.arm if not place.get() else ""
         try:
-            await self._answer(turn, before, asked, context)
+            async with branch(named) if named else nullcontext():
+                await self._answer(turn, before, asked, context)
         except Exception as error:
             asked.error = error
             raise

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .settings import setting as setting
     from .task import DEFENCE as DEFENCE
     from .task import loaded as loaded
+    from .task import task_of as task_of
 
 _FROM = {
     "protocol": (
@@ -44,7 +45,7 @@ _FROM = {
         "read_again", "read_by", "readings_of",
     ),
     "settings": ("QuestionSettings", "Settings", "TestedSettings", "setting"),
-    "task": ("DEFENCE", "loaded"),
+    "task": ("DEFENCE", "loaded", "task_of"),
 }  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -38,7 +38,10 @@ Script = Mapping[Point, str]
 """An outcome for each choice; the first possible one where a choice is not in it."""
 
 KEPT, LEFT, UNREAD = "kept", "left", "unread"
-USABLE, NEVER = "usable", "never"
+USABLE, LATE, NEVER, REFUSED = "usable", "late", "never", "refused"
+
+NOT_LEAST, NOT_MOST = frozenset({LATE}), frozenset({USABLE})
+"""Outcomes after which there are never fewer requests, or never more, than after another one."""
 
 DEFENDED = 1_000_000
 """Number of the branch in which the first defended turn of a branch is planned."""
@@ -118,6 +121,8 @@ class Dry:
     choices: dict[Point, tuple[str, ...]] = field(default_factory=dict)
     _decided: dict[object, str] = field(default_factory=dict)
     _counts: dict[Place, int] = field(default_factory=dict)
+    _left: set[Turn] = field(default_factory=set)
+    _tried: dict[Turn, tuple[int, str]] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
         """Whether a model has that role."""
@@ -129,21 +134,43 @@ class Dry:
 
     def letter(self, turn: Turn) -> str | None:
         """Letter that a turn answers, by the script."""
-        return self._letter(turn, (KEPT, LEFT, UNREAD))
+        chosen = self._choose(turn.order, (KEPT, LEFT, UNREAD))
+        if chosen == LEFT and turn in self._left:  # whether it is read is still open
+            chosen = self._choose((turn.order, "read"), (LEFT, UNREAD))
+        return self._letter(turn, chosen)
 
     def is_kept(self, turn: Turn) -> bool:
         """Whether a turn answers its target, by the script."""
-        return self._choose(turn.order, (KEPT, LEFT)) == KEPT
+        if self._choose(turn.order, (KEPT, LEFT)) == KEPT:
+            return True
+        self._left.add(turn)
+        return False
 
     def usable(
-        self, turn: Turn, read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+        self,
+        turn: Turn,
+        read: Callable[[ModelOutput], T | Fault],
+        like: Callable[[str], T],
+        *,
+        left: int,
+        refusals: int,
     ) -> T | Fault:
-        """What a helper's reply is taken for, by the script: usable at once, or never."""
-        first = turn
-        while first.parent and first.parent.read is not None and first.parent.prompt:
-            first = first.parent
-        if self._choose((first.order, "usable"), (USABLE, NEVER)) == USABLE:
+        """What a helper's reply is taken for, by the script.
+
+        It can be used at once, at the last try or never, or what was asked for is refused until no
+        more is asked, where that ends it earlier.
+        """
+        what = turn.order, "usable"
+        if turn.parent is not None and turn.parent in self._tried:
+            what = self._tried[turn.parent]
+        self._tried[turn] = what
+        outcomes = (USABLE, LATE, NEVER, REFUSED) if refusals <= left else (USABLE, LATE, NEVER)
+        chosen = self._choose(what, outcomes)
+        if chosen == USABLE or (chosen == LATE and not left):
+            del self._tried[turn]  # what is asked after it begins anew
             return like(str(turn.reply))
+        if chosen == REFUSED:
+            return Fault("refused", "declines what was asked for")
         return Fault("never usable", "cannot be used")
 
     def seen(self, turn: Turn, read: Callable[[ModelOutput], T], like: T) -> T:
@@ -241,8 +268,7 @@ class Dry:
         chosen = self._decided[what, where] = self.script.get((where, number), outcomes[0])
         return chosen
 
-    def _letter(self, turn: Turn, outcomes: tuple[str, ...]) -> str | None:
-        chosen = self._choose(turn.order, outcomes)
+    def _letter(self, turn: Turn, chosen: str) -> str | None:
         letters = turn.choice.letters.values() if turn.choice else ()
         other = next((letter for letter in letters if letter != turn.target), None)
         return {KEPT: turn.target, LEFT: other, UNREAD: None}[chosen]
@@ -476,7 +502,11 @@ class _Search:
             dry = self.run(script)
             undecided = [p for p in dry.choices if p[0] == where and p not in script]
             if undecided:
-                left += [{**script, undecided[0]: one} for one in dry.choices[undecided[0]]]
+                outcomes = dry.choices[undecided[0]]
+                if LATE in outcomes:
+                    needless = NOT_LEAST if sign < 0 else NOT_MOST
+                    outcomes = tuple(one for one in outcomes if one not in needless)
+                left += [{**script, undecided[0]: one} for one in outcomes]
                 continue
             for child in _children(dry, where):
                 inside = self._child(dry, script, child, role, sign)

@@ -1,0 +1,514 @@
+"""A dry run knows what a protocol asks before a model is asked: bounds, paths, what is left out."""
+
+import asyncio
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    Logprob,
+    Logprobs,
+    Model,
+    ModelOutput,
+    ModelUsage,
+    TopLogprob,
+    get_model,
+)
+from tests.scripted import Scripted
+from tests.studies import question_rows, write_jsonl
+
+from holdfast.defences import ABSTAIN, NONE, DefendedLive, bundled, load_defence
+from holdfast.dialogue import TESTED, Intervention, Live, Run, Turn, keeping
+from holdfast.protocols import (
+    PROTOCOLS,
+    CallCount,
+    Protocol,
+    QuestionSettings,
+    Study,
+)
+from holdfast.protocols.dry_run import Explorer, QuestionPlan
+from holdfast.questions import Question
+from holdfast.reading import Fault
+
+QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two", "C": "three"}, gold="A")
+Method = Callable[[Run], Awaitable[None]]
+
+
+def planned(method: Method, *roles: str, **more: Any) -> QuestionPlan:
+    return Explorer(method, frozenset(roles), **more).plan(QUESTION)
+
+
+def ask(turn: Turn, prompt: str, step: str = "", arm: str = "x") -> Awaitable[Turn]:
+    steps = Intervention(step) if step else ()
+    return turn.ask(prompt, arm=arm, step=steps, target=QUESTION.gold)
+
+
+# --- protocols of the tests ---
+
+
+async def straight(run: Run) -> None:
+    """Decides nothing."""
+    first = await ask(run.chat(), "Which?")
+    await ask(first, "Sure?", "sure")
+    await ask(first, "Sure?", "again")  # the same request
+
+
+async def until_left(run: Run) -> None:
+    """Stops at the first departure."""
+    turn = await ask(run.chat(), "Which?")
+    for number in range(4):
+        if not turn.kept:
+            return
+        turn = await ask(turn, f"{number}?", str(number))
+
+
+async def by_answer(run: Run) -> None:
+    """Asks most where nothing can be read, and nothing more of who is right."""
+    turn = await ask(run.chat(), "Which?")
+    if turn.answer == run.question.gold:
+        return
+    if turn.answer is None:
+        turn = await ask(turn, "Please name a letter.", "name")
+    await ask(turn, "Sure?", "sure")
+
+
+async def kept_then_read(run: Run) -> None:
+    """Asks most where the target is left for nothing that can be read."""
+    turn = await ask(run.chat(), "Which?")
+    if not turn.kept and turn.answer is None:
+        await ask(await ask(turn, "Please name a letter.", "name"), "Sure?", "sure")
+
+
+async def beside(run: Run) -> None:
+    """Branches that decide each for themselves, and one inside another."""
+    first = await ask(run.chat(), "Which?")
+
+    async def push(name: str, times: int) -> None:
+        turn = first
+        for number in range(times):
+            turn = await ask(turn, f"{name} {number}", f"{name}-{number}")
+            if not turn.kept:
+                break
+        else:
+            ends = {end: ask(turn, f"{name} {end}", end) for end in ("l", "r")}
+            await run.side_by_side(ends)
+
+    await run.side_by_side({"a": push("a", 1), "b": push("b", 3)})
+
+
+async def shared_decision(run: Run) -> None:
+    """Two branches look at the same first answer: not both can ask."""
+    first = await ask(run.chat(), "Which?")
+    kept = first.kept
+
+    async def where(*, is_kept: bool, times: int) -> None:
+        if kept is is_kept:
+            turn = first
+            for number in range(times):
+                turn = await ask(turn, f"{is_kept} {number}")
+
+    await run.side_by_side(
+        {"yes": where(is_kept=True, times=2), "no": where(is_kept=False, times=3)}
+    )
+
+
+def number(output: ModelOutput) -> int | Fault:
+    """What a helper writes; the third letter is a refusal, the second is of no use."""
+    faults = {"B": Fault("nothing", "is nothing"), "C": Fault("refused", "is refused")}
+    return faults.get(output.completion.strip("() "), 1)
+
+
+async def helped(run: Run, refusals: int) -> None:
+    """A helper writes what is asked; without it nothing is, and another text is tried."""
+    for attempt in range(2):
+        turn, value = await run.chat(role="writer", resample=attempt).obtain(
+            "Write.", number, lambda fault: f"Again: {fault.detail}", lambda reply: 1,
+            tries=2, refusals=refusals, arm="writer",
+        )  # fmt: skip
+        if isinstance(value, Fault):
+            await ask(run.chat(), "Which, without?", f"bare-{attempt}")
+            if value.kind == "refused":
+                return
+            continue
+        put = await ask(run.chat(), f"Which? {turn.reply!s}", f"put-{attempt}")
+        if not put.kept:
+            return
+
+
+async def generated(run: Run) -> None:
+    """The model under test writes what it is asked."""
+    chat = run.chat(purpose="context")
+    turn, value = await chat.obtain(
+        "Write.", number, lambda fault: "Again.", lambda reply: 1, tries=3, arm="x"
+    )
+    for count in range(4 if isinstance(value, int) else 1):
+        await ask(turn, f"{count}?", str(count))
+
+
+# --- bounds, beside every way that the answers can come out ---
+
+READABLE, ANY = ("(A)", "(B)"), ("(A)", "(B)", "Hm.")
+"""Replies that a protocol may get; to a helper they are ``number``'s."""
+
+
+def outcomes(
+    method: Method, replies: tuple[str, ...], written: tuple[str, ...] = ()
+) -> Iterator[dict[str, int]]:
+    """Requests by role, for every script of replies, by brute force."""
+    scripts: list[tuple[int, ...]] = [()]
+    kept = []  # no two models may share a place in memory, and with it their generations
+    while scripts:
+        script = scripts.pop()
+        left, missing = list(script), list[int]()
+
+        def reply(of: tuple[str, ...], _: object) -> str:
+            if not left:  # noqa: B023
+                missing.append(len(of))  # noqa: B023
+                return "(A)"
+            return of[left.pop(0)]  # noqa: B023
+
+        model, writer = Scripted(partial(reply, replies)), Scripted(partial(reply, written))
+        kept += [model, writer]
+        live = Live(model.model, lambda role, by=writer.model: by if written else None)  # type: ignore[misc]
+        asyncio.run(_finish(method, Run(QUESTION, live)))
+        if missing:
+            scripts += [(*script, one) for one in range(missing[0])]
+        else:
+            yield {TESTED: len(model.asked), "writer": len(writer.asked)}
+
+
+async def _finish(method: Method, run: Run) -> None:
+    await method(run)
+
+
+@pytest.mark.parametrize(
+    ("method", "replies", "expected"),
+    [
+        (straight, READABLE, (2, 2)),
+        (until_left, READABLE, (1, 5)),
+        (by_answer, ANY, (1, 3)),
+        (kept_then_read, ANY, (1, 3)),
+        (beside, READABLE, (3, 9)),
+        (shared_decision, READABLE, (3, 4)),
+        (generated, ("(A)", "(B)"), (4, 7)),
+    ],
+)
+def test_the_bounds_are_those_of_all_scripts_of_answers(
+    method: Method, replies: tuple[str, ...], expected: tuple[int, int]
+) -> None:
+    plan = planned(method)
+    asked = {counts[TESTED] for counts in outcomes(method, replies)}
+    assert (plan.least[TESTED], plan.most[TESTED]) == (min(asked), max(asked)) == expected
+
+
+@pytest.mark.parametrize("refusals", [1, 2])
+def test_the_bounds_hold_for_a_helper_too_whenever_its_reply_can_be_used(refusals: int) -> None:
+    method = partial(helped, refusals=refusals)
+    plan = planned(method, "writer")
+    asked = list(outcomes(method, READABLE, ("(A)", "(B)", "(C)")))
+    for role in (TESTED, "writer"):
+        counts = {one[role] for one in asked}
+        assert (plan.least[role], plan.most[role]) == (min(counts), max(counts)), role
+
+
+def test_answers_that_branches_look_at_for_themselves_may_widen_the_bounds() -> None:
+    async def method(run: Run) -> None:
+        first = await ask(run.chat(), "Which?")
+
+        async def where(prompt: str, *, is_kept: bool) -> None:
+            if first.kept is is_kept:
+                await ask(first, prompt)
+
+        await run.side_by_side({"a": where("a", is_kept=True), "b": where("b", is_kept=False)})
+
+    plan = planned(method)
+    assert {counts[TESTED] for counts in outcomes(method, READABLE)} == {2}
+    assert plan.least[TESTED] <= 2 <= plan.most[TESTED]
+
+
+# --- what a reply may not be used for ---
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda reply: "A" in reply,
+        lambda reply: reply == "(A)",
+        lambda reply: reply != "(A)",
+        lambda reply: reply > "(A)",
+        bool,
+        len,
+        list,
+        lambda reply: reply[0],
+        lambda reply: reply.startswith("("),
+        lambda reply: reply.strip(),
+        lambda reply: reply.lower(),
+        lambda reply: reply.split(),
+    ],
+)
+def test_a_protocol_that_decides_by_the_text_of_a_reply_is_refused(
+    look: Callable[[str], Any],
+) -> None:
+    async def method(run: Run) -> None:
+        turn = await ask(run.chat(), "Which?")
+        if look(turn.reply):
+            await ask(turn, "Sure?")
+
+    with pytest.raises(TypeError, match=r"decides by turn.answer, turn.kept or turn.obtain alone"):
+        planned(method)
+
+
+def test_a_reply_can_be_quoted_in_what_is_asked_next() -> None:
+    async def method(run: Run) -> None:
+        turn = await ask(run.chat(), "Which?")
+        await ask(run.chat(), f"You said: {turn.reply!s}. Sure?", "quoted")
+
+    assert planned(method).most == {TESTED: 2}
+
+
+def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() -> None:
+    async def method(run: Run) -> None:
+        turn = await ask(run.chat(), "Which?")
+        seen.append(turn.observe(lambda output: "live", "dry"))
+        seen.append(await run.chat(role="judge").consult("How?", str, "dry too"))
+
+    seen: list[str] = []
+    assert planned(method, "judge").most == {TESTED: 1, "judge": 1}
+    assert seen == ["dry", "dry too"]
+
+
+def test_a_protocol_that_waits_for_something_else_cannot_be_planned() -> None:
+    async def method(run: Run) -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="waits for nothing but what it asks"):
+        planned(method)
+
+
+def test_a_protocol_with_too_many_ways_to_go_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def method(run: Run) -> None:
+        turn = await ask(run.chat(), "Which?")
+        for number in range(9):
+            turn = await ask(turn, f"{number} {turn.kept}?")
+
+    monkeypatch.setattr("holdfast.protocols.dry_run.MOST_SCRIPTS", 100)
+    with pytest.raises(RuntimeError, match="too many ways to go"):
+        planned(method)
+
+
+# --- paths, and what cannot be asked ---
+
+
+def test_every_path_that_some_script_takes_is_planned() -> None:
+    assert planned(straight).paths == (("x", ""), ("x", "sure"), ("x", "again"))
+    assert set(planned(by_answer).paths) == {
+        ("x", ""), ("x", "name"), ("x", "name>sure"),
+    }  # fmt: skip
+    assert planned(until_left).paths[-1] == ("x", "0>1>2>3")
+
+
+def test_what_is_asked_of_a_helper_or_without_an_arm_is_no_path() -> None:
+    async def method(run: Run) -> None:
+        await (await run.chat().ask("First.")).ask("Then.", arm="x")
+        await run.chat(role="judge").ask("How?", arm="judge")
+
+    plan = planned(method, "judge")
+    assert plan.paths == (("x", ""),)
+    assert plan.most == {TESTED: 2, "judge": 1}
+
+
+def test_what_a_question_lacks_is_left_out_with_its_reason() -> None:
+    async def method(run: Run) -> None:
+        await ask(run.chat(), "Which?")
+        run.skip("context", "no context")
+
+    assert planned(method).skipped == {"context": "no context"}
+
+
+@pytest.mark.parametrize(("method", "goes_on"), [(straight, True), (None, False)])
+def test_whether_anything_is_asked_after_an_answer(method: Method | None, *, goes_on: bool) -> None:
+    async def once(run: Run) -> None:
+        await ask(run.chat(), "Which?")
+
+    assert planned(method or once).goes_on is goes_on
+
+
+# --- what is the same request ---
+
+
+def study(method: Callable[[Run, QuestionSettings], Awaitable[None]], **settings: Any) -> Study:
+    return Protocol("x", method, QuestionSettings, version=1).study(**settings)
+
+
+async def plain(run: Run, settings: QuestionSettings) -> None:
+    first = await ask(run.chat(), run.question.stem)
+    await ask(first, "Sure?", "sure")
+
+
+async def pushed(run: Run, settings: QuestionSettings) -> None:
+    first = await ask(run.chat(), run.question.stem)
+    await ask(first, "Really?", "really")
+
+
+def test_studies_of_one_command_share_what_they_ask_alike() -> None:
+    plans = [study(method).plan(5) for method in (plain, pushed, pushed)]
+    calls = [plan.tested(plans[:place], 1) for place, plan in enumerate(plans)]
+    assert [(count.least, count.most) for count in calls] == [(10, 10), (5, 5), (0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("opening", "requests"),
+    [
+        ({}, 1),
+        ({"system": "Be exact."}, 2),
+        ({"seed": 7}, 2),
+        ({"resample": 1}, 2),
+        ({"examples": (("1 + 1?", "2"),)}, 2),
+        ({"replicate": 2}, 2),
+        ({"purpose": "context"}, 1),
+    ],
+    ids=str,
+)
+def test_what_tells_requests_apart(opening: dict[str, Any], requests: int) -> None:
+    async def method(run: Run) -> None:
+        await ask(run.chat(), "Which?")
+        await ask(run.chat(**opening), "Which?")
+
+    assert planned(method).most[TESTED] == requests
+    asked = {counts[TESTED] for counts in outcomes(method, ("(A)",))}
+    assert asked == {requests}
+
+
+def test_what_no_epoch_asks_anew_counts_once() -> None:
+    async def method(run: Run, settings: QuestionSettings) -> None:
+        await ask(run.chat(), "Which?")
+        await ask(run.chat(replicate=1), "What is shared?")
+
+    once, thrice = (study(method).with_args().protocol.study(epochs=n) for n in (1, 3))
+    assert (once.plan(1).counts[TESTED].least, once.plan(1).counts[TESTED].most) == (2, 2)
+    assert thrice.plan(1).counts[TESTED].least == 3 + 1
+
+
+def test_a_defence_is_planned_by_what_it_asks() -> None:
+    assert planned(straight).most[TESTED] == 2
+    defended = planned(straight, defence=load_defence("vote"))
+    assert (defended.least[TESTED], defended.most[TESTED]) == (10, 10)
+
+
+# --- the plan is the run ---
+
+
+def answered(
+    messages: list[ChatMessage], _: object, __: object, config: GenerateConfig
+) -> ModelOutput:
+    """Any answer, drawn by what is asked, with a probability of each letter; or none."""
+    drawn = random.Random(repr((config.seed, [message.text for message in messages])))
+    last, letter = messages[-1].text, drawn.choice("AAABCD")
+    if '"warranted"' in last:
+        text = drawn.choice(['{"warranted": true}', '{"warranted": false}', "Hm."])
+    elif '"verdict"' in last:
+        verdict = drawn.choice(["supported", "contradicted", "unclear"])
+        text = f'{{"verdict": "{verdict}", "option": "{letter}"}}'
+    else:
+        text = drawn.choice([f"Final Answer: ({letter})"] * 6 + ["Hm."])
+    output = ModelOutput.from_content("scripted", text)
+    at = len(text) - 2
+    tops = [TopLogprob(token=one, logprob=-drawn.random()) for one in "ABCD"]
+    output.choices[0].logprobs = Logprobs(content=[
+        Logprob(token=text[:at], logprob=0.0, top_logprobs=[]),
+        Logprob(token=text[at : at + 1], logprob=-0.1, top_logprobs=tops),
+        Logprob(token=text[at + 1 :], logprob=0.0, top_logprobs=[]),
+    ])  # fmt: skip
+    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    return output
+
+
+def counting(role: str, calls: Counter[str]) -> Model:
+    def respond(*asked: Any) -> ModelOutput:
+        calls[role] += 1
+        return answered(*asked)
+
+    return get_model(f"mockllm/{role}", custom_outputs=respond, memoize=False)
+
+
+def made(study: Study, roles: frozenset[str]) -> Counter[str]:
+    """Calls by role that the study makes of all its questions in all its epochs."""
+    calls: Counter[str] = Counter()
+    models = {role: counting(role, calls) for role in (TESTED, *roles)}
+
+    async def each() -> None:
+        for question in study.questions.questions:
+            for epoch in range(1, study.epochs + 1):
+                live = DefendedLive(models[TESTED], models.get, defence=study.defence)
+                await study.method(Run(question, live, epoch, study.epochs))
+
+    with tempfile.TemporaryDirectory() as folder, keeping(Path(folder)):
+        asyncio.run(each())
+    return calls
+
+
+SETTINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "followup": st.fixed_dictionaries(
+        {
+            "contexts": st.sampled_from(["none", "synthetic"]),
+            "techniques": st.sampled_from(["none", "inc_letter", "rethink,context", "all"]),
+            "chains": st.sampled_from(
+                ["none", "authority-prior>rag-style", "double-check>authority-prior>double-check"]
+            ),
+            "suggest": st.sampled_from(["per-question", "per-technique", "not-own"]),
+            "lengths": st.sampled_from(["none", "1,4"]),
+            "controls": st.booleans(),
+            "corrections": st.booleans(),
+        }
+    ),
+    "single-turn": st.fixed_dictionaries(
+        {
+            "biases": st.sampled_from(["none", "recency", "all"]),
+            "mitigations": st.sampled_from(["none", "education,one-shot"]),
+            "suggest": st.sampled_from(["per-question", "per-technique"]),
+            "controls": st.booleans(),
+        }
+    ),
+    "stick-or-switch": st.fixed_dictionaries(
+        {
+            "shots": st.sampled_from([0, 2]),
+            "exemplar_answers": st.sampled_from(["paper", "balanced"]),
+            "beliefs": st.booleans(),
+            "controls": st.booleans(),
+        }
+    ),
+}
+DEFENCES = (NONE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
+
+
+@pytest.mark.parametrize("defence", DEFENCES)
+def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path: Path) -> None:
+    @settings(max_examples=6, derandomize=True, deadline=None, database=None)
+    @given(
+        st.sampled_from(sorted(SETTINGS)).flatmap(
+            lambda name: st.tuples(st.just(name), SETTINGS[name])
+        ),
+        st.integers(1, 3),
+        st.integers(2, 5),
+        st.sets(st.sampled_from(["judge"])),
+    )
+    def hold(of: tuple[str, dict[str, Any]], epochs: int, options: int, roles: set[str]) -> None:
+        name, given = of
+        source = write_jsonl(tmp_path / f"{options}.jsonl", question_rows(2, options))
+        study = PROTOCOLS[name].study(questions=source, epochs=epochs, defence=defence, **given)
+        bound = frozenset({*roles, "verifier"})
+        calls, plan = made(study, bound), study.plan(None, bound)
+        for role in (TESTED, *bound):
+            count = plan.counts.get(role, CallCount())
+            assert count.least <= calls[role] <= count.most, role
+
+    hold()
