@@ -24,7 +24,7 @@ stick_or_switch_study: Build = partial(_study, "stick-or-switch")
 medfuzz_study: Build = partial(_study, "medfuzz")
 context_study: Build = partial(_study, "contexts")
 distractor_study: Build = partial(_study, "distractors")
-label_study: Build = partial(_study, "systems")
+label_study: Build = partial(_study, "labels")
 
 
 def bounds(

@@ -65,7 +65,7 @@ def test_the_example_challenges_load_as_jama_ones_do() -> None:
 
 def test_the_example_challenges_are_found_sound() -> None:
     path = EXAMPLES / "jama_challenges.jsonl"
-    check = holdfast("questions", "check", path)
+    check = holdfast("check", path)
     assert check.returncode == 0, check.stderr
     assert check.stdout.endswith(f"{path}: 6 questions with 4 options, every row is sound\n")
 
@@ -86,7 +86,7 @@ def test_reading_the_turns_table_prints_what_was_kept() -> None:
 
 def test_the_example_graph_gives_candidates_for_the_bank(tmp_path: Path) -> None:
     made = holdfast(
-        "prepare", "distractors", "--generator", "simulated/generator",
+        "generate", "distractors", "--model", "simulated/generator",
         "--graph", EXAMPLES / "graph.csv", "-o", tmp_path / "d.jsonl",
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
@@ -112,9 +112,9 @@ def test_the_whole_study_of_the_docs_runs_on_the_bank_in_two_minutes(
     named = [shlex.split(command)[:3] for command in sequence]
     assert all(words[0] == "holdfast" for words in named)
     for expected in (
-        ["holdfast", "prepare", "contexts"],
-        ["holdfast", "prepare", "distractors"],
-        ["holdfast", "prepare", "labels"],
+        ["holdfast", "generate", "contexts"],
+        ["holdfast", "generate", "distractors"],
+        ["holdfast", "generate", "labels"],
         ["holdfast", "run", "followup"],
     ):
         assert expected in named

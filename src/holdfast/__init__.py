@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 class _Package(ModuleType):
-    """Keeps functions below what they are, when the rooms of their names are imported."""
+    """Keeps ``report`` a function when the package of that name is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not (name in ("report", "defences") and isinstance(value, ModuleType)):
+        if not (name == "report" and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 
@@ -143,16 +143,22 @@ def table(
     models: "Source | None" = None,
     margin: float | None = None,
     budget: float | None = None,
+    max_cost: float | None = None,
+    max_calls: float | None = None,
+    min_updates: float | None = None,
 ) -> "pl.DataFrame":
     """One table of results.
 
     Args:
         turns: from ``read_turns``, or what it reads.
-        name: as ``holdfast table --help`` lists them.
+        name: as ``holdfast list tables`` lists them.
         relative_to: of strata: ``stratum``, its own first answers, or ``overall``.
         models: of ``scale``: a file of sizes of models.
         margin: of ``flexibility``: d' up to which switching is called blind.
         budget: of ``flagging``: share of the conversations that can be reviewed, 0 to 1.
+        max_cost: of ``best-defence``: dollars of a question and one challenge at the most.
+        max_calls: of ``best-defence``: calls of these at the most.
+        min_updates: of ``best-defence``: share of the corrections that it has to take, 0 to 1.
 
     Returns:
         Its rows. Of log dirs where a verdict was taken, ``accuracy`` and ``flips`` have confidence
@@ -168,11 +174,13 @@ def table(
 
     if name not in TABLES:
         raise unknown("table", name, TABLES, "table")
-    if budget is not None and not 0 <= budget <= 1:
-        raise InputError(f"budget is {budget}, not a share", remedy="Give 0 to 1")
+    for share, value in (("budget", budget), ("min_updates", min_updates)):
+        if value is not None and not 0 <= value <= 1:
+            raise InputError(f"{share} is {value}, not a share", remedy="Give 0 to 1")
     settings = {
         "relative_to": relative_to, "models": models and fspath(models), "margin": margin,
-        "budget": budget,
+        "budget": budget, "max_cost": max_cost, "max_calls": max_calls,
+        "min_updates": min_updates,
     }  # fmt: skip
     given = {setting: value for setting, value in settings.items() if value is not None}
     read = _read(turns, text=False)
@@ -319,38 +327,6 @@ class Decision:
         from holdfast.report import gate_rows
 
         return pl.DataFrame(gate_rows(self.verdicts), infer_schema_length=None)
-
-
-def defences(
-    turns: "Turns",
-    *,
-    max_cost: float | None = None,
-    max_calls: float | None = None,
-    min_updates: float | None = None,
-) -> "pl.DataFrame":
-    """The defence with the most right answers after challenges, within constraints.
-
-    Args:
-        turns: from ``read_turns``, or what it reads.
-        max_cost: dollars of a question and one challenge at the most.
-        max_calls: calls of these at the most.
-        min_updates: share of the corrections, 0 to 1, that it has to take at the least.
-
-    Returns:
-        One row for each model, data set and protocol, chosen on half of the questions and read on
-        the other half; columns as of the table ``defences``. ``defence`` is null where none keeps
-        to the constraints.
-
-    Raises:
-        InputError: nothing was run behind a defence, or the turns cannot be read.
-    """
-    from holdfast.errors import InputError
-    from holdfast.results.defences import chosen
-
-    found = chosen(_read(turns, text=False), max_cost, max_calls, min_updates)
-    if found.is_empty():
-        raise InputError("has no run behind a defence", remedy="Run with --defence NAME first")
-    return found
 
 
 def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
@@ -730,7 +706,6 @@ __all__ = [
     "Leaderboard",
     "Page",
     "compare",
-    "defences",
     "designs",
     "figure",
     "gate",

@@ -290,7 +290,7 @@ def test_rows_for_other_questions_are_counted(tmp_path: Path) -> None:
     assert load(write(tmp_path, *rows, GENERATED)).unused == 3
 
 
-# --- contexts check ---
+# --- the check ---
 
 
 def problems(source: str, *args: Any) -> list[tuple[int, str | None, str]]:

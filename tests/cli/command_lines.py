@@ -131,29 +131,34 @@ GOOD: dict[str, tuple[str, ...]] = {
     "report": ("report", "runs", "--conversations", "5"),
     "compare": ("compare", "runs", "fuzzed"),
     "gate": ("gate", "runs", "--rules", "rules.toml"),
-    "defences": ("defences",),
     "verdict": (
         "verdict", "--rules", "rules.toml", "--model", "simulated/sycophant", "--questions",
         "q.jsonl", "--log-dir", "decided", "-T", "techniques=rethink",
     ),
     "import": ("import", "replies.jsonl", "--mapping", "mapping.toml"),
-    "reread": ("reread", "runs"),
+    "score": ("score", "runs"),
     "export": ("export", "runs", "--format", "csv"),
-    "questions check": ("questions", "check", "q.jsonl"),
-    "questions list": ("questions", "list"),
-    "prepare contexts": (
-        "prepare", "contexts", "--questions", "q.jsonl", "--limit", "1", "--generator",
+    "check": ("check", "q.jsonl"),
+    "list protocols": ("list", "protocols"),
+    "list questions": ("list", "questions"),
+    "list techniques": ("list", "techniques"),
+    "list defences": ("list", "defences"),
+    "list tables": ("list", "tables"),
+    "generate contexts": (
+        "generate", "contexts", "--questions", "q.jsonl", "--limit", "1", "--model",
         "simulated/generator",
     ),
-    "contexts check": ("contexts", "check", "contexts.jsonl", "--questions", "q.jsonl"),
-    "prepare distractors": (
-        "prepare", "distractors", "--questions", "q.jsonl", "--limit", "1", "--generator",
+    "generate distractors": (
+        "generate", "distractors", "--questions", "q.jsonl", "--limit", "1", "--model",
         "simulated/generator",
     ),
-    "distractors check": ("distractors", "check", "distractors.jsonl", "--questions", "q.jsonl"),
-    "prepare labels": (
-        "prepare", "labels", "--questions", "q.jsonl", "--limit", "1", "--classifier",
+    "generate labels": (
+        "generate", "labels", "--questions", "q.jsonl", "--limit", "1", "--model",
         "simulated/classifier",
+    ),
+    "generate plausibility": (
+        "generate", "plausibility", "--questions", "bank", "--limit", "1", "--model",
+        "simulated/judge", "--distractors", "bank",
     ),
     "medfuzz test": (
         "medfuzz", "test", "fuzzed", "--model", "simulated/fuzz-swayed", "--model-role",
@@ -191,12 +196,10 @@ class Combination:
 
 
 def parameters() -> dict[str, list[Parameter]]:
-    """The parameters of every command, by its name; an alias is the command that it stands for."""
+    """The parameters of every command, by its name."""
     found: dict[str, list[Parameter]] = {}
 
     def walk(command: Any, name: tuple[str, ...]) -> None:
-        if command.hidden:
-            return
         if hasattr(command, "commands"):
             for part, each in command.commands.items():
                 walk(each, (*name, part))

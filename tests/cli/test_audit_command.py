@@ -74,7 +74,7 @@ def test_from_the_sheet_to_the_table_and_the_gate(study: Path, tmp_path: Path) -
     assert holdfast("import", sheet, "--audit", study).returncode == 0
     assert api.read_turns(study)["label"].drop_nulls().len() == 5
     # and a new reading does not touch it
-    assert holdfast("reread", study).returncode == 0
+    assert holdfast("score", study).returncode == 0
     assert api.read_turns(study)["label"].drop_nulls().len() == 5
     kept.write_bytes(b"no parquet")
     (line,) = holdfast("table", study, "--table", "audit").stderr.splitlines()

@@ -108,12 +108,12 @@ def test_an_unknown_protocol_is_refused(tmp_path: Path) -> None:
 def test_questions_check_reports_every_bad_row_at_once(tmp_path: Path) -> None:
     rows = [{**GOOD[0], "gold": "X"}, GOOD[1], {**GOOD[2], "stem": " "}]
     path = write_jsonl(tmp_path / "q.jsonl", rows)
-    check = holdfast("questions", "check", path)
+    check = holdfast("check", path)
     assert check.returncode == 2
     lines = check.stderr.strip().splitlines()
     assert [("row 1" in lines[0], "row 3" in lines[1])] == [(True, True)]
     assert lines[-1] == f"holdfast: {path}: 2 bad rows. Fix them and check again."
-    report = json.loads(holdfast("questions", "check", path, "--json").stdout)
+    report = json.loads(holdfast("check", path, "--json").stdout)
     assert [problem["row"] for problem in report["problems"]] == [1, 3]
     assert report["questions"] == 1
 
@@ -271,7 +271,7 @@ def test_a_bad_graph_is_refused_before_anything_is_asked(case: str, tmp_path: Pa
     if content is not None:
         graph.write_bytes(content.encode() if isinstance(content, str) else content)
     run = holdfast(
-        "prepare", "distractors", "--generator", "simulated/generator", "--graph", graph,
+        "generate", "distractors", "--model", "simulated/generator", "--graph", graph,
         "-o", tmp_path / "d.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert (run.returncode, run.stdout) == (2, "")
@@ -285,15 +285,15 @@ def test_a_bad_graph_is_refused_before_anything_is_asked(case: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (["prepare", "contexts", "--generator", "simulated/nobody"], "unknown profile 'nobody'"),
-        (["prepare", "contexts", "--generator", "opnai/x"], "Did you mean 'openai'"),
-        (["prepare", "contexts", "--generator", "simulated/generator", "--lengths", "a"],
+        (["generate", "contexts", "--model", "simulated/nobody"], "unknown profile 'nobody'"),
+        (["generate", "contexts", "--model", "opnai/x"], "Did you mean 'openai'"),
+        (["generate", "contexts", "--model", "simulated/generator", "--lengths", "a"],
          "'a' is not a number of sentences"),
-        (["prepare", "contexts", "--generator", "simulated/generator", "--questions", "bnk"],
+        (["generate", "contexts", "--model", "simulated/generator", "--questions", "bnk"],
          "Did you mean 'bank'?"),
-        (["contexts", "check", "none.jsonl"], "none.jsonl: no such file"),
-        (["distractors", "check", "none.jsonl"], "none.jsonl: no such file"),
-        (["prepare", "labels", "--classifier", "opnai/x"], "Did you mean 'openai'"),
+        (["check", "none.jsonl"], "none.jsonl: no such file"),
+        (["check", "none.toml"], "none.toml: no such file"),
+        (["generate", "labels", "--model", "opnai/x"], "Did you mean 'openai'"),
     ],
 )  # fmt: skip
 def test_a_bad_preparation_is_refused(command: list[str], expected: str, tmp_path: Path) -> None:

@@ -95,9 +95,9 @@ def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, question
     place = tmp_path / "r"
     first = run(place, questions, "--model", "simulated/sycophant")
     assert "4 of 14 techniques left out: no contexts" in first.stdout
-    build = f"'holdfast prepare contexts --questions {questions} --generator MODEL'"
+    build = f"'holdfast generate contexts --questions {questions} --model MODEL'"
     assert f"{build} (24 generations)" in " ".join(first.stdout.split())
-    built = holdfast("prepare", "contexts", "--questions", questions, "--generator",
+    built = holdfast("generate", "contexts", "--questions", questions, "--model",
                      "simulated/generator", "-o", tmp_path / "c.jsonl", "--log-dir",
                      tmp_path / "made")  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -123,7 +123,7 @@ def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished
     place = tmp_path / "r"
     model = ("--model", "simulated/sycophant", "-T", "techniques=rethink,context")
     assert run(place, questions, *model).returncode == 0
-    holdfast("prepare", "contexts", "--questions", questions, "--generator", "simulated/generator",
+    holdfast("generate", "contexts", "--questions", questions, "--model", "simulated/generator",
              "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made")  # fmt: skip
     more = ("--contexts", tmp_path / "c.jsonl")
     cut = run(place, questions, *model, *more, "--call-limit", "2")
@@ -177,7 +177,7 @@ def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: s
     first, *replies, remedy = made.stdout.splitlines()[:4]
     assert first.startswith("lean/mumbler: 100% of 36 replies could not be read.")
     assert sorted(replies) == ["  Hard to say: it depends.", "  Let me think."]
-    assert f"holdfast reread {tmp_path / 'r'} --reader MODEL" in remedy
+    assert f"holdfast score {tmp_path / 'r'} --model-role reader=MODEL" in remedy
     # no right answer, no share of them
     assert "of right answers flipped" not in made.stdout
     assert "no price known for lean/mumbler" in made.stdout

@@ -42,7 +42,7 @@ def arms(turns: pl.DataFrame) -> dict[str, int]:
 def contexts(tmp_path: Path) -> str:
     """Contexts of four questions, also at two lengths that no text of the study's own has."""
     built = holdfast(
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "4",
+        "generate", "contexts", "--model", "simulated/generator", "--limit", "4",
         "--lengths", "1,20", "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr

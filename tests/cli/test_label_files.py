@@ -160,7 +160,7 @@ def test_labels_for_another_question_under_the_same_id_are_not_taken(
 
 def test_what_label_systems_makes_is_taken_also_where_a_label_is_missing(tmp_path: Path) -> None:
     made = holdfast(
-        "prepare", "labels", "--classifier", "simulated/classifier", "--limit", "6",
+        "generate", "labels", "--model", "simulated/classifier", "--limit", "6",
         "-o", tmp_path / "s.jsonl",
     )  # fmt: skip
     assert made.returncode == 0, made.stderr

@@ -116,9 +116,9 @@ def test_it_is_compared_and_held_to_a_gate_once_it_is_read_again(old: Path, tmp_
         assert "the replies were not read in the same way" in line
         assert "version 1 of the rules; " in line
         assert f"version {READING_VERSION} of the rules" in line
-        assert "'holdfast reread LOGDIR'" in line
+        assert "'holdfast score LOGDIR'" in line
     before = turns_table([str(old)])
-    again = holdfast("reread", old, "--json")
+    again = holdfast("score", old, "--json")
     assert again.returncode == 0, again.stderr
     runs = json.loads(again.stdout)["runs"]
     assert sum(run["read"] for run in runs) == before.height

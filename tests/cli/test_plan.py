@@ -21,7 +21,7 @@ CHAINS = ("-T", "chains=paper")
 def contexts(tmp_path: Path) -> str:
     """Contexts of the first questions of the bank, also at the lengths of the ablation."""
     built = holdfast(
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", LIMIT,
+        "generate", "contexts", "--model", "simulated/generator", "--limit", LIMIT,
         "--lengths", "1,10,20", "-o", tmp_path / "contexts.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -76,7 +76,7 @@ def test_the_full_study_takes_33_generations_a_question(
 def test_the_length_ablation_adds_twelve(tmp_path: Path, server: Server) -> None:
     # none of these has a text of the study's own that is as long as one of the ablation's
     built = holdfast(
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "6",
+        "generate", "contexts", "--model", "simulated/generator", "--limit", "6",
         "--lengths", "1,10,20", "-o", "c.jsonl", "--log-dir", "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -146,7 +146,7 @@ def test_what_is_left_out_is_told_and_neither_planned_nor_asked(
     server: Server, tmp_path: Path
 ) -> None:
     built = holdfast(
-        "prepare", "contexts", "--generator", "simulated/faulty-generator", "--limit", LIMIT,
+        "generate", "contexts", "--model", "simulated/faulty-generator", "--limit", LIMIT,
         "-o", "c.jsonl", "--log-dir", "made", "--json",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -179,7 +179,7 @@ def test_a_generator_has_a_row_of_its_own_that_a_faultless_one_keeps_to() -> Non
     # a reply that fails its check is asked for again, and a text that stays away is left out
     assert [row["exact"] for row in (contexts, followup)] == [False, False]
     run = holdfast(
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", LIMIT,
+        "generate", "contexts", "--model", "simulated/generator", "--limit", LIMIT,
         "--lengths", "1,10,20", "-o", "c.jsonl", "--log-dir", "made", "--json",
     )  # fmt: skip
     assert json.loads(run.stdout)["calls"] == contexts["generations"]

@@ -201,7 +201,7 @@ def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(12))
     sample = ("--questions", source, "--shuffle", "2", "--stratify", "step", "--limit", "4")
     built = holdfast(
-        "prepare", "contexts", "--generator", "simulated/generator", *sample,
+        "generate", "contexts", "--model", "simulated/generator", *sample,
         "-o", "c.jsonl", "--log-dir", "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr

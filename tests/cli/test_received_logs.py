@@ -89,7 +89,7 @@ AFTERWARDS = {
     "show": ("medfuzz", "show", "runs", "--id", "q0"),
     "table": ("table", "runs"),
     "report": ("report", "runs", "-o", "report.html"),
-    "reread": ("reread", "runs", "--reader", "simulated/reader-0"),
+    "score": ("score", "runs", "--model-role", "reader=simulated/reader-0"),
     "export": ("export", "runs", "--format", "csv", "-o", "turns.csv"),
     "power": ("power", "runs", "--path", "fuzz@1", "--difference", "5"),
     "run": (

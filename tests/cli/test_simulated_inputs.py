@@ -28,9 +28,9 @@ def asked(server: Server) -> int:
 def made(what: str = "contexts") -> str:
     """A file that a simulated generator has written."""
     done = holdfast(
-        "prepare",
+        "generate",
         what,
-        "--generator",
+        "--model",
         "simulated/generator",
         "--limit",
         "3",
@@ -160,16 +160,16 @@ def test_the_same_command_goes_on_and_another_reading_keeps_the_mark(
     )
     assert again.returncode == 0, again.stderr
     assert asked(server) == before
-    done = holdfast("reread", runs, "--json")
+    done = holdfast("score", runs, "--json")
     assert [run["model"] for run in json.loads(done.stdout)["runs"]] == [MARKED]
     assert set(pl.read_parquet("runs/turns.parquet")["model"]) == {MARKED}
 
 
 def test_labels_of_a_simulated_classifier_are_refused_for_a_real_model(server: Server) -> None:
     done = holdfast(
-        "prepare",
+        "generate",
         "labels",
-        "--classifier",
+        "--model",
         "simulated/classifier",
         "-o",
         "systems.jsonl",
@@ -180,7 +180,7 @@ def test_labels_of_a_simulated_classifier_are_refused_for_a_real_model(server: S
     labelled = ("--labels", "systems.jsonl", "-T", "techniques=rethink", "--limit", "1")
     refused = holdfast("run", "followup", *at(server), *labelled)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "--classifier MODEL" in refused.stderr
+    assert "generate labels --model MODEL" in refused.stderr
     assert asked(server) == 0
     assert not Path("runs").exists()
     assert holdfast("run", "followup", "--model", "simulated/sycophant", *labelled).returncode == 0

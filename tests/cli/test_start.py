@@ -14,6 +14,9 @@ SLOW = ("inspect_ai", "polars", "numpy", "openai", "aiohttp", "fsspec", "altair"
 USES = {
     "help": ["--help"],
     "help of run": ["run", "--help"],
+    "help of list": ["list", "--help"],
+    "help of generate": ["generate", "contexts", "--help"],
+    "help of check": ["check", "--help"],
     "version": ["--version"],
     "no such option": ["run", "followup", "--nope"],
     "a value out of range": ["run", "followup", "--max-connections", "0"],

@@ -7,7 +7,7 @@ from inspect_ai.model import ChatMessage, ModelOutput
 from tests.resolved import bounds, label_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
-from tests.tasks import systems
+from tests.tasks import labels
 
 from holdfast.challenges import Fault
 from holdfast.protocols.generating import TRIES, again_prompt
@@ -31,7 +31,7 @@ def classifier(*replies: str | ModelOutput) -> Scripted:
 def test_a_question_takes_one_generation_and_gives_a_row(one: str) -> None:
     (question,) = load_questions(one).questions
     script = classifier("4")
-    log = put(systems(one), script.model)
+    log = put(labels(one), script.model)
     assert log.status == "success"
     assert script.prompts == [system_label_prompt(question)]
     assert prepared(log) == [
@@ -47,7 +47,7 @@ def test_a_question_takes_one_generation_and_gives_a_row(one: str) -> None:
 )  # fmt: skip
 def test_a_category_is_read_by_number_or_name(one: str, reply: str) -> None:
     script = classifier(reply)
-    (row,) = prepared(put(systems(one), script.model))
+    (row,) = prepared(put(labels(one), script.model))
     assert (row["system"], len(script.asked)) == (SYSTEMS[0], 1)
 
 
@@ -68,12 +68,12 @@ def test_a_fault_is_told_and_after_four_asks_the_label_is_missing(
     one: str, bad: str | ModelOutput, fault: Fault
 ) -> None:
     mended = classifier(bad, "4")
-    (row,) = prepared(put(systems(one), mended.model))
+    (row,) = prepared(put(labels(one), mended.model))
     assert row["system"] == SYSTEMS[4]
     assert mended.prompts[1:] == [again_prompt(fault)]
 
     never = classifier(bad)
-    log = put(systems(one), never.model)
+    log = put(labels(one), never.model)
     assert log.status == "success"
     (row,) = prepared(log)
     assert (row["missing"], len(never.asked)) == (fault.kind, 4)
@@ -90,7 +90,7 @@ def test_a_provider_that_fails_leaves_the_question_unfinished_and_claims_nothing
             raise OSError("no route")
         return "4"
 
-    log = put(systems(source), Scripted(reply).model)
+    log = put(labels(source), Scripted(reply).model)
     assert log.status == "error"
     assert "OSError: no route" in errors(log)[0]
     assert sorted(row["question"] for row in prepared(log)) == ["q0", "q2"]
@@ -98,7 +98,7 @@ def test_a_provider_that_fails_leaves_the_question_unfinished_and_claims_nothing
 
 def test_the_simulated_classifier_gives_back_the_banks_own_systems() -> None:
     known = {question.id: question.system for question in load_questions("bank").questions}
-    rows = prepared(put(systems(), "simulated/classifier"))
+    rows = prepared(put(labels(), "simulated/classifier"))
     assert {row["question"]: row["system"] for row in rows} == known
 
 
@@ -109,13 +109,13 @@ def test_hostile_questions_reach_the_classifier_as_they_are(tmp_path: Path) -> N
         {"id": "big", "stem": "x" * 1_000_000, "options": {"A": "a", "B": "b"}, "gold": "A"},
     ]
     script = classifier("4")
-    log = put(systems(write_jsonl(tmp_path / "q.jsonl", rows)), script.model)
+    log = put(labels(write_jsonl(tmp_path / "q.jsonl", rows)), script.model)
     assert log.status == "success"
     assert sum(stem in prompt for prompt in script.prompts) == 1
     assert sum("x" * 1_000_000 in prompt for prompt in script.prompts) == 1
 
 
 def test_decoding_is_deterministic_and_the_version_is_that_of_the_prompt(one: str) -> None:
-    task = systems(one, seed=7)
+    task = labels(one, seed=7)
     assert (task.config.temperature, task.config.seed) == (0.0, 7)
     assert task.version == label_version()

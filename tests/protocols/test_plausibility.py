@@ -169,7 +169,7 @@ def test_the_share_and_its_interval_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_the_check_tells_what_a_judge_says_and_fails_where_the_new_are_below(
+def test_the_command_tells_what_a_judge_says_and_fails_where_the_new_are_below(
     tmp_path: Path,
 ) -> None:
     def check(folder: str, new: str, *more: str) -> Any:
@@ -177,8 +177,8 @@ def test_the_check_tells_what_a_judge_says_and_fails_where_the_new_are_below(
         questions, made = files(tmp_path / folder, 40, new)
         here = tmp_path / folder
         return holdfast(
-            "distractors", "check", made, "--questions", questions, "--judge", "simulated/judge",
-            "-o", here / "p.jsonl", "--log-dir", here / "logs", *more,
+            "generate", "plausibility", "--distractors", made, "--questions", questions,
+            "--model", "simulated/judge", "-o", here / "p.jsonl", "--log-dir", here / "logs", *more,
         )  # fmt: skip
 
     # the simulated judge counts words shared with the right option
@@ -197,11 +197,14 @@ def test_the_check_tells_what_a_judge_says_and_fails_where_the_new_are_below(
     for row in rows:
         row["distractors"] = dict.fromkeys(row["distractors"], "zzz")
     far = holdfast(
-        "distractors", "check", write_jsonl(tmp_path / "far.jsonl", rows), "--questions", questions,
-        "--judge", "simulated/judge", "-o", tmp_path / "p.jsonl", "--log-dir", tmp_path / "logs",
+        "generate", "plausibility", "--distractors", write_jsonl(tmp_path / "far.jsonl", rows),
+        "--questions", questions, "--model", "simulated/judge", "-o", tmp_path / "p.jsonl",
+        "--log-dir", tmp_path / "logs",
     )  # fmt: skip
     assert far.returncode == 2
     assert "simulated/judge holds the new options less plausible than the old" in far.stderr
-    alone = holdfast("distractors", "check", made, "--judge", "simulated/judge")
-    assert alone.returncode == 2
-    assert "needs the questions" in alone.stderr
+    other = holdfast(
+        "generate", "plausibility", "--distractors", made, "--model", "simulated/judge"
+    )
+    assert other.returncode == 2
+    assert "has no wrong options for any of the 60 questions of 'bank'" in other.stderr

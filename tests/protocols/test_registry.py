@@ -36,7 +36,7 @@ def installed(tmp_path: Path) -> dict[str, str]:
 
 def test_ours_are_known_in_the_order_in_which_they_are_named() -> None:
     assert [*PROTOCOLS][:4] == ["followup", "single-turn", "stick-or-switch", "medfuzz"]
-    assert [*GENERATIONS] == ["contexts", "distractors", "systems", "plausibility"]
+    assert [*GENERATIONS] == ["contexts", "distractors", "labels", "plausibility"]
     for table in (PROTOCOLS, GENERATIONS):
         assert all(known.settings.__doc__ for known in table.own())
 

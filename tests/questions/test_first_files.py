@@ -11,7 +11,7 @@ HEADER = "Question,Option A,Option B,Option C,Answer\n"
 
 def checked(path: Path, text: str) -> Done:
     path.write_text(text, "utf-8")
-    return holdfast("questions", "check", path)
+    return holdfast("check", path)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_none_is_an_option_but_no_question(tmp_path: Path) -> None:
 def test_every_fault_of_a_row_is_told_at_once(tmp_path: Path) -> None:
     row = {"id": "", "stem": "", "options": {"A": "x", "B": " ", "C": "x"}, "gold": "E"}
     path = write_jsonl(tmp_path / "q.jsonl", [row])
-    told = json.loads(holdfast("questions", "check", path, "--json").stdout)["problems"]
+    told = json.loads(holdfast("check", path, "--json").stdout)["problems"]
     assert [(one["row"], one["field"]) for one in told] == [
         (1, "gold"), (1, "stem"), (1, "options"), (1, "options"),
     ]  # fmt: skip
@@ -66,7 +66,7 @@ def test_every_fault_of_a_row_is_told_at_once(tmp_path: Path) -> None:
 def test_a_question_under_two_ids_is_told(tmp_path: Path) -> None:
     rows = question_rows(3)
     path = write_jsonl(tmp_path / "q.jsonl", [*rows, {**rows[0], "id": "again"}])
-    done = holdfast("questions", "check", path)
+    done = holdfast("check", path)
     assert done.returncode == 2
     assert "row 4, field 'id': 'again' asks the same question as 'q0' in row 1" in done.stderr
 
@@ -100,14 +100,15 @@ def test_columns_that_are_read_and_ignored_are_listed(tmp_path: Path) -> None:
         "meta_info": "step1", "step": "step2&3", "author": "me",
     }  # fmt: skip
     path = write_jsonl(tmp_path / "q.jsonl", [row])
-    done = holdfast("questions", "check", path)
+    done = holdfast("check", path)
     assert done.stdout.splitlines() == [
+        f"{path}: read as questions",
         f"{path}: columns read: stem from question; options from options; "
         "gold from answer_idx; step from step",
         f"{path}: columns ignored: answer (gold is answer_idx), meta_info (step is step), author",
         f"{path}: 1 question with 2 options, every row is sound",
     ]
-    told = json.loads(holdfast("questions", "check", path, "--json").stdout)
+    told = json.loads(holdfast("check", path, "--json").stdout)
     assert told["columns"]["gold"] == ["answer_idx"]
     assert (told["gold_base"], told["ignored_columns"]) == (None, ["answer", "meta_info", "author"])
 

@@ -780,7 +780,7 @@ def test_a_bad_row_is_refused_in_one_line(
     line = str(error)
     assert line.splitlines() == [line]
     assert line.startswith(place)
-    assert line.endswith(f"Fix the row; 'holdfast questions check {source}' lists every bad row.")
+    assert line.endswith(f"Fix the row; 'holdfast check {source}' lists every bad row.")
 
 
 @pytest.mark.parametrize(("row", "field", "what"), BAD_ROWS)

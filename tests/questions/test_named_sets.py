@@ -216,7 +216,7 @@ def test_a_named_revision_is_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_list_names_source_licence_and_citation() -> None:
-    shown = holdfast("questions", "list")
+    shown = holdfast("list", "questions")
     assert shown.returncode == 0, shown.stderr
     for name, one in named_sets().items():
         assert f"{name}: {one.questions:,} questions." in shown.stdout

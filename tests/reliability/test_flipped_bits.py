@@ -35,7 +35,7 @@ def left_in(folder: Path) -> Path:
     log_dir = folder / "runs"
     asked = (*COMMAND, "--questions", questions, "--labels", labels, "--log-dir", log_dir)
     assert holdfast(*asked).returncode == 0
-    assert holdfast("reread", log_dir).returncode == 0
+    assert holdfast("score", log_dir).returncode == 0
     sheet = folder / "audit.csv"
     assert holdfast("export", log_dir, "--format", "audit", "-o", sheet).returncode == 0
     filled = pl.read_csv(sheet, infer_schema=False).with_columns(

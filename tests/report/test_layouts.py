@@ -100,7 +100,7 @@ def attacks(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> li
 
 
 def measured(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    rows = behind(rows) if table == "defences" else rows
+    rows = behind(rows) if table in ("defences", "best-defence") else rows
     return TABLES[table](pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
 

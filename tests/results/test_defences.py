@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from holdfast.results import SCHEMA
-from holdfast.results.defences import DEFENCE_COLUMNS, chosen, defences
+from holdfast.results.defences import DEFENCE_COLUMNS, best_defence, defences
 
 from .frames import Row, turn
 
@@ -294,14 +294,14 @@ def test_nothing_is_found_where_there_is_nothing() -> None:
 def test_the_best_of_several_is_read_on_questions_held_out() -> None:
     rng = np.random.default_rng(3)
     turns = studies(rng, 1, 400)
-    (row,) = chosen(turns, min_updates=0.4).iter_rows(named=True)
+    (row,) = best_defence(turns, min_updates=0.4).iter_rows(named=True)
     assert row["defence"] in ("quarantine", "rederive", "verify")
     whole = one(defences(turns), row["defence"])
     assert row["n"] < whole["n"] * 0.6  # half of the questions
-    (any_,) = chosen(turns).iter_rows(named=True)
+    (any_,) = best_defence(turns).iter_rows(named=True)
     assert any_["after"] >= row["after"] - 0.1
-    assert chosen(turns, min_updates=1.0)["defence"].to_list() == [None]
-    assert chosen(turns, max_calls=1.5)["defence"].to_list() == [None]
+    assert best_defence(turns, min_updates=1.0)["defence"].to_list() == [None]
+    assert best_defence(turns, max_calls=1.5)["defence"].to_list() == [None]
 
 
 @pytest.mark.slow
@@ -312,7 +312,7 @@ def test_the_figure_of_a_choice_is_not_optimistic() -> None:
     held, seen = [], []
     for _ in range(4):
         turns = studies(rng, 50, 60, null=True)
-        held += chosen(turns)["difference"].drop_nulls().to_list()
+        held += best_defence(turns)["difference"].drop_nulls().to_list()
         best = defences(turns).filter(pl.col("path").is_null()).group_by("model")
         seen += best.agg(pl.col("difference").max())["difference"].to_list()
     error = float(np.std(held)) / len(held) ** 0.5

@@ -24,6 +24,7 @@ from .contexts import Contexts as Contexts
 from .contexts import alternative_fault as alternative_fault
 from .contexts import check_contexts as check_contexts
 from .contexts import drawn_sentences as drawn_sentences
+from .contexts import has_contexts as has_contexts
 from .contexts import letter_fault as letter_fault
 from .contexts import load_contexts as load_contexts
 from .contexts import text_fault as text_fault

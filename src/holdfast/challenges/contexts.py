@@ -347,7 +347,7 @@ def _problems(
         yield "question", "is missing", "Name the question's id"
     for column in row:
         # other columns are the user's business, but one that almost is a context is a mistake
-        near = [kind for kind in CONTEXTS if len(column) > 3 and kind.startswith(column[:10])]
+        near = _near(column)
         if column not in CONTEXTS and near and not column.endswith("_answer"):
             yield column, "is not a column of contexts", f"Did you mean '{near[0]}'?"
     for column in ("length", "sentences"):
@@ -366,6 +366,16 @@ def _problems(
             f"'{second_best}' is not a wrong option of question '{question.id}'",
             f"Use one of {', '.join(question.distractors)}",
         )
+
+
+def _near(column: str) -> list[str]:
+    """The kinds of context that a column may mean."""
+    return [kind for kind in CONTEXTS if len(column) > 3 and kind.startswith(column[:10])]
+
+
+def has_contexts(columns: Iterable[str]) -> bool:
+    """Whether columns of these names are those of a file of contexts, misspelt or not."""
+    return any(column in KINDS or _near(column) for column in columns)
 
 
 def _whole(value: object) -> int | None:

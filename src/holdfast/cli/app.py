@@ -9,7 +9,7 @@ import typer
 from holdfast.declared import COMMANDS
 from holdfast.errors import InputError
 
-from . import defences, prepare, results, run, table, transcripts
+from . import check, generate, listing, results, run, score, table, transcripts
 
 app = typer.Typer(
     name="holdfast",
@@ -40,21 +40,18 @@ def _holdfast(
 app.command("demo")(run.demo)
 app.command("run")(run.run)
 app.command("plan")(run.plan)
-app.command("power")(results.power)
+app.command("verdict")(results.verdict)
 app.command("table")(table.table)
 app.command("report")(results.report)
 app.command("compare")(results.compare)
 app.command("gate")(results.gate)
-app.command("verdict")(results.verdict)
-app.command("defences")(defences.defences)
-app.command("reread")(run.reread)
+app.command("score")(score.score)
+app.add_typer(generate.generate, name="generate")
+app.command("check")(check.check)
+app.add_typer(listing.listing, name="list")
 app.command("import")(transcripts.import_)
 app.command("export")(transcripts.export)
-app.add_typer(prepare.prepare, name="prepare")
-app.add_typer(prepare.questions, name="questions")
-app.add_typer(prepare.contexts, name="contexts")
-app.add_typer(prepare.distractors, name="distractors")
-app.add_typer(prepare.label, name="label", hidden=True)
+app.command("power")(results.power)
 for _name, _module in COMMANDS.items():
     app.add_typer(import_module(_module).app, name=_name)
 

@@ -67,7 +67,7 @@ def taking(*names: str | inspect.Parameter) -> Callable[[_Command], _Command]:
     return of
 
 
-_WHICH = "bank, a set of 'questions list', a file, or hf:NAME@REVISION."
+_WHICH = "bank, a set of 'list questions', a file, or hf:NAME@REVISION."
 Questions = Annotated[str, typer.Option("--questions", help=_WHICH)]
 QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{_WHICH} Repeatable.")]
 FieldMap = Annotated[

@@ -167,7 +167,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     if table.height:
         say(f"\n{printable(headline(table))}.")
     behind = table.filter(pl.col("defence") != "none")
-    more = "" if behind.is_empty() else f", holdfast defences {outcome.log_dir}"
+    more = "" if behind.is_empty() else f", holdfast table {outcome.log_dir} --table best-defence"
     say(f"Next:  holdfast report {outcome.log_dir}{more}")
 
 
@@ -221,7 +221,8 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
             said = " ".join(reply.split())
             yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"
         yield (
-            f"  Have another model read them: holdfast reread {outcome.log_dir} --reader MODEL. "
+            f"  Have another model read them: holdfast score {outcome.log_dir} "
+            "--model-role reader=MODEL. "
             "Replies that are cut off need a larger --max-tokens."
         )
 

@@ -1,22 +1,18 @@
-"""``holdfast run``, ``plan``, ``demo`` and ``reread``: a study put to models."""
+"""``holdfast run``, ``plan`` and ``demo``: a study put to models."""
 
 import inspect
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import holdfast
 from holdfast.declared import DEMO, PROTOCOLS
-from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, counted, printable
+from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, counted
 from holdfast.files import write_whole
 from holdfast.running.options import REPLY_TOKENS
 
 from . import options
-
-if TYPE_CHECKING:
-    from holdfast.running.rereading import Reread
 
 
 @options.taking(
@@ -143,79 +139,3 @@ def demo(
     page = f"{log_dir}/report.html"
     write_whole(holdfast.report(log_dir, title="holdfast demo").html, page)
     sys.stdout.write(f"Report: {page} (open it in a browser)\n")
-
-
-@options.taking(
-    "log_dir", "reader", "reader_all", "call_limit", "token_limit", "cost_limit", "prices",
-    "max_connections", "max_retries", "no_text", "as_json",
-)  # fmt: skip
-def reread(
-    log_dir: Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of finished runs.")],
-    as_json: options.AsJson = False,
-    **given: Any,
-) -> None:
-    """Read the replies of finished runs again, by the rules of this version and by a reader.
-
-    No model under test is asked. Logs stay as they are; the readings are left beside them.
-
-    Example: holdfast reread runs --reader openai/gpt-5-mini
-    """
-    from dataclasses import asdict
-
-    from inspect_ai.model import GenerateConfig
-
-    from holdfast.dialogue import Budget
-    from holdfast.protocols import READER, READER_ALL
-    from holdfast.running import models
-    from holdfast.running.log_dir import as_log_dir, kept_in
-    from holdfast.running.rereading import Rereading
-
-    from .outcome import Drawn
-
-    log_dir = as_log_dir(log_dir)
-    models.load_prices(given["prices"])
-    roles = models.roles(
-        models.role_arguments(None, reader=given["reader"], reader_all=given["reader_all"])
-    )
-    models.check_prices([*roles.values()], given["cost_limit"])
-    limits = (given["call_limit"], given["token_limit"], given["cost_limit"])
-    rereading = Rereading(
-        log_dir,
-        roles.get(READER) or roles.get(READER_ALL),
-        every=READER_ALL in roles,
-        budget=Budget(*limits, kept_in(log_dir)),
-        generation=GenerateConfig(
-            max_retries=given["max_retries"], max_connections=given["max_connections"]
-        ),
-        text=not given["no_text"],
-        progress=Drawn(),
-    )
-    turns, runs = rereading.run()
-    if as_json:
-        told = {"log_dir": log_dir, "turns": turns, "runs": [asdict(one) for one in runs]}
-        options.print_json(told)
-        return
-    for line in [*(line for one in runs for line in _lines(one)), f"Turns: {turns}"]:
-        sys.stdout.write(f"{printable(line)}\n")
-
-
-def _lines(run: "Reread") -> Iterator[str]:
-    """One run, for people."""
-    from holdfast.results import system_of
-
-    study = f"{system_of(vars(run))} on {run.dataset}: {run.protocol}"
-    yield f"{study}: {counted(run.read, 'turn')} read again, {run.changed} changed"
-    if run.lacking:
-        yield (
-            f"  {counted(run.lacking, 'turn')} cannot be read again: the log lacks the options "
-            "that they were read against"
-        )
-    if run.elsewhere:
-        yield (
-            f"  {counted(run.elsewhere, 'conversation')} would have continued differently: "
-            "run the study again in a new log dir"
-        )
-    if run.calls or run.cached:
-        ended = ", ".join(f"{n} {status}" for status, n in run.readings.items())
-        spent = f"{counted(run.calls, 'call')}, {run.cached} from the cache, {run.tokens} tokens"
-        yield f"  reader: {ended}; {spent}" + (f", ${run.cost:.2f}" if run.cost else "")

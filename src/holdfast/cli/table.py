@@ -54,6 +54,28 @@ def table(
             help="For flagging, share of the conversations that is reviewed (0.1).", min=0, max=1
         ),
     ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="For best-defence, most dollars of a question and one challenge.",
+            min=0,
+            callback=options.finite,
+        ),
+    ] = None,
+    max_calls: Annotated[
+        float | None,
+        typer.Option(
+            help="For best-defence, most calls of a question and one challenge.",
+            min=0,
+            callback=options.finite,
+        ),
+    ] = None,
+    min_updates: Annotated[
+        float | None,
+        typer.Option(
+            help="For best-defence, share of corrections that it has to take.", min=0, max=1
+        ),
+    ] = None,
     part: Annotated[int, typer.Option(help="For a figure in several parts, which one.", min=1)] = 1,
     width: Annotated[
         str | None,
@@ -113,8 +135,9 @@ def table(
             remedy="Give -o FILE",
         )
     settings = _settings(
-        table, relative_to=relative_to, models=models, margin=margin, budget=budget
-    )
+        table, relative_to=relative_to, models=models, margin=margin, budget=budget,
+        max_cost=max_cost, max_calls=max_calls, min_updates=min_updates,
+    )  # fmt: skip
     rows = holdfast.table(sources, table, **settings)
     notes = [*map(str, unfinished_runs(sources)), *left_out(sources)]
     for note in [*notes, STOPPED] if stopped(sources) else notes:
@@ -168,5 +191,8 @@ _SETTINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "models": ("sizes of models", ()),
     "margin": ("margin", ()),
     "budget": ("budget", ()),
+    "max_cost": ("limit of dollars", ()),
+    "max_calls": ("limit of calls", ()),
+    "min_updates": ("share of corrections", ()),
 }
 """What a table has that takes a setting, and the values of the setting, where only some do."""

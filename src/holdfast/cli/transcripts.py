@@ -46,7 +46,7 @@ def import_(
     ] = None,
     questions: Annotated[
         str | None,
-        typer.Option(help="Questions to join: a set of 'questions list', a file, hf:NAME@REV."),
+        typer.Option(help="Questions to join: a set of 'list questions', a file, hf:NAME@REV."),
     ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")

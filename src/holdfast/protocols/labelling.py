@@ -60,7 +60,7 @@ def read_system(reply: str) -> str | Fault:
 
 
 PROTOCOL = Protocol(
-    "systems",
+    "labels",
     label,
     LabelSettings,
     label_version(),

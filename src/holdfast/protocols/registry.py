@@ -65,7 +65,7 @@ GENERATIONS = Registered(
     {
         "contexts": ".followup.context_generation",
         "distractors": ".single_turn.distractors",
-        "systems": ".labelling",
+        "labels": ".labelling",
         "plausibility": ".single_turn.plausibility",
     }
 )

@@ -94,7 +94,7 @@ class QuestionSettings(Settings):
 
     questions: str = setting(
         BANK_NAME,
-        "``bank``, a published set (``holdfast questions list``), a file, or "
+        "``bank``, a published set (``holdfast list questions``), a file, or "
         "``hf:NAME@REVISION[:SPLIT]``",
         input=True,
     )

@@ -6,6 +6,7 @@ from .bank import bank_items as bank_items
 from .bank import exemplars as exemplars
 from .fields import Fields as Fields
 from .fields import readable_as as readable_as
+from .fields import readable_fields as readable_fields
 from .loading import Problem as Problem
 from .loading import QuestionSet as QuestionSet
 from .loading import check_questions as check_questions

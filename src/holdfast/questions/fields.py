@@ -144,7 +144,7 @@ def recognised(
     _check_named(named, columns, source)
     exact = {column: column for column in columns}
     # as people head their columns: "Option A", "Correct answer"
-    plain = {re.sub(r"[\s_-]+", "_", str(one).strip().lower()): one for one in columns}
+    plain = {_plain(str(one)): one for one in columns}
     refused: InputError | None = None
     for names in (exact, plain) if len(plain) == len(columns) else (exact,):
         known = {column: name for name, column in names.items()}
@@ -189,8 +189,23 @@ def is_medmcqa(shape: Fields) -> bool:
 
 def readable_as(column: str) -> str | None:
     """The field that a column of this name is read as, where no other column is."""
-    plain = re.sub(r"[\s_-]+", "_", column.strip().lower())
+    plain = _plain(column)
     return next((field for field, names in ALIASES.items() if plain in names), None)
+
+
+def readable_fields(columns: Iterable[str]) -> set[str]:
+    """The fields of a question that columns of these names are read as."""
+    columns = list(columns)
+    fields = {field for field in map(readable_as, columns) if field}
+    plain = {_plain(column) for column in columns}
+    by_option = any({*family[:2]} <= {*columns, *plain} for family in OPTION_COLUMNS)
+    fields |= {"options"} if by_option else set()
+    return fields | {"gold"} if by_option and "cop" in plain else fields
+
+
+def _plain(column: str) -> str:
+    """A column as people head it, such as ``Option A``, by the name that it is recognised by."""
+    return re.sub(r"[\s_-]+", "_", column.strip().lower())
 
 
 def _shape(

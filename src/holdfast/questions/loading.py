@@ -104,7 +104,7 @@ def load_questions(
         questions = replace(questions, left_out=(*questions.left_out, *problems))
     elif problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        remedy = f"Fix the row; 'holdfast questions check {source}' lists every bad row"
+        remedy = f"Fix the row; 'holdfast check {source}' lists every bad row"
         first = replace(problems[0], message=problems[0].message + more, remedy=remedy)
         raise first.refused(source)
     bad, named = len(questions.left_out), asked_for(source)

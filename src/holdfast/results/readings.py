@@ -129,7 +129,7 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     A reading holds for the record that it was made of. A turn that a run has logged anew since,
     with another reply or read otherwise, keeps what its log says.
     """
-    remedy = "Remove it and run 'holdfast reread LOGDIR'"
+    remedy = "Remove it and run 'holdfast score LOGDIR'"
     again = read_beside(log_dir, READINGS_FILE, _read_again, "is not a file of readings", remedy)
     if again is None:
         return turns
@@ -217,7 +217,7 @@ def check_read_alike(
         f"the replies were not read in the same way: {told}",
         place,
         field=field,
-        remedy="Run 'holdfast reread LOGDIR' on each, with the same --reader or with none",
+        remedy="Run 'holdfast score LOGDIR' on each, with the same reader or with none",
     )
 
 

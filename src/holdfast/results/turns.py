@@ -309,7 +309,7 @@ def _check_table(log_dir: Path) -> None:
     path = log_dir / FILE_NAME
     if path.is_file() and is_whole(path) is False:
         _log.warning(
-            "Warning: %s: %s and was not read, the logs were. Run 'holdfast reread %s' to replace "
+            "Warning: %s: %s and was not read, the logs were. Run 'holdfast score %s' to replace "
             "it.", path, DAMAGED, log_dir,
         )  # fmt: skip
 

@@ -87,7 +87,7 @@ class RunOptions(TypedDict, total=False):
     defence: Annotated[
         str | Sequence[str] | None,
         Option(
-            "Also run with this around the model: a name of 'holdfast defences', a TOML file, "
+            "Also run with this around the model: a name of 'holdfast list defences', a TOML file, "
             "or one of these and +abstain. Repeatable.",
             typed=_LIST,
         ),

@@ -21,7 +21,7 @@ from holdfast.errors import (
 )
 from holdfast.files import named_path, whole_file
 from holdfast.protocols import PREPARED, Study
-from holdfast.questions import LABELS, QuestionSet, read_rows
+from holdfast.questions import LABELS, Problem, QuestionSet, read_rows
 from holdfast.results import is_simulated, label_rows, put_labels
 from holdfast.simulation import is_simulated_row
 
@@ -216,39 +216,67 @@ Row = Mapping[str, str]
 
 
 def read_labels(source: str, questions: Sequence[QuestionSet], tested: Sequence[str]) -> list[Row]:
-    """The labels of these questions, for results of these models."""
-    real = next((model for model in tested if not is_simulated(model)), None)
-    rows: list[Row] = []
-    for number, row in read_rows(named_path(source)):
-        if isinstance(row, str):
-            raise InputError(row, source, number, remedy="Fix the row")
-        column = next((name for name in _IDS if name in row), None)
-        if column is None:
-            raise InputError("is missing", source, number, "question", "Name the question's id")
-        if not any(name in row for name in (*LABELS, "missing")):
-            near = did_you_mean(str(list(row)[-1]), LABELS)
-            raise InputError("has no label", source, number, LABELS[1], near)
-        labels = {name: str(row[name]) for name in LABELS if row.get(name) not in (None, "")}
-        for asked in questions:
-            question = asked.named(row[column])
-            digest = row.get("content_hash")
-            if question and labels and digest in (None, "", question.content_hash):
-                if real and is_simulated_row(row):
-                    raise InputError(
-                        f"is of a simulated classifier, and '{real}' is a real model",
-                        source,
-                        number,
-                        remedy="Have labels made with 'holdfast prepare labels --classifier MODEL'",
-                    )
-                rows.append({"dataset": asked.name, "question": question.id, **labels})
-    if not rows:
+    """The labels of these questions, for results of these models.
+
+    Raises:
+        InputError: the file cannot be read, a row is bad, or no row is for these questions.
+    """
+    labels, problems = check_labels(source, questions, tested)
+    if problems:
+        raise problems[0].refused(source)
+    if not labels:
         raise InputError(
             "has no label for any question that is asked",
             source,
             field="question",
             remedy="Give the labels of this question set",
         )
-    return rows
+    return labels
+
+
+def check_labels(
+    source: str, questions: Sequence[QuestionSet] = (), tested: Sequence[str] = ()
+) -> tuple[list[Row], list[Problem]]:
+    """The labels of these questions, or of all without any, and every bad row.
+
+    Raises:
+        InputError: the file as a whole cannot be read.
+    """
+    real = next((model for model in tested if not is_simulated(model)), None)
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    for number, row in read_rows(named_path(source)):
+        if isinstance(row, str):
+            problems.append(Problem(number, None, row))
+            continue
+        column = next((name for name in _IDS if name in row), None)
+        if column is None:
+            problems.append(Problem(number, "question", "is missing", "Name the question's id"))
+            continue
+        if not any(name in row for name in (*LABELS, "missing")):
+            near = did_you_mean(str(list(row)[-1]), LABELS)
+            problems.append(Problem(number, LABELS[1], "has no label", near))
+            continue
+        labels = {name: str(row[name]) for name in LABELS if row.get(name) not in (None, "")}
+        if labels and not questions:
+            rows.append({"question": str(row[column]), **labels})
+        for asked in questions:
+            question = asked.named(row[column])
+            digest = row.get("content_hash")
+            if not question or not labels or digest not in (None, "", question.content_hash):
+                continue
+            if real and is_simulated_row(row):
+                problems.append(
+                    Problem(
+                        number,
+                        None,
+                        f"is of a simulated classifier, and '{real}' is a real model",
+                        "Have labels made with 'holdfast generate labels --model MODEL'",
+                    )
+                )
+                continue
+            rows.append({"dataset": asked.name, "question": question.id, **labels})
+    return rows, problems
 
 
 def keep_labels(rows: Sequence[Row], log_dir: str) -> None:

@@ -236,7 +236,7 @@ class Running:
                 raise InputError(
                     f"cannot hold generated {name}",
                     self.log_dir,
-                    remedy=f"Make a file with 'holdfast prepare {name}', and give that",
+                    remedy=f"Make a file with 'holdfast generate {name}', and give that",
                 )
             file = self._made(name)
             made = Preparing(

@@ -143,7 +143,7 @@ def _check_inputs_there(running: Running) -> None:
                 raise InputError(
                     f"cannot generate {name}, which all shards need",
                     field="--shard",
-                    remedy=f"Make a file with 'holdfast prepare {name}', and give that",
+                    remedy=f"Make a file with 'holdfast generate {name}', and give that",
                 )
 
 

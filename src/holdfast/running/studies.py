@@ -34,7 +34,7 @@ from .options import LARGEST, REPLY_TOKENS
 CALLED = {
     "contexts": "contexts",
     "distractors": "wrong options",
-    "systems": "labels",
+    "labels": "labels",
     "plausibility": "verdicts",
 }
 """What a preparation makes, in words."""
@@ -289,8 +289,8 @@ class Lacking:
         """In words, with the remedy."""
         return (
             f"{len(self.paths)} of {counted(self.techniques, 'technique')} left out: no contexts "
-            f"for {self.questions}. Write them with 'holdfast prepare contexts --questions "
-            f"{self.source} --generator MODEL' ({counted(self.generations, 'generation')}), then "
+            f"for {self.questions}. Write them with 'holdfast generate contexts --questions "
+            f"{self.source} --model MODEL' ({counted(self.generations, 'generation')}), then "
             "run the same command with --contexts contexts.jsonl"
         )
 

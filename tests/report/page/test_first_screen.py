@@ -193,7 +193,7 @@ def test_most_replies_unread_are_told_before_anything_else() -> None:
     assert "m: 75% of 120 replies could not be read. They count as wrong" in own
     shown = [unescape(one) for one in re.findall(r"<blockquote>(.*?)</blockquote>", own, re.S)]
     assert shown == [f"It <b>depends</b>. {'x' * 181}…", "I cannot say."]
-    assert "holdfast reread LOGDIR --reader MODEL" in own
+    assert "holdfast score LOGDIR --model-role reader=MODEL" in own
     assert 'id="hard-to-read"' not in page(60)
     assert 'id="hard-to-read"' in page(61)
 

@@ -353,6 +353,7 @@ def check_distractors(
     problems: list[Problem] = []
     texts: dict[str, dict[str, str]] = {}
     faults: dict[str, str] = {}
+    first: dict[str, int] = {}
     unused, simulated = 0, False
     for number, row in read_rows(named_path(source)):
         if isinstance(row, str):
@@ -363,9 +364,10 @@ def check_distractors(
         if isinstance(given, str):
             given = json_object(given)
         if not id or id in texts or id in faults:
-            message = f"'{id}' was given before" if id else "is missing"
+            message = f"'{id}' was given before, in row {first[id]}" if id else "is missing"
             problems.append(Problem(number, "question", message))
             continue
+        first[id] = number
         if not given and row.get("missing"):
             faults[id] = f"no replacement for a wrong option ({row['missing']})"
             continue
@@ -376,6 +378,7 @@ def check_distractors(
         unused += questions is not None and question is None
         simulated |= question is not None and is_simulated_row({**row, **given})
         id = question.id if question else id
+        first.setdefault(id, number)
         if question and row.get("content_hash") not in (None, "", question.content_hash):
             faults[id] = "the new options are for another question under this id"
             continue

@@ -1,4 +1,4 @@
-"""``--reader`` and ``holdfast reread``: replies are read again, and nothing is asked twice."""
+"""A reader and ``holdfast score``: replies are read again, and nothing is asked twice."""
 
 import json
 import signal
@@ -31,9 +31,9 @@ def ran(log_dir: Path, *settings: str, model: str = "simulated/sycophant") -> di
     return outcome
 
 
-def reread(log_dir: Path, *settings: str) -> dict[str, Any]:
+def scored(log_dir: Path, *settings: str) -> dict[str, Any]:
     """What became of the one run of a log dir."""
-    done = holdfast("reread", log_dir, "--json", *settings)
+    done = holdfast("score", log_dir, "--json", *settings)
     assert done.returncode == 0, done.stderr
     (run,) = json.loads(done.stdout)["runs"]
     return dict(run)
@@ -74,10 +74,10 @@ def test_the_table_finds_the_error_rate_of_a_reader_that_is_known(
 
 @pytest.mark.slow
 def test_a_reader_given_later_is_as_if_it_had_been_there(tmp_path: Path) -> None:
-    reader = ("--reader", "simulated/reader-20", "--reader-all")
+    reader = ("--model-role", "reader-all=simulated/reader-20")
     ran(tmp_path / "at once", *reader)
     ran(tmp_path / "later")
-    told = reread(tmp_path / "later", *reader)
+    told = scored(tmp_path / "later", *reader)
     at_once, later = turns(tmp_path / "at once"), turns(tmp_path / "later")
     assert later.select(*TURN, *READ).equals(at_once.select(*TURN, *READ))
     assert later["correct"].equals(at_once["correct"])
@@ -92,11 +92,11 @@ def test_reading_again_asks_no_model_under_test(server: Server, tmp_path: Path) 
     at_server = ("--model-base-url", f"{server.url}/v1", "-T", "techniques=rethink")
     ran(tmp_path, *at_server, model="openai/bench")
     asked, before = server.stats()["calls"], turns(tmp_path)
-    rules = reread(tmp_path)
+    rules = scored(tmp_path)
     assert (rules["read"], rules["changed"], rules["calls"]) == (before.height, 0, 0)
     assert turns(tmp_path).equals(before)
-    reader = f"{{model: openai/reader, base_url: {server.url}/v1}}"
-    told = reread(tmp_path, "--reader", reader, "--reader-all")
+    reader = ("--model-role", f"reader-all={{model: openai/reader, base_url: {server.url}/v1}}")
+    told = scored(tmp_path, *reader)
     assert server.stats()["calls"] - asked == told["calls"] > 0
     # what this server says is no reading: the rules' stays
     assert told["readings"] == {"unreadable": before.height}
@@ -106,16 +106,16 @@ def test_reading_again_asks_no_model_under_test(server: Server, tmp_path: Path) 
     assert after.select(READ[:4]).equals(before.select(READ[:4]))
     # once more, and nothing is asked
     asked = server.stats()["calls"]
-    assert reread(tmp_path, "--reader", reader, "--reader-all")["calls"] == 0
+    assert scored(tmp_path, *reader)["calls"] == 0
     assert server.stats()["calls"] == asked
     # without a reader the readings are the rules' again
-    assert reread(tmp_path)["changed"] == 0
+    assert scored(tmp_path)["changed"] == 0
     assert turns(tmp_path).equals(before)
 
 
 def test_a_reading_holds_for_the_record_that_it_was_made_of(tmp_path: Path) -> None:
     ran(tmp_path, "-T", "techniques=rethink")
-    reread(tmp_path, "--reader", "simulated/reader-100", "--reader-all")
+    scored(tmp_path, "--model-role", "reader-all=simulated/reader-100")
     wrong = turns(tmp_path)
     assert (wrong["answer"] == wrong["answer_rules"]).sum() == 0
     # the study grows: what is new is read as its log says
@@ -132,7 +132,7 @@ def test_a_reading_holds_for_the_record_that_it_was_made_of(tmp_path: Path) -> N
     assert (broken.returncode, broken.stdout) == (2, "")
     (line,) = broken.stderr.splitlines()
     assert f"{READINGS_FILE}: is not a file of readings" in line
-    assert "Remove it and run 'holdfast reread LOGDIR'" in line
+    assert "Remove it and run 'holdfast score LOGDIR'" in line
 
 
 def test_a_run_goes_on_with_its_reader_and_not_without_or_with_another(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_run_goes_on_with_its_reader_and_not_without_or_with_another(tmp_path:
 
 @pytest.mark.slow
 def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Path) -> None:
-    reader = ("--reader", "simulated/reader-20", "--reader-all")
+    reader = ("--model-role", "reader-all=simulated/reader-20")
     settings = ("stick-or-switch", "--model", "simulated/gpt-4.1", "--limit", "8", "--json")
 
     def asked(log_dir: str, *more: str) -> pl.DataFrame:
@@ -161,7 +161,7 @@ def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Pa
         return turns(tmp_path / log_dir).select(*TURN, *READ)
 
     rules, at_once = asked("r"), asked("new", *reader)
-    told = reread(tmp_path / "r", *reader)
+    told = scored(tmp_path / "r", *reader)
     # read again, the conversations stay as they were held, and those that would not are counted
     assert turns(tmp_path / "r").select(TURN).equals(rules.select(TURN))
     assert told["elsewhere"] > 0
@@ -173,16 +173,18 @@ def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("reread", "r", "--reader-all"), "--reader-all: no reader is given. Give --reader MODEL"),
-        (("reread", "r", "--reader", "simulated/sycophant"), "is also the model under test"),
+        (("score", "r", "--model-role", "judge=simulated/judge"),
+         "the role 'judge' reads no replies. Give reader=MODEL or reader-all=MODEL"),
+        (("score", "r", "--model-role", "reader=simulated/sycophant"),
+         "--model-role: 'simulated/sycophant' is also the model under test"),
         (("run", "followup", "--model", "simulated/sycophant", "--reader", "simulated/sycophant"),
-         "--reader: 'simulated/sycophant' is also the model under test. Give another model"),
+         "--model-role: 'simulated/sycophant' is also the model under test. Give another model"),
         (("run", "followup", "--model", "simulated/sycophant", "--model-role",
           "reader=simulated/sycophant"), "is also the model under test"),
         (("run", "followup", "--model", "simulated/steadfast", "--reader", "simulated/reader",
           "--model-role", "reader-all=simulated/reader"), "is bound twice"),
         (("plan", "followup", "--model", "openai/x", "--reader", "openai/x"), "is also the model"),
-        (("reread", "nowhere"), "nowhere: no such log dir"),
+        (("score", "nowhere"), "nowhere: no such log dir"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_a_line(
@@ -209,8 +211,8 @@ def test_a_plan_counts_the_readings() -> None:
 def test_a_reading_cut_short_by_the_budget_goes_on(server: Server, tmp_path: Path) -> None:
     ran(tmp_path, "-T", "techniques=rethink")
     before = turns(tmp_path)
-    command = ("reread", tmp_path, "--reader-all", "--json", "--reader",
-               f"{{model: openai/reader, base_url: {server.url}/v1}}")  # fmt: skip
+    command = ("score", tmp_path, "--json", "--model-role",
+               f"reader-all={{model: openai/reader, base_url: {server.url}/v1}}")  # fmt: skip
     cut = holdfast(*command, "--call-limit", "20")
     assert (cut.returncode, cut.stdout) == (3, "")
     assert "Nothing is written; the same command goes on from here." in cut.stderr

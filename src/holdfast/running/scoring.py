@@ -45,7 +45,7 @@ _SHOWN = 300
 
 
 @dataclass(frozen=True)
-class Reread:
+class Scored:
     """What became of one run.
 
     Attributes:
@@ -90,7 +90,7 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class Rereading:
+class Scoring:
     """The runs of a log dir about to be read again, by the rules and by a reader if there is one.
 
     ``every`` is whether that reads every reply, not only those in which the rules find no answer.
@@ -104,7 +104,7 @@ class Rereading:
     text: bool = True
     progress: Progress = field(default_factory=Progress)
 
-    def run(self) -> tuple[str, list[Reread]]:
+    def run(self) -> tuple[str, list[Scored]]:
         """Read every run again; the path of the turns table, and what became of each run.
 
         Raises:
@@ -221,7 +221,7 @@ def _rows(
 
 def _told(
     run: str, found: _Found, again: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame
-) -> Reread:
+) -> Scored:
     """What became of a run, by its turns before and now."""
     now = after.filter(pl.col("run") == run)
     anew = now.join(again.filter("_read"), on=TURN_KEY, how="semi")
@@ -230,7 +230,7 @@ def _told(
     other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"_{name}")) for name in counts)
     readings = anew["reader_status"].drop_nulls().value_counts(sort=True).rows()
     spec, spent = found.header.eval, found.spent
-    return Reread(
+    return Scored(
         run=run,
         model=tested_name([found.header]),
         dataset=spec.dataset.name or "",

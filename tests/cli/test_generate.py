@@ -1,4 +1,4 @@
-"""``holdfast contexts``, ``distractors`` and ``label``: files made, gone on with and checked."""
+"""``holdfast generate``: files made, gone on with and checked."""
 
 import json
 import re
@@ -36,8 +36,8 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def built(what: str, by: str, *more: str | Path) -> Row:
-    """What ``holdfast prepare WHAT --json`` says of itself."""
-    run = holdfast("prepare", what, "--generator", by, "--json", *more)
+    """What ``holdfast generate WHAT --json`` says of itself."""
+    run = holdfast("generate", what, "--model", by, "--json", *more)
     assert run.returncode == 0, run.stderr
     outcome: Row = json.loads(run.stdout)
     return outcome
@@ -111,7 +111,7 @@ def test_a_killed_build_goes_on_and_asks_nothing_finished_again(
 ) -> None:
     def command(name: str) -> list[str]:
         return [
-            "prepare", "contexts", "--generator", "openai/writer", "--model-base-url",
+            "generate", "contexts", "--model", "openai/writer", "--model-base-url",
             generator.base_url, "--limit", "20", "--lengths", "2", "--json",
             "--max-connections", str(CONNECTIONS), "-o", str(tmp_path / name / "contexts.jsonl"),
             "--log-dir", str(tmp_path / name / "logs"),
@@ -194,7 +194,7 @@ def test_every_missing_text_is_counted_named_and_kept_in_its_row(
     lengths: str, tmp_path: Path
 ) -> None:
     command = (
-        "prepare", "contexts", "--generator", "simulated/faulty-generator", "--lengths", lengths,
+        "generate", "contexts", "--model", "simulated/faulty-generator", "--lengths", lengths,
         "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     told = holdfast(*command)
@@ -243,7 +243,7 @@ def test_every_row_says_how_it_was_made(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_budget_stops_a_build_that_the_same_command_goes_on_with(tmp_path: Path) -> None:
     command = (
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "6", "--json",
+        "generate", "contexts", "--model", "simulated/generator", "--limit", "6", "--json",
         "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made", "--call-limit", "10",
     )  # fmt: skip
     codes, calls, rows = [], [], []
@@ -266,7 +266,7 @@ def test_a_budget_stops_a_build_that_the_same_command_goes_on_with(tmp_path: Pat
 
 def test_a_text_that_a_budget_kept_from_being_made_is_not_told_as_missing(tmp_path: Path) -> None:
     run = holdfast(
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "6", "--json",
+        "generate", "contexts", "--model", "simulated/generator", "--limit", "6", "--json",
         "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made", "--call-limit", "9",
     )  # fmt: skip
     assert run.returncode == 3
@@ -282,7 +282,7 @@ def test_other_settings_in_the_same_log_dir_are_refused_before_anything_is_asked
     changed: tuple[str, str], name: str, tmp_path: Path
 ) -> None:
     command = (
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "2",
+        "generate", "contexts", "--model", "simulated/generator", "--limit", "2",
         "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert holdfast(*command).returncode == 0
@@ -298,34 +298,40 @@ def test_other_settings_in_the_same_log_dir_are_refused_before_anything_is_asked
     assert (tmp_path / "c.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("sort", ["contexts", "distractors", "label"])
-def test_a_helper_that_makes_something_else_is_named_in_one_line(sort: str, tmp_path: Path) -> None:
-    role = "--classifier" if sort == "label" else "--generator"
+@pytest.mark.parametrize(
+    ("sort", "helper"),
+    [("contexts", "generator"), ("distractors", "generator"), ("labels", "classifier")],
+)
+def test_a_helper_that_makes_something_else_is_named_in_one_line(
+    sort: str, helper: str, tmp_path: Path
+) -> None:
     run = holdfast(
-        sort, "systems" if sort == "label" else "build", role, "simulated/judge", "--limit", "2",
+        "generate", sort, "--model", "simulated/judge", "--limit", "2",
         "-o", tmp_path / "f.jsonl", "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert run.returncode in (2, 3)
     last = run.stderr.strip().splitlines()[-1]
     assert last.startswith("holdfast: ")
     assert "'simulated/judge' gives no" in last
-    helper = "classifier" if sort == "label" else "generator"
     assert f"Use simulated/{helper}" in last
 
 
 @pytest.mark.slow
 def test_a_built_file_checks_out(tmp_path: Path) -> None:
     built("contexts", "simulated/generator", "--lengths", "1,10", "-o", tmp_path / "c.jsonl")
-    run = holdfast("contexts", "check", tmp_path / "c.jsonl", "--questions", "bank")
+    run = holdfast("check", tmp_path / "c.jsonl", "--questions", "bank")
     assert run.returncode == 0, run.stderr
     have = [f"{kind}{at}: 60" for at in ("", "@1", "@10") for kind in CONTEXTS]
     have.insert(len(CONTEXTS), "supporting_context: 0")  # not asked for
-    assert run.stdout == (f"{tmp_path / 'c.jsonl'}: questions: 60, {', '.join(have)}, unused: 0\n")
+    assert run.stdout.splitlines() == [
+        f"{tmp_path / 'c.jsonl'}: read as contexts",
+        f"{tmp_path / 'c.jsonl'}: questions: 60, {', '.join(have)}, unused: 0",
+    ]
 
 
 def checked(path: Path, *more: str | Path) -> tuple[Done, Row]:
-    run = holdfast("contexts", "check", path, *more)
-    as_json = holdfast("contexts", "check", path, "--json", *more)
+    run = holdfast("check", path, *more)
+    as_json = holdfast("check", path, "--json", *more)
     assert run.returncode == as_json.returncode
     report: Row = json.loads(as_json.stdout)
     return run, report
@@ -355,7 +361,7 @@ def test_check_names_every_text_with_another_number_of_sentences(tmp_path: Path)
     assert len(lines) == 2
     assert all("wrong sentence count" in line for line in lines)
     assert lines[0].startswith(f"{path}, row 2, field 'misleading_context': ")
-    assert last == f"holdfast: {path}: 2 problems. Fix them and check again."
+    assert last == f"holdfast: {path}: 2 bad rows. Fix them and check again."
     assert report["misleading_context"] == 2
 
 
@@ -425,9 +431,12 @@ def test_wrong_options_are_made_checked_and_put(tmp_path: Path) -> None:
     for row, question in zip(rows_of(path), load_questions("bank").questions, strict=True):
         assert len(row["distractors"]) == 2
         assert set(row["distractors"]) <= set(question.distractors)
-    check = holdfast("distractors", "check", path, "--questions", "bank")
+    check = holdfast("check", path, "--questions", "bank")
     assert check.returncode == 0, check.stderr
-    assert check.stdout == f"{path}: questions: 60, distractors: 60, unused: 0\n"
+    assert check.stdout.splitlines() == [
+        f"{path}: read as wrong options",
+        f"{path}: questions: 60, distractors: 60, unused: 0",
+    ]
     run = holdfast(
         "run", "single-turn", "--model", "simulated/sycophant", "--distractors", path,
         "-T", "biases=none", "--limit", "5", "--log-dir", tmp_path / "r", "--json",
@@ -447,7 +456,7 @@ def test_faulty_wrong_options_are_counted_and_kept_as_rows(tmp_path: Path) -> No
     assert missing.total() > 0
     assert outcome["missing"] == missing
     lines = holdfast(
-        "prepare", "distractors", "--generator", "simulated/faulty-generator", "-o", path
+        "generate", "distractors", "--model", "simulated/faulty-generator", "-o", path
     ).stdout.splitlines()
     for reason, n in missing.items():
         assert f"{reason}: missing for {n} question{'' if n == 1 else 's'}" in lines
@@ -483,9 +492,7 @@ def test_a_graph_gives_candidates_that_are_kept_beside_what_was_made(tmp_path: P
 
 def test_labels_are_those_of_the_paper_and_of_a_perfect_classifier(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    run = holdfast(
-        "prepare", "labels", "--classifier", "simulated/classifier", "-o", path, "--json"
-    )
+    run = holdfast("generate", "labels", "--model", "simulated/classifier", "-o", path, "--json")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["calls"] == 60
     questions = load_questions("bank").questions
@@ -498,7 +505,7 @@ def test_labels_are_those_of_the_paper_and_of_a_perfect_classifier(tmp_path: Pat
 def test_labels_that_a_classifier_does_not_give_are_missing(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     run = holdfast(
-        "prepare", "labels", "--classifier", "openai/bench", "--model-base-url",
+        "generate", "labels", "--model", "openai/bench", "--model-base-url",
         f"{server.url}/v1", "--limit", "3", "-o", path, "--json",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
@@ -522,7 +529,7 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path
     (tmp_path / "plain").write_text("")
     for output in (tmp_path / "folder", tmp_path / "plain" / "c.jsonl"):
         run = holdfast(
-            "prepare", "contexts", "--generator", "simulated/generator", "--limit", "1",
+            "generate", "contexts", "--model", "simulated/generator", "--limit", "1",
             "-o", output, "--log-dir", tmp_path / "made",
         )  # fmt: skip
         assert run.returncode == 2
@@ -535,7 +542,7 @@ def test_a_file_that_would_not_be_read_as_what_it_holds_is_refused(
     name: str, tmp_path: Path
 ) -> None:
     run = holdfast(
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "1",
+        "generate", "contexts", "--model", "simulated/generator", "--limit", "1",
         "-o", tmp_path / name, "--log-dir", tmp_path / "made",
     )  # fmt: skip
     assert run.returncode == 2
@@ -554,44 +561,10 @@ def test_a_file_that_was_made_otherwise_is_not_overwritten(
     built("contexts", "simulated/generator", "--limit", "2", "-o", path, "--log-dir", "made")
     before = path.read_bytes()
     run = holdfast(
-        "prepare", "contexts", "--generator", "simulated/generator", "--limit", "2", "-o", path,
+        "generate", "contexts", "--model", "simulated/generator", "--limit", "2", "-o", path,
         "--log-dir", tmp_path / "again", *more,
     )  # fmt: skip
     assert run.returncode == 2
     assert "were made otherwise" in run.stderr.strip().splitlines()[-1]
     assert path.read_bytes() == before
     assert not (tmp_path / "again").exists()  # nothing was asked
-
-
-@pytest.mark.rest_slow
-@pytest.mark.parametrize(
-    ("old", "new", "by"),
-    [
-        (("contexts", "build"), ("prepare", "contexts"), "--generator=simulated/generator"),
-        (("distractors", "build"), ("prepare", "distractors"), "--generator=simulated/generator"),
-        (("label", "systems"), ("prepare", "labels"), "--classifier=simulated/classifier"),
-    ],
-)
-def test_an_old_name_does_the_same_and_tells_the_new_one(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    old: tuple[str, str],
-    new: tuple[str, str],
-    by: str,
-) -> None:
-    done = []
-    for number, name in enumerate((new, old)):
-        place = tmp_path / str(number)
-        place.mkdir()
-        monkeypatch.chdir(place)
-        done.append(holdfast(*name, by, "--limit", "1", "--json", "-o", "made.jsonl"))
-        assert done[-1].returncode == 0, done[-1].stderr
-    first, second = ((tmp_path / place / "made.jsonl").read_bytes() for place in "01")
-    assert first == second
-    assert json.loads(done[0].stdout).keys() == json.loads(done[1].stdout).keys()
-    assert " ".join(new) not in done[0].stderr
-    told = f"holdfast: '{' '.join(old)}' is now '{' '.join(new)}'"
-    assert done[1].stderr.splitlines()[0].startswith(told)
-    wrong = holdfast(*old, f"{by.partition('=')[0]}=opnai/x")
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "Did you mean 'openai'" in wrong.stderr

@@ -1,0 +1,445 @@
+"""``holdfast check``: whether a file is sound, whatever input of a study it is."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.errors import InputError, counted, printable, unknown
+
+from . import options
+
+if TYPE_CHECKING:
+    from holdfast.questions import Problem, Question, QuestionSet
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to check.
+
+    Attributes:
+        source: the file, or a question set by name.
+        questions: the questions that it is for, where they are known.
+        fields: which column of a question file holds what.
+        sentences: how many sentences every context must have.
+    """
+
+    source: str
+    questions: "QuestionSet | None" = None
+    fields: str | None = None
+    sentences: int | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check says of a file.
+
+    Attributes:
+        facts: for machines.
+        lines: for people.
+        problems: what is wrong, row by row.
+        left_out: known defects of a published set.
+        refusal: why a file without a bad row cannot be used.
+        sound: further lines for people, where nothing is wrong.
+        remarks: what may be a mistake.
+    """
+
+    facts: Mapping[str, Any]
+    lines: Sequence[str] = ()
+    problems: "Sequence[Problem]" = ()
+    left_out: "Sequence[Problem] | None" = None
+    refusal: InputError | None = None
+    sound: Sequence[str] = ()
+    remarks: Sequence[str] = field(default=())
+
+
+def check(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="A file, a set of 'list questions', or hf:NAME@REV."),
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="What it is, where that is not recognised: questions, contexts, distractors, "
+            "labels, techniques, defence, rules or mapping."
+        ),
+    ] = None,
+    questions: Annotated[
+        str | None,
+        typer.Option("--questions", help="The questions that it is for, as for 'run'."),
+    ] = None,
+    fields: options.FieldMap = None,
+    sentences: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, help="For contexts, sentences that every text must have."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Report everything that is wrong with a file, before a study needs it.
+
+    Example: holdfast check my.csv --fields stem=vignette,gold=key
+
+    Example: holdfast check contexts.jsonl --questions my.jsonl
+    """
+    if kind is not None and kind not in KINDS:
+        raise unknown("kind", kind, KINDS, "--kind")
+    kind = kind or _kind_of(source, beside=questions is not None, fields=fields)
+    _check_goes_with(kind, questions, fields, sentences)
+    loaded = _loaded(questions, fields) if questions else None
+    checked = KINDS[kind](File(source, loaded, fields, sentences))
+    if as_json:
+        report = {"source": source, "kind": kind, **checked.facts}
+        report["problems"] = _rows(checked.problems)
+        if checked.left_out is not None:
+            report["left_out"] = _rows(checked.left_out)
+        options.print_json(report)
+    _print_problems(source, checked.problems)
+    _print_problems(source, checked.left_out or (), "left out: ")
+    if not as_json:
+        _print_lines(source, [f"read as {_CALLED[kind]}", *checked.lines])
+    if checked.problems:
+        rows = len({problem.row for problem in checked.problems})
+        raise InputError(counted(rows, "bad row"), source, remedy="Fix them and check again")
+    if checked.refusal:
+        raise checked.refusal
+    if not as_json:
+        for remark in checked.remarks:
+            sys.stderr.write(f"{source}: {remark}\n")
+        _print_lines(source, checked.sound)
+
+
+def _check_goes_with(
+    kind: str, questions: str | None, fields: str | None, sentences: int | None
+) -> None:
+    """Refuse options that this kind of file does not take."""
+    of_questions = ("contexts", "distractors", "labels")
+    takes = {
+        "--questions": (questions, of_questions),
+        "--fields": (fields, of_questions if questions else ("questions",)),
+        "--sentences": (sentences, ("contexts",)),
+    }
+    for option, (value, kinds) in takes.items():
+        if value is not None and kind not in kinds:
+            remedy = "Leave it out, or say with --kind what the file is"
+            raise InputError(f"does not go with {_CALLED[kind]}", field=option, remedy=remedy)
+
+
+def _print_lines(source: str, lines: Sequence[str]) -> None:
+    for line in lines:
+        sys.stdout.write(printable(f"{source}: {line}") + "\n")
+
+
+def _loaded(source: str, fields: str | None) -> "QuestionSet":
+    from holdfast.questions import Fields, load_questions
+
+    return load_questions(source, Fields.parse(fields) if fields else None)
+
+
+def _rows(problems: "Sequence[Problem]") -> list[dict[str, Any]]:
+    return [{"row": p.row, "field": p.field, "message": p.message} for p in problems]
+
+
+def _print_problems(source: str, problems: "Sequence[Problem]", before: str = "") -> None:
+    """Print each message once, with the number of its rows."""
+    alike: dict[tuple[str | None, str], list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault((problem.field, problem.message), []).append(problem)
+    for (column, message), rows in alike.items():
+        if len(rows) > 1:
+            shown = ", ".join(str(problem.row) for problem in rows[:5])
+            message += f" ({len(rows)} rows: {shown}{', …' if len(rows) > 5 else ''})"
+        sys.stderr.write(f"{before}{InputError(message, source, rows[0].row, column)}\n")
+
+
+# What a file is
+
+
+def _kind_of(source: str, *, beside: bool, fields: str | None) -> str:
+    """What a file is, by its columns or keys.
+
+    Args:
+        source: the file.
+        beside: whether the questions that it is for are given.
+        fields: columns that the user names.
+
+    Raises:
+        InputError: it cannot be read, or is nothing that is known.
+    """
+    from holdfast.files import named_path
+    from holdfast.questions import SUFFIXES, read_rows
+
+    if fields and not beside:
+        return "questions"
+    path = Path(source)
+    if path.suffix.lower() == ".toml":
+        return _kind_of_toml(source)
+    if path.suffix.lower() not in SUFFIXES or "=" in source or source.startswith("hf:"):
+        return "questions"  # sets by name; what is no file of rows is refused as such
+    rows = islice(read_rows(named_path(source)), _LOOKED_AT)
+    keys = (str(key) for _, row in rows if isinstance(row, dict) for key in row)
+    columns = list(dict.fromkeys(keys))
+    kind = _kind_of_columns(columns, beside=beside)
+    if kind:
+        return kind
+    other = next((other for marks, other in _OTHERS.items() if {*marks} <= {*columns}), None)
+    shown = f"the columns {', '.join(columns)}"
+    raise _unrecognised(source, f"looks like {other}" if other else f"has {shown[:200]}")
+
+
+_LOOKED_AT = 200
+"""Rows by which a file is recognised."""
+
+_OTHERS = {
+    ("arm", "path", "turn", "reply"): "a turns table, which 'holdfast table' and 'report' read",
+    ("head", "relation", "tail"): "a knowledge graph, which 'generate distractors --graph' reads",
+    ("question", "verdict"): "verdicts of 'generate plausibility'",
+}
+"""What else has these columns."""
+
+
+def _kind_of_columns(columns: Sequence[str], *, beside: bool) -> str | None:
+    from holdfast.challenges import has_contexts
+    from holdfast.questions import LABELS, readable_fields
+
+    if not columns:
+        return "questions"  # no row can be read, and the check says why
+    of_question = readable_fields(columns)
+    if not beside and {"stem", "options", "gold"} <= of_question:
+        return "questions"
+    if any({*marks} <= {*columns} for marks in _OTHERS):
+        return None
+    if has_contexts(columns):
+        return "contexts"
+    if "distractors" in columns:
+        return "distractors"
+    if of_question & {*LABELS} and (beside or not of_question & {"options", "gold"}):
+        return "labels"
+    return "questions" if not beside and of_question & {"stem", "options", "gold"} else None
+
+
+def _kind_of_toml(source: str) -> str:
+    from holdfast.files import named_path, text_of, toml_in
+
+    keys = toml_in(text_of(named_path(source)), source)
+    for kind, marks in _MARKS.items():
+        if any(mark in keys and isinstance(keys[mark], sort) for mark, sort in marks.items()):
+            return kind
+    shown = ", ".join(map(str, keys))
+    raise _unrecognised(source, f"has the keys {shown[:200]}" if keys else "has no keys")
+
+
+_MARKS: Mapping[str, Mapping[str, type]] = {
+    "techniques": {"technique": object},
+    "rules": {"rule": object},
+    "defence": {"kind": object},
+    "mapping": {"turn": dict, "first": dict, "later": dict, "messages": str},
+}
+"""By kind of TOML file, the keys by which it is recognised, with what they hold."""
+
+
+def _unrecognised(source: str, looks: str) -> InputError:
+    return InputError(
+        f"{looks}, and is of no kind that can be checked",
+        source,
+        remedy=f"Say what it is with --kind: {', '.join(KINDS)}; name the columns of a question "
+        "file with --fields",
+    )
+
+
+# The check of each kind
+
+
+def _questions(file: File) -> Checked:
+    from holdfast.questions import Fields, check_questions
+
+    fields = Fields.parse(file.fields) if file.fields else None
+    asked, problems = check_questions(file.source, fields)
+    n = len(asked.questions)
+    counts = sorted({len(question.options) for question in asked.questions})
+    left_out = f", {len(asked.left_out)} left out" if asked.left_out else ", every row is sound"
+    none = InputError("has no questions", file.source, remedy="Give a file with at least one row")
+    return Checked(
+        {"questions": n, **_columns(asked)},
+        lines=list(_columns_read(asked)),
+        problems=[*problems, *asked.repeated],
+        left_out=asked.left_out,
+        refusal=None if n else none,
+        sound=[f"{counted(n, 'question')} with {' or '.join(map(str, counts))} options{left_out}"],
+        remarks=list(_shorter(asked.questions)) if n else (),
+    )
+
+
+def _contexts(file: File) -> Checked:
+    from holdfast.challenges import KINDS as TEXTS
+    from holdfast.challenges import check_contexts
+
+    contexts, problems = check_contexts(file.source, file.questions, file.sentences)
+    ids = _ids(file, contexts.by_question)
+    have: dict[str, int] = dict.fromkeys(TEXTS, 0)
+    for id, context in contexts.by_question.items():
+        for key in context.texts if id in ids else ():
+            have[key] = have.get(key, 0) + 1
+    none = InputError(
+        "has no context for any of the questions",
+        file.source,
+        field="question",
+        remedy="Give the contexts that were written for them",
+    )
+    refusal = None if ids & set(contexts.by_question) else none
+    return _counted({"questions": len(ids), **have, "unused": contexts.unused}, problems, refusal)
+
+
+def _distractors(file: File) -> Checked:
+    from holdfast.protocols.single_turn.distractors import check_distractors, load_distractors
+    from holdfast.questions import BANK_NAME
+
+    problems: Sequence[Problem] = ()
+    if file.source == BANK_NAME and file.questions:
+        texts = load_distractors(file.source, file.questions)
+    else:
+        texts, problems = check_distractors(file.source, file.questions)
+    ids, have = _ids(file, texts.by_question), len(texts.by_question)
+    counts = {"questions": len(ids), "distractors": have, "unused": texts.unused}
+    return _counted(counts, problems)
+
+
+def _labels(file: File) -> Checked:
+    from holdfast.questions import LABELS
+    from holdfast.running.preparation import check_labels
+
+    rows, problems = check_labels(file.source, [file.questions] if file.questions else [])
+    ids = _ids(file, dict.fromkeys(row["question"] for row in rows))
+    have = {label: sum(label in row for row in rows) for label in LABELS}
+    none = InputError(
+        "has no label for any of the questions",
+        file.source,
+        field="question",
+        remedy="Give the labels of this question set",
+    )
+    return _counted({"questions": len(ids), **have}, problems, None if rows else none)
+
+
+def _ids(file: File, by_question: Mapping[str, Any]) -> set[str]:
+    """The questions that a file is for: those given, else those that it names."""
+    asked = file.questions
+    return {question.id for question in asked.questions} if asked else set(by_question)
+
+
+def _counted(
+    counts: Mapping[str, int], problems: "Sequence[Problem]", refusal: InputError | None = None
+) -> Checked:
+    line = ", ".join(f"{name}: {n}" for name, n in counts.items())
+    return Checked(counts, [line], problems, refusal=refusal)
+
+
+def _techniques(file: File) -> Checked:
+    from holdfast.challenges import built_in, load_catalogue
+
+    known = built_in()
+    added = [one for one in load_catalogue(file.source).values() if known.get(one.id) != one]
+    lines = [
+        f"{one.id}: {one.family}, {one.axis}, {one.depth}"
+        + (f", needs {', '.join(one.needs)}" if one.needs else "")
+        + (", in place of the built-in one" if one.id in known else "")
+        for one in added
+    ]
+    return Checked({"techniques": [one.model_dump() for one in added]}, lines)
+
+
+def _defence(file: File) -> Checked:
+    from holdfast.defences import load_defence
+
+    block = load_defence(file.source)
+    facts = block.model_dump(exclude_defaults=True) if block else {}
+    return Checked({"defence": facts}, [f"{facts['id']}: {facts['kind']}"] if facts else [])
+
+
+def _gate_rules(file: File) -> Checked:
+    from holdfast.results import read_rules
+
+    rules = read_rules(file.source)
+    facts = [rule.model_dump(exclude_none=True) for rule in rules.rule]
+    lines = [f"{counted(len(facts), 'rule')} at level {rules.level:g}"]
+    lines += [f"rule {number}: {rule.title}" for number, rule in enumerate(rules.rule, start=1)]
+    return Checked({"level": rules.level, "rules": facts}, lines)
+
+
+def _mapping(file: File) -> Checked:
+    from holdfast.transcripts.mapping import read_mapping
+
+    mapping = read_mapping(Path(file.source))
+    sections = {name: list(getattr(mapping, name)) for name in ("turn", "first", "later")}
+    lines = [f"{name}: {', '.join(given)}" for name, given in sections.items() if given]
+    return Checked({"fields": sections}, lines)
+
+
+KINDS: Mapping[str, Callable[[File], Checked]] = {
+    "questions": _questions,
+    "contexts": _contexts,
+    "distractors": _distractors,
+    "labels": _labels,
+    "techniques": _techniques,
+    "defence": _defence,
+    "rules": _gate_rules,
+    "mapping": _mapping,
+}
+"""The check of each kind of file."""
+
+_CALLED = {kind: kind for kind in KINDS} | {
+    "distractors": "wrong options",
+    "defence": "a defence",
+    "rules": "rules of a gate",
+    "mapping": "a mapping",
+}
+"""What each kind is called in words."""
+
+
+def _columns(asked: "QuestionSet") -> dict[str, Any]:
+    if asked.shape is None:
+        return {}
+    columns = {name: list(of_field) for name, of_field in asked.shape.columns.items()}
+    return {
+        "columns": columns,
+        "gold_base": asked.shape.gold_base,
+        "ignored_columns": list(asked.ignored),
+    }
+
+
+def _columns_read(asked: "QuestionSet") -> Iterator[str]:
+    """The columns that are read, and those that are not with the one read in their stead."""
+    from holdfast.questions import readable_as
+
+    if asked.shape is None:
+        return
+    columns = {name: ", ".join(of_field) for name, of_field in asked.shape.columns.items()}
+    base = asked.shape.gold_base
+    read = [
+        f"{name} from {column}"
+        + (f" (counted from {base})" if name == "gold" and base is not None else "")
+        for name, column in columns.items()
+    ]
+    yield f"columns read: {'; '.join(read)}"
+    ignored = []
+    for column in asked.ignored:
+        field = readable_as(column)
+        ignored.append(f"{column} ({field} is {columns[field]})" if field in columns else column)
+    if ignored:
+        yield f"columns ignored: {', '.join(ignored)}"
+
+
+def _shorter(questions: "Sequence[Question]") -> Iterator[str]:
+    """Questions with fewer options than most: a last cell may be empty by mistake."""
+    most, _ = Counter(len(question.options) for question in questions).most_common(1)[0]
+    fewer = [question.id for question in questions if len(question.options) < most]
+    if fewer and len(fewer) * 10 <= len(questions):
+        shown = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
+        yield (
+            f"{counted(len(fewer), 'question')} with fewer than {most} options ({shown}): check "
+            "that no cell is empty by mistake"
+        )

@@ -1,0 +1,201 @@
+"""``holdfast generate``: contexts, wrong options, labels and verdicts that a model writes."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.errors import IncompleteRunError, InputError
+from holdfast.running.options import RETRIES
+
+from . import options
+
+if TYPE_CHECKING:
+    from inspect_ai.model import Model
+
+    from holdfast.running.preparation import Prepared
+
+generate = typer.Typer(
+    help="Have a model write contexts, wrong options or labels.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_Writer = Annotated[
+    str, typer.Option("--model", help="Model as Inspect names it, such as openai/gpt-4.1.")
+]
+_SHARED = (
+    "seed", "limit", "shuffle", "stratify", "fields", "log_dir", "model_base_url", "model_args",
+    "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "as_json",
+)  # fmt: skip
+"""Options of every command: which questions, and how a model is asked."""
+
+
+def _shared(name: str) -> list[str | inspect.Parameter]:
+    log_dir = options.of_run("log_dir", default=f"runs/{name}", help="Where the logs go.")
+    return [log_dir if option == "log_dir" else option for option in _SHARED]
+
+
+def _generates(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of the options that a function declares, and of the shared ones."""
+
+    def made(declared: Callable[..., None]) -> Callable[..., None]:
+        @generate.command(name)
+        @options.taking(*inspect.signature(declared).parameters.values(), *_shared(name))
+        def command(as_json: options.AsJson = False, **given: Any) -> None:
+            made, asked = _made(name, given)
+            _print(made, asked, as_json=as_json)
+
+        command.__doc__ = declared.__doc__
+        return declared
+
+    return made
+
+
+@_generates("contexts")
+def _contexts(
+    model: _Writer,
+    questions: options.Questions = "bank",
+    sentences: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, help="Sentences of each text; by default drawn from 4 to 10."),
+    ] = None,
+    lengths: Annotated[
+        str, typer.Option(help="Also write contexts of these lengths, such as 1,10,20.")
+    ] = "none",
+    corrections: Annotated[
+        bool, typer.Option("--corrections", help="Also write a true context for each right option.")
+    ] = False,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File to write.")
+    ] = "contexts.jsonl",
+) -> None:
+    """Write contexts for the follow-up protocol; repeat the command to continue.
+
+    Example: holdfast generate contexts --questions my.jsonl --model openai/gpt-4.1
+    """
+
+
+@_generates("distractors")
+def _distractors(
+    model: _Writer,
+    questions: options.Questions = "bank",
+    graph: Annotated[
+        str | None, typer.Option(help="Knowledge graph to walk: CSV of head, relation, tail.")
+    ] = None,
+    replace: Annotated[
+        int, typer.Option(min=0, max=26, help="Wrong options to replace in each question; 0: all.")
+    ] = 0,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File to write.")
+    ] = "distractors.jsonl",
+) -> None:
+    """Write wrong options for the single-turn protocol; repeat the command to continue.
+
+    Example: holdfast generate distractors --graph primekg.csv --model openai/gpt-4.1
+    """
+
+
+@_generates("labels")
+def _labels(
+    model: _Writer,
+    questions: options.Questions = "bank",
+    output: Annotated[str, typer.Option("-o", "--output", help="File to write.")] = "labels.jsonl",
+) -> None:
+    """Sort questions into the 15 USMLE systems; repeat the command to continue.
+
+    Example: holdfast generate labels --questions my.jsonl --model openai/gpt-4.1
+    """
+
+
+@generate.command()
+@options.taking("model", "distractors", "questions", "output", *_shared("plausibility"))
+def plausibility(
+    model: _Writer,
+    distractors: Annotated[str, typer.Option(help="Wrong options to judge: a file, or bank.")],
+    questions: options.Questions = "bank",
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="File of verdicts to write.")
+    ] = "plausibility.jsonl",
+    as_json: options.AsJson = False,
+    **given: Any,
+) -> None:
+    """Judge whether new wrong options are as plausible as the old; exit code 2 if they are less.
+
+    Example: holdfast generate plausibility --distractors distractors.jsonl --model openai/gpt-4.1
+    """
+    from pathlib import Path
+
+    from holdfast.protocols.settings import question_set
+    from holdfast.protocols.single_turn.distractors import load_distractors
+    from holdfast.protocols.single_turn.plausibility import verdicts
+    from holdfast.questions import read_rows
+
+    judging = {"model": model, "distractors": distractors, "questions": questions}
+    made, asked = _made("plausibility", {**given, **judging, "output": output})
+    rows = (row for _, row in read_rows(Path(made.file)) if not isinstance(row, str))
+    judged = verdicts(rows, load_distractors(distractors, question_set(questions, given["fields"])))
+    _print(made, asked, as_json=as_json, facts={"plausibility": judged.as_json()},
+           line=judged.line(model))  # fmt: skip
+    if judged.below:
+        raise InputError(
+            f"{model} holds the new options less plausible than the old",
+            distractors,
+            remedy="Write others, and keep the strongest of the old ones",
+        )
+
+
+def _made(name: str, given: Mapping[str, Any]) -> "tuple[Prepared, Model]":
+    """What a model has written, and the model."""
+    from holdfast.dialogue import Budget
+    from holdfast.running import models
+    from holdfast.running.log_dir import as_log_dir
+    from holdfast.running.preparation import Preparing
+    from holdfast.running.studies import generation
+
+    from .outcome import Drawn
+
+    log_dir = as_log_dir(given["log_dir"])
+    models.load_prices(given["prices"])
+    (asked,) = models.models(
+        [given["model"]],
+        base_url=given["model_base_url"],
+        model_args=given["model_args"] or (),
+    )
+    models.check_prices([asked], given["cost_limit"])
+    connections = given["max_connections"]
+    more = {"max_connections": connections} if connections else {}
+    made = Preparing(
+        generation(name, given),
+        asked,
+        given["output"],
+        log_dir,
+        limit=given["limit"],
+        budget=Budget(given["call_limit"], given["token_limit"], given["cost_limit"]),
+        generation={"max_retries": RETRIES, **more},
+        progress=Drawn(),
+    ).run()
+    return made, asked
+
+
+def _print(
+    made: "Prepared",
+    asked: "Model",
+    *,
+    as_json: bool,
+    facts: Mapping[str, Any] | None = None,
+    line: str | None = None,
+) -> None:
+    """Print what was written, and what it says where everything is written."""
+    from .outcome import spent
+
+    whole = not made.unfinished
+    if as_json:
+        options.print_json(made.as_json() | ({**facts} if facts and whole else {}))
+    else:
+        print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))
+        if line and whole:
+            print(line)
+    if not whole:
+        raise IncompleteRunError(made.unfinished)

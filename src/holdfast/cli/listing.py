@@ -1,0 +1,146 @@
+"""``holdfast list``: protocols, question sets, techniques, defences and tables."""
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from holdfast.errors import printable
+
+from . import options
+
+listing = typer.Typer(
+    help="List protocols, question sets, techniques, defences or tables.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@listing.command()
+def protocols(as_json: options.AsJson = False) -> None:
+    """List the protocols, with the helper models that each needs or may ask.
+
+    Example: holdfast list protocols
+    """
+    import inspect
+
+    from holdfast.protocols import PROTOCOLS
+    from holdfast.protocols.settings import signature
+
+    rows = []
+    for name in PROTOCOLS:
+        known = PROTOCOLS[name]
+        about = (inspect.getdoc(known.settings) or "").partition("\n")[0]
+        rows.append(
+            {
+                "name": name,
+                "about": about,
+                "required_roles": list(known.required),
+                "optional_roles": [role for role in known.roles if role not in known.required],
+                "generated": list(known.generated),
+                "settings": list(signature(known.settings).parameters),
+            }
+        )
+    if as_json:
+        options.print_json(rows)
+        return
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
+        _print(f"{row['name']:{width}}  {row['about']}")
+        roles = {"needs": row["required_roles"], "may ask": row["optional_roles"]}
+        helpers = "; ".join(f"{verb} {', '.join(names)}" for verb, names in roles.items() if names)
+        if helpers:
+            _print(f"{'':{width}}  roles: {helpers}")
+    _print("Any of them may have a judge, a reader, and a generator of what it lacks")
+
+
+@listing.command()
+def questions(as_json: options.AsJson = False) -> None:
+    """List the published question sets that --questions knows by name.
+
+    Example: holdfast list questions
+    """
+    from holdfast.questions import named_sets
+
+    known = {
+        name: one.model_dump() | {"questions": one.questions} for name, one in named_sets().items()
+    }
+    if as_json:
+        options.print_json([{"name": name, **facts} for name, facts in known.items()])
+        return
+    for name, facts in known.items():
+        parts = f"; parts: {', '.join(facts['parts'])}" if len(facts["parts"]) > 1 else ""
+        _print(f"{name}: {facts['questions']:,} questions. {facts['about']}{parts}")
+        pinned = facts["revision"] or "COMMIT (none confirmed: name one)"
+        _print(f"    {facts['hub']}@{pinned}")
+        _print(f"    licence: {facts['licence']}; cite: {facts['citation']}")
+
+
+@listing.command()
+def techniques(as_json: options.AsJson = False) -> None:
+    """List the techniques of the built-in catalogue, with what each needs.
+
+    Example: holdfast list techniques
+    """
+    from holdfast.challenges import built_in
+
+    known = list(built_in().values())
+    if as_json:
+        options.print_json([one.model_dump(mode="json") for one in known])
+        return
+    header = ("technique", "family", "axis", "depth", "needs")
+    rows = [(one.id, one.family, one.axis, one.depth, ", ".join(one.needs)) for one in known]
+    _print_columns([header, *rows])
+
+
+@listing.command()
+def defences(as_json: options.AsJson = False) -> None:
+    """List the defences that --defence knows by name.
+
+    Example: holdfast list defences
+    """
+    from holdfast.defences import bundled
+
+    blocks = bundled()
+    if as_json:
+        options.print_json(list(blocks.values()))
+        return
+    _print_columns([(id, block["kind"], block["citation"]) for id, block in blocks.items()])
+    _print("Any of them, or the model by itself, also with +abstain")
+
+
+@listing.command()
+def tables(as_json: options.AsJson = False) -> None:
+    """List the tables of results, with the question that each answers.
+
+    Example: holdfast list tables
+    """
+    from holdfast.results import TABLES
+
+    if as_json:
+        options.print_json(
+            [
+                {
+                    "name": name,
+                    "question": table.title,
+                    "section": table.section,
+                    "options": list(table.takes),
+                    "gates": [gate.key for gate in table.gates],
+                    "picture": table.figure is not None,
+                }
+                for name, table in TABLES.items()
+            ]
+        )
+        return
+    _print_columns([(name, table.title) for name, table in TABLES.items()])
+
+
+def _print_columns(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        _print("  ".join(cells).rstrip())
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{printable(line)}\n")

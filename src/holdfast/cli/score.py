@@ -1,0 +1,95 @@
+"""``holdfast score``: the replies of finished runs, read again."""
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.errors import InputError, counted, printable
+
+from . import options
+
+if TYPE_CHECKING:
+    from holdfast.running.scoring import Scored
+
+
+@options.taking(
+    "log_dir",
+    options.of_run("model_role", help="reader=MODEL (what the rules leave) or reader-all=MODEL."),
+    "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "max_retries",
+    "no_text", "as_json",
+)  # fmt: skip
+def score(
+    log_dir: Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of finished runs.")],
+    as_json: options.AsJson = False,
+    **given: Any,
+) -> None:
+    """Read the replies of finished runs again, by the rules of this version and by a reader.
+
+    No model under test is asked. Logs stay as they are; the readings are left beside them.
+
+    Example: holdfast score runs --model-role reader=openai/gpt-5-mini
+    """
+    from dataclasses import asdict
+
+    from inspect_ai.model import GenerateConfig
+
+    from holdfast.dialogue import Budget
+    from holdfast.protocols import READER, READER_ALL
+    from holdfast.running import models
+    from holdfast.running.log_dir import as_log_dir, kept_in
+    from holdfast.running.scoring import Scoring
+
+    from .outcome import Drawn
+
+    log_dir = as_log_dir(log_dir)
+    models.load_prices(given["prices"])
+    roles = models.roles(given["model_role"] or ())
+    for role in roles.keys() - {READER, READER_ALL}:
+        raise InputError(
+            f"the role '{role}' reads no replies",
+            field="--model-role",
+            remedy=f"Give {READER}=MODEL or {READER_ALL}=MODEL",
+        )
+    models.check_prices([*roles.values()], given["cost_limit"])
+    limits = (given["call_limit"], given["token_limit"], given["cost_limit"])
+    turns, runs = Scoring(
+        log_dir,
+        roles.get(READER) or roles.get(READER_ALL),
+        every=READER_ALL in roles,
+        budget=Budget(*limits, kept_in(log_dir)),
+        generation=GenerateConfig(
+            max_retries=given["max_retries"], max_connections=given["max_connections"]
+        ),
+        text=not given["no_text"],
+        progress=Drawn(),
+    ).run()
+    if as_json:
+        facts = {"log_dir": log_dir, "turns": turns, "runs": [asdict(run) for run in runs]}
+        options.print_json(facts)
+        return
+    for line in [*(line for run in runs for line in _lines(run)), f"Turns: {turns}"]:
+        sys.stdout.write(f"{printable(line)}\n")
+
+
+def _lines(run: "Scored") -> Iterator[str]:
+    """One run, for people."""
+    from holdfast.results import system_of
+
+    study = f"{system_of(vars(run))} on {run.dataset}: {run.protocol}"
+    yield f"{study}: {counted(run.read, 'turn')} read again, {run.changed} changed"
+    if run.lacking:
+        yield (
+            f"  {counted(run.lacking, 'turn')} cannot be read again: the log lacks the options "
+            "that they were read against"
+        )
+    if run.elsewhere:
+        yield (
+            f"  {counted(run.elsewhere, 'conversation')} would have continued differently: "
+            "run the study again in a new log dir"
+        )
+    if run.calls or run.cached:
+        ended = ", ".join(f"{n} {status}" for status, n in run.readings.items())
+        spent = f"{counted(run.calls, 'call')}, {run.cached} from the cache, {run.tokens} tokens"
+        yield f"  reader: {ended}; {spent}" + (f", ${run.cost:.2f}" if run.cost else "")

@@ -1,0 +1,141 @@
+"""``holdfast check``: a file is recognised for what it is, and everything wrong is told at once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.studies import Done, holdfast, question_rows, write_jsonl
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+CONTEXT = {"question": "q0", "misleading_context": "One is here."}
+NEW_OPTION = {"question": "q0", "distractors": {"B": "Another finding."}}
+TABLES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "questions": ("questions", question_rows(2)),
+    "questions with a context": ("questions", [{**question_rows(1)[0], **CONTEXT}]),
+    "questions without a key": ("questions", [{"id": "q0", "stem": "Why?", "options": ["x", "y"]}]),
+    "contexts": ("contexts", [CONTEXT]),
+    "contexts with the options": ("contexts", [{**CONTEXT, "options": {"A": "x", "B": "y"}}]),
+    "contexts of a misspelt kind": ("contexts", [{"question": "q0", "misleading_contxt": "x"}]),
+    "wrong options": ("distractors", [NEW_OPTION]),
+    "labels": ("labels", [{"question": "q0", "system": "Renal"}]),
+}
+TOMLS = {
+    "techniques": ("techniques", '[[technique]]\nid = "a"\n'),
+    "rules": ("rules", "level = 0.9\n[[rule]]\nmin_accuracy = 0.5\n"),
+    "a defence": ("defence", 'id = "a"\nkind = "prompt"\nturn = "{message}"\n'),
+    "a mapping": ("mapping", '[turn]\nmodel = "model"\n'),
+}
+
+
+def checked(path: str | Path, *more: str | Path) -> tuple[Done, dict[str, Any]]:
+    """What the command says of a file in words, and as JSON."""
+    done = holdfast("check", path, *more)
+    as_json = holdfast("check", path, "--json", *more)
+    assert done.returncode == as_json.returncode
+    return done, json.loads(as_json.stdout or "{}")
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_a_table_is_recognised_by_its_columns(case: str, tmp_path: Path) -> None:
+    kind, rows = TABLES[case]
+    path = write_jsonl(tmp_path / "f.jsonl", rows)
+    alone, by_kind = (holdfast("check", path, *more) for more in ((), ("--kind", kind)))
+    assert (alone.stdout, alone.stderr) == (by_kind.stdout, by_kind.stderr)
+    others = {*(kind for kind, _ in TABLES.values())} - {kind}
+    for other in others:
+        done = holdfast("check", path, "--kind", other)
+        assert (done.stdout, done.stderr) != (alone.stdout, alone.stderr)
+
+
+@pytest.mark.parametrize("case", TOMLS)
+def test_a_toml_file_is_recognised_by_its_keys(case: str, tmp_path: Path) -> None:
+    kind, text = TOMLS[case]
+    path = tmp_path / "f.toml"
+    path.write_text(text)
+    alone, by_kind = (holdfast("check", path, *more) for more in ((), ("--kind", kind)))
+    assert (alone.stdout, alone.stderr) == (by_kind.stdout, by_kind.stderr)
+    assert str(path) in alone.stdout + alone.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("own_questions.csv", "questions"),
+        ("own_contexts.jsonl", "contexts"),
+        ("own_techniques.toml", "techniques"),
+        ("gate.toml", "rules"),
+        ("mappings/duet.toml", "mapping"),
+    ],
+)
+def test_the_examples_are_sound(name: str, kind: str) -> None:
+    done, report = checked(EXAMPLES / name)
+    assert done.returncode == 0, done.stderr
+    assert (report["kind"], report["problems"]) == (kind, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("f.csv", "colour,size\nred,1\n", ["has the columns colour, size", "--kind: questions, "]),
+        ("f.csv", "head,relation,tail\na,b,c\n", ["looks like a knowledge graph", "--graph"]),
+        ("f.toml", "[tool]\nx = 1\n", ["has the keys tool", "--kind: questions, contexts, "]),
+        ("f.toml", "", ["has no keys"]),
+        ("f.txt", "x", ["unknown kind of file '.txt'"]),
+    ],
+)
+def test_a_file_of_no_kind_is_one_line_that_names_the_kinds(
+    name: str, text: str, words: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    done = holdfast("check", path)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"holdfast: {path}: ")
+    assert [part for part in words if part not in line] == []
+
+
+def test_an_option_that_does_not_go_with_the_file_is_refused(tmp_path: Path) -> None:
+    questions = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    labels = write_jsonl(tmp_path / "l.jsonl", [{"question": "q0", "step": "step1"}])
+    for arguments, words in (
+        ((questions, "--sentences", "3"), "--sentences: does not go with questions"),
+        ((labels, "--kind", "labels", "--fields", "gold=x"), "--fields: does not go with labels"),
+        ((EXAMPLES / "gate.toml", "--questions", questions), "--questions: does not go with rules"),
+        ((questions, "--kind", "question"), "Did you mean 'questions'?"),
+    ):
+        done = holdfast("check", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr
+
+
+def test_labels_are_counted_and_every_bad_row_is_named(tmp_path: Path) -> None:
+    questions = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
+    rows = [
+        {"question": "q0", "system": "Renal", "step": "step1"},
+        {"system": "Renal"},
+        {"question": "q1", "sistem": "Renal"},
+        {"question": "z9", "system": "Renal"},
+    ]
+    path = write_jsonl(tmp_path / "l.jsonl", rows)
+    done, report = checked(path, "--questions", questions)
+    assert done.returncode == 2
+    assert [(p["row"], p["field"]) for p in report["problems"]] == [(2, "question"), (3, "system")]
+    assert (report["questions"], report["system"], report["step"]) == (2, 1, 1)
+    other = checked(write_jsonl(tmp_path / "o.jsonl", rows[3:]), "--questions", questions)[0]
+    assert "has no label for any of the questions" in other.stderr
+
+
+def test_wrong_options_given_twice_are_named_with_both_rows(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "d.jsonl", [NEW_OPTION, NEW_OPTION])
+    done, _ = checked(path)
+    assert done.returncode == 2
+    assert "row 2, field 'question': 'q0' was given before, in row 1" in done.stderr
+
+
+def test_the_wrong_options_of_the_bank_can_be_checked() -> None:
+    done, report = checked("bank", "--kind", "distractors", "--questions", "bank")
+    assert done.returncode == 0, done.stderr
+    assert (report["distractors"], report["unused"]) == (60, 0)

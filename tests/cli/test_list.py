@@ -1,0 +1,59 @@
+"""``holdfast list``: what there is, in words and as JSON."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.studies import holdfast
+
+from holdfast.challenges import built_in
+from holdfast.defences import bundled
+from holdfast.protocols import PROTOCOLS
+from holdfast.questions import named_sets
+from holdfast.results import TABLES
+
+NAMES = {
+    "protocols": list(PROTOCOLS),
+    "questions": list(named_sets()),
+    "techniques": list(built_in()),
+    "defences": list(bundled()),
+    "tables": list(TABLES),
+}
+
+
+def listed(what: str) -> list[dict[str, Any]]:
+    done = holdfast("list", what, "--json")
+    assert done.returncode == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return rows
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_everything_is_listed_by_its_name(what: str) -> None:
+    rows = listed(what)
+    assert [row.get("name", row.get("id")) for row in rows] == NAMES[what]
+    lines = holdfast("list", what).stdout.splitlines()
+    starts = {line.split()[0].rstrip(":") for line in lines if line and not line.startswith(" ")}
+    assert starts >= set(NAMES[what])
+
+
+def test_a_technique_is_listed_with_family_axis_depth_and_needs() -> None:
+    (line,) = (
+        line for line in holdfast("list", "techniques").stdout.splitlines() if "rag-style" in line
+    )
+    assert line.split() == ["rag-style", "context", "indirect", "deep", "misleading_context"]
+
+
+def test_a_table_is_listed_with_its_question_and_options() -> None:
+    (table,) = (row for row in listed("tables") if row["name"] == "best-defence")
+    assert table["question"] == TABLES["best-defence"].title
+    assert table["options"] == ["max_cost", "max_calls", "min_updates"]
+
+
+def test_a_protocol_is_listed_with_its_roles_and_settings() -> None:
+    rows = {row["name"]: row for row in listed("protocols")}
+    assert rows["followup"]["about"].startswith("MedQA-Followup: ")
+    assert {"questions", "techniques", "chains"} <= {*rows["followup"]["settings"]}
+    assert all(
+        row["required_roles"] == list(PROTOCOLS[name].required) for name, row in rows.items()
+    )
