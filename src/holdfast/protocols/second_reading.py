@@ -105,7 +105,7 @@ def check_reader(reader: str, tested: list[str]) -> None:
     """
     if reader in tested:
         what = f"'{reader}' is also the model under test"
-        raise InputError(what, field="--reader", remedy="Give another model as the reader")
+        raise InputError(what, field="--model-role", remedy="Give another model as the reader")
 
 
 def read_by(reader: Reader | None) -> dict[str, Any]:
