@@ -706,11 +706,16 @@ def _given(
     until: bool = False,
 ) -> dict[str, Any]:
     """A run's options, by the names that every shard's process knows them by."""
-    from holdfast.errors import InputError
+    from holdfast.errors import InputError, did_you_mean
+    from holdfast.running.options import RunOptions
     from holdfast.running.study_file import UNTIL, with_study_file
 
     named = {"protocols": protocols, "model": models, "questions": questions}
     listed = {name: found for name, value in named.items() if (found := _listed(value))}
+    known = RunOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise InputError(f"unknown option '{name}'", remedy=did_you_mean(name, known))
     given = with_study_file({**options, **listed})
     if given.pop(UNTIL, None) and not until:
         remedy = "Call holdfast.verdict with these rules, or leave the key out"
