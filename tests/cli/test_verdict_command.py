@@ -60,7 +60,7 @@ def test_a_gate_that_looks_writes_junit_and_a_summary(
     (failed,) = [case.result[0] for suite in xml for case in suite if case.result]
     assert failed.message in done.stdout
     rows = (tmp_path / "gate.md").read_text().splitlines()
-    assert rows[0] == "## holdfast verdict: fail"
+    assert rows[0] == "## holdfast run --until: fail"
     assert [row.split(" | ")[0] for row in rows[4:6]] == ["| pass", "| **fail**"]
     assert "SIMULATED" in rows[-1]
 

@@ -222,7 +222,7 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
             yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"
         yield (
             f"  Have another model read them: holdfast reread {outcome.log_dir} --reader MODEL. "
-            "Replies that are cut off need a larger --max-tokens."
+            "Replies that are cut off need a larger max_tokens (--generate-config)."
         )
 
 
