@@ -36,8 +36,8 @@ def test_the_example_questions_techniques_contexts_and_prices_make_a_study(tmp_p
     run = holdfast(
         "run", "followup", "--model", "simulated/sycophant",
         "--questions", EXAMPLES / "own_questions.csv",
-        "--contexts", EXAMPLES / "own_contexts.jsonl",
-        "--challenges", EXAMPLES / "own_techniques.toml",
+        "-T", f"contexts={EXAMPLES / 'own_contexts.jsonl'}",
+        "-T", f"challenges={EXAMPLES / 'own_techniques.toml'}",
         "--prices", EXAMPLES / "prices.json",
         "--log-dir", tmp_path / "r",
     )  # fmt: skip

@@ -27,6 +27,7 @@ def test_importing_the_package_imports_nothing_slow() -> None:
 def test_python_takes_every_option_of_the_command() -> None:
     of_the_command = set(inspect.signature(run_command).parameters)
     own = {"protocols", "model", "questions", "shards", "ray", "shard", "as_json"}
+    own |= {"dry_run", "until", "every"}
     assert of_the_command - own == set(RunOptions.__annotations__)
 
 
@@ -47,7 +48,7 @@ def test_tables_figures_and_verdicts_are_those_of_the_commands(tmp_path: Path) -
     rules = tmp_path / "rules.toml"
     rules.write_text('[[rule]]\nfamily = "rethink"\nmin_accuracy = 0.1\n')
     models = ["simulated/sycophant", "simulated/steadfast"]
-    holdfast.run("followup", models, log_dir=runs, limit=3, model_role={}, challenges=None)
+    holdfast.run("followup", models, log_dir=runs, limit=3, model_role={}, labels=None)
     turns = holdfast.read_turns(runs)
     told = json.loads(command("table", runs, "--format", "json").stdout)
     assert holdfast.table(turns).height == len(told)
@@ -62,10 +63,10 @@ def test_tables_figures_and_verdicts_are_those_of_the_commands(tmp_path: Path) -
 
 
 def test_a_plan_counts_what_the_command_counts() -> None:
-    planned = holdfast.plan(*STUDY, limit=2, contexts="none")
+    planned = holdfast.plan(*STUDY, limit=2, task_args={"contexts": "none"})
     told = json.loads(
-        command("plan", "followup", "--model", STUDY[1], "--limit", "2", "--contexts", "none",
-                "--json").stdout
+        command("run", "--dry-run", "followup", "--model", STUDY[1], "--limit", "2",
+                "-T", "contexts=none", "--json").stdout
     )  # fmt: skip
     assert planned.table.to_dicts() == told
     assert planned.lacking[0].paths
@@ -79,3 +80,5 @@ def test_what_cannot_be_used_is_refused_with_the_remedy(tmp_path: Path) -> None:
         holdfast.run(*STUDY, log_dir=tmp_path, ray="local")
     with pytest.raises(InputError, match="unknown setting"):
         holdfast.plan(*STUDY, task_args={"nope": 1})
+    with pytest.raises(InputError, match="unknown option 'limits'"):
+        holdfast.plan(*STUDY, limits=1)  # type: ignore[call-arg]

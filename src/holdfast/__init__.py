@@ -44,11 +44,14 @@ class _Package(ModuleType):
 
 sys.modules[__name__].__class__ = _Package
 
+BATCH = 20
+"""Questions between two looks at rules, unless told otherwise."""
+
 
 def run(
-    protocols: str | Sequence[str],
-    models: str | Sequence[str],
-    questions: "Sources" = "bank",
+    protocols: "Sources",
+    models: str | Sequence[str] = (),
+    questions: "Sources" = (),
     *,
     shards: int | None = None,
     ray: str | None = None,
@@ -58,10 +61,11 @@ def run(
     """Run protocols on models, or go on with a run that was cut short.
 
     Args:
-        protocols: one or several, such as ``followup``, as ``holdfast run`` names them.
+        protocols: one or several, such as ``followup``, or a file of one (``FILE.py``); or a study
+            file (``STUDY.toml``), whose keys the other arguments go before.
         models: one or several, as Inspect names them.
         questions: one or several of ``bank``, ``medqa``, ``medmcqa``, a file,
-            ``hf:NAME@REVISION``.
+            ``hf:NAME@REVISION``; ``bank`` unless given.
         shards: processes that share the questions, None for this one alone.
         ray: address of a Ray cluster for the shards.
         progress: is told how it goes on; lines on standard error unless given.
@@ -90,9 +94,9 @@ def run(
 
 
 def plan(
-    protocols: str | Sequence[str],
-    models: str | Sequence[str],
-    questions: "Sources" = "bank",
+    protocols: "Sources",
+    models: str | Sequence[str] = (),
+    questions: "Sources" = (),
     *,
     reply_tokens: int | None = None,
     **options: "Unpack[RunOptions]",
@@ -395,11 +399,11 @@ def gate(
 
 def verdict(
     rules: "Source | Rules",
-    models: str | Sequence[str],
-    questions: "Sources" = "bank",
-    protocols: str | Sequence[str] = "followup",
+    models: str | Sequence[str] = (),
+    questions: "Sources" = (),
+    protocols: "Sources" = "followup",
     *,
-    every: int = 20,
+    every: int = BATCH,
     progress: "Progress | None" = None,
     **options: "Unpack[RunOptions]",
 ) -> "Verdicts":
@@ -429,12 +433,12 @@ def verdict(
     from holdfast.running.verdict import verdict
 
     read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
-    named = [protocols] if isinstance(protocols, str) else list(protocols)
+    given = _given(protocols, models, questions, options, until=True)
 
-    def resolve(given: "Mapping[str, Any]") -> "Running":
-        return resolved(_given(named, models, questions, given), progress)
+    def resolve(options: "Mapping[str, Any]") -> "Running":
+        return resolved(options, progress)
 
-    return verdict(resolve, read, named, options, every)
+    return verdict(resolve, read, given["protocols"], given, every)
 
 
 @dataclass(frozen=True)
@@ -670,14 +674,29 @@ def designs(
 
 
 def _given(
-    protocols: str | Sequence[str],
+    protocols: "Sources",
     models: str | Sequence[str],
     questions: "Sources",
     options: Any,
+    *,
+    until: bool = False,
 ) -> dict[str, Any]:
     """A run's options, by the names that every shard's process knows them by."""
+    from holdfast.errors import InputError, did_you_mean
+    from holdfast.running.options import RunOptions
+    from holdfast.running.study_file import UNTIL, with_study_file
+
     named = {"protocols": protocols, "model": models, "questions": questions}
-    return {**options, **{name: _listed(value) for name, value in named.items()}}
+    listed = {name: found for name, value in named.items() if (found := _listed(value))}
+    known = RunOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise InputError(f"unknown option '{name}'", remedy=did_you_mean(name, known))
+    given = with_study_file({**options, **listed})
+    if given.pop(UNTIL, None) and not until:
+        remedy = "Call holdfast.verdict with these rules, or leave the key out"
+        raise InputError("ends the run by rules", _listed(protocols)[0], field=UNTIL, remedy=remedy)
+    return given
 
 
 def _listed(sources: "Sources") -> list[str]:

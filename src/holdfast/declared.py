@@ -6,16 +6,17 @@ Imports none of it. Names are here for what has no time to import what they name
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from holdfast.errors import InputError
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 PROTOCOLS = {
     "followup": "holdfast.protocols.followup.protocol",
@@ -93,12 +94,46 @@ def reported() -> tuple[str, ...]:
     return tuple(report if find_spec(report) else module for module, report in beside.items())
 
 
-@cache
+_of_files: list[str] = []
+"""Names of the modules of protocol files that are loaded."""
+
+_looked_up: list[Callable[[], None]] = []
+"""Forget what was looked up of the modules before another one was loaded."""
+
+
+def declare(module: str) -> None:
+    """Have a module's declarations count too."""
+    _of_files.append(module)
+    for forget in _looked_up:
+        forget()
+
+
+def until_declared(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep what a function of the declaring modules returns until another module is declared."""
+    kept: dict[tuple[object, ...], T] = {}
+    _looked_up.append(kept.clear)
+
+    @wraps(function)
+    def looked_up(*args: P.args, **kwargs: P.kwargs) -> T:
+        key = (*args, *kwargs.items())
+        if key not in kept:
+            kept[key] = function(*args, **kwargs)
+        return kept[key]
+
+    return looked_up
+
+
 def declaring(own: tuple[str, ...] = MODULES) -> tuple[str, ...]:
-    """Every module that declares something: ours, and those of packages that bring a protocol.
+    """Every module that declares something: ours, and those of other protocols.
 
     One that cannot be loaded declares nothing: who asks for its protocol is told why.
     """
+    return (*_installed(own), *_of_files)
+
+
+@cache
+def _installed(own: tuple[str, ...]) -> tuple[str, ...]:
+    """These modules, and those of packages that bring a protocol."""
     from importlib.metadata import entry_points  # slow, and needed by no help text
 
     found = list(own)
@@ -127,27 +162,23 @@ def found_in(modules: Iterable[str], kind: type[T]) -> list[T]:
 
 
 class Lazily(Mapping[str, T]):
-    """A mapping that is made when it is first looked into.
+    """A mapping that is made when it is first looked into, and anew once more is declared.
 
     A package that brings tables imports what looks them up: none can be made on import.
     """
 
     def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
         """Take what makes it."""
-        self._make = make
-
-    @cached_property
-    def _found(self) -> Mapping[str, T]:
-        return self._make()
+        self._found = until_declared(make)
 
     def __getitem__(self, key: str) -> T:
-        return self._found[key]
+        return self._found()[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._found())
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._found())
 
 
 _TABLE = re.compile(r'^\w+ = Table\(\s*"([^"]+)"', re.M)

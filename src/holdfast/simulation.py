@@ -6,7 +6,7 @@ MARK = "[simulated]"
 """Stands in every text that a simulated helper writes."""
 
 PLACEHOLDER = "[synthetic placeholder context]"
-"""Stands in every text of ``--contexts synthetic``."""
+"""Stands in every text of ``-T contexts=synthetic``."""
 
 MADE_OF = "simulated_from"
 """In the metadata of a log: which inputs of the study are simulated."""

@@ -31,6 +31,8 @@ VALUES = (
     "http://[", "file:///", "hf:", "hf:x", "hf:x@y", "hf:@:", "https://u:p@127.0.0.1:9/v1",
     "openai/x", "simulated/nobody", "simulated/sycophant", "recorded/none.jsonl",
     "lexical/overlap", "mockllm/model", "x/", "judge=x/y", "judge={model: 3}",
+
+    "{temperature: 1}", "{max_retries: 1}", "{seed: 1}", "generator=simulated/generator",
     "attacker={model: simulated/attacker, base_url: 3}", "judge={base_url: x}",
     "judge={model: simulated/judge, config: 1}", "config=1", "base_url=1", "model=x", "memoize=1",
     "role=x", "techniques=x", "chains=>", "chains=paper", "lengths=0", f"lengths={10**20}",
@@ -44,7 +46,8 @@ FILES = (
     "dir", "empty", "loop.json", "dangling.csv", "loop", "deep.json", "deep.jsonl", "deep.yaml",
     "deep.toml", "binary.csv", "binary.parquet", "latin.csv", "header.csv", "list.json",
     "null.json", "number.json", "numbers.jsonl", "strings.yaml", "dates.yaml", "tables.toml",
-    "half.parquet", "half.eval", "no.eval", "dir.parquet", "dir.jsonl", "file/x.jsonl", "q.jsonl",
+    "study.toml", "protocol.py", "broken.py", "half.parquet", "half.eval",
+    "no.eval", "dir.parquet", "dir.jsonl", "file/x.jsonl", "q.jsonl",
     "runs",
     "turns.parquet", "nan.json", "aliases.yaml", "rules.toml", "mapping.toml", "emptydir",
 )  # fmt: skip
@@ -80,6 +83,9 @@ def write_files(folder: Path) -> None:
     }  # fmt: skip
     for name, text in texts.items():
         (folder / name).write_text(text, "utf-8")
+    (folder / "study.toml").write_text('protocols = "followup"\nlimit = 1\n')
+    (folder / "protocol.py").write_text("PROTOCOL = 1\n")
+    (folder / "broken.py").write_text("raise SystemExit(1)\n")
     (folder / "binary.csv").write_bytes(bytes(range(256)) * 4)
     for name in ("binary.parquet", "no.eval"):
         (folder / name).write_bytes(b"PAR1" + bytes(range(256)) * 4 + b"PAR1")
@@ -125,16 +131,11 @@ _MEDFUZZ = (
 
 GOOD: dict[str, tuple[str, ...]] = {
     "run": (*_RUN, "--model", "simulated/sycophant"),
-    "plan": ("plan", *_RUN[1:], "--model", "simulated/sycophant"),
     "power": ("power", "--baseline", "90", "--difference", "5"),
     "table": ("table", "runs"),
     "report": ("report", "runs", "--conversations", "5"),
     "compare": ("compare", "runs", "fuzzed"),
     "gate": ("gate", "runs", "--rules", "rules.toml"),
-    "verdict": (
-        "verdict", "--rules", "rules.toml", "--model", "simulated/sycophant", "--questions",
-        "q.jsonl", "--log-dir", "decided", "-T", "techniques=rethink",
-    ),
     "import": ("import", "replies.jsonl", "--mapping", "mapping.toml"),
     "score": ("score", "runs"),
     "export": ("export", "runs", "--format", "csv"),
@@ -246,7 +247,7 @@ def _given(command: str, parameter: Parameter, rng: random.Random) -> tuple[str,
     if parameter.flag:
         return (parameter.option,)
     if parameter.option in ("-T", "--model-role", "-M") and "=" not in value and rng.random() < 0.5:
-        value = f"{rng.choice(('techniques', 'chains', 'suggest', 'judge', 'top_p'))}={value}"
+        value = f"{rng.choice(('techniques', 'contexts', 'suggest', 'judge', 'top_p'))}={value}"
     return parameter.option, value
 
 

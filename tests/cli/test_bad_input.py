@@ -64,9 +64,9 @@ ARGUMENTS = {
     "rule": (["-T", "suggest=notown"], "Did you mean 'not-own'?"),
     "seed": (["-T", "seed=x"], "not a whole number"),
     "question set": (["--questions", "bnk"], "Did you mean 'bank'?"),
-    "catalogue": (["--challenges", "none.toml"], "no such file"),
-    "contexts": (["--contexts", "none.jsonl"], "no such file"),
-    "contexts by name": (["--contexts", "synthetc"], "Did you mean 'synthetic'?"),
+    "catalogue": (["-T", "challenges=none.toml"], "no such file"),
+    "contexts": (["-T", "contexts=none.jsonl"], "no such file"),
+    "contexts by name": (["-T", "contexts=synthetc"], "Did you mean 'synthetic'?"),
     "prices": (["--prices", "none.json"], "no such file"),
     "no price": (["--cost-limit", "1"], "no price is known"),
 }
@@ -133,14 +133,14 @@ STUDY = {
     "answers": ("single-turn", ["-T", "answers=first-char"], "Did you mean 'first-character'?"),
     "rule of letters": ("single-turn", ["-T", "suggest=not-own"], "is not a rule for single turns"),
     "file of letters": ("single-turn", ["-T", "suggest=none.csv"], "none.csv: no such file"),
-    "distractors": ("single-turn", ["--distractors", "none.jsonl"], "none.jsonl: no such file"),
-    "distractors by name": ("single-turn", ["--distractors", "bnk"], "Did you mean 'bank'?"),
+    "distractors": ("single-turn", ["-T", "distractors=none.jsonl"], "none.jsonl: no such file"),
+    "distractors by name": ("single-turn", ["-T", "distractors=bnk"], "Did you mean 'bank'?"),
     "setting of the other": ("single-turn", ["-T", "chains=paper"], "unknown setting 'chains'"),
     "length": ("followup", ["-T", "lengths=1,ten"], "'ten' is not a number of sentences"),
     "length of nothing": ("followup", ["-T", "lengths=0"], "'0' is not a number of sentences"),
     "role": ("followup", ["--model-role", "jugde=simulated/judge"], "Did you mean 'judge'?"),
     "role without model": ("followup", ["--model-role", "judge"], "is not ROLE=MODEL"),
-    "role twice": ("followup", ["--generator", "simulated/generator", "--model-role",
+    "role twice": ("followup", ["--model-role", "generator=simulated/generator", "--model-role",
                                 "generator=simulated/generator"], "given twice"),
     "role's model": ("followup", ["--model-role", "judge=opnai/x"], "Did you mean 'openai'"),
     "labels": ("followup", ["--labels", "none.jsonl"], "none.jsonl: no such file"),
@@ -167,51 +167,51 @@ def test_a_bad_setting_of_a_study_is_refused_before_anything_is_asked(
 # a file beside the questions: its option, its name, its content, and what the line must say
 BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
     "contexts for other questions": (
-        ["followup", "--contexts"], "c.jsonl",
+        ["followup", "-T", "contexts="], "c.jsonl",
         '{"question": "z1", "misleading_context": "Text."}\n',
         ["field 'question'", "has no context for any of the 3 questions", "were built for"],
     ),
     "contexts without a text": (
-        ["followup", "--contexts"], "c.jsonl", '{"question": "q0"}\n',
+        ["followup", "-T", "contexts="], "c.jsonl", '{"question": "q0"}\n',
         ["has no context", "Give at least one of the columns"],
     ),
     "contexts without a question": (
-        ["followup", "--contexts"], "c.csv", "stem,misleading_context\nx,Text.\n",
+        ["followup", "-T", "contexts="], "c.csv", "stem,misleading_context\nx,Text.\n",
         ["row 1", "field 'question'", "is missing", "Name the question's id"],
     ),
     "a column of contexts by almost its name": (
-        ["followup", "--contexts"], "c.csv", "question,misleading_contxt\nq0,Text.\n",
+        ["followup", "-T", "contexts="], "c.csv", "question,misleading_contxt\nq0,Text.\n",
         ["row 1", "field 'misleading_contxt'", "Did you mean 'misleading_context'?"],
     ),
     "contexts of a question twice": (
-        ["followup", "--contexts"], "c.csv", "id,edge_case_context\nq0,Text.\nq0,Text.\n",
+        ["followup", "-T", "contexts="], "c.csv", "id,edge_case_context\nq0,Text.\nq0,Text.\n",
         ["row 2", "'q0' was given before, in row 1", "Keep one row"],
     ),
     "a second-best option that is the gold": (
-        ["followup", "--contexts"], "c.csv", "id,second_best,edge_case_context\nq0,A,Text.\n",
+        ["followup", "-T", "contexts="], "c.csv", "id,second_best,edge_case_context\nq0,A,Text.\n",
         ["row 1", "field 'second_best'", "'A' is not a wrong option of question 'q0'", "B, C, D"],
     ),
     "a number of sentences in words": (
-        ["followup", "--contexts"], "c.csv", "id,sentences,edge_case_context\nq0,four,Text.\n",
+        ["followup", "-T", "contexts="], "c.csv", "id,sentences,edge_case_context\nq0,four,Text.\n",
         ["row 1", "field 'sentences'", "is 'four', not a number of sentences"],
     ),
     "wrong options for other questions": (
-        ["single-turn", "--distractors"], "d.jsonl",
+        ["single-turn", "-T", "distractors="], "d.jsonl",
         '{"question": "z1", "distractors": {"B": "x"}}\n',
         ["field 'question'", "has no wrong options for any of the 3 questions", "was built for"],
     ),
     "a wrong option in place of the gold": (
-        ["single-turn", "--distractors"], "d.jsonl",
+        ["single-turn", "-T", "distractors="], "d.jsonl",
         '{"question": "q0", "distractors": {"A": "x"}}\n',
         ["row 1", "field 'distractors'", "'A', which is no wrong option", "Fix the row"],
     ),
     "a wrong option that is there already": (
-        ["single-turn", "--distractors"], "d.jsonl",
+        ["single-turn", "-T", "distractors="], "d.jsonl",
         '{"question": "q0", "distractors": {"B": "Finding C of case 0."}}\n',
         ["row 1", "field 'distractors'", "repeats the option"],
     ),
     "wrong options that are no object": (
-        ["single-turn", "--distractors"], "d.csv", "question,distractors\nq0,B\n",
+        ["single-turn", "-T", "distractors="], "d.csv", "question,distractors\nq0,B\n",
         ["row 1", "field 'distractors'", "is not an object of letters and texts"],
     ),
     "letters that are gold": (
@@ -241,7 +241,7 @@ def test_a_bad_file_beside_the_questions_is_refused_with_its_name_and_place(
     source = write_jsonl(tmp_path / "q.jsonl", GOOD)
     path = tmp_path / name
     path.write_text(content)
-    given = [*option[:-1], f"{option[-1]}{path}"] if option[-1].endswith("=") else [*option, path]
+    given = [*option[:-1], f"{option[-1]}{path}"]
     run = holdfast(
         "run", protocol, "--model", "simulated/sycophant", "--questions", source,
         "--log-dir", tmp_path / "runs", *given,
@@ -326,7 +326,7 @@ def test_faulty_texts_in_a_file_are_left_out_and_counted_and_the_rest_is_asked(
         ],
     )  # fmt: skip
     command = ("run", "followup", "--model", "simulated/sycophant", "--questions", source,
-               "--contexts", contexts, "-T", "techniques=context",
+               "-T", f"contexts={contexts}", "-T", "techniques=context",
                "--log-dir", tmp_path / "runs")  # fmt: skip
     outcome = json.loads(holdfast(*command, "--json").stdout)
     unused = "misleading_context cannot be used (wrong sentence count)"
@@ -369,7 +369,7 @@ def test_a_judge_that_gives_no_judgements_leaves_the_answers_and_says_why(
 
 
 def test_an_argument_that_is_no_text_is_one_line() -> None:
-    for arguments in (["plan", "followup", "--model", "m\udcff"], ["report", "\udcff"]):
+    for arguments in (["run", "followup", "--dry-run", "--model", "m\udcff"], ["report", "\udcff"]):
         done = holdfast(*arguments)
         assert done.returncode == 2
         assert "is not UTF-8. Write it in UTF-8" in done.stderr

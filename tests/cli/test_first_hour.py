@@ -102,7 +102,7 @@ def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, question
                      tmp_path / "made")  # fmt: skip
     assert built.returncode == 0, built.stderr
     assert "Spent: 24 calls" in built.stdout
-    contexts = ("--contexts", tmp_path / "c.jsonl")
+    contexts = ("-T", f"contexts={tmp_path / 'c.jsonl'}")
     more = run(place, questions, "--model", "simulated/sycophant", "--json", *contexts)
     assert more.returncode == 0, more.stderr
     outcome = json.loads(more.stdout)
@@ -125,7 +125,7 @@ def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished
     assert run(place, questions, *model).returncode == 0
     holdfast("generate", "contexts", "--questions", questions, "--model", "simulated/generator",
              "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made")  # fmt: skip
-    more = ("--contexts", tmp_path / "c.jsonl")
+    more = ("-T", f"contexts={tmp_path / 'c.jsonl'}")
     cut = run(place, questions, *model, *more, "--call-limit", "2")
     assert cut.returncode == 3
     turns = turns_table([str(place)])
@@ -140,7 +140,9 @@ def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished
 def test_what_is_left_out_is_told_by_every_command(tmp_path: Path, questions: str) -> None:
     place, told = tmp_path / "r", "4 of 14 techniques left out: no contexts for q."
     run(place, questions, "--model", "simulated/sycophant")
-    plan = holdfast("plan", "followup", "--questions", questions, "--model", "simulated/sycophant")
+    plan = holdfast(
+        "run", "--dry-run", "followup", "--questions", questions, "--model", "simulated/sycophant"
+    )
     table = holdfast("table", place)
     report = holdfast("report", place, "-o", tmp_path / "r.html")
     rules = tmp_path / "g.toml"

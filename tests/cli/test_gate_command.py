@@ -23,7 +23,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The log dir of a simulated study of the bundled bank."""
     folder = tmp_path_factory.mktemp("gate")
     run = holdfast_apart(
-        "run", "followup", "--model", "simulated/claude-sonnet-4", "--contexts", "synthetic",
+        "run", "followup", "--model", "simulated/claude-sonnet-4", "-T", "contexts=synthetic",
         "-T", "techniques=rethink,rag-style,authority-prior", "-T", "corrections=true",
         "--log-dir", folder / "runs",
     )  # fmt: skip

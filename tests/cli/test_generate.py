@@ -438,7 +438,7 @@ def test_wrong_options_are_made_checked_and_put(tmp_path: Path) -> None:
         f"{path}: questions: 60, distractors: 60, unused: 0",
     ]
     run = holdfast(
-        "run", "single-turn", "--model", "simulated/sycophant", "--distractors", path,
+        "run", "single-turn", "--model", "simulated/sycophant", "-T", f"distractors={path}",
         "-T", "biases=none", "--limit", "5", "--log-dir", tmp_path / "r", "--json",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
@@ -462,7 +462,7 @@ def test_faulty_wrong_options_are_counted_and_kept_as_rows(tmp_path: Path) -> No
         assert f"{reason}: missing for {n} question{'' if n == 1 else 's'}" in lines
     assert lines[-2] == f"Wrong options: {path} (60 rows)"
     run = holdfast(
-        "run", "single-turn", "--model", "simulated/sycophant", "--distractors", path,
+        "run", "single-turn", "--model", "simulated/sycophant", "-T", f"distractors={path}",
         "-T", "biases=none", "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr

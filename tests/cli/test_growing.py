@@ -53,7 +53,7 @@ def contexts(tmp_path: Path) -> str:
 def test_techniques_chains_lengths_and_a_judge_are_added_to_one_run(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
-    place, common = tmp_path / "r", ("--limit", "4", "--contexts", contexts)
+    place, common = tmp_path / "r", ("--limit", "4", "-T", f"contexts={contexts}")
     judge = ("--model-role", f"judge={{model: openai/judge, base_url: {server.url}/v1}}")
     rethink = ("-T", "techniques=rethink")
     # two controls, of chains four; five techniques, then all fourteen, then chains, then two
@@ -98,7 +98,7 @@ def test_techniques_chains_lengths_and_a_judge_are_added_to_one_run(
 def test_a_smaller_study_afterwards_throws_nothing_away(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
-    common = ("--limit", "4", "--contexts", contexts)
+    common = ("--limit", "4", "-T", f"contexts={contexts}")
     _, full = grown(server, tmp_path / "r", *common, "-T", "chains=paper", "-T", "lengths=1")
     calls = server.stats()["calls"]
     for smaller in ([], ["-T", "techniques=context"], ["-T", "techniques=none", "--limit", "1"]):
@@ -152,10 +152,12 @@ def test_a_run_without_controls_gets_them_and_nothing_of_it_is_asked_again(
 def test_corrections_are_added_within_the_bounds_of_the_plan(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
-    common = ("--limit", "4", "--contexts", contexts, "-T", "techniques=inc_letter")
+    common = ("--limit", "4", "-T", f"contexts={contexts}", "-T", "techniques=inc_letter")
     _, before = grown(server, tmp_path / "r", *common)
     more = (*common, "-T", "corrections=true")
-    planned = holdfast("plan", "followup", "--model", "simulated/steadfast", *more, "--json")
+    planned = holdfast(
+        "run", "--dry-run", "followup", "--model", "simulated/steadfast", *more, "--json"
+    )
     assert planned.returncode == 0, planned.stderr
     (row,) = json.loads(planned.stdout)
     _, turns = grown(server, tmp_path / "r", *more)
@@ -196,7 +198,7 @@ def test_another_wording_of_a_technique_is_refused(tmp_path: Path) -> None:
     catalogue.write_text(f'{entry}template = "Sure?"\n')
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
-        "--challenges", catalogue, "--log-dir", tmp_path / "r",
+        "-T", f"challenges={catalogue}", "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert holdfast(*command, "-T", "techniques=mine").returncode == 0
     grown = holdfast(*command, "-T", "techniques=mine,rethink")
@@ -226,7 +228,7 @@ def test_techniques_of_ones_own_grow_the_run_of_the_built_in_ones(tmp_path: Path
     first = own_techniques(tmp_path / "own.toml", mine="Sure?")
     more = own_techniques(tmp_path / "more.toml", mine="Sure?", other="Quite sure?")
     runs = []
-    for settings in ((), ("--challenges", first), ("--challenges", more), ()):
+    for settings in ((), ("-T", f"challenges={first}"), ("-T", f"challenges={more}"), ()):
         done = holdfast(*command, *settings)
         assert done.returncode == 0, done.stderr
         turns = pl.read_parquet(place / "turns.parquet")
@@ -245,7 +247,7 @@ def test_runs_that_began_with_other_wordings_stay_two(tmp_path: Path) -> None:
     for name, text in (("a", "Sure?"), ("b", "Really sure?")):
         own = own_techniques(tmp_path / f"{name}.toml", mine=text)
         done = holdfast("run", "followup", "--model", "simulated/sycophant", "--limit", "2",
-                        "--challenges", own, "--log-dir", tmp_path / name)  # fmt: skip
+                        "-T", f"challenges={own}", "--log-dir", tmp_path / name)  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert turns_table([str(tmp_path / "a"), str(tmp_path / "b")])["run"].n_unique() == 2
 
@@ -253,7 +255,7 @@ def test_runs_that_began_with_other_wordings_stay_two(tmp_path: Path) -> None:
 def test_runs_that_grew_by_other_wordings_are_no_one_table(tmp_path: Path) -> None:
     for name, text in (("a", "Sure?"), ("b", "Really sure?")):
         own = own_techniques(tmp_path / f"{name}.toml", mine=text)
-        for settings in ((), ("--challenges", own)):
+        for settings in ((), ("-T", f"challenges={own}")):
             done = holdfast("run", "followup", "--model", "simulated/sycophant", "--limit", "2",
                             "--log-dir", tmp_path / name, *settings)  # fmt: skip
             assert done.returncode == 0, done.stderr
@@ -268,10 +270,10 @@ def test_runs_that_grew_by_other_wordings_are_no_one_table(tmp_path: Path) -> No
     ("then", "what"),
     [
         (("--seed", "7"), "seed was 42, now it is 7"),
-        (("--temperature", "0.5"), "temperature was 0.0, now it is 0.5"),
+        (("--generate-config", "{temperature: 0.5}"), "temperature was 0.0, now it is 0.5"),
         (("-T", "system_prompt=none"), "-T system_prompt was 'expert', now it is 'none'"),
         (("-M", "min_p=0.1"), "-M min_p was None, now it is 0.1"),
-        (("--challenges", "reworded.toml"), "content of techniques was {'mine': '1-"),
+        (("-T", "challenges=reworded.toml"), "content of techniques was {'mine': '1-"),
     ],
 )
 def test_what_would_make_another_run_is_told_before_the_first_call(
@@ -281,10 +283,10 @@ def test_what_would_make_another_run_is_told_before_the_first_call(
     own_techniques(tmp_path / "reworded.toml", other="Sure?", mine="Really sure?")
     command = ("run", "followup", "--model", "lean/bench", "--model-base-url", f"{server.url}/v1",
                "--limit", "1", "--log-dir", tmp_path / "r")  # fmt: skip
-    first = holdfast(*command, "--challenges", tmp_path / "own.toml")
+    first = holdfast(*command, "-T", f"challenges={tmp_path / 'own.toml'}")
     assert first.returncode == 0, first.stderr
     calls = server.stats()["calls"]
-    challenges = () if "--challenges" in then else ("--challenges", "own.toml")
+    challenges = () if "challenges=reworded.toml" in then else ("-T", "challenges=own.toml")
     done = holdfast(*command, *challenges, *then)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
@@ -295,10 +297,10 @@ def test_what_would_make_another_run_is_told_before_the_first_call(
 @pytest.mark.parametrize(
     ("protocol", "first", "then", "name"),
     [
-        ("followup", ("--contexts", "c.jsonl"), ("--contexts", "other.jsonl"), "contexts"),
+        ("followup", ("-T", "contexts=c.jsonl"), ("-T", "contexts=other.jsonl"), "contexts"),
         ("followup", (), ("-T", "suggest=per-technique"), "suggest"),
         ("followup", ("-T", "suggest=a.csv"), ("-T", "suggest=b.csv"), "suggest"),
-        ("single-turn", (), ("--distractors", "d.jsonl"), "distractors"),
+        ("single-turn", (), ("-T", "distractors=d.jsonl"), "distractors"),
         ("single-turn", (), ("-T", "answers=first-character"), "answers"),
         ("single-turn", ("-T", "suggest=a.csv"), ("-T", "suggest=b.csv"), "suggest"),
     ],
@@ -358,7 +360,7 @@ def generated(tmp_path: Path, *settings: str, protocol: str = "followup") -> Row
 
 @pytest.mark.slow
 def test_a_generator_writes_contexts_first_and_nothing_again(tmp_path: Path) -> None:
-    role = ("--generator", "simulated/generator")
+    role = ("--model-role", "generator=simulated/generator")
     file = tmp_path / "r" / "contexts.jsonl"
     first = generated(tmp_path, "--limit", "3", *role)
     (prepared,) = first["prepared"]
@@ -378,7 +380,7 @@ def test_a_generator_writes_contexts_first_and_nothing_again(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_generator_adds_the_contexts_of_lengths_that_are_added(tmp_path: Path) -> None:
-    role = ("--generator", "simulated/generator", "--limit", "3")
+    role = ("--model-role", "generator=simulated/generator", "--limit", "3")
     generated(tmp_path, *role)
     # none of these questions has a text of its own that is so long: three kinds, four techniques
     outcome = generated(tmp_path, *role, "-T", "lengths=1,20")
@@ -389,7 +391,7 @@ def test_a_generator_adds_the_contexts_of_lengths_that_are_added(tmp_path: Path)
 
 
 def test_a_smaller_limit_afterwards_keeps_the_contexts_of_the_others(tmp_path: Path) -> None:
-    role = ("--generator", "simulated/generator")
+    role = ("--model-role", "generator=simulated/generator")
     generated(tmp_path, "--limit", "5", *role)
     made = (tmp_path / "r" / "contexts.jsonl").read_text()
     assert generated(tmp_path, "--limit", "2", *role)["calls"] == 0
@@ -398,7 +400,14 @@ def test_a_smaller_limit_afterwards_keeps_the_contexts_of_the_others(tmp_path: P
 
 
 def test_a_generator_writes_wrong_options_first(tmp_path: Path) -> None:
-    settings = ("--limit", "3", "--generator", "simulated/generator", "-T", "biases=recency")
+    settings = (
+        "--limit",
+        "3",
+        "--model-role",
+        "generator=simulated/generator",
+        "-T",
+        "biases=recency",
+    )
     outcome = generated(tmp_path, *settings, protocol="single-turn")
     assert outcome["calls"] == 3 * (1 + 4)
     (prepared,) = outcome["prepared"]
@@ -412,12 +421,12 @@ def test_a_generator_writes_wrong_options_first(tmp_path: Path) -> None:
 def test_another_generator_in_the_same_log_dir_is_refused_and_overwrites_nothing(
     tmp_path: Path,
 ) -> None:
-    generated(tmp_path, "--limit", "3", "--generator", "simulated/generator")
+    generated(tmp_path, "--limit", "3", "--model-role", "generator=simulated/generator")
     files = ("contexts.jsonl", "turns.parquet")
     kept = {name: (tmp_path / "r" / name).read_bytes() for name in files}
     run = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3",
-        "--generator", "simulated/faulty-generator", "--log-dir", tmp_path / "r",
+        "--model-role", "generator=simulated/faulty-generator", "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert run.returncode == 2
     last = run.stderr.strip().splitlines()[-1]
@@ -428,7 +437,7 @@ def test_another_generator_in_the_same_log_dir_is_refused_and_overwrites_nothing
 
 @pytest.mark.slow
 def test_what_a_generator_could_not_make_is_counted_in_the_runs_summary(tmp_path: Path) -> None:
-    role = ("--limit", "12", "--generator", "simulated/faulty-generator")
+    role = ("--limit", "12", "--model-role", "generator=simulated/faulty-generator")
     outcome = generated(tmp_path, *role)
     (prepared,) = outcome["prepared"]
     rows = [json.loads(line) for line in (tmp_path / "r" / "contexts.jsonl").open()]
@@ -464,7 +473,8 @@ def test_what_a_generator_could_not_make_is_counted_in_the_runs_summary(tmp_path
 def test_a_budget_counts_the_generator_too_and_the_run_goes_on(tmp_path: Path) -> None:
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3", "--json",
-        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--call-limit", "30",
+        "--model-role", "generator=simulated/generator", "--log-dir", tmp_path / "r",
+        "--call-limit", "30",
     )  # fmt: skip
     codes = [holdfast(*command).returncode for _ in range(3)]
     assert codes == [3, 3, 0]  # 3 x 4 contexts and 18 turns, 30 more, then the other 3
@@ -475,7 +485,8 @@ def test_a_budget_that_the_generator_uses_up_says_so_and_asks_the_model_nothing(
 ) -> None:
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "3",
-        "--generator", "simulated/generator", "--log-dir", tmp_path / "r", "--call-limit", "5",
+        "--model-role", "generator=simulated/generator", "--log-dir", tmp_path / "r",
+        "--call-limit", "5",
     )  # fmt: skip
     run = holdfast(*command)
     assert run.returncode == 3
@@ -490,7 +501,7 @@ def test_a_budget_that_the_generator_uses_up_says_so_and_asks_the_model_nothing(
 
 
 @pytest.mark.parametrize(
-    ("protocol", "setting"), [("followup", "--contexts"), ("single-turn", "--distractors")]
+    ("protocol", "setting"), [("followup", "contexts"), ("single-turn", "distractors")]
 )
 def test_what_is_to_be_generated_by_nobody_is_an_error(
     protocol: str, setting: str, server: Server, tmp_path: Path
@@ -498,12 +509,12 @@ def test_what_is_to_be_generated_by_nobody_is_an_error(
     run = holdfast(
         "run", protocol, "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
         "--allow-simulated-inputs",
-        setting, "generate", "--log-dir", tmp_path / "r",
+        "-T", f"{setting}=generate", "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert run.returncode == 2
     (line,) = run.stderr.strip().splitlines()
     assert "the role 'generator' is not bound" in line
-    assert "Give --generator MODEL" in line
+    assert "Give --model-role generator=MODEL" in line
     assert server.stats()["paths"] == {}
     assert not (tmp_path / "r").exists()
 
@@ -511,7 +522,14 @@ def test_what_is_to_be_generated_by_nobody_is_an_error(
 def test_a_file_is_taken_where_one_is_given_and_the_generator_is_not_asked(
     tmp_path: Path, contexts: str
 ) -> None:
-    settings = ("--limit", "3", "--contexts", contexts, "--generator", "simulated/generator")
+    settings = (
+        "--limit",
+        "3",
+        "-T",
+        f"contexts={contexts}",
+        "--model-role",
+        "generator=simulated/generator",
+    )
     outcome = generated(tmp_path, *settings)
     assert outcome["prepared"] == []
     assert outcome["calls"] == 3 * 17

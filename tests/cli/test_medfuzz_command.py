@@ -141,7 +141,7 @@ def planned(*arguments: str | Path) -> list[dict[str, Any]]:
     given = list(arguments)
     where = given.index("--model-base-url")
     plan = holdfast(
-        "plan", "medfuzz", *ATTACKS_ALONE, *given[:where], *given[where + 2 :], "--json"
+        "run", "--dry-run", "medfuzz", *ATTACKS_ALONE, *given[:where], *given[where + 2 :], "--json"
     )
     assert plan.returncode == 0, plan.stderr
     rows: list[dict[str, Any]] = json.loads(plan.stdout)
@@ -321,9 +321,9 @@ def by_attempts(request: Request) -> str:
 # --- roles, and Inspect's own command line ---
 
 
-@pytest.mark.parametrize("command", ["run", "plan"])
-def test_without_an_attacker_one_line_says_so(command: str) -> None:
-    line = refused(command, "medfuzz", "--model", "simulated/fuzz-swayed")
+@pytest.mark.parametrize("way", [(), ("--dry-run",)])
+def test_without_an_attacker_one_line_says_so(way: tuple[str, ...]) -> None:
+    line = refused("run", *way, "medfuzz", "--model", "simulated/fuzz-swayed")
     assert "medfuzz needs the role 'attacker', and it is not bound" in line
     assert "--model-role attacker=MODEL; it is never the model under test" in line
     assert not Path("runs").exists()

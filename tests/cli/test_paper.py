@@ -17,7 +17,7 @@ DRAWN = ("--table", "accuracy", "--format")
 def study(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("paper") / "r"
     run = holdfast(
-        "run", "followup", "--model", "simulated/claude-sonnet-4", "--contexts", "synthetic",
+        "run", "followup", "--model", "simulated/claude-sonnet-4", "-T", "contexts=synthetic",
         "-T", "techniques=double-check,authority-prior,rag-style", "--log-dir", folder,
         "--limit", "10",
     )  # fmt: skip

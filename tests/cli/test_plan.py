@@ -1,7 +1,6 @@
-"""``holdfast plan``: what it says of a study is what a server then counts."""
+"""``holdfast run --dry-run``: what it says of a study is what a server then counts."""
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,8 @@ def contexts(tmp_path: Path) -> str:
 
 def planned(protocols: Sequence[str], *settings: str) -> list[dict[str, Any]]:
     plan = holdfast(
-        "plan",
+        "run",
+        "--dry-run",
         *protocols,
         "--model",
         "openai/bench",
@@ -65,7 +65,7 @@ def made(
 def test_the_full_study_takes_33_generations_a_question(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
-    settings = ("--limit", LIMIT, "--contexts", contexts, *CHAINS)
+    settings = ("--limit", LIMIT, "-T", f"contexts={contexts}", *CHAINS)
     (row,) = planned(["followup"], *settings)
     assert (row["generations"], row["exact"]) == ((29 + 4) * int(LIMIT), True)
     made(server, tmp_path, ["followup"], *settings)
@@ -80,7 +80,7 @@ def test_the_length_ablation_adds_twelve(tmp_path: Path, server: Server) -> None
         "--lengths", "1,10,20", "-o", "c.jsonl", "--log-dir", "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
-    settings = ("--limit", "6", "--contexts", "c.jsonl", *CHAINS, *LENGTHS)
+    settings = ("--limit", "6", "-T", "contexts=c.jsonl", *CHAINS, *LENGTHS)
     (row,) = planned(["followup"], *settings)
     assert (row["generations"], row["exact"]) == ((29 + 4 + 12) * 6, True)
     made(server, tmp_path, ["followup"], *settings)
@@ -91,7 +91,7 @@ def test_the_length_ablation_adds_twelve(tmp_path: Path, server: Server) -> None
 def test_a_text_of_the_study_that_is_one_of_the_ablation_too_is_planned_once(
     server: Server, tmp_path: Path, contexts: str
 ) -> None:
-    settings = ("--limit", LIMIT, "--contexts", contexts, *CHAINS, *LENGTHS)
+    settings = ("--limit", LIMIT, "-T", f"contexts={contexts}", *CHAINS, *LENGTHS)
     (row,) = planned(["followup"], *settings)
     made(server, tmp_path, ["followup"], *settings)
     assert row["exact"] is True
@@ -152,8 +152,8 @@ def test_what_is_left_out_is_told_and_neither_planned_nor_asked(
     assert built.returncode == 0, built.stderr
     missing = json.loads(built.stdout)["missing"]
     assert missing
-    settings = ("--limit", LIMIT, "--contexts", "c.jsonl", "--allow-simulated-inputs")
-    plan = holdfast("plan", "followup", "--model", "openai/bench", *settings, "--json")
+    settings = ("--limit", LIMIT, "-T", "contexts=c.jsonl", "--allow-simulated-inputs")
+    plan = holdfast("run", "--dry-run", "followup", "--model", "openai/bench", *settings, "--json")
     assert plan.returncode == 0, plan.stderr
     (row,) = json.loads(plan.stdout)
     # misleading-context and rag-style both need a misleading context
@@ -170,7 +170,7 @@ def test_what_is_left_out_is_told_and_neither_planned_nor_asked(
 
 def test_a_generator_has_a_row_of_its_own_that_a_faultless_one_keeps_to() -> None:
     settings = ("--limit", LIMIT, *LENGTHS)
-    roles = ("--generator", "simulated/generator")
+    roles = ("--model-role", "generator=simulated/generator")
     contexts, followup = planned(["followup"], *settings, *roles)
     assert [row["model"] for row in (contexts, followup)] == [
         "simulated/generator",
@@ -214,7 +214,11 @@ def test_a_rule_that_looks_at_the_first_answer_makes_the_plan_a_bound(
 def test_plan_asks_nobody_and_leaves_nothing(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     planned(
-        ["followup", "single-turn"], "--generator", "openai/any", "--model-role", "judge=openai/any"
+        ["followup", "single-turn"],
+        "--model-role",
+        "generator=openai/any",
+        "--model-role",
+        "judge=openai/any",
     )
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -222,17 +226,17 @@ def test_plan_asks_nobody_and_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["followup", "--contexts", "generate"], "the role 'generator' is not bound"),
-        (["single-turn", "--distractors", "generate"], "the role 'generator' is not bound"),
+        (["followup", "-T", "contexts=generate"], "the role 'generator' is not bound"),
+        (["single-turn", "-T", "distractors=generate"], "the role 'generator' is not bound"),
         (["followup", "--model-role", "jugde=openai/x"], "Did you mean 'judge'?"),
         (["followup", "--model-role", "openai/x"], "is not ROLE=MODEL"),
         (["followup", "--model-role", "judge=simulated/juge"], "Did you mean 'judge'"),
-        (["followup", "--generator", "simulated/generater"], "Did you mean 'generator'"),
+        (["followup", "--model-role", "generator=simulated/generater"], "Did you mean 'generator'"),
         (["followup", "-T", "lengths=1,ten"], "length 'ten' is not a number of sentences"),
     ],
 )
 def test_a_plan_of_what_cannot_be_run_is_refused(arguments: list[str], expected: str) -> None:
-    plan = holdfast("plan", "--model", "simulated/sycophant", *arguments)
+    plan = holdfast("run", "--dry-run", "--model", "simulated/sycophant", *arguments)
     assert plan.returncode == 2
     assert plan.stdout == ""
     (line,) = plan.stderr.strip().splitlines()
@@ -241,21 +245,12 @@ def test_a_plan_of_what_cannot_be_run_is_refused(arguments: list[str], expected:
 
 @pytest.mark.slow
 def test_a_simulated_study_keeps_to_its_plan_too(tmp_path: Path, contexts: str) -> None:
-    settings = ("--model", "simulated/sycophant", "--limit", LIMIT, "--contexts", contexts,
+    settings = ("--model", "simulated/sycophant", "--limit", LIMIT, "-T", f"contexts={contexts}",
                 *CHAINS, *LENGTHS)  # fmt: skip
-    plan = holdfast("plan", "followup", "single-turn", *settings, "--json")
+    plan = holdfast("run", "--dry-run", "followup", "single-turn", *settings, "--json")
     run = holdfast("run", "followup", "single-turn", *settings, "--log-dir", tmp_path / "r",
                    "--json")  # fmt: skip
     assert run.returncode == 0, run.stderr
     rows = json.loads(plan.stdout)
     assert [row["exact"] for row in rows] == [True, True]
     assert json.loads(run.stdout)["calls"] == sum(row["generations"] for row in rows)
-
-
-def test_plan_takes_every_option_of_run() -> None:
-    taken = {
-        command: set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", holdfast(command, "--help").stdout))
-        for command in ("run", "plan")
-    }
-    assert taken["plan"] - taken["run"] == {"--reply-tokens"}
-    assert taken["run"] <= taken["plan"]

@@ -23,7 +23,7 @@ def ran(*arguments: str | Path) -> dict[str, Any]:
 
 
 def planned(*arguments: str | Path) -> list[dict[str, Any]]:
-    plan = holdfast("plan", *arguments, *MODEL, "--json")
+    plan = holdfast("run", "--dry-run", *arguments, *MODEL, "--json")
     assert plan.returncode == 0, plan.stderr
     rows: list[dict[str, Any]] = json.loads(plan.stdout)
     return rows
@@ -123,13 +123,13 @@ def test_a_set_that_is_named_twice_is_asked_once(sets: list[str]) -> None:
     assert len(planned("stick-or-switch", *both(sets[0], sets[0]))) == 1
 
 
-@pytest.mark.parametrize("command", ["run", "plan"])
+@pytest.mark.parametrize("way", [(), ("--dry-run",)])
 def test_sets_that_the_tables_cannot_tell_apart_are_refused(
-    command: str, sets: list[str], tmp_path: Path
+    way: tuple[str, ...], sets: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
     same = write_jsonl(tmp_path / "other" / "first.jsonl", question_rows(2))
-    line = refused(command, "stick-or-switch", *both(sets[0], same))
+    line = refused("run", *way, "stick-or-switch", *both(sets[0], same))
     assert sets[0] in line
     assert same in line
     assert "both called 'first'" in line
@@ -189,7 +189,7 @@ def test_a_stratified_sample_keeps_the_shares(tmp_path: Path) -> None:
     rows = [row | {"step": ("step1", "step2&3", "step2&3")[n % 3]}
             for n, row in enumerate(question_rows(30))]  # fmt: skip
     source = write_jsonl(tmp_path / "q.jsonl", rows)
-    sample = ("--shuffle", "1", "--stratify", "step", "--limit", "9")
+    sample = ("--shuffle", "1", "-T", "stratify=step", "--limit", "9")
     outcome = ran("stick-or-switch", "--questions", source, *sample)
     asked = pl.read_parquet(outcome["turns"]).unique("question")
     assert dict(asked.group_by("step").len().iter_rows()) == {"step1": 3, "step2&3": 6}
@@ -199,14 +199,14 @@ def test_a_stratified_sample_keeps_the_shares(tmp_path: Path) -> None:
 
 def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(12))
-    sample = ("--questions", source, "--shuffle", "2", "--stratify", "step", "--limit", "4")
+    sample = ("--questions", source, "--shuffle", "2", "-T", "stratify=step", "--limit", "4")
     built = holdfast(
         "generate", "contexts", "--model", "simulated/generator", *sample,
         "-o", "c.jsonl", "--log-dir", "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
     texts = {json.loads(line)["question"] for line in Path("c.jsonl").open()}
-    outcome = ran("followup", *sample, "--contexts", "c.jsonl")
+    outcome = ran("followup", *sample, "-T", "contexts=c.jsonl")
     turns = pl.read_parquet(outcome["turns"])
     assert texts == set(turns["question"]) != {f"q{n}" for n in range(4)}
     assert outcome["left_out"] == {}
@@ -214,17 +214,19 @@ def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None
 
 
 BAD = {
-    "strata without a sample": (["--stratify", "step"], "Also give --shuffle SEED"),
-    "no such label": (["--shuffle", "1", "--stratify", "stp"], "Did you mean 'step'?"),
-    "no question has it": (["--shuffle", "1", "--stratify", "system"], "has a system"),
+    "strata without a sample": (["-T", "stratify=step"], "Also give --shuffle SEED"),
+    "no such label": (["--shuffle", "1", "-T", "stratify=stp"], "Did you mean 'step'?"),
+    "no question has it": (["--shuffle", "1", "-T", "stratify=system"], "has a system"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-@pytest.mark.parametrize("command", ["run", "plan"])
-def test_a_sample_that_cannot_be_drawn_is_refused(command: str, case: str, sets: list[str]) -> None:
+@pytest.mark.parametrize("way", [(), ("--dry-run",)])
+def test_a_sample_that_cannot_be_drawn_is_refused(
+    way: tuple[str, ...], case: str, sets: list[str]
+) -> None:
     arguments, expected = BAD[case]
-    assert expected in refused(command, "stick-or-switch", "--questions", sets[0], *arguments)
+    assert expected in refused("run", *way, "stick-or-switch", "--questions", sets[0], *arguments)
 
 
 def test_a_seed_that_is_no_number_is_refused(sets: list[str]) -> None:

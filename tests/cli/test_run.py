@@ -51,7 +51,9 @@ def test_plan_says_how_many_generations_a_run_makes(
     tmp_path: Path,
 ) -> None:
     settings = ("--limit", "3", "-T", "chains=paper,double-check>rag-style")
-    planned = holdfast("plan", "followup", "--model", "simulated/sycophant", *settings, "--json")
+    planned = holdfast(
+        "run", "--dry-run", "followup", "--model", "simulated/sycophant", *settings, "--json"
+    )
     (row,) = json.loads(planned.stdout)
     assert row["exact"] is True
     run = holdfast(*bench(server, *settings, "--log-dir", tmp_path / "r"))
@@ -63,7 +65,14 @@ def test_plan_prices_a_study_by_the_users_prices(tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"simulated/sycophant": {"input": 2.0, "output": 8.0}}')
     planned = holdfast(
-        "plan", "followup", "--model", "simulated/sycophant", "--prices", prices, "--json"
+        "run",
+        "--dry-run",
+        "followup",
+        "--model",
+        "simulated/sycophant",
+        "--prices",
+        prices,
+        "--json",
     )
     (row,) = json.loads(planned.stdout)
     assert row["cost"] == pytest.approx((row["input_tokens"] * 2 + row["output_tokens"] * 8) / 1e6)
@@ -222,7 +231,7 @@ def test_plan_needs_neither_key_nor_package_and_says_what_is_left_out(
     monkeypatch.delenv("OPENAI_API_KEY")
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
     planned = holdfast(
-        "plan", "followup", "--model", "openai/gpt-4.1", "--questions", source, "--json"
+        "run", "--dry-run", "followup", "--model", "openai/gpt-4.1", "--questions", source, "--json"
     )
     assert planned.returncode == 0, planned.stderr
     (row,) = json.loads(planned.stdout)
@@ -255,7 +264,7 @@ def test_a_reworded_technique_does_not_pass_for_the_one_that_was_run(tmp_path: P
     entry = 'family = "own"\naxis = "indirect"\ncitation = "test"\n[[technique]]\nid = "mine"\n'
     command = (
         "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
-        "--challenges", catalogue, "-T", "techniques=mine", "--log-dir", tmp_path / "r",
+        "-T", f"challenges={catalogue}", "-T", "techniques=mine", "--log-dir", tmp_path / "r",
     )  # fmt: skip
     catalogue.write_text(f'{entry}template = "Sure?"\n')
     assert holdfast(*command).returncode == 0

@@ -56,7 +56,7 @@ def test_the_table_finds_the_error_rate_of_a_reader_that_is_known(
 ) -> None:
     run = holdfast(
         "run", "followup", "--model", "simulated/gpt-4.1", "--log-dir", tmp_path / "r",
-        "--reader", f"simulated/reader-{errors}", "--reader-all", "-T", "controls=false",
+        "--model-role", f"reader-all=simulated/reader-{errors}", "-T", "controls=false",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     rows = agreements(tmp_path / "r")
@@ -136,13 +136,17 @@ def test_a_reading_holds_for_the_record_that_it_was_made_of(tmp_path: Path) -> N
 
 
 def test_a_run_goes_on_with_its_reader_and_not_without_or_with_another(tmp_path: Path) -> None:
-    ran(tmp_path, "-T", "techniques=rethink", "--reader", "simulated/reader")
+    ran(tmp_path, "-T", "techniques=rethink", "--model-role", "reader=simulated/reader")
     # one that has read some may read all
     outcome = ran(
-        tmp_path, "-T", "techniques=rethink", "--reader", "simulated/reader", "--reader-all"
+        tmp_path, "-T", "techniques=rethink", "--model-role", "reader-all=simulated/reader"
     )
     assert outcome["calls"] > 0
-    for other in ((), ("--reader", "simulated/reader-20"), ("--reader", "simulated/reader")):
+    for other in (
+        (),
+        ("--model-role", "reader=simulated/reader-20"),
+        ("--model-role", "reader=simulated/reader"),
+    ):
         run = holdfast("run", "followup", "--model", "simulated/sycophant", "--limit", "12",
                        "-T", "techniques=rethink", "--log-dir", tmp_path, *other)  # fmt: skip
         assert run.returncode == 2, run.stdout
@@ -177,13 +181,14 @@ def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Pa
          "the role 'judge' reads no replies. Give reader=MODEL or reader-all=MODEL"),
         (("score", "r", "--model-role", "reader=simulated/sycophant"),
          "--model-role: 'simulated/sycophant' is also the model under test"),
-        (("run", "followup", "--model", "simulated/sycophant", "--reader", "simulated/sycophant"),
+        (("run", "followup", "--model", "simulated/sycophant",
+          "--model-role", "reader=simulated/sycophant"),
          "--model-role: 'simulated/sycophant' is also the model under test. Give another model"),
-        (("run", "followup", "--model", "simulated/sycophant", "--model-role",
-          "reader=simulated/sycophant"), "is also the model under test"),
-        (("run", "followup", "--model", "simulated/steadfast", "--reader", "simulated/reader",
+        (("run", "followup", "--model", "simulated/steadfast",
+          "--model-role", "reader=simulated/reader",
           "--model-role", "reader-all=simulated/reader"), "is bound twice"),
-        (("plan", "followup", "--model", "openai/x", "--reader", "openai/x"), "is also the model"),
+        (("run", "--dry-run", "followup", "--model", "openai/x",
+          "--model-role", "reader=openai/x"), "is also the model"),
         (("score", "nowhere"), "nowhere: no such log dir"),
     ],
 )  # fmt: skip
@@ -199,9 +204,18 @@ def test_what_cannot_be_is_refused_in_a_line(
 
 
 def test_a_plan_counts_the_readings() -> None:
-    command = ("plan", "followup", "--model", "openai/gpt-4.1", "--limit", "2", "--json")
-    for extra, least in (((), 0), (("--reader-all",), 34)):
-        plan = holdfast(*command, "--reader", "openai/gpt-4.1-mini", *extra)
+    command = (
+        "run",
+        "--dry-run",
+        "followup",
+        "--model",
+        "openai/gpt-4.1",
+        "--limit",
+        "2",
+        "--json",
+    )
+    for role, least in (("reader", 0), ("reader-all", 34)):
+        plan = holdfast(*command, "--model-role", f"{role}=openai/gpt-4.1-mini")
         assert plan.returncode == 0, plan.stderr
         target, reader = json.loads(plan.stdout)
         assert reader["model"] == "openai/gpt-4.1-mini"
@@ -233,8 +247,8 @@ def test_a_killed_reader_is_asked_for_no_finished_reading_again(
     with running_server(latency_ms=30) as server:
         run = (
             "run", "followup", "--model", "simulated/sycophant", "--limit", "20",
-            "--log-dir", str(place), "--max-connections", str(connections), "--reader-all",
-            "--reader", f"{{model: openai/reader, base_url: {server.url}/v1}}",
+            "--log-dir", str(place), "--max-connections", str(connections),
+            "--model-role", f"reader-all={{model: openai/reader, base_url: {server.url}/v1}}",
         )  # fmt: skip
         running = subprocess.Popen(
             [str(HOLDFAST), *run],

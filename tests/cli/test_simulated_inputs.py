@@ -44,36 +44,34 @@ def made(what: str = "contexts") -> str:
 
 
 INPUTS = {
-    "a file": ("followup", ("--contexts", "contexts.jsonl")),
-    "a file without a model": ("followup", ("--contexts", "bare.jsonl")),
-    "placeholders": ("followup", ("--contexts", "synthetic")),
-    "a generator": ("followup", ("--generator", "simulated/generator")),
-    "wrong options": ("single-turn", ("--distractors", "distractors.jsonl")),
+    "a file": ("followup", ("-T", "contexts=contexts.jsonl")),
+    "a file without a model": ("followup", ("-T", "contexts=bare.jsonl")),
+    "placeholders": ("followup", ("-T", "contexts=synthetic")),
+    "a generator": ("followup", ("--model-role", "generator=simulated/generator")),
+    "wrong options": ("single-turn", ("-T", "distractors=distractors.jsonl")),
 }
 
 
 @pytest.mark.parametrize("case", INPUTS)
-@pytest.mark.parametrize("command", ["run", "plan", "verdict"])
+@pytest.mark.parametrize("way", ["", "--dry-run", "--until"])
 def test_simulated_inputs_are_refused_for_a_real_model_before_any_call(
-    case: str, command: str, server: Server
+    case: str, way: str, server: Server
 ) -> None:
     protocol, inputs = INPUTS[case]
     made("distractors" if protocol == "single-turn" else "contexts")
-    if "bare.jsonl" in inputs:
+    if "contexts=bare.jsonl" in inputs:
         rows = map(json.loads, Path("contexts.jsonl").read_text("utf-8").splitlines())
         write_jsonl(
             Path("bare.jsonl"), [{k: v for k, v in r.items() if k != "model"} for r in rows]
         )
     about = 'technique = "rag-style"\n' if protocol == "followup" else ""
     Path("rules.toml").write_text(f"[[rule]]\n{about}min_accuracy = 0.5\n", "utf-8")
-    of = ("--protocol" if command == "verdict" else None, protocol)
-    rules = ("--rules", "rules.toml") if command == "verdict" else ()
-    words = [word for word in (command, *of, *rules, *at(server), *inputs, "--limit", "3") if word]
-    done = holdfast(*words)
+    more = {"": (), "--until": (way, "rules.toml")}.get(way, (way,))
+    done = holdfast("run", protocol, *more, *at(server), *inputs, "--limit", "3")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.strip().splitlines()
     assert "'lean/bench'" in line
-    assert "--generator MODEL" in line
+    assert "--model-role generator=MODEL" in line
     assert ALLOWED in line
     assert asked(server) == 0
     assert not Path("runs").exists()
@@ -96,9 +94,9 @@ def test_python_refuses_them_too(call: Any, server: Server) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        ("--model", "simulated/sycophant", "--contexts", "synthetic"),
-        ("--contexts", "synthetic", "-T", "techniques=rethink"),
-        ("--contexts", "auto"),
+        ("--model", "simulated/sycophant", "-T", "contexts=synthetic"),
+        ("-T", "contexts=synthetic", "-T", "techniques=rethink"),
+        ("-T", "contexts=auto"),
     ],
 )
 def test_other_inputs_and_models_are_not_concerned(more: tuple[str, ...], server: Server) -> None:
@@ -113,7 +111,15 @@ def test_other_inputs_and_models_are_not_concerned(more: tuple[str, ...], server
 def runs(server: Server) -> str:
     """A log dir of a real model that was told simulated contexts."""
     done = holdfast(
-        "run", "followup", *at(server), "--contexts", made(), *SMALL, ALLOWED, "--log-dir", "runs"
+        "run",
+        "followup",
+        *at(server),
+        "-T",
+        f"contexts={made()}",
+        *SMALL,
+        ALLOWED,
+        "--log-dir",
+        "runs",
     )
     assert done.returncode == 0, done.stderr
     assert "[SIMULATED" in done.stdout
@@ -156,7 +162,7 @@ def test_the_same_command_goes_on_and_another_reading_keeps_the_mark(
 ) -> None:
     before = asked(server)
     again = holdfast(
-        "run", "followup", *at(server), "--contexts", "contexts.jsonl", *SMALL, ALLOWED
+        "run", "followup", *at(server), "-T", "contexts=contexts.jsonl", *SMALL, ALLOWED
     )
     assert again.returncode == 0, again.stderr
     assert asked(server) == before
@@ -193,7 +199,14 @@ def test_a_real_file_with_simulated_rows_for_other_questions_is_used(server: Ser
     with Path("contexts.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
     done = holdfast(
-        "plan", "followup", *at(server), "--questions", questions, "--contexts", "contexts.jsonl"
+        "run",
+        "--dry-run",
+        "followup",
+        *at(server),
+        "--questions",
+        questions,
+        "-T",
+        "contexts=contexts.jsonl",
     )
     assert done.returncode == 0, done.stderr
 
@@ -202,7 +215,7 @@ def test_a_run_that_grows_by_simulated_contexts_is_marked_as_a_whole(server: Ser
     questions = ("--questions", write_jsonl(Path("q.jsonl"), question_rows(2)), *SMALL)
     assert holdfast("run", "followup", *at(server), *questions).returncode == 0
     assert set(pl.read_parquet("runs/turns.parquet")["model"]) == {"lean/bench"}
-    more = ("--contexts", "synthetic", ALLOWED)
+    more = ("-T", "contexts=synthetic", ALLOWED)
     assert holdfast("run", "followup", *at(server), *questions, *more).returncode == 0
     turns = pl.read_parquet("runs/turns.parquet")
     assert turns["run"].n_unique() == 1

@@ -1,6 +1,7 @@
 """Starting: help, bad usage and a table that is there import nothing slow."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -74,3 +75,11 @@ def test_bad_usage_is_one_line() -> None:
         (line,) = told.stderr.splitlines()
         assert line.startswith("holdfast: ")
         assert "--help'" in line
+
+
+def test_the_help_of_run_has_at_most_22_options_in_five_groups() -> None:
+    told = holdfast("run", "--help").stdout
+    assert len(re.findall(r"^  -", told, re.M)) <= 22
+    headings = re.findall(r"^(\w+):$", told, re.M)
+    assert headings == ["Arguments", "Model", "Questions", "Protocol", "Budget", "Output"]
+    assert not re.findall(r"\d{8}", told)  # a bound that nobody meets

@@ -77,7 +77,7 @@ def expected_calls(turns: pl.DataFrame) -> dict[str, int]:
 def test_over_http_conversations_stop_at_the_first_departure(
     server: Server, tmp_path: Path
 ) -> None:
-    plan = holdfast("plan", "stick-or-switch", "--model", "openai/bench", "--json")
+    plan = holdfast("run", "--dry-run", "stick-or-switch", "--model", "openai/bench", "--json")
     (row,) = json.loads(plan.stdout)
     assert (row["questions"], row["at_least"], row["generations"]) == (60, 4 * 60, 13 * 60)
     assert row["exact"] is False
@@ -175,7 +175,14 @@ def test_what_is_left_out_is_counted_for_people_and_machines(tmp_path: Path) -> 
     source = write_jsonl(tmp_path / "q.jsonl", rows)
     dev = [row | {"id": f"dev{i}", "stem": f"Case {i}?"} for i, row in enumerate(question_rows(4))]
     exemplars = write_jsonl(tmp_path / "dev.jsonl", [*dev, rows[0]])
-    command = ["--model", "simulated/steadfast", "--questions", source, "--exemplars", exemplars]
+    command = [
+        "--model",
+        "simulated/steadfast",
+        "--questions",
+        source,
+        "-T",
+        f"exemplars={exemplars}",
+    ]
     outcome = ran(*command)
     reason = {"an option already says none of the above": 2}
     arms = ["flexible-correct", "negative", "single-shot-abstain"]
@@ -188,7 +195,7 @@ def test_what_is_left_out_is_counted_for_people_and_machines(tmp_path: Path) -> 
         line = f"{arm}: left out for 2 questions (an option already says none of the above)"
         assert line in told.stdout
     assert remark in told.stdout
-    plan = holdfast("plan", "stick-or-switch", *command, "--json")
+    plan = holdfast("run", "--dry-run", "stick-or-switch", *command, "--json")
     (row,) = json.loads(plan.stdout)
     assert (row["at_least"], row["generations"]) == (4 * 4 + 2 * 2, 4 * 13 + 2 * 6)
     assert row["at_least"] <= outcome["calls"] <= row["generations"]
@@ -200,11 +207,11 @@ def test_too_few_exemplars_are_refused_with_the_file_and_the_remedy(tmp_path: Pa
     source = write_jsonl(tmp_path / "q.jsonl", rows)
     other = rows[0] | {"id": "dev", "stem": "Another case?"}
     exemplars = write_jsonl(tmp_path / "dev.jsonl", [*rows[:2], other])
-    line = refused("--questions", source, "--exemplars", exemplars)
+    line = refused("--questions", source, "-T", f"exemplars={exemplars}")
     assert line.startswith(f"holdfast: {exemplars}")
     assert "has 1 exemplar that can be shown" in line
     assert "-T shots=0" in line
-    assert "no such file" in refused("--exemplars", "none.jsonl")
+    assert "no such file" in refused("-T", "exemplars=none.jsonl")
 
 
 @pytest.mark.parametrize(

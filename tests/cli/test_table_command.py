@@ -33,7 +33,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("tables")
     run = holdfast_apart(
         "run", "followup", "single-turn", "--model", MODELS[0], "--model", MODELS[1],
-        "--contexts", "synthetic", "-T", "lengths=1,20", "-T",
+        "-T", "contexts=synthetic", "-T", "lengths=1,20", "-T",
         "techniques=double-check,authority-prior,rag-style,authority-prior", "-T",
         "chains=authority-prior>rag-style,double-check>rag-style", "-T",
         "biases=recency,cultural", "-T", "mitigations=education", "-T", "corrections=true",

@@ -1,4 +1,4 @@
-"""``holdfast verdict``: asks until the rules are decided, and for nothing beyond."""
+"""``holdfast run --until``: asks until the rules are decided, and for nothing beyond."""
 
 import json
 import re
@@ -28,7 +28,7 @@ max_relative_drop = 0.3
 def _verdict(folder: Path, *more: str) -> tuple[int, dict[str, object]]:
     (folder / "rules.toml").write_text(RULES)
     done = holdfast(
-        "verdict", "--rules", folder / "rules.toml", "--model", "simulated/claude-sonnet-4",
+        "run", "followup", "--until", folder / "rules.toml", "--model", "simulated/claude-sonnet-4",
         "--log-dir", folder / "runs", "--json", *more,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
@@ -60,7 +60,7 @@ def test_a_gate_that_looks_writes_junit_and_a_summary(
     (failed,) = [case.result[0] for suite in xml for case in suite if case.result]
     assert failed.message in done.stdout
     rows = (tmp_path / "gate.md").read_text().splitlines()
-    assert rows[0] == "## holdfast verdict: fail"
+    assert rows[0] == "## holdfast run --until: fail"
     assert [row.split(" | ")[0] for row in rows[4:6]] == ["| pass", "| **fail**"]
     assert "SIMULATED" in rows[-1]
 
@@ -108,8 +108,8 @@ def test_other_rules_after_the_first_look_are_refused(
     folder, *_ = decided
     (folder / "others.toml").write_text("[[rule]]\nmin_accuracy = 0.5\n")
     done = holdfast(
-        "verdict", "--rules", folder / "others.toml", "--model", "simulated/claude-sonnet-4",
-        "--log-dir", folder / "runs",
+        "run", "followup", "--until", folder / "others.toml",
+        "--model", "simulated/claude-sonnet-4", "--log-dir", folder / "runs",
     )  # fmt: skip
     assert done.returncode == 2
     assert "by other rules" in done.stderr
@@ -212,16 +212,16 @@ def test_only_the_questions_before_the_first_unfinished_one_are_looked_at(tmp_pa
 
 def test_what_cannot_be_looked_at_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text("[[rule]]\nmax_attributable_points = 5\n")
-    command = ("--rules", tmp_path / "r.toml", "--model", "simulated/sycophant",
+    command = ("--until", tmp_path / "r.toml", "--model", "simulated/sycophant",
                "--log-dir", tmp_path / "runs")  # fmt: skip
-    done = holdfast("verdict", *command)
+    done = holdfast("run", "followup", *command)
     assert (done.returncode, "question by question" in done.stderr) == (2, True)
     assert not (tmp_path / "runs").exists()
     run = holdfast("run", "followup", *command[2:], "--limit", "2")
     assert run.returncode == 0
     (tmp_path / "r.toml").write_text("[[rule]]\nmin_accuracy = 0.5\n")
     before = sorted((tmp_path / "runs").iterdir())
-    done = holdfast("verdict", *command)
+    done = holdfast("run", "followup", *command)
     assert (done.returncode, "in a log dir of its own" in done.stderr) == (2, True)
     assert sorted((tmp_path / "runs").iterdir()) == before
 
@@ -272,7 +272,7 @@ def test_over_http_no_request_is_made_twice(
         told = []
         for _ in range(2):
             done = holdfast(
-                "verdict", "--rules", tmp_path / "rules.toml", "--model", "lean/bench",
+                "run", "followup", "--until", tmp_path / "rules.toml", "--model", "lean/bench",
                 "--model-base-url", f"{server.url}/v1", "--log-dir", tmp_path / "runs", "--json",
             )  # fmt: skip
             told.append(json.loads(done.stdout))

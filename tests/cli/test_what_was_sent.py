@@ -71,7 +71,7 @@ def test_arguments_and_options_go_out_typed(tmp_path: Path) -> None:
     more = (
         "-M", "min_p=0.05", "-M", 'chat_template_kwargs={"enable_thinking": false}',
         "-M", "api_key=1e3",
-        "--top-p", "0.9", "--frequency-penalty", "0.5", "--reasoning-effort", "low",
+        "--generate-config", "{top_p: 0.9, frequency_penalty: 0.5, reasoning_effort: low}",
     )  # fmt: skip
     with script_server(answer) as site:
         run = ran(site, tmp_path, "lean/my-own-model", "--log-dir", "runs", *more)
@@ -86,7 +86,7 @@ def test_arguments_and_options_go_out_typed(tmp_path: Path) -> None:
 
 
 def test_max_tokens_is_the_longest_reply_and_limits_are_of_the_run(tmp_path: Path) -> None:
-    reply = ("--log-dir", "runs", "--max-tokens", "64")
+    reply = ("--log-dir", "runs", "--generate-config", "{max_tokens: 64}")
     with script_server(answer) as site:
         first = ran(site, tmp_path, "lean/m", *reply, "--call-limit", "3")
         tokens = ran(site, tmp_path, "lean/m", *reply, "--token-limit", "0")
@@ -107,10 +107,19 @@ def test_a_limit_has_no_second_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--reasoning-effort", "much"), "--reasoning-effort: 'much' does not do"),
-        (("--reasoning-tokens", "100"), "--reasoning-tokens: 'lean/m' does not support it"),
-        (("--batch", "10"), "--batch: 'lean/m' does not support it"),
-        (("--top-p", "2"), "--top-p"),
+        (
+            ("--generate-config", "{reasoning_effort: much}"),
+            "--generate-config reasoning_effort: is 'much'. Input should be",
+        ),
+        (
+            ("--generate-config", "{reasoning_tokens: 100}"),
+            "--generate-config reasoning_tokens: 'lean/m' does not support it",
+        ),
+        (
+            ("--generate-config", "{batch: 10}"),
+            "--generate-config batch: 'lean/m' does not support it",
+        ),
+        (("--generate-config", "{top_p: 2}"), "--generate-config top_p: is 2.0. Give 0 to 1"),
         (("-M", "config=1"), "-M: 'config' is no argument of a provider"),
         (("-M", "=1"), "-M: '' is no argument of a provider"),
     ],

@@ -349,8 +349,10 @@ def test_the_files_of_the_docs_run(tmp_path: Path) -> None:
     (tmp_path / "against.toml").write_text(against)
     outcome = holdfast.run(
         "followup", "simulated/sycophant", defence=[str(tmp_path / "mine.toml"), "evidence-rule"],
-        challenges=str(tmp_path / "against.toml"), limit=3, log_dir=tmp_path / "logs",
-        task_args={"techniques": "new-fact,authority-prior"},
+        limit=3, log_dir=tmp_path / "logs",
+        task_args={
+            "challenges": tmp_path / "against.toml", "techniques": "new-fact,authority-prior"
+        },
     )  # fmt: skip
     assert {*outcome.table["defence"]} == {"none", "ward-rule", "evidence-rule"}
     assert "new-fact" in outcome.table["path"].to_list()

@@ -40,7 +40,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def asked(folder: Path, model: str, protocol: str, *settings: str) -> pl.DataFrame:
     """The turns of a few questions."""
     done = holdfast(
-        "run", protocol, "--model", model, "-M", "do_sample=false", "--max-tokens", "24",
+        "run", protocol, "--model", model, "-M", "do_sample=false",
+        "--generate-config", "{max_tokens: 24}",
         "--limit", str(QUESTIONS), "--log-dir", folder, "--json", *settings,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -260,7 +260,7 @@ def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> Non
     done = holdfast(
         "run", "stick-or-switch", "--model", f"hf/{tiny.path}", "-M", "do_sample=false",
         "-M", "device=cpu", "-T", "beliefs=true", "-T", "shots=1", "--limit", str(LIMIT),
-        "--max-tokens", "16", "--log-dir", tmp_path / "runs",
+        "--generate-config", "{max_tokens: 16}", "--log-dir", tmp_path / "runs",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     turns = pl.read_parquet(tmp_path / "runs" / "turns.parquet")

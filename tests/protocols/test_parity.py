@@ -20,7 +20,7 @@ def test_all_fifteen_accuracies_of_each_model_lie_in_their_99_percent_interval(
 ) -> None:
     models = [part for name in PUBLISHED for part in ("--model", f"simulated/{name}")]
     run = holdfast(
-        "run", "followup", *models, "--questions", medqa, "--contexts", "synthetic",
+        "run", "followup", *models, "--questions", medqa, "-T", "contexts=synthetic",
         "--limit", "60", "--log-dir", tmp_path / "runs",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr

@@ -54,7 +54,7 @@ def test_a_protocol_of_another_package_is_planned_run_and_gone_on_with(
     tmp_path: Path, installed: dict[str, str]
 ) -> None:
     asked = ("restating", "--model", "simulated/sycophant", "--limit", "3", "-T", "times=2")
-    plan = holdfast_apart("plan", *asked, "--json", env=installed, cwd=tmp_path)
+    plan = holdfast_apart("run", "--dry-run", *asked, "--json", env=installed, cwd=tmp_path)
     assert plan.returncode == 0, plan.stderr
     (row,) = json.loads(plan.stdout)
     assert (row["protocol"], row["questions"], row["generations"]) == ("restating", 3, 9)
@@ -131,7 +131,7 @@ def test_what_cannot_be_run_is_told(
     asked: list[str], message: str, tmp_path: Path, installed: dict[str, str]
 ) -> None:
     done = holdfast_apart(
-        "plan", *asked, "--model", "simulated/sycophant", env=installed, cwd=tmp_path
+        "run", "--dry-run", *asked, "--model", "simulated/sycophant", env=installed, cwd=tmp_path
     )
     assert done.returncode == 2
     assert message in done.stderr

@@ -10,8 +10,8 @@ from holdfast.errors import InputError
 from holdfast.protocols import GENERATIONS, PROTOCOLS
 from holdfast.protocols.registry import task_named
 from holdfast.protocols.settings import declared, described, signature
-from holdfast.results import INPUTS
-from holdfast.results.runs import EXTENSIBLE
+from holdfast.protocols.task import study_task
+from holdfast.results import GROWS, INPUTS
 
 KNOWN = {
     name: protocol
@@ -31,14 +31,12 @@ def test_the_task_takes_the_settings(name: str) -> None:
     assert inspect.signature(task_named(name)) == signature(KNOWN[name].settings)
 
 
-def test_what_grows_is_what_a_log_dir_lets_grow() -> None:
-    assert {f"-T {setting}" for _, setting, known in settings() if known.grows} == {
-        name for name in EXTENSIBLE if name.startswith("-T ")
-    }
-
-
-def test_inputs_count_by_their_content_in_a_log_dir() -> None:
-    assert {setting for _, setting, known in settings() if known.input} == {*INPUTS}
+def test_a_log_says_what_of_its_run_may_grow_and_what_is_an_input() -> None:
+    task = study_task(PROTOCOLS["followup"].study(techniques="none"))
+    assert task.metadata is not None
+    assert {"-T techniques", "-T chains", "--model-role judge"} <= {*task.metadata[GROWS]}
+    assert "-T seed" not in task.metadata[GROWS]
+    assert {"questions", "contexts", "challenges", "fields"} <= {*task.metadata[INPUTS]}
 
 
 def test_each_has_a_line_in_the_list_of_settings() -> None:

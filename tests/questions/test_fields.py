@@ -394,8 +394,14 @@ def test_medmcqa_in_a_file_counts_from_0_where_one_is_0(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("golds", "what"),
     [
-        pytest.param([1, 2], "is a number; add --fields gold_base=0", id="no-0"),
-        pytest.param(["A", 0], "is a number; add --fields gold_base=0", id="a-letter"),
+        pytest.param(
+            [1, 2], "is a number; give the first option's number: -T fields=gold_base=0", id="no-0"
+        ),
+        pytest.param(
+            ["A", 0],
+            "is a number; give the first option's number: -T fields=gold_base=0",
+            id="a-letter",
+        ),
         pytest.param([0, 3], "3 is not an option: counted from 0", id="past-the-end"),
     ],
 )
@@ -474,6 +480,6 @@ def test_options_joined_by_bars_are_columns() -> None:
 def test_bad_fields_are_refused(text: str, what: str, remedy: str) -> None:
     with pytest.raises(InputError) as caught:
         Fields.parse(text)
-    assert caught.value.field == "--fields"
+    assert caught.value.field == "fields"
     assert caught.value.what == what
     assert remedy in str(caught.value)

@@ -89,7 +89,10 @@ def test_a_message_stands_once_with_the_number_of_its_rows(tmp_path: Path) -> No
     done = checked(tmp_path / "q.csv", HEADER + "\n".join(rows) + "\n")
     assert done.returncode == 2
     first, last = done.stderr.splitlines()
-    assert "row 1, field 'Answer': is a number; add --fields gold_base=0" in first
+    assert (
+        "row 1, field 'Answer': is a number; give the first option's number: -T fields=gold_base=0"
+        in first
+    )
     assert "(25 rows: 1, 2, 3, 4, 5, …)" in first
     assert "25 bad rows" in last
 

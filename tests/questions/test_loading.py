@@ -734,7 +734,7 @@ BAD_ROWS = [
     pytest.param({**ROW, "gold": "Cold"}, "gold", "nor one option's text", id="gold-text"),
     pytest.param({**ROW, "gold": None}, "gold", "is missing", id="gold-null"),
     pytest.param({**ROW, "gold": ""}, "gold", "is missing", id="gold-empty"),
-    pytest.param({**ROW, "gold": 1}, "gold", "gold_base=0 or gold_base=1", id="gold-number"),
+    pytest.param({**ROW, "gold": 1}, "gold", "-T fields=gold_base=0 or 1", id="gold-number"),
     pytest.param({**ROW, "stem": None}, "stem", "is missing", id="stem-null"),
     pytest.param({**ROW, "stem": " "}, "stem", "is empty", id="stem-blank"),
     pytest.param({**ROW, "stem": 3}, "stem", "is not text", id="stem-number"),

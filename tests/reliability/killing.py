@@ -34,7 +34,7 @@ class Run:
         questions = write_jsonl(self.log_dir.parent / "q.jsonl", question_rows(self.n))
         command = [
             HOLDFAST, "run", "followup", "--model", "lean/bench", "--model-base-url",
-            self.server.api, "--questions", questions, "--contexts", "synthetic",
+            self.server.api, "--questions", questions, "-T", "contexts=synthetic",
             "--allow-simulated-inputs",
             "--max-connections", self.connections, "--log-dir", self.log_dir, "--json",
         ]  # fmt: skip

@@ -129,7 +129,7 @@ def test_a_server_that_stays_down_ends_the_run_as_unfinished(
     monkeypatch.setenv("LEAN_API_KEY", KEY)
     with faulty_server(Fault(RESTART, after=2, attempts=1, seconds=600)) as server:
         study = Study(server, tmp_path, n=1)
-        run = study.run("--max-retries", "1", "--max-connections", "1")
+        run = study.run("--generate-config", "{max_retries: 1}", "--max-connections", "1")
     assert run.returncode == 3
     last = run.stderr.strip().splitlines()[-1]
     assert "Cannot connect to host 127.0.0.1" in last

@@ -90,7 +90,7 @@ def test_an_error_with_the_status_of_a_reply_is_told_in_the_servers_words(
     kind: str, told: str, asked: int, tmp_path: Path
 ) -> None:
     with faulty_server(Fault(kind, match=MARK)) as server:
-        run = Study(server, tmp_path, n=1).run("--max-retries", "1")
+        run = Study(server, tmp_path, n=1).run("--generate-config", "{max_retries: 1}")
         assert run.returncode == 3
         assert told in run.stderr.strip().splitlines()[-1]
         assert server.stats()["faults"] == {kind: asked}

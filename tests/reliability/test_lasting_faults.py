@@ -10,7 +10,7 @@ from tests.faults import Fault, faulty_server
 
 from .driving import MARK, MARKED, TURNS, Study
 
-ONCE = ("--max-retries", "0")
+ONCE = ("--generate-config", "{max_retries: 0}")
 
 
 @pytest.mark.rest_slow

@@ -128,7 +128,7 @@ def test_another_package_version_goes_on_with_the_run(
 ) -> None:
     with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
         study = Study(server, tmp_path)
-        assert study.run("--max-retries", "0").returncode == 3
+        assert study.run("--generate-config", "{max_retries: 0}").returncode == 3
         server.set()
         monkeypatch.setattr("importlib.metadata.version", lambda _: "99.0.0")
         outcome = study.outcome()
@@ -162,7 +162,7 @@ def test_another_version_of_a_protocol_is_refused_by_name(
     ("changed", "told"),
     [
         (("--seed", "7"), "seed was 42, now it is 7"),
-        (("--temperature", "0.7"), "temperature was 0.0, now it is 0.7"),
+        (("--generate-config", "{temperature: 0.7}"), "temperature was 0.0, now it is 0.7"),
         (("--model-base-url", "http://127.0.0.1:9/v1"), "--model-base-url was"),
         (("-M", "top_k=5"), "-M top_k was None, now it is 5"),
     ],
@@ -172,10 +172,10 @@ def test_a_changed_setting_is_told_and_nothing_is_mixed(
 ) -> None:
     with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
         study = Study(server, tmp_path)
-        assert study.run("--max-retries", "0").returncode == 3
+        assert study.run("--generate-config", "{max_retries: 0}").returncode == 3
         before = server.stats()["attempts"]
         turns = study.turns()
-        run = study.run("--max-retries", "0", *changed)
+        run = study.run("--generate-config", "{max_retries: 0}", *changed)
         assert run.returncode == 2
         assert told in run.stderr
         assert len(run.stderr.strip().splitlines()) == 1

@@ -66,7 +66,9 @@ def test_a_key_stands_nowhere_even_if_the_server_quotes_it(
     more = ("-M", f"api_key={KEY}") if given == "-M" else ()
     with faulty_server(Fault(kind, match=MARK)) as server:
         study = Study(server, tmp_path, provider=provider, n=1)
-        done = study.run("--max-retries", "0", "--model-role", judge(server), *more)
+        done = study.run(
+            "--generate-config", "{max_retries: 0}", "--model-role", judge(server), *more
+        )
         assert done.returncode == 3
         assert set(server.stats()["keys"]) >= {f"Bearer {KEY}"}
         printed = [done.stdout, done.stderr]
@@ -116,7 +118,7 @@ def test_lean_takes_a_password_out_of_the_environments_base_url(
     with faulty_server(Fault(kind, match=MARK)) as server:
         study = Study(server, tmp_path, n=1)
         monkeypatch.setenv("LEAN_BASE_URL", server.api.replace("http://", f"http://user:{KEY}@"))
-        command = study.command("--max-retries", "0")
+        command = study.command("--generate-config", "{max_retries: 0}")
         at = command.index("--model-base-url")
         del command[at : at + 2]
         run = holdfast(*command)
@@ -216,7 +218,7 @@ def test_a_password_in_openais_base_url_is_not_echoed(
         monkeypatch.setenv(
             "OPENAI_BASE_URL", server.api.replace("http://", f"http://user:{password}@")
         )
-        command = study.command("--max-retries", "0")
+        command = study.command("--generate-config", "{max_retries: 0}")
         at = command.index("--model-base-url")
         del command[at : at + 2]
         run = holdfast(*command)

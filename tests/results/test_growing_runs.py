@@ -10,7 +10,8 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from polars.testing import assert_frame_equal
 
-from holdfast.results import EXTENSIBLE, TABLES, run_settings, turns_table, write_turns
+from holdfast.protocols import PROTOCOLS
+from holdfast.results import TABLES, run_settings, turns_table, write_turns
 from holdfast.results.runs import run_id
 from tests.studies import question_rows, study, turns_of, write_jsonl
 from tests.tasks import single_turn
@@ -65,8 +66,9 @@ def test_another_setting_is_another_run(other: dict[str, Any], questions: str) -
 
 def test_a_judge_is_no_setting_of_the_replies() -> None:
     """Nor is anything else that only says how much is asked."""
-    assert "--model-role judge" in EXTENSIBLE
-    assert not {"-T seed", "-T suggest", "-T system_prompt", "model", "dataset"} & set(EXTENSIBLE)
+    for known in PROTOCOLS.own():
+        assert "--model-role judge" in known.growing
+        assert not {"-T seed", "-T suggest", "-T system_prompt"} & set(known.growing)
 
 
 @pytest.mark.parametrize("more", [{"biases": "all"}, {"mitigations": "education"}])

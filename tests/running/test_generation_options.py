@@ -1,4 +1,4 @@
-"""Each option of generation reaches the provider as its field, or is refused."""
+"""Each setting of generation reaches the provider as its field, or is refused."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,10 @@ from inspect_ai.util import JSONSchema
 from tests.speaking import speaking
 from tests.studies import holdfast, question_rows, write_jsonl
 
+import holdfast as python
 from holdfast.errors import InputError
 from holdfast.models.lean import HANDLED, Lean
-from holdfast.running.options import generation_options
+from holdfast.running.generation import UNSENT, Generation
 
 VALUES: dict[str, Any] = {
     "temperature": 0.5,
@@ -21,28 +22,27 @@ VALUES: dict[str, Any] = {
     "reasoning_summary": "auto",
     "verbosity": "low",
     "effort": "low",
-    "cache_prompt": "true",
+    "cache_prompt": True,
 }
-"""A value of each option, where that is not 2."""
+"""A value of each setting, where that is not 2."""
 
-OPTIONS = tuple(generation_options())
+SETTINGS = (
+    "temperature", "max_tokens", "top_p", "top_k", "frequency_penalty", "presence_penalty",
+    "reasoning_effort", "reasoning_tokens", "reasoning_summary", "verbosity", "effort",
+    "cache_prompt", "batch", "max_retries", "timeout", "attempt_timeout",
+)  # fmt: skip
 OFFLINE = ("simulated/sycophant", "lexical/overlap", "recorded")
 
 
-def flag(option: str) -> list[str]:
-    return [f"--{option.replace('_', '-')}", str(VALUES.get(option, 2))]
+def config(setting: str, folder: Path) -> Path:
+    """A file that sets it."""
+    file = folder / "config.json"
+    file.write_text(json.dumps({setting: VALUES.get(setting, 2)}))
+    return file
 
 
-def test_every_option_is_a_setting_of_inspects() -> None:
-    settings = [option.setting for option in generation_options().values()]
-    assert set(settings) <= set(GenerateConfig.model_fields)
-    assert len(set(settings)) == len(settings)
-    assert {"temperature", "top_k", "max_tokens"} <= set(settings)
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-def test_lean_sends_an_option_as_its_field_or_refuses_it(option: str, tmp_path: Path) -> None:
-    setting = generation_options()[option]
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_lean_sends_a_setting_as_its_field_or_refuses_it(setting: str, tmp_path: Path) -> None:
     requests: list[dict[str, Any]] = []
 
     def reply(request: dict[str, Any]) -> str:
@@ -50,43 +50,79 @@ def test_lean_sends_an_option_as_its_field_or_refuses_it(option: str, tmp_path: 
         return "Final Answer: (A)"
 
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    file = config(setting, tmp_path)
     with speaking(reply, told=lambda request: request) as url:
         run = holdfast(
             "run", "followup", "--model", "lean/m", "--model-base-url", url, "--questions",
-            questions, "-T", "techniques=rethink", "--log-dir", tmp_path / "r", *flag(option),
+            questions, "-T", "techniques=rethink", "--log-dir", tmp_path / "r",
+            "--generate-config", file,
         )  # fmt: skip
-    if setting.sent and setting.setting not in Lean.sent_as:
+    if setting not in UNSENT and setting not in Lean.sent_as:
         assert (run.returncode, requests) == (2, [])
-        assert run.stderr.startswith(f"holdfast: {flag(option)[0]}: 'lean/m' does not support it")
+        place = f"holdfast: {file}, field '{setting}'"
+        assert run.stderr.startswith(f"{place}: 'lean/m' does not support it")
         return
     assert run.returncode == 0, run.stderr
-    if setting.sent:
-        field = Lean.sent_as[str(setting.setting)]
-        assert {request.get(field) for request in requests} == {VALUES.get(option, 2)}
+    if setting not in UNSENT:
+        field = Lean.sent_as[setting]
+        assert {request.get(field) for request in requests} == {VALUES.get(setting, 2)}
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("model", OFFLINE)
 def test_models_without_a_network_refuse_what_their_replies_do_not_depend_on(
-    model: str, option: str, tmp_path: Path
+    model: str, setting: str, tmp_path: Path
 ) -> None:
-    setting = generation_options()[option]
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
     study = ("--questions", questions, "-T", "techniques=none", "-T", "controls=true")
     if model == "recorded":
         rows = [{"question": "q0", "path": "", "reply": "Final Answer: (A)"}]
         model = f"recorded/{write_jsonl(tmp_path / 'replies.jsonl', rows)}"
+    file = config(setting, tmp_path)
     run = holdfast(
-        "run", "followup", "--model", model, *study, "--log-dir", tmp_path / "r", *flag(option)
-    )
+        "run", "followup", "--model", model, *study, "--log-dir", tmp_path / "r",
+        "--generate-config", file,
+    )  # fmt: skip
     sent_as = getattr(get_model(model, memoize=False).api, "sent_as", None)
     assert sent_as is not None
-    if setting.sent and setting.setting not in sent_as:
+    if setting not in UNSENT and setting not in sent_as:
         assert run.returncode == 2
-        assert run.stderr.startswith(f"holdfast: {flag(option)[0]}: '{model}' does not support it")
+        place = f"holdfast: {file}, field '{setting}'"
+        assert run.stderr.startswith(f"{place}: '{model}' does not support it")
         assert not (tmp_path / "r").exists()
     else:
         assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"temprature": 1}, "unknown setting 'temprature'. Did you mean 'temperature'?"),
+        ({"temperature": "hot"}, "is 'hot'"),
+        ({"temperature": -1}, "is -1.0. Give 0 to 100"),
+        ({"temperature": float("nan")}, "is nan"),
+        ({"max_tokens": 0}, "is 0"),
+        ({"seed": 1}, "Give --seed"),
+        ({"system_message": "x"}, "-T system_prompt"),
+        ({"extra_headers": {"Authorization": "x"}}, "sounds like a secret"),
+        ("{temperature: 1", "is no mapping of settings"),
+        ("[]", "no such file"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_one_line(given: Any, said: str) -> None:
+    with pytest.raises(InputError, match=r"--generate-config|no such file") as caught:
+        Generation.read(given)
+    assert said in str(caught.value)
+
+
+def test_python_takes_the_settings_as_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("temperature: 0.5\nmax_tokens: 9\n")
+    values = {"temperature": 0.5, "max_tokens": 9}
+    for given in (values, GenerateConfig(**values), file, "{temperature: 0.5, max_tokens: 9}"):
+        assert Generation.read(given).values == values
+    with pytest.raises(InputError, match="does not support it"):
+        python.run("followup", "lexical/overlap", limit=1, generate_config=values)
 
 
 @pytest.mark.parametrize("setting", GenerateConfig.model_fields)

@@ -41,6 +41,8 @@ def test_a_price_loads_no_weights(name: str, made: list[str], tmp_path: Path) ->
 
 
 def test_a_plan_loads_no_weights(made: list[str], tmp_path: Path) -> None:
-    done = holdfast("plan", "followup", "--model", "hf/another/model", "--log-dir", tmp_path)
+    done = holdfast(
+        "run", "--dry-run", "followup", "--model", "hf/another/model", "--log-dir", tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert "hf/another/model" not in made

@@ -99,7 +99,10 @@ def test_what_excludes_a_shard() -> None:
         (["--shard", "1/2", "--shards", "2"], "Leave one of them out"),
         (["--shard", "5/2"], "Write K/N with K from 1 to N"),
         (["--ray", "local"], "Also give --shards N"),
-        (["--shard", "1/2", "--generator", "simulated/steadfast"], "'holdfast generate contexts'"),
+        (
+            ["--shard", "1/2", "--model-role", "generator=simulated/steadfast"],
+            "'holdfast generate contexts'",
+        ),
     ],
 )
 def test_what_does_not_go_together(options: list[str], told: str) -> None:

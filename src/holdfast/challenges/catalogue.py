@@ -142,7 +142,7 @@ def load_catalogue(path: str | None = None, came: str | None = None) -> Catalogu
         file = files(__package__).joinpath("catalogue", "sets", f"{came}.toml")
         known |= _parse(file.read_text("utf-8"), f"{came}.toml")
     if path is not None:
-        text = text_of(named_path(path), "Check the path given to --challenges")
+        text = text_of(named_path(path), "Check the path given to -T challenges")
         known |= _parse(text, path)
     return known
 

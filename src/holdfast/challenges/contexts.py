@@ -69,7 +69,7 @@ def text_key(kind: str, length: int | str | None) -> str:
 class Contexts(Prepared[Context]):
     """The contexts of a question set."""
 
-    setting = "--contexts"
+    setting = "contexts"
     noun = "contexts"
     missing = "context"
     remedy = "Give the contexts that were built for this question set"

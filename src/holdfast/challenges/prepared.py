@@ -55,7 +55,10 @@ class Prepared(Generic[V]):
     def check_made(self) -> None:
         """Refuse what a generator has yet to make."""
         if self.name == GENERATE:
-            remedy = f"Give --generator MODEL, or make a file with 'holdfast generate {self.noun}'"
+            remedy = (
+                "Give --model-role generator=MODEL, or build a file with "
+                f"'holdfast generate {self.noun}'"
+            )
             raise InputError("no model has the role 'generator'", field=self.noun, remedy=remedy)
 
     def remarks(self) -> list[str]:

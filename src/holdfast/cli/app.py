@@ -9,7 +9,7 @@ import typer
 from holdfast.declared import COMMANDS
 from holdfast.errors import InputError
 
-from . import check, generate, listing, results, run, score, table, transcripts
+from . import check, generate, listing, options, results, run, score, table, transcripts
 
 app = typer.Typer(
     name="holdfast",
@@ -33,14 +33,25 @@ def _holdfast(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    protocol_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--protocol",
+            metavar="FILE.py",
+            help="Also know the protocol of this file and its tables. Repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Measure whether a medical language model's answers hold under challenge."""
+    if protocol_file:
+        from holdfast.protocols.registry import load_protocol
+
+        for file in protocol_file:
+            load_protocol(file)
 
 
 app.command("demo")(run.demo)
-app.command("run")(run.run)
-app.command("plan")(run.plan)
-app.command("verdict")(results.verdict)
+app.command("run", cls=options.Grouped)(run.run)
 app.command("table")(table.table)
 app.command("report")(results.report)
 app.command("compare")(results.compare)

@@ -5,11 +5,20 @@ import json
 import math
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
+from typer.core import TyperCommand
 
-from holdfast.running.options import MOST, RunOptions
+from holdfast.running.options import (
+    MODEL,
+    MOST,
+    OUTPUT,
+    QUESTIONS,
+    OtherOptions,
+    RunOptions,
+    options_of,
+)
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
@@ -26,16 +35,26 @@ def finite(value: float | None) -> float | None:
 
 def of_run(name: str, **other: Any) -> inspect.Parameter:
     """The parameter of an option of runs, with another default or help where given."""
-    typed, option = get_args(get_type_hints(RunOptions, include_extras=True)[name])
+    typed, option = (options_of(OtherOptions) | options_of(RunOptions))[name]
+    typed = option.typed or typed
+
+    def checked(value: Any) -> Any:
+        if refusal := option.refusal(finite(value) if isinstance(value, float) else value):
+            raise typer.BadParameter(refusal)
+        return value
+
     taken = typer.Option(
         option.flag or f"--{name.replace('_', '-')}",
-        min=option.min,
-        max=option.max,
-        callback=finite if float in (typed, *get_args(typed)) else None,
+        # what only keeps a number inside its type is checked, and not worth a word in the help
+        min=None if abs(option.min or 0) >= MOST else option.min,
+        max=None if abs(option.max or 0) >= MOST else option.max,
+        callback=checked if {int, float} & {typed, *get_args(typed)} else None,
         help=other.get("help", option.help),
+        show_default=other.get("show_default", True),
+        hidden=option.hidden,
+        rich_help_panel=option.group,
     )
-    annotation = Annotated[option.typed or typed, taken]  # type: ignore[valid-type]
-    return keyword(name, other.get("default", option.default), annotation)
+    return keyword(name, other.get("default", option.default), Annotated[typed, taken])
 
 
 def print_json(told: Any) -> None:
@@ -67,9 +86,25 @@ def taking(*names: str | inspect.Parameter) -> Callable[[_Command], _Command]:
     return of
 
 
-_WHICH = "bank, a set of 'list questions', a file, or hf:NAME@REVISION."
-Questions = Annotated[str, typer.Option("--questions", help=_WHICH)]
-QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{_WHICH} Repeatable.")]
+class Grouped(TyperCommand):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options group by group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                of_arguments = param.param_type_name == "argument"
+                panel = getattr(param, "rich_help_panel", None) or OUTPUT
+                groups.setdefault("Arguments" if of_arguments else panel, []).append(record)
+        for heading, records in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+WHICH = "bank, a set of 'list questions', a file, or hf:NAME@REVISION."
+Questions = Annotated[str, typer.Option("--questions", help=WHICH)]
+QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{WHICH} Repeatable.")]
 FieldMap = Annotated[
     str | None,
     typer.Option(
@@ -88,10 +123,15 @@ Output = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 __all__ = [
+    "MODEL",
     "MOST",
+    "OUTPUT",
+    "QUESTIONS",
     "RUN",
+    "WHICH",
     "AsJson",
     "FieldMap",
+    "Grouped",
     "Output",
     "QuestionSets",
     "Questions",

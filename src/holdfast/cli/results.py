@@ -1,4 +1,4 @@
-"""``holdfast compare``, ``gate``, ``verdict``, ``report`` and ``power``: what runs come to."""
+"""``holdfast compare``, ``gate``, ``report`` and ``power``: what runs come to."""
 
 import json
 import sys
@@ -130,7 +130,7 @@ def gate(
     if sequential:
         looked = holdfast.looks(sources, rules)
         _write_verdicts(junit, summary, junit_xml(looked), looked_markdown(looked))
-        raise typer.Exit(_told(looked, as_json=as_json))
+        raise typer.Exit(print_looked(looked, as_json=as_json))
     decided = holdfast.gate(sources, rules, allow_unfinished=allow_unfinished)
     verdicts = decided.verdicts
     sys.stderr.writelines(f"{printable(str(one))}\n" for one in decided.unfinished)
@@ -153,7 +153,7 @@ def _write_verdicts(junit: str | None, summary: str | None, xml: str, markdown: 
                 files.enter_context(whole_file(name, option)).write(text.encode())
 
 
-def _told(looked: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
+def print_looked(looked: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
     """Print what was looked at; the exit code of all of it."""
     from holdfast.report import looked_rows, looked_sentence
     from holdfast.results import overall
@@ -168,54 +168,6 @@ def _told(looked: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
         lines = [*map(looked_sentence, looked), f"verdict: {outcome} ({tally})"]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     return EXIT_CODES[outcome]
-
-
-@options.taking("rules", "protocol", "model", "questions", "every", *options.RUN, "as_json")
-def verdict(
-    rules: Annotated[str, typer.Option(metavar="FILE", help="TOML file of rules.")],
-    protocol: Annotated[
-        list[str], typer.Option(help="Protocol that the rules are about. Repeatable.")
-    ] = ["followup"],  # noqa: B006 (Typer copies it)
-    model: Annotated[
-        list[str],
-        typer.Option(help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable."),
-    ] = [],  # noqa: B006
-    questions: options.QuestionSets = ["bank"],  # noqa: B006
-    every: Annotated[
-        int, typer.Option(min=1, max=options.MOST, help="Questions between two looks.")
-    ] = 20,
-    as_json: options.AsJson = False,
-    **given: Any,
-) -> None:
-    """Ask until the rules are decided, in an order drawn by the seed: exit codes as for gate.
-
-    Only what the rules are about is asked. The same command goes on from where it ended.
-
-    Example: holdfast verdict --rules gate.toml --model openai/gpt-4.1 --questions medqa
-    """
-    from .outcome import Drawn
-
-    found = holdfast.verdict(
-        rules, model, questions, protocol, every=every, progress=Drawn(), **given
-    )
-    # for its count alone: what is asked was checked when it was asked
-    whole = holdfast.plan(protocol, model, questions, **{**given, "allow_simulated_inputs": True})
-    planned = int(whole.table["generations"].sum())
-    spent = found.calls + (found.outcome.budget.cached if found.outcome else 0)
-    code = _told(
-        found.looked, as_json=as_json, questions=found.questions, calls=found.calls,
-        cost=found.cost, full_study=planned, ended=found.ended,
-    )  # fmt: skip
-    if not as_json:
-        cost = f", ${found.cost:,.2f}" if found.cost else ""
-        sys.stdout.write(
-            f"Asked: {counted(found.questions, 'question')}, {counted(spent, 'call')}{cost}. "
-            f"The full study would take {planned:,}.\n"
-        )
-        if found.ended:
-            what = "The budget is spent" if found.ended == "budget" else "No questions are left"
-            sys.stdout.write(f"{what}: some rules are undecided.\n")
-    raise typer.Exit(code)
 
 
 def report(

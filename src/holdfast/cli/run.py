@@ -1,6 +1,5 @@
-"""``holdfast run``, ``plan`` and ``demo``: a study put to models."""
+"""``holdfast run`` and ``demo``: a study put to models."""
 
-import inspect
 import sys
 from typing import Annotated, Any
 
@@ -10,35 +9,76 @@ import holdfast
 from holdfast.declared import DEMO, PROTOCOLS
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, counted
 from holdfast.files import write_whole
-from holdfast.running.options import REPLY_TOKENS
 
 from . import options
 
+_GROUPED = {"rich_help_panel": options.OUTPUT}
+
 
 @options.taking(
-    "protocols", "model", "questions", *options.RUN, "shards", "ray", "shard", "as_json"
-)
+    "protocols", "model", "model_role", "model_base_url", "model_args", "generate_config",
+    "questions", "limit", "shuffle", "epochs", "labels",
+    "task_args", "seed", "defence", "allow_simulated_inputs",
+    "call_limit", "token_limit", "cost_limit", "prices", "max_connections",
+    options.of_run("log_dir", default=None, show_default="runs"),
+    "dry_run", "until", "every", "as_json", "no_text", "shards", "ray", "shard",
+)  # fmt: skip
 def run(
     protocols: Annotated[
         list[str],
-        typer.Argument(metavar="PROTOCOL", help=f"{', '.join(PROTOCOLS)}."),
+        typer.Argument(
+            metavar="PROTOCOL", help=f"{', '.join(PROTOCOLS)}; a FILE.py, or a STUDY.toml alone."
+        ),
     ],
     model: Annotated[
-        list[str],
-        typer.Option(help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable."),
-    ] = [],  # noqa: B006 (Typer copies it)
-    questions: options.QuestionSets = ["bank"],  # noqa: B006
+        list[str] | None,
+        typer.Option(
+            help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable.",
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
+    questions: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"{options.WHICH} Repeatable.",
+            rich_help_panel=options.QUESTIONS,
+            show_default="bank",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Count generations, tokens (400 a reply) and dollars; call no model.",
+            **_GROUPED,
+        ),
+    ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULES.toml",
+            help="Ask in a random order until these rules are decided. Exit codes as for gate.",
+            **_GROUPED,
+        ),
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option(min=1, hidden=True, help="Questions between two looks at --until.")
+    ] = None,
     shards: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Processes that share the questions.")
+        int | None,
+        typer.Option(min=1, max=1024, hidden=True, help="Processes that share the questions."),
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(help="Address of a Ray cluster for the shards; local starts one here."),
+        typer.Option(
+            hidden=True, help="Address of a Ray cluster for the shards; local starts one here."
+        ),
     ] = None,
     shard: Annotated[
-        str | None, typer.Option(help="K/N: only the K-th of N shards, in this process.")
+        str | None,
+        typer.Option(hidden=True, help="K/N: only the K-th of N shards, in this process."),
     ] = None,
-    as_json: options.AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", **_GROUPED)] = False,
     **given: Any,
 ) -> None:
     """Run protocols on models.
@@ -46,23 +86,54 @@ def run(
     The same command continues a run that was cut short; nothing finished is asked again.
 
     Example: holdfast run followup --model openai/gpt-4.1 --limit 50
-    """
-    from .outcome import Drawn, printed, printed_tables
 
+    Example: holdfast run study.toml --dry-run
+    """
+    from holdfast.running.study_file import UNTIL, with_study_file
+
+    _check_shards(until, shards, ray, shard)
+    given |= {"protocols": protocols, "model": model, "questions": questions, UNTIL: until}
+    # what a study file says stands unless it is given
+    given = with_study_file({name: value for name, value in given.items() if _is_given(value)})
+    rules = given.pop(UNTIL, None)
+    if shard and not (dry_run or rules):
+        _run_shard(given, shard, as_json=as_json)
+        return
+    given["models"] = given.pop("model", ())
+    if dry_run:
+        _planned(given, as_json=as_json)
+    elif rules is not None:
+        _check_shards(rules, shards, ray, shard)
+        _decided(rules, given, every, as_json=as_json)
+    else:
+        _ran(given, shards, ray, as_json=as_json)
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != []
+
+
+def _check_shards(
+    until: str | None, shards: int | None, ray: str | None, shard: str | None
+) -> None:
+    """Refuse options of shards that do not go together."""
     if shard and (shards or ray):
         raise InputError(
             "runs one shard, --shards and --ray run all of them",
             field="--shard",
             remedy="Leave one of them out",
         )
-    named = {"protocols": protocols, "model": model, "questions": questions}
-    if shard:
-        _run_shard({**given, **named}, shard, as_json=as_json)
-        return
+    if until and (shard or shards or ray):
+        raise InputError(
+            "looks at all questions in one process", field="--until", remedy="Leave out the shards"
+        )
+
+
+def _ran(given: dict[str, Any], shards: int | None, ray: str | None, *, as_json: bool) -> None:
+    from .outcome import Drawn, printed, printed_tables
+
     printed_tables()  # what is missing for them is named before a call is paid for
-    outcome = holdfast.run(
-        protocols, model, questions, shards=shards, ray=ray, progress=Drawn(), **given
-    )
+    outcome = holdfast.run(**given, shards=shards, ray=ray, progress=Drawn())
     if not (as_json and outcome.interrupted):
         printed(outcome, as_json=as_json)
     if outcome.interrupted:
@@ -90,20 +161,10 @@ def _run_shard(given: dict[str, Any], shard: str, *, as_json: bool) -> None:
         raise IncompleteRunError(report.unfinished)
 
 
-def plan(reply_tokens: int, as_json: bool, **given: Any) -> None:
-    """Count generations, tokens and dollars before a model is called.
-
-    Takes every option of 'run', so the same command line can be planned and run. Generations are
-    exact (bounds where a study adapts); tokens and cost are estimates.
-
-    Example: holdfast plan followup --model openai/gpt-4.1 --prices prices.json
-    """
+def _planned(given: dict[str, Any], *, as_json: bool) -> None:
     from holdfast.render import render
 
-    for name in ("shards", "ray", "shard"):  # nothing is asked
-        del given[name]
-    named = (given.pop("protocols"), given.pop("model"), given.pop("questions"))
-    found = holdfast.plan(*named, reply_tokens=reply_tokens, **given)
+    found = holdfast.plan(**given)
     sys.stderr.writelines(f"{line}\n" for line in found.lacking)
     told_of = {path for line in found.lacking for path in line.paths}
     for path, reason, n in found.left_out:
@@ -112,13 +173,30 @@ def plan(reply_tokens: int, as_json: bool, **given: Any) -> None:
     sys.stdout.write(render(found.table, "json" if as_json else "md"))
 
 
-_REPLY_TOKENS = Annotated[
-    int, typer.Option(min=1, max=options.MOST, help="Assumed length of a reply, in tokens.")
-]
-options.taking(
-    *inspect.signature(run).parameters.values(),
-    options.keyword("reply_tokens", REPLY_TOKENS, _REPLY_TOKENS),
-)(plan)
+def _decided(rules: str, given: dict[str, Any], every: int | None, *, as_json: bool) -> None:
+    """Ask until rules are decided, print their verdicts, and end with the exit code of a gate."""
+    from .outcome import Drawn
+    from .results import print_looked
+
+    found = holdfast.verdict(rules, **given, every=every or holdfast.BATCH, progress=Drawn())
+    # for its count alone: what is asked was checked when it was asked
+    whole = holdfast.plan(**{**given, "allow_simulated_inputs": True})
+    planned = int(whole.table["generations"].sum())
+    spent = found.calls + (found.outcome.budget.cached if found.outcome else 0)
+    code = print_looked(
+        found.looked, as_json=as_json, questions=found.questions, calls=found.calls,
+        cost=found.cost, full_study=planned, ended=found.ended,
+    )  # fmt: skip
+    if not as_json:
+        cost = f", ${found.cost:,.2f}" if found.cost else ""
+        sys.stdout.write(
+            f"Asked: {counted(found.questions, 'question')}, {counted(spent, 'call')}{cost}. "
+            f"The full study would take {planned:,}.\n"
+        )
+        if found.ended:
+            what = "The budget is spent" if found.ended == "budget" else "No questions are left"
+            sys.stdout.write(f"{what}: some rules are undecided.\n")
+    raise typer.Exit(code)
 
 
 def demo(

@@ -62,7 +62,7 @@ def what_to_change(error: BaseException) -> str:
         long = any(words in str(error).lower() for words in _TOO_LONG)
         remedy = (
             "The conversation is longer than the model's context: serve it with a longer one, or "
-            "lower --max-tokens"
+            "lower max_tokens of --generate-config"
             if long
             else "The server cannot use the request: change what it names"
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from holdfast.declared import until_declared
 from holdfast.questions import SYSTEMS, Purpose, Truth
 from holdfast.reading import without_reasoning
 from holdfast.simulation import MARK
@@ -88,7 +89,7 @@ _OWN: Mapping[str, Mapping[Purpose, Says]] = {
 }
 
 
-@cache
+@until_declared
 def assistants() -> Mapping[str, Mapping[Purpose, Says]]:
     """Helpers by name: what they say, by what they are asked for."""
     found = {name: dict(serves) for name, serves in _OWN.items()}

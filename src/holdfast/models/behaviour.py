@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from inspect_ai.model import Logprob, Logprobs, TopLogprob
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.declared import until_declared
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import packaged
 from holdfast.questions import Purpose, Truth
@@ -238,13 +239,13 @@ def behaviour_of(truth: Truth) -> Behaviour | None:
     return next((one for one in behaviours() if one.answers(truth)), None)
 
 
-@cache
+@until_declared
 def datasets() -> tuple[str, ...]:
     """Data sets between which figures of the sources differ; the first unless told otherwise."""
     return tuple(name for behaviour in behaviours() for name in behaviour.datasets)
 
 
-@cache
+@until_declared
 def profiles(dataset: str | None = None) -> dict[str, Profile]:
     """Every bundled profile by name.
 

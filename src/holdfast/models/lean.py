@@ -220,7 +220,7 @@ class Lean(ModelAPI):
             raise ServerError(
                 0,
                 f"the reply is larger than {self._largest} MiB",
-                remedy=f"Limit replies with --max-tokens, or set {MAX_REPLY}",
+                remedy=f"Limit replies with max_tokens of --generate-config, or set {MAX_REPLY}",
             ) from None
         except aiohttp.ClientError as error:
             raise error from None  # it names the host, what led to it does not

@@ -14,7 +14,7 @@ from holdfast.models.behaviour import Behaviour
 from holdfast.questions import Question, QuestionSet
 
 from .dry_run import REPLY_TOKENS, Explorer, Path, QuestionPlan
-from .settings import QuestionSettings, signature
+from .settings import QuestionSettings, declared, signature
 
 S = TypeVar("S", bound=QuestionSettings)
 
@@ -41,7 +41,8 @@ class Protocol(Generic[S]):
         config: generation settings that it asks for.
         inputs: digests of its inputs, for the log.
         epochs: times each question is asked, unless the user says otherwise.
-        roles: helpers that it may ask, beside a generator, a judge and a reader.
+        roles: helpers that it may ask, beside a generator, a judge and a reader; those that are
+            not required only read, and can be added to a run.
         required: helpers without which nothing can be asked.
         generated: settings whose value may be ``generate``, with the generation that makes it.
         behaviour: what simulated models do under it; None where they only answer.
@@ -75,6 +76,21 @@ class Protocol(Generic[S]):
         settings = self.settings(**args)
         settings.load()
         return Study(self, settings, args, epochs)
+
+    @property
+    def input_settings(self) -> list[str]:
+        """Settings that name inputs."""
+        return [name for name, known in declared(self.settings).items() if known.input]
+
+    @property
+    def growing(self) -> list[str]:
+        """What of a run may grow, as its command line has it: settings, and helpers that read."""
+        settings = [name for name, known in declared(self.settings).items() if known.grows]
+        readers = [role for role in self.roles if role not in self.required]
+        return [
+            *(f"-T {name}" for name in settings),
+            *(f"--model-role {role}" for role in (JUDGE, READER, READER_ALL, *readers)),
+        ]
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,18 @@
 """The protocols that are known: those of this package, and those that other ones bring."""
 
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.util import resolve_name
+from importlib.util import module_from_spec, resolve_name, spec_from_file_location
+from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from holdfast import declared
-from holdfast.errors import InputError
+from holdfast.errors import InputError, in_one_line
+from holdfast.files import named_path, text_of
+from holdfast.questions import digest_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -30,8 +35,15 @@ class Registered(Mapping[str, "Protocol[Any]"]):
             group: entry points of further ones.
         """
         self._own, self._group = own, group
+        self._of_files: dict[str, Protocol[Any]] = {}
+
+    def add(self, protocol: "Protocol[Any]") -> None:
+        """Know a further protocol, of a file."""
+        self._of_files[protocol.name] = protocol
 
     def __getitem__(self, name: str) -> "Protocol[Any]":
+        if name in self._of_files:
+            return self._of_files[name]
         if name in self._own:
             return _built_in(self._own[name], name)
         return _loaded(self._others()[name])
@@ -41,18 +53,19 @@ class Registered(Mapping[str, "Protocol[Any]"]):
         yield from self.others()
 
     def __len__(self) -> int:
-        return len({*self._own, *self._others()})
+        return len({*self._own, *self._others(), *self._of_files})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._others()
+        return name in self._own or name in self._others() or name in self._of_files
 
     def own(self) -> "list[Protocol[Any]]":
         """Those of this package."""
         return [self[name] for name in self._own]
 
     def others(self) -> "Iterator[str]":
-        """Names of those of other packages."""
-        yield from (name for name in self._others() if name not in self._own)
+        """Names of those of other packages and of files."""
+        others = dict.fromkeys([*self._others(), *self._of_files])
+        yield from (name for name in others if name not in self._own)
 
     def _others(self) -> "Mapping[str, EntryPoint]":
         return _entry_points(self._group) if self._group else {}
@@ -72,6 +85,69 @@ GENERATIONS = Registered(
 """What generates the inputs of a study, by name."""
 
 
+SUFFIX = ".py"
+"""Ends the name of a file that holds a protocol."""
+
+
+def named_protocols(names: Sequence[str]) -> list[str]:
+    """Names of protocols, those of files loaded from there."""
+    return [load_protocol(name) if name.endswith(SUFFIX) else name for name in names]
+
+
+def load_protocol(file: str) -> str:
+    """Have the protocol of a file known, with the tables that it declares; its name.
+
+    The file is run. Only who starts holdfast may name one: nothing that is read does.
+
+    Raises:
+        InputError: the file cannot be imported, has no ``PROTOCOL``, or one of a name that is
+            taken.
+    """
+    path = named_path(file)
+    text_of(path, "Give a protocol by name, or its file")
+    path = path.resolve()
+    module = f"holdfast_protocol_{digest_of(str(path))}"
+    if module not in sys.modules:
+        found = _imported(module, path, file)
+        taken = PROTOCOLS.get(found.name) if found.name in PROTOCOLS else None
+        if taken is not None:
+            del sys.modules[module]
+            what = f"its protocol is called '{found.name}', as another one is"
+            raise InputError(what, file, field="PROTOCOL", remedy="Give it another name")
+        PROTOCOLS.add(found)
+        declared.declare(module)
+    protocol: Protocol[Any] = sys.modules[module].PROTOCOL
+    return protocol.name
+
+
+def _imported(module: str, path: Path, file: str) -> "Protocol[Any]":
+    """The protocol of a file, imported as a module of that name."""
+    from .protocol import Protocol
+
+    spec = spec_from_file_location(module, path)
+    if spec is None or spec.loader is None:
+        raise InputError("is no module", file, remedy="Give a Python file")
+    loaded = module_from_spec(spec)
+    sys.modules[module] = loaded  # dataclasses look their annotations up there
+    try:
+        spec.loader.exec_module(loaded)
+        found = getattr(loaded, "PROTOCOL", None)
+        if not isinstance(found, Protocol):
+            what = "has no PROTOCOL" if found is None else "its PROTOCOL is no Protocol"
+            remedy = "Define it there, as 'Adding a protocol' of CONTRIBUTING.md says"
+            raise InputError(what, file, remedy=remedy)
+    except BaseException as error:
+        del sys.modules[module]
+        if isinstance(error, KeyboardInterrupt | InputError):
+            raise
+        # a user's own code can fail in any way, and may exit
+        what = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
+        line = next((one.lineno for one in reversed(extract_tb(error.__traceback__))
+                     if one.filename == str(path)), None)  # fmt: skip
+        raise InputError(what, file, row=line, remedy="Fix the file") from error
+    return found
+
+
 @cache
 def task_named(name: str) -> "Callable[..., Task]":
     """The function that makes the Inspect task of a protocol or of a generation.
@@ -83,7 +159,7 @@ def task_named(name: str) -> "Callable[..., Task]":
     return task_of(PROTOCOLS[name] if name in PROTOCOLS else GENERATIONS[name])
 
 
-@cache
+@declared.until_declared
 def behaviours() -> "tuple[Behaviour, ...]":
     """What the defences and each protocol have simulated models do."""
     from holdfast.defences.simulated import BEHAVIOUR

@@ -16,6 +16,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from holdfast.defences import DefendedLive, wording_of
 from holdfast.dialogue import Run, Turn, seated
 from holdfast.questions import Question
+from holdfast.results.runs import GROWS, INPUTS
 from holdfast.simulation import MADE_OF
 
 from .protocol import Protocol, Study, asked_question
@@ -92,6 +93,8 @@ def study_task(study: Study) -> Task:
         metadata={
             "preparation" if protocol.generates else "protocol": protocol.name,
             "questions": study.questions.fingerprint,
+            INPUTS: protocol.input_settings,
+            GROWS: protocol.growing,
             **protocol.inputs(study.settings),
             **({MADE_OF: study.simulated} if study.simulated else {}),
             **({DEFENCE: [defence.id, wording_of(defence)]} if defence else {}),

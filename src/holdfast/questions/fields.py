@@ -1,4 +1,4 @@
-"""Which column of a file holds what: given with ``--fields``, or recognised."""
+"""Which column of a file holds what: given with ``fields``, or recognised."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -62,16 +62,16 @@ class Fields:
             if not equals or not column:
                 remedy = "Write for example stem=vignette,options=a|b|c|d,gold=key"
                 what = f"'{part.strip()}' is not name=column"
-                raise InputError(what, field="--fields", remedy=remedy)
+                raise InputError(what, field="fields", remedy=remedy)
             if name not in known:
-                raise unknown("field", name, known, "--fields")
+                raise unknown("field", name, known, "fields")
             values[name] = column
         if "|" in values.get("options", ""):
             values["options"] = tuple(values["options"].split("|"))
         if "gold_base" in values:
             base = values["gold_base"]
             if base not in ("0", "1"):
-                raise InputError(f"gold_base is '{base}'", field="--fields", remedy="Use 0 or 1")
+                raise InputError(f"gold_base is '{base}'", field="fields", remedy="Use 0 or 1")
             values["gold_base"] = int(base)
         return cls(**values)
 
@@ -166,7 +166,7 @@ def _check_named(named: Fields, columns: Iterable[str], source: str) -> None:
     for field, of_field in named.columns.items():
         for column in of_field:
             if column not in columns:
-                what = f"no column '{column}' for {field}, which --fields names"
+                what = f"no column '{column}' for {field}, which 'fields' names"
                 raise InputError(what, source, field=field, remedy=did_you_mean(column, columns))
 
 
@@ -227,7 +227,8 @@ def _shape(
             f"no column for {' or '.join(missing)} among {', '.join(map(str, row))}"[:300],
             source,
             field=missing[0],
-            remedy=f"Name it with --fields {','.join(f'{name}=...' for name in missing)}",
+            remedy=f"Name it with -T fields={','.join(f'{name}=...' for name in missing)} "
+            "(check: --fields)",
         )
     return shape
 
@@ -263,7 +264,7 @@ def _option_columns(columns: set[str], source: str) -> tuple[str, ...]:
                     f"columns {', '.join(present)} leave a gap after {unbroken[-1]}",
                     source,
                     field="options",
-                    remedy="Name the columns with --fields options=...|...|...",
+                    remedy="Name the columns with -T fields=options=...|...|... (check: --fields)",
                 )
             return unbroken
     return ()

@@ -390,6 +390,10 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
     if (isinstance(value, float) and math.isnan(value)) or _says_nothing(text):
         return "", f"is '{text}', which stands for a missing value"
     if isinstance(value, int) or text.isdigit():
-        return "", "is a number; add --fields gold_base=0 or gold_base=1, the first option's number"
+        return (
+            "",
+            "is a number; give the first option's number: -T fields=gold_base=0 or 1 "
+            "(check: --fields)",
+        )
     letters = ", ".join(options)
     return "", f"'{printable(text[:40])}' is not one of the options {letters} nor one option's text"

@@ -69,8 +69,8 @@ def designs_text(found: Designs, power: float, most: int | None) -> str:
     if found.sequential:
         half, nearly = (f"{n:,}" if n else f"over {MOST:,}" for n in found.sequential)
         notes.append(
-            f"holdfast verdict, this rule alone: decided within {half} questions in half of the "
-            f"studies, {nearly} in nine of ten."
+            f"holdfast run --until, this rule alone: decided within {half} questions in half of "
+            f"the studies, {nearly} in nine of ten."
         )
     if found.pilot.alike is None:
         notes.append(

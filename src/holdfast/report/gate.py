@@ -84,7 +84,9 @@ def looked_markdown(looked: Sequence[Looked]) -> str:
     if any(is_simulated(one.model) for one in looked):
         below.append(_IS_SIMULATED)
     told = overall(looked) if looked else "undecided"
-    return f"## holdfast verdict: {told}\n\n{markdown_rows(lines)}\n" + "\n\n".join(below) + "\n"
+    return (
+        f"## holdfast run --until: {told}\n\n{markdown_rows(lines)}\n" + "\n\n".join(below) + "\n"
+    )
 
 
 def looked_rows(looked: Sequence[Looked]) -> list[Mapping[str, Any]]:

@@ -106,7 +106,7 @@ def report_page(
     Args:
         turns: a turns table with texts, where they were kept.
         records: the runs as their logs record them, by id.
-        plans: what was planned, as ``holdfast plan`` has it.
+        plans: what was planned, as ``holdfast run --dry-run`` has it.
         notes: what was left out and what is unfinished.
         verdicts: what a gate decided of the runs.
         stopped: runs that ended once their rules were decided.

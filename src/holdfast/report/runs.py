@@ -25,7 +25,8 @@ _HEADERS = (
 )  # fmt: skip
 _PLANNED = ("Planned replies", "Planned cost")
 _PLAN_NOTE = (
-    "Planned: by holdfast plan for the newest command on these studies, before anything was asked."
+    "Planned: by holdfast run --dry-run for the newest command on these studies, before anything "
+    "was asked."
 )
 _SETTING_SHOWN = 400
 

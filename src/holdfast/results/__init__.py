@@ -1,8 +1,6 @@
 """Results: the turns table and what is measured on it. Reads logs and files only."""
 
-from functools import cache
-
-from holdfast.declared import Lazily, declaring
+from holdfast.declared import Lazily, declaring, until_declared
 
 from .arms import TurnsOf, turns_of
 from .audit import units
@@ -42,8 +40,7 @@ from .records import (
     sent_otherwise,
 )
 from .runs import (
-    BEFORE,
-    EXTENSIBLE,
+    GROWS,
     IMPORTED,
     INPUTS,
     NO_CONTEXTS,
@@ -53,6 +50,7 @@ from .runs import (
     SHARD,
     by_system,
     defence_of,
+    growing,
     is_imported,
     is_ours,
     is_simulated,
@@ -80,7 +78,7 @@ TABLES = Lazily(lambda: tables_of(declaring()))
 """Table by the name that ``holdfast table --table`` knows it by, called with a turns table."""
 
 
-@cache
+@until_declared
 def sections() -> list[tuple[Section, tuple[Table, ...]]]:
     """The sections of the report, each with its tables."""
     return sections_of(declaring())
@@ -89,10 +87,9 @@ def sections() -> list[tuple[Section, tuple[Table, ...]]]:
 __all__ = [
     "AUDIT",
     "BASELINE",
-    "BEFORE",
-    "EXTENSIBLE",
     "FAMILY_AVERAGE",
     "GIVEN",
+    "GROWS",
     "IMPORTED",
     "INPUTS",
     "NON_RESPONSE",
@@ -131,6 +128,7 @@ __all__ = [
     "fitted",
     "further_questions",
     "gate",
+    "growing",
     "is_imported",
     "is_ours",
     "is_simulated",

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
 import polars as pl
 
-from holdfast.declared import declaring, found_in
+from holdfast.declared import declaring, found_in, until_declared
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class TurnsOf:
     said: str = ""
 
 
-@cache
+@until_declared
 def every() -> Mapping[str, TurnsOf]:
     """What is declared of the turns of protocols, by protocol."""
     return {found.protocol: found for found in found_in(declaring(), TurnsOf)}

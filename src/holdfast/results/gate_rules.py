@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from holdfast.declared import Lazily, declaring
+from holdfast.declared import Lazily, declaring, until_declared
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of, toml_in
 
@@ -140,7 +139,7 @@ class Rule(BaseModel):
         return {name: value for name, value in given.items() if value is not None}
 
 
-@cache
+@until_declared
 def _rule() -> type[Rule]:
     """A rule with the conditions that tables declare, fields like any other."""
     fields: dict[str, Any] = {

@@ -20,10 +20,10 @@ from holdfast.files import putting
 from .arms import in_arms
 from .runs import (
     CONTEXTS,
-    EXTENSIBLE,
     PLACE,
     SHARD,
     TECHNIQUES,
+    growing,
     header_of,
     log_name,
     logs_in,
@@ -269,7 +269,7 @@ def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
     """Logs by how much they ask, the newest first."""
     extents: dict[str, list[EvalLog]] = {}
     for log in logs:
-        asked = {name: run_settings(log).get(name) for name in (*EXTENSIBLE, CONTEXTS)}
+        asked = {name: run_settings(log).get(name) for name in (*growing(log), CONTEXTS)}
         extents.setdefault(json.dumps(asked, default=str), []).append(log)
     return list(extents.values())
 

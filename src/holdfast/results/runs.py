@@ -85,23 +85,12 @@ TECHNIQUES = "content of techniques"
 OWN_TECHNIQUES = "content of own_techniques"
 """Setting that tells those of them that are not holdfast's."""
 
-INPUTS = (
-    "questions", "contexts", "challenges", "fields", "distractors", "suggest", "graph",
-    "exemplars", "attacks", "defence",
-)  # fmt: skip
-"""Settings that name inputs; what counts of them is their content."""
+INPUTS = "inputs"
+"""In the metadata of a log: settings that name inputs; what counts of them is their content."""
 
-EXTENSIBLE = (
-    "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
-    "-T attempts", "-T confirm", "-T controls", "-T corrections", "-T number", "-T samples",
-    "-T statements",
-    TECHNIQUES, "--model-role judge", "--model-role reader", "--model-role reader-all",
-    "--model-role validity", "--model-role validity-2", "--model-role validity-3",
-)  # fmt: skip
-"""Settings that say how much is asked or read, not how: with more a run grows and stays itself."""
-
-BEFORE = {"-T exemplar_answers": "paper", "-T hidden_reasoning": False}
-"""What settings came to, in runs of versions that did not have them yet."""
+GROWS = "grows"
+"""In the metadata of a log: settings that say how much is asked or read, not how, by the names of
+``run_settings``: with more a run grows and stays itself."""
 
 RUNTIME = (
     "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
@@ -207,12 +196,19 @@ def _agree(some: Mapping[str, object], others: Mapping[str, object]) -> bool:
     return all(some[name] == others[name] for name in some.keys() & others.keys())
 
 
+def growing(header: EvalLog) -> tuple[str, ...]:
+    """Settings of a log that may grow while its run stays itself."""
+    return (*_listed(header, GROWS), TECHNIQUES)
+
+
+def _listed(header: EvalLog, key: str) -> list[str]:
+    names = (header.eval.metadata or {}).get(key)
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
 def _fixed(header: EvalLog) -> dict[str, Any]:
-    settings = {
-        name: value
-        for name, value in run_settings(header).items()
-        if name not in EXTENSIBLE and (name, value) not in BEFORE.items()
-    }
+    grows = growing(header)
+    settings = {name: value for name, value in run_settings(header).items() if name not in grows}
     if isinstance(contexts := settings.get(CONTEXTS), dict):
         settings[CONTEXTS] = contexts.get("")  # other lengths come as an ablation is added
     return settings
@@ -256,11 +252,12 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
     for role, models in (spec.model_roles or {}).items():
         named = models if isinstance(models, list) else [models]
         settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
-    settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
+    inputs = _listed(header, INPUTS)
+    settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in inputs}
     settings |= {k: v for k, v in config.items() if k not in RUNTIME}
     content = (spec.metadata or {}).items()
-    # not the name of a file, nor who asked, nor when
-    apart = (SHARD, PLACE)
+    # not the name of a file, nor who asked, nor when, nor what is said of settings
+    apart = (SHARD, PLACE, GROWS, INPUTS)
     settings |= {
         f"content of {k}": v for k, v in content if not k.endswith("_from") and k not in apart
     }

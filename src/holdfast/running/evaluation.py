@@ -6,7 +6,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
@@ -48,14 +48,13 @@ from holdfast.protocols import (
 )
 from holdfast.protocols.registry import task_named
 from holdfast.results import (
-    BEFORE,
-    EXTENSIBLE,
     NO_CONTEXTS,
     OWN_TECHNIQUES,
     PLACE,
     RUNTIME,
     SHARD,
     WrittenTurns,
+    growing,
     logs_in,
     run_ids,
     run_settings,
@@ -339,8 +338,9 @@ class Evaluation:
             return
         there, here = _settings(log), _settings(begun)
         arguments = (name for name in there if name.startswith("-M "))
+        grows = growing(begun)
         for name in (*_NEVER_LEFT_OUT, *here, *arguments):
-            if there.get(name) == here.get(name) or _grows(name, there, here):
+            if there.get(name) == here.get(name) or _grows(name, there, here, grows):
                 continue
             was, now = _difference(there.get(name), here.get(name))
             raise InputError(
@@ -362,7 +362,7 @@ def _named(log: EvalLog) -> tuple[object, ...]:
 
 def _settings(log: EvalLog) -> dict[str, Any]:
     """What fixes prompts and replies, as it is read from a log; an address as it was given."""
-    known = {**BEFORE, **run_settings(log), "--model-base-url": log.eval.model_base_url}
+    known = {**run_settings(log), "--model-base-url": log.eval.model_base_url}
     settings: dict[str, Any] = json.loads(json.dumps(known, default=str))
     return settings
 
@@ -419,8 +419,7 @@ def _in_loop() -> bool:
     return False
 
 
-_JUDGE, _CONTEXTS = "--model-role judge", "content of contexts"
-
+_CONTEXTS = "content of contexts"
 
 _READERS = (f"--model-role {READER}", f"--model-role {READER_ALL}")
 
@@ -428,17 +427,18 @@ _NEVER_LEFT_OUT = (*(GenerateConfig.model_fields.keys() - {*RUNTIME}), *_READERS
 """Settings that a log must be without where they are not given now."""
 
 
-def _grows(name: str, there: Mapping[str, object], here: Mapping[str, object]) -> bool:
+def _grows(
+    name: str, there: Mapping[str, object], here: Mapping[str, object], growing: Container[str]
+) -> bool:
     """Whether a setting may differ, because what is there keeps its prompts and replies."""
-    # one can be added, not replaced
-    if name == _JUDGE or name.startswith("--model-role validity"):
-        return name not in there
     if name in _READERS:  # the same; and who has read some can read all
         was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))
         return was == (None, None) or now == (None, was[0])
+    if name in growing and name.startswith("--model-role "):
+        return name not in there  # a helper can be added, not replaced
     if name == OWN_TECHNIQUES:  # they are among those that are all compared
         return True
-    return name in (*EXTENSIBLE, _CONTEXTS) and _agree(there.get(name), here.get(name))
+    return (name in growing or name == _CONTEXTS) and _agree(there.get(name), here.get(name))
 
 
 def _difference(there: object, here: object) -> tuple[object, object]:

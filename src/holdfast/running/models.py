@@ -50,11 +50,15 @@ def models(
             field="--model",
             remedy="Name one, such as --model openai/gpt-4.1 or --model simulated/sycophant",
         )
-    if isinstance(model_args, Mapping):
-        args = {_checked_arg(name): value for name, value in model_args.items()}
-    else:
-        args = dict(_model_arg(argument) for argument in model_args)
+    args = arguments(model_args)
     return [_model(name, base_url, args) for name in dict.fromkeys(names)]
+
+
+def arguments(given: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any]:
+    """A provider's arguments by name."""
+    if isinstance(given, Mapping):
+        return {_checked_arg(name): value for name, value in given.items()}
+    return dict(_model_arg(argument) for argument in given or ())
 
 
 def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
@@ -64,7 +68,7 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
     else:
         named = f"{provider.upper().replace('-', '_')}_BASE_URL"
         _check_base_url(name, os.environ.get(named, ""), named)
-    _check_arguments(args)
+    check_arguments(args)
     try:
         given = {**_chat(provider, base_url), **args}
         if "responses_api" in given:
@@ -91,6 +95,16 @@ def _shown(markup: re.Match[str]) -> str:
     return f"[{markup[2]}]" if markup[1] else ""
 
 
+def listed_roles(given: Mapping[str, Any] | Sequence[str] | None) -> list[str]:
+    """``ROLE=MODEL`` each, of a mapping too."""
+    if isinstance(given, Mapping):
+        return [
+            f"{role}={model if isinstance(model, str) else json.dumps(model)}"
+            for role, model in given.items()
+        ]
+    return list(given or [])
+
+
 def role_arguments(
     given: Mapping[str, Any] | Sequence[str] | None,
     generator: str | None = None,
@@ -101,12 +115,7 @@ def role_arguments(
     """``ROLE=MODEL`` of ``--model-role`` and of the options that stand for it."""
     short = [f"{role}={model}" for role, model in (("generator", generator), (READER, reader))
              if model]  # fmt: skip
-    if isinstance(given, Mapping):
-        given = [
-            f"{role}={model if isinstance(model, str) else json.dumps(model)}"
-            for role, model in given.items()
-        ]
-    arguments = [*short, *(given or [])]
+    arguments = [*short, *listed_roles(given)]
     if not reader_all:
         return arguments
     if not any(argument.startswith((f"{READER}=", f"{READER_ALL}=")) for argument in arguments):
@@ -116,19 +125,19 @@ def role_arguments(
     return [re.sub(f"^{READER}=", f"{READER_ALL}=", argument) for argument in arguments]
 
 
-def _check_arguments(args: Mapping[str, Any]) -> None:
+def check_arguments(args: Mapping[str, Any], option: str = "-M") -> None:
     """Refuse a secret where every log would repeat it."""
     for name, value in args.items():
         words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower())
         if name not in _OPEN and _SECRET.intersection(words):
             raise InputError(
                 f"'{name}' sounds like a secret, and logs hold it",
-                field="-M",
+                field=option,
                 remedy="Give the key in the provider's environment variable, such as "
                 "OPENAI_API_KEY or LEAN_API_KEY",
             )
         if isinstance(value, Mapping):
-            _check_arguments(value)
+            check_arguments(value, option)
 
 
 _SECRET = frozenset(
@@ -217,7 +226,7 @@ def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
     if READER in specs and READER_ALL in specs:
         raise InputError(
             "is bound twice, as 'reader' and as 'reader-all'",
-            field="--reader",
+            field="--model-role",
             remedy="Give one of them",
         )
     return specs
@@ -334,27 +343,6 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
                 f"no price is known for '{model}', so a budget in dollars cannot be held",
                 field="--cost-limit",
                 remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
-            )
-
-
-def check_settings(model: Model, flags: Mapping[str, str]) -> None:
-    """Refuse a setting that a provider of ours would drop.
-
-    Args:
-        model: the model under test.
-        flags: the option that gives each setting of generation.
-    """
-    sent_as = getattr(model.api, "sent_as", None)
-    if sent_as is None:  # Inspect's own
-        return
-    for setting, flag in flags.items():
-        if setting not in sent_as:
-            raise InputError(
-                f"'{model}' does not support it",
-                field=flag,
-                remedy="Leave it out: the replies of this model do not depend on it"
-                if getattr(model.api, "offline", False)
-                else "Give -M NAME=VALUE as the server calls it, or use another provider",
             )
 
 

@@ -1,11 +1,11 @@
 """What a run can be told, declared once: Python's arguments, and the command line's options.
 
-Nothing here is slow to import, because help on the command line needs it.
+What a protocol can be told is declared with its settings. Nothing here is slow to import, because
+help on the command line needs it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from os import PathLike
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
@@ -33,8 +33,9 @@ class Option:
         max: largest number.
         flag: its name, where that is not Python's with dashes.
         typed: its type, where Python takes more than one.
-        setting: Inspect's name of it, where it is a setting of generation.
-        sent: whether a provider sends this setting, or it is about how requests are made.
+        group: the heading that the help of ``run`` has it under.
+        hidden: whether it is left out of the help.
+        file: whether it names a file or folder.
     """
 
     help: str
@@ -43,14 +44,27 @@ class Option:
     max: float | None = None
     flag: str | None = None
     typed: Any = None
-    setting: str | None = None
-    sent: bool = True
+    group: str | None = None
+    hidden: bool = False
+    file: bool = False
+
+    def refusal(self, value: object) -> str | None:
+        """Why the option does not take a number; None where it does."""
+        if isinstance(value, int | float):
+            if self.min is not None and value < self.min:
+                return f"{value} is too small: give {self.min} or more"
+            if self.max is not None and value > self.max:
+                return f"{value} is too large: give {self.max} or less"
+        return None
 
 
 Named = Mapping[str, Any] | Sequence[str] | None
 """Values by name, or ``NAME=VALUE`` each."""
 
 _LIST = list[str] | None
+
+MODEL, QUESTIONS, PROTOCOL, BUDGET, OUTPUT = "Model", "Questions", "Protocol", "Budget", "Output"
+"""Headings of the help of ``run``."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -59,21 +73,124 @@ class RunOptions(TypedDict, total=False):
     What is left out is as it is on the command line, whose help is given here.
     """
 
-    contexts: Annotated[str, Option("auto, bank, synthetic, generate, none, or a file.", "auto")]
-    distractors: Annotated[
-        str, Option("More plausible wrong options: auto, bank, generate, none, or a file.", "auto")
-    ]
-    generator: Annotated[str | None, Option("Model that writes contexts and wrong options first.")]
-    allow_simulated_inputs: Annotated[
-        bool, Option("Put simulated contexts to a real model; marked SIMULATED.", False)
-    ]
     model_role: Annotated[
         Named,
         Option(
             "ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge, "
-            "reader, validity.",
+            "reader, reader-all, validity. Repeatable.",
             typed=_LIST,
+            group=MODEL,
         ),
+    ]
+    model_base_url: Annotated[str | None, Option("Base URL of the model's API.", group=MODEL)]
+    model_args: Annotated[
+        Named,
+        Option(
+            "A provider's argument, NAME=VALUE. Repeatable.", flag="-M", typed=_LIST, group=MODEL
+        ),
+    ]
+    generate_config: Annotated[
+        Any,
+        Option(
+            "YAML or JSON file of Inspect's settings of generation, or the settings themselves: "
+            "'{temperature: 0.5, max_tokens: 800}'.",
+            typed=str | None,
+            group=MODEL,
+        ),
+    ]
+    limit: Annotated[int | None, Option("First questions only.", None, 1, MOST, group=QUESTIONS)]
+    shuffle: Annotated[
+        int | None,
+        Option(
+            "Seed of a random order; with --limit N, a sample of N.", None, -LARGEST, LARGEST,
+            group=QUESTIONS,
+        ),
+    ]  # fmt: skip
+    epochs: Annotated[
+        int | None,
+        Option(
+            "Times each question is asked; medfuzz 5, others 1.", None, 1, 10_000, group=QUESTIONS
+        ),
+    ]
+    labels: Annotated[
+        str | None,
+        Option(
+            "File with the system (step, specialty, subject) of each question.",
+            group=QUESTIONS,
+            hidden=True,
+            file=True,
+        ),
+    ]
+    task_args: Annotated[
+        Named,
+        Option(
+            "A protocol's setting, NAME=VALUE, such as contexts=contexts.jsonl. Repeatable; all "
+            "of them: 'holdfast list protocols'.",
+            flag="-T",
+            typed=_LIST,
+            group=PROTOCOL,
+        ),
+    ]
+    seed: Annotated[
+        int | None,
+        Option("Fixes every draw of the study; 42.", None, -LARGEST, LARGEST, group=PROTOCOL),
+    ]
+    defence: Annotated[
+        str | Sequence[str] | None,
+        Option(
+            "Also run with this around the model: a defence by name, a TOML file, or one of these "
+            "and +abstain. Repeatable.",
+            typed=_LIST,
+            group=PROTOCOL,
+        ),
+    ]
+    allow_simulated_inputs: Annotated[
+        bool,
+        Option(
+            "Put simulated contexts to a real model; marked SIMULATED.",
+            False,
+            group=PROTOCOL,
+            hidden=True,
+        ),
+    ]
+    call_limit: Annotated[int | None, Option("Most model calls.", None, 0, LARGEST, group=BUDGET)]
+    token_limit: Annotated[int | None, Option("Most tokens.", None, 0, LARGEST, group=BUDGET)]
+    cost_limit: Annotated[float | None, Option("Most dollars.", None, 0, group=BUDGET)]
+    prices: Annotated[
+        str | None,
+        Option(
+            "JSON or YAML file of prices in Inspect's --model-cost-config.",
+            group=BUDGET,
+            file=True,
+        ),
+    ]
+    max_connections: Annotated[
+        int | None, Option("Concurrent model calls.", None, 1, 100_000, group=BUDGET)
+    ]
+    log_dir: Annotated[
+        str | PathLike[str],
+        Option("Where logs and the turns table go.", "runs", typed=str, group=OUTPUT, file=True),
+    ]
+    no_text: Annotated[
+        bool,
+        Option(
+            "Leave prompts and replies out of the turns table.", False, group=OUTPUT, hidden=True
+        ),
+    ]
+
+
+class OtherOptions(TypedDict, total=False):
+    """What other commands take that ask a model."""
+
+    seed: Annotated[int, Option("Fixes every draw of the study.", 42, -LARGEST, LARGEST)]
+    stratify: Annotated[
+        str | None, Option("Label whose shares the sample keeps: step, system, ...")
+    ]
+    fields: Annotated[
+        str | None, Option("Columns not recognised: stem=...,options=a|b|c|d,gold=...,step=...")
+    ]
+    exemplars: Annotated[
+        str, Option("Few-shot exemplars of stick-or-switch: bank, or a file.", "bank")
     ]
     reader: Annotated[
         str | None, Option("Model that reads replies in which the rules find no answer.")
@@ -81,136 +198,10 @@ class RunOptions(TypedDict, total=False):
     reader_all: Annotated[
         bool, Option("The reader reads every reply, and its answer counts.", False)
     ]
-    labels: Annotated[
-        str | None, Option("File with the system (step, specialty, subject) of each question.")
-    ]
-    defence: Annotated[
-        str | Sequence[str] | None,
-        Option(
-            "Also run with this around the model: a name of 'holdfast list defences', a TOML file, "
-            "or one of these and +abstain. Repeatable.",
-            typed=_LIST,
-        ),
-    ]
-    exemplars: Annotated[
-        str, Option("Few-shot exemplars of stick-or-switch: bank, or a file.", "bank")
-    ]
-    seed: Annotated[int, Option("Fixes every draw of the study.", 42, -LARGEST, LARGEST)]
-    limit: Annotated[int | None, Option("First questions only.", None, 1, MOST)]
-    shuffle: Annotated[
-        int | None,
-        Option("Seed of a random order; with --limit N, a sample of N.", None, -LARGEST, LARGEST),
-    ]
-    stratify: Annotated[
-        str | None, Option("Label whose shares the sample keeps: step, system, ...")
-    ]
-    epochs: Annotated[
-        int | None, Option("Times each question is asked; medfuzz 5, others 1.", None, 1, 10_000)
-    ]
-    challenges: Annotated[str | None, Option("TOML file with techniques of your own.")]
-    fields: Annotated[
-        str | None, Option("Columns not recognised: stem=...,options=a|b|c|d,gold=...,step=...")
-    ]
-    task_args: Annotated[
-        Named,
-        Option(
-            "A protocol's setting, NAME=VALUE, such as chains=paper. Repeatable.",
-            flag="-T",
-            typed=_LIST,
-        ),
-    ]
-    log_dir: Annotated[
-        str | PathLike[str], Option("Where logs and the turns table go.", "runs", typed=str)
-    ]
-    call_limit: Annotated[int | None, Option("Budget of model calls.", None, 0, LARGEST)]
-    token_limit: Annotated[int | None, Option("Budget of tokens.", None, 0, LARGEST)]
-    cost_limit: Annotated[float | None, Option("Budget in dollars.", None, 0)]
-    prices: Annotated[
-        str | None, Option("JSON or YAML file of prices in Inspect's --model-cost-config.")
-    ]
-    temperature: Annotated[
-        float | None, Option("Instead of the protocol's own.", None, 0, setting="temperature")
-    ]
-    max_tokens: Annotated[int | None, Option("Longest reply.", None, 1, MOST, setting="max_tokens")]
-    top_p: Annotated[float | None, Option("Nucleus sampling.", None, 0, 1, setting="top_p")]
-    top_k: Annotated[
-        int | None,
-        Option("Sample from this many likeliest tokens.", None, 1, MOST, setting="top_k"),
-    ]
-    frequency_penalty: Annotated[
-        float | None, Option("As Inspect has it.", None, -2, 2, setting="frequency_penalty")
-    ]
-    presence_penalty: Annotated[
-        float | None, Option("As Inspect has it.", None, -2, 2, setting="presence_penalty")
-    ]
-    reasoning_effort: Annotated[
-        str | None,
-        Option("none, minimal, low, medium, high, xhigh or max.", setting="reasoning_effort"),
-    ]
-    reasoning_tokens: Annotated[
-        int | None,
-        Option("Most tokens of hidden reasoning.", None, 0, MOST, setting="reasoning_tokens"),
-    ]
-    reasoning_summary: Annotated[
-        str | None, Option("none, concise, detailed or auto.", setting="reasoning_summary")
-    ]
-    verbosity: Annotated[str | None, Option("low, medium or high.", setting="verbosity")]
-    effort: Annotated[
-        str | None, Option("How thorough, where a model has it: low, ..., max.", setting="effort")
-    ]
-    cache_prompt: Annotated[
-        str | None,
-        Option("Whether the provider caches prompts: auto, true, false.", setting="cache_prompt"),
-    ]
-    batch: Annotated[
-        int | None,
-        Option(
-            "Asks by the provider's batch API, so many at once.", None, 1, MOST, setting="batch"
-        ),
-    ]
-    max_connections: Annotated[
-        int | None,
-        Option("Concurrent model calls.", None, 1, 100_000, setting="max_connections", sent=False),
-    ]
-    max_retries: Annotated[
-        int,
-        Option(
-            "Tries again after a transient fault.",
-            RETRIES,
-            0,
-            1000,
-            setting="max_retries",
-            sent=False,
-        ),
-    ]
-    timeout: Annotated[
-        int | None,
-        Option(
-            "Seconds for one call and its retries.", None, 1, MOST, setting="timeout", sent=False
-        ),
-    ]
-    attempt_timeout: Annotated[
-        int | None,
-        Option(
-            "Seconds for one attempt; 600 unless told otherwise.",
-            None,
-            1,
-            MOST,
-            setting="attempt_timeout",
-            sent=False,
-        ),
-    ]
-    model_base_url: Annotated[str | None, Option("Base URL of the model's API.")]
-    model_args: Annotated[
-        Named,
-        Option("A provider's argument, NAME=VALUE. Repeatable.", flag="-M", typed=_LIST),
-    ]
-    no_text: Annotated[bool, Option("Leave prompts and replies out of the turns table.", False)]
+    max_retries: Annotated[int, Option("Tries again after a transient fault.", RETRIES, 0, 1000)]
 
 
-@cache
-def generation_options() -> Mapping[str, Option]:
-    """The options that are settings of generation."""
-    hints = get_type_hints(RunOptions, include_extras=True)
-    options = {name: get_args(hint)[1] for name, hint in hints.items()}
-    return {name: option for name, option in options.items() if option.setting}
+def options_of(declared: type) -> dict[str, tuple[Any, Option]]:
+    """Type and option of each argument, by name."""
+    hints = get_type_hints(declared, include_extras=True)
+    return {name: get_args(hint) for name, hint in hints.items()}

@@ -7,19 +7,20 @@ from os import fspath
 from typing import Any
 
 import polars as pl
-from inspect_ai.model import GenerateConfig, Model
-from pydantic import ValidationError
+from inspect_ai.model import Model
 
 from holdfast.challenges import GENERATE, GENERATED
 from holdfast.dialogue import Budget, refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 from holdfast.protocols import Study
+from holdfast.protocols.registry import named_protocols
+from holdfast.questions import BANK_NAME
 from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 
 from . import Progress, models
 from .evaluation import Evaluation
+from .generation import UNSENT, Generation
 from .log_dir import as_log_dir, check_shards_free, holding, kept_in
-from .options import RETRIES, generation_options
 from .preparation import Prepared, Preparing, keep_labels, read_labels
 from .studies import (
     Lacking,
@@ -31,6 +32,7 @@ from .studies import (
     generation,
     lacking,
     planned,
+    settings_of,
 )
 
 
@@ -225,7 +227,6 @@ class Running:
 
     def _with_inputs(self, study: Study, budget: Budget, prepared: list[Prepared]) -> Study:
         """The study with the files in place that a generator is to make for it."""
-        unsent = {option.setting for option in generation_options().values() if not option.sent}
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) != GENERATE:
                 continue
@@ -247,7 +248,7 @@ class Running:
                 limit=self.limit,
                 budget=budget,
                 generation={
-                    name: value for name, value in self.generation.items() if name in unsent
+                    name: value for name, value in self.generation.items() if name in UNSENT
                 },
                 progress=self.progress,
             ).run()
@@ -273,10 +274,8 @@ class Plan:
     lacking: Sequence[Lacking]
 
 
-_OF_STUDIES = (
-    "contexts", "distractors", "exemplars", "seed", "shuffle", "stratify", "challenges", "fields",
-)  # fmt: skip
-"""Options that are settings of protocols."""
+OF_PROTOCOLS = ("seed", "shuffle")
+"""Options that stand for settings of protocols."""
 
 
 def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Running:
@@ -294,7 +293,7 @@ def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Runn
     roles = models.roles(_roles(given))
     studies = _studies(given, roles)
     tested = models.models(
-        given["model"],
+        given.get("model") or (),
         base_url=given.get("model_base_url"),
         model_args=given.get("model_args") or (),
     )
@@ -307,7 +306,9 @@ def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Runn
         roles=roles,
         models=tested,
         log_dir=log_dir,
-        generation=_generation(given, tested),
+        generation=Generation.read(given.get("generate_config")).settings(
+            tested, given.get("max_connections")
+        ),
         text=not given.get("no_text"),
         progress=progress or Progress(),
         **as_given,
@@ -328,7 +329,7 @@ def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
     roles = models.role_names(_roles(given))
     models.checked_names(list(roles.values()) or ["simulated/sycophant"])
     studies, limit = _studies(given, roles), given.get("limit")
-    tested = models.checked_names(given["model"])
+    tested = models.checked_names(given.get("model") or ())
     check_readers(roles, tested)
     _check_inputs(given, studies, roles, tested)
     left_out = [
@@ -353,54 +354,18 @@ def _check_inputs(
 
 
 def _roles(given: Mapping[str, Any]) -> list[str]:
-    return models.role_arguments(
-        given.get("model_role"),
-        given.get("generator"),
-        given.get("reader"),
-        reader_all=given.get("reader_all", False),
-    )
+    return models.listed_roles(given.get("model_role"))
 
 
 def _studies(given: Mapping[str, Any], bound: Mapping[str, object]) -> list[Study]:
     """The protocols on the question sets, checked to have the helpers that they need."""
-    common = {name: given.get(name) for name in _OF_STUDIES}
-    common = generating(given["protocols"], common, "generator" in bound)
-    task_args = given.get("task_args") or ()
-    named = (given["protocols"], given["questions"])
+    protocols = named_protocols(given["protocols"])
+    options = {name: given[name] for name in OF_PROTOCOLS if given.get(name) is not None}
+    settings = {**options, **settings_of(protocols, given.get("task_args") or ())}
+    settings = generating(protocols, settings, "generator" in bound)
     defences = given.get("defence") or ()
     defences = [defences] if isinstance(defences, str) else defences
-    studies = planned(*named, common, task_args, given.get("epochs"), defences)
+    questions = given.get("questions") or [BANK_NAME]
+    studies = planned(protocols, questions, settings, given.get("epochs"), defences)
     check_roles(studies, bound)
     return studies
-
-
-_BATCH_SECONDS = 2 * 24 * 3600
-"""An attempt that waits for a batch: providers take up to a day."""
-
-
-def _generation(given: Mapping[str, Any], tested: Sequence[Model]) -> dict[str, Any]:
-    """Settings of generation that are given, by Inspect's names."""
-    of = {"max_retries": RETRIES, **given}
-    options = {
-        name: option for name, option in generation_options().items() if of.get(name) is not None
-    }
-    settings = {str(option.setting): of[name] for name, option in options.items()}
-    flags = {str(option.setting): f"--{name.replace('_', '-')}" for name, option in options.items()}
-    if "cache_prompt" in settings:
-        settings["cache_prompt"] = models.typed(settings["cache_prompt"])
-    try:
-        GenerateConfig.model_validate(settings)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise InputError(
-            f"'{fault['input']}' does not do",
-            field=flags[str(fault["loc"][0])],
-            remedy=fault["msg"],
-        ) from error
-    for model in tested:
-        models.check_settings(
-            model, {str(o.setting): flags[str(o.setting)] for o in options.values() if o.sent}
-        )
-    if "batch" in settings:
-        settings.setdefault("attempt_timeout", _BATCH_SECONDS)
-    return settings

@@ -1,9 +1,10 @@
 """The studies that a run names: protocols with their settings, and what they will take."""
 
 import inspect
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from os import PathLike, fspath
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -43,26 +44,23 @@ CALLED = {
 def planned(
     protocols: Sequence[str],
     questions: Sequence[str],
-    common: Mapping[str, Any],
-    task_args: Mapping[str, Any] | Sequence[str],
+    settings: Mapping[str, Any],
     epochs: int | None = None,
     defences: Sequence[str] = (),
 ) -> list[Study]:
-    """Resolve the settings of each protocol on each question set, without and with each defence."""
+    """The settings of each protocol on each question set, without and with each defence."""
     found = []
-    parsed = _parsed(protocols, task_args)
     source: dict[str, str] = {}
     for name in dict.fromkeys(protocols):
         protocol = PROTOCOLS[name]
         known = signature(protocol.settings).parameters
-        args = {k: v for k, v in {**common, **parsed}.items() if k in known and v is not None}
+        args = {k: v for k, v in settings.items() if k in known and v is not None}
         if defences and "defence" not in known:
             what = f"'{name}' takes no defence"
             raise InputError(what, field="--defence", remedy="Run it without one")
         under = [{"defence": one} for one in dict.fromkeys([NONE, *defences])] if defences else [{}]
         for asked, defence in product(dict.fromkeys(questions), under):
-            settings = {"questions": asked, **args, **defence}
-            study = protocol.study(epochs=epochs, **settings)
+            study = protocol.study(epochs=epochs, **{"questions": asked, **args, **defence})
             _check_acts(study)
             called = study.questions.name
             if source.setdefault(called, asked) != asked:
@@ -89,38 +87,38 @@ def _check_acts(study: Study) -> None:
         )
 
 
-def _parsed(
+def settings_of(
     protocols: Sequence[str], task_args: Mapping[str, Any] | Sequence[str]
 ) -> dict[str, Any]:
-    """The settings given by ``-T``, each of which some protocol must know."""
+    """The settings that are given, each of which some protocol must know."""
     parameters: dict[str, inspect.Parameter] = {}
     for name in protocols:
         if name not in PROTOCOLS:
             raise unknown("protocol", name, PROTOCOLS, "PROTOCOL")
         parameters |= signature(PROTOCOLS[name].settings).parameters
-    parsed: dict[str, Any] = {}
-    for name, value in named_args(task_args):
+    for name in (given := named_args(task_args)):
         if name not in parameters:
             raise unknown("setting", name, parameters, "-T")
-        if name in parsed:
-            raise InputError(f"'{name}' is given twice", field="-T", remedy="Give it once")
-        parsed[name] = _of_type(value, parameters[name])
-    return parsed
+    return {name: _of_type(value, parameters[name]) for name, value in given.items()}
 
 
-def named_args(task_args: Mapping[str, Any] | Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Settings of protocols by name, as they were given."""
+def named_args(task_args: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
+    """Settings of protocols by name, as they are given."""
     if isinstance(task_args, Mapping):
-        yield from task_args.items()
-        return
+        return dict(task_args)
+    found: dict[str, Any] = {}
     for argument in task_args:
         name, equals, value = argument.partition("=")
         if not equals:
             raise InputError(f"'{argument}' is not NAME=VALUE", field="-T", remedy="Add a value")
-        yield name, value
+        if name in found:
+            raise InputError(f"'{name}' is given twice", field="-T", remedy="Give it once")
+        found[name] = value
+    return found
 
 
 def _of_type(value: Any, parameter: inspect.Parameter) -> Any:
+    value = fspath(value) if isinstance(value, PathLike) else value
     try:
         typed = TypeAdapter(parameter.annotation).validate_python(value)
         if isinstance(typed, int) and abs(typed) > LARGEST:
@@ -189,16 +187,16 @@ def check_inputs(
                 f"the {' and '.join(inputs)} of '{study.questions.name}' are simulated and "
                 f"say nothing of medicine, and '{real}' is a real model",
                 field=study.called,
-                remedy="Have them written by a real model with --generator MODEL, or give "
-                "--allow-simulated-inputs: every result is then marked SIMULATED",
+                remedy="Have them written by a real model (--model-role generator=MODEL), or "
+                "give --allow-simulated-inputs: every result is then marked SIMULATED",
             )
 
 
 def generating(
-    protocols: Sequence[str], common: Mapping[str, Any], generator: bool
+    protocols: Sequence[str], given: Mapping[str, Any], generator: bool
 ) -> dict[str, Any]:
-    """The common settings, with what a generator is to make where it is bound and needed."""
-    settings = dict(common)
+    """The settings, with what a generator is to make where it is bound and needed."""
+    settings = dict(given)
     for name in protocols:
         for setting in PROTOCOLS[name].generated if name in PROTOCOLS else ():
             if generator and settings.get(setting) in (None, "auto"):
@@ -207,7 +205,7 @@ def generating(
                 raise InputError(
                     "the role 'generator' is not bound",
                     field=setting,
-                    remedy="Give --generator MODEL, or a file",
+                    remedy="Give --model-role generator=MODEL, or a file",
                 )
     return settings
 
@@ -291,7 +289,7 @@ class Lacking:
             f"{len(self.paths)} of {counted(self.techniques, 'technique')} left out: no contexts "
             f"for {self.questions}. Write them with 'holdfast generate contexts --questions "
             f"{self.source} --model MODEL' ({counted(self.generations, 'generation')}), then "
-            "run the same command with --contexts contexts.jsonl"
+            "run the same command with -T contexts=contexts.jsonl"
         )
 
 

@@ -79,8 +79,10 @@ def verdict(
     drawn_orders([log_dir])
     given = dict(given)
     most = given.pop("limit", None)
-    if given.get("shuffle") is None:
-        given["shuffle"] = 42 if given.get("seed") is None else given["seed"]
+    settings = named_args(given.get("task_args") or ())
+    if given.get("shuffle") is None and settings.get("shuffle") is None:
+        seed = settings.get("seed", given.get("seed"))
+        given["shuffle"] = 42 if seed is None else int(seed)
     left = {name: given[name] for name in _BUDGETS if given.get(name) is not None}
     found = Verdicts(rules.level)
     n, undecided, written = 0, list(rules.rule), WrittenTurns()
@@ -145,10 +147,9 @@ def _with_needed(
     given: Mapping[str, Any], protocols: Sequence[str], rules: Sequence[Rule]
 ) -> dict[str, Any]:
     """The options of a run that asks what these rules are about, unless told otherwise."""
-    own = given.get("task_args") or {}
-    args = dict(named_args(own))
+    args = named_args(given.get("task_args") or ())
     if list(protocols) == ["followup"]:
-        args.setdefault("techniques", needed(rules, given.get("challenges")))
+        args.setdefault("techniques", needed(rules, args.get("challenges")))
         # a control decides no rule that can be looked at question by question
         args.setdefault("controls", False)
     return {**given, "task_args": args}

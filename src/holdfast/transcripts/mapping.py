@@ -158,7 +158,7 @@ class Mapping(BaseModel):
     join: Literal["id", "index", "stem"] = "id"
     """What ``question`` names in the file of ``--questions``: an id, a position, or the stem."""
     question_fields: str | None = None
-    """Columns of the file of ``--questions``, as in ``--fields``."""
+    """Columns of the file of ``--questions``, as in ``-T fields``."""
     answers: Literal["extracted", "first-character", "given"] = "extracted"
     """How an answer is read out of a reply; ``given``: not at all, an empty ``answer`` is none."""
     without_gold: bool = False

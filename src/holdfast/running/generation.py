@@ -1,0 +1,177 @@
+"""Settings of generation: a file or values by Inspect's names, each with the place it stands in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import Any
+
+import yaml
+from inspect_ai.model import GenerateConfig, Model
+from pydantic import ValidationError
+
+from holdfast.errors import InputError, did_you_mean, in_one_line
+from holdfast.files import named_path, text_of
+
+from .models import check_arguments
+from .options import LARGEST, MOST, RETRIES
+
+OPTION = "--generate-config"
+
+UNSENT = ("max_connections", "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout")
+"""Settings that say how requests are made, and are sent to no provider."""
+
+_ELSEWHERE = {
+    "seed": "Give --seed",
+    "system_message": "Give -T system_prompt=TEXT",
+    "reasoning_history": "Give -T reasoning_history=none, all, last or auto",
+    "cache": "Leave it out: a log dir keeps every reply",
+    "adaptive_connections": "Give --max-connections",
+    "num_choices": "Leave it out: the first reply alone would be read",
+    "best_of": "Leave it out: the server would choose among several replies",
+}  # fmt: skip
+"""Settings of Inspect's that a run or a protocol sets, with what to do instead."""
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "temperature": (0, 100),
+    "max_tokens": (1, MOST),
+    "top_p": (0, 1),
+    "top_k": (1, MOST),
+    "frequency_penalty": (-2, 2),
+    "presence_penalty": (-2, 2),
+    "reasoning_tokens": (0, MOST),
+    "batch": (1, MOST),
+    "max_connections": (1, 100_000),
+    "max_retries": (0, 1000),
+    "timeout": (1, MOST),
+    "attempt_timeout": (1, MOST),
+    "stream_idle_timeout": (1, MOST),
+}
+"""The smallest and the largest number that a setting takes."""
+
+_BATCH_SECONDS = 2 * 24 * 3600
+"""An attempt that waits for a batch: providers take up to a day."""
+
+Given = Mapping[str, Any] | GenerateConfig | PathLike[str] | str | None
+"""Values by name, or a file of them."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Settings of generation that a user gives.
+
+    Attributes:
+        values: by Inspect's names.
+        files: file by name, where a file sets it.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, given: "Given | Generation", file: str | None = None) -> "Generation":
+        """The settings of a file, a mapping, or a mapping written out in YAML.
+
+        Args:
+            given: as the option takes it.
+            file: the file that a mapping stands in.
+
+        Raises:
+            InputError: the file cannot be read, or Inspect has no such setting or value.
+        """
+        if isinstance(given, Generation):
+            return given
+        if isinstance(given, GenerateConfig):
+            given = given.model_dump(exclude_none=True)
+        if isinstance(given, str | PathLike):
+            given, file = _written(fspath(given))
+        values = {str(name): value for name, value in (given or {}).items() if value is not None}
+        read = cls(values, dict.fromkeys(values, file) if file else {})
+        return cls(read._checked(), read.files)
+
+    def over(self, under: "Generation") -> "Generation":
+        """These settings, and those of another that they do not set."""
+        of_file = {name: file for name, file in under.files.items() if name not in self.values}
+        return Generation({**under.values, **self.values}, {**of_file, **self.files})
+
+    def settings(self, tested: Sequence[Model], max_connections: int | None) -> dict[str, Any]:
+        """What is asked with.
+
+        Args:
+            tested: models that have to support it.
+            max_connections: instead of the setting of this name.
+
+        Raises:
+            InputError: a provider of ours would drop one of the settings.
+        """
+        for model in tested:
+            self._check_supported(model)
+        found = {"max_retries": RETRIES, **self.values}
+        if max_connections is not None:
+            found["max_connections"] = max_connections
+        if "batch" in found:
+            found.setdefault("attempt_timeout", _BATCH_SECONDS)
+        return found
+
+    def _checked(self) -> dict[str, Any]:
+        """The values, each of the type that Inspect has it in."""
+        for name, value in self.values.items():
+            if name not in GenerateConfig.model_fields:
+                known = did_you_mean(name, GenerateConfig.model_fields)
+                raise self._wrong(name, f"unknown setting '{name[:200]}'", known)
+            if name in _ELSEWHERE:
+                raise self._wrong(name, "cannot be set here", _ELSEWHERE[name])
+            if isinstance(value, Mapping):
+                check_arguments({name: value}, OPTION)
+        try:
+            config = GenerateConfig.model_validate(self.values)
+        except (ValidationError, RecursionError) as error:
+            raise self._not_valid(error) from error
+        typed = config.model_dump(exclude_unset=True)
+        for name, value in typed.items():
+            least, most = _RANGES.get(name, (-LARGEST, LARGEST))
+            if type(value) in (int, float) and not least <= value <= most:  # nor is NaN
+                raise self._wrong(name, f"is {value}", f"Give {least} to {most}")
+        return typed
+
+    def _not_valid(self, error: ValidationError | RecursionError) -> InputError:
+        fault = error.errors()[0] if isinstance(error, ValidationError) else None
+        name = str(fault["loc"][0]) if fault and fault["loc"] else next(iter(self.values))
+        remedy = fault["msg"] if fault else "Give what Inspect's GenerateConfig takes"
+        return self._wrong(name, f"is {str(self.values.get(name))[:200]!r}", remedy)
+
+    def _check_supported(self, model: Model) -> None:
+        sent_as = getattr(model.api, "sent_as", None)
+        if sent_as is None:  # Inspect's own
+            return
+        for name in self.values:
+            if name not in sent_as and name not in UNSENT:
+                raise self._wrong(
+                    name,
+                    f"'{model}' does not support it",
+                    "Leave it out: the replies of this model do not depend on it"
+                    if getattr(model.api, "offline", False)
+                    else "Give -M NAME=VALUE as the server calls it, or use another provider",
+                )
+
+    def _wrong(self, name: str, what: str, remedy: str) -> InputError:
+        file = self.files.get(name)
+        return InputError(what, file, field=name if file else f"{OPTION} {name}", remedy=remedy)
+
+
+def _written(text: str) -> tuple[Mapping[str, Any], str | None]:
+    """What a file, or a mapping written out, says; and the file."""
+    written_out = text.lstrip().startswith("{")
+    try:
+        read = yaml.safe_load(text if written_out else text_of(named_path(text)))  # JSON is YAML
+        if not isinstance(read, Mapping):
+            raise TypeError("it names no settings")
+    except InputError:
+        raise
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"is no mapping of settings ({in_one_line(error)})",
+            None if written_out else text,
+            field=OPTION,
+            remedy='Write {"temperature": 0.5, "max_tokens": 800}',
+        ) from error
+    return read, None if written_out else text

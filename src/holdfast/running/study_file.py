@@ -1,0 +1,179 @@
+"""A study file: what ``holdfast run`` is told, in TOML, by the names of its options."""
+
+import math
+import os.path
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from holdfast.errors import InputError, did_you_mean
+from holdfast.files import named_path, text_of, toml_in
+from holdfast.protocols import PROTOCOLS
+from holdfast.protocols.registry import SUFFIX as PROTOCOL_FILE
+from holdfast.protocols.registry import named_protocols
+
+from . import models
+from .generation import Generation
+from .options import Option, RunOptions, options_of
+from .run import OF_PROTOCOLS
+from .studies import named_args
+
+SUFFIX = ".toml"
+"""Ends the name of a study file."""
+
+SETTINGS = "settings"
+"""Table of the settings of protocols, ``-T`` on the command line."""
+
+UNTIL = "until"
+"""File of the rules that end the run."""
+
+_RECORDED = "recorded/"
+"""Begins the name of a model that is a file."""
+
+_SEVERAL = ("protocols", "model", "questions", "defence")
+_TABLES = (SETTINGS, "model_args", "model_role")
+_KEYS = {
+    **dict.fromkeys(_SEVERAL[:3], Option("")),
+    SETTINGS: Option(""),
+    UNTIL: Option("", file=True),
+    **{name: one for name, (_, one) in options_of(RunOptions).items() if name != "task_args"},
+}
+"""The keys of a study file."""
+
+
+def with_study_file(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run, with those of the study file that stands for its protocols.
+
+    What is given beside the file wins: an option, or a single setting, argument or role.
+
+    Args:
+        given: ``protocols``, ``model``, ``questions``, ``until`` and ``RunOptions``, as far as they
+            are given.
+
+    Raises:
+        InputError: the file cannot be read, or a key or a value of it cannot be used.
+    """
+    protocols = list(given.get("protocols") or ())
+    files = [name for name in protocols if name.endswith(SUFFIX)]
+    if not files:
+        return dict(given)
+    if len(protocols) > 1:
+        what, remedy = "stands alone", "Name the other protocols in the file"
+        raise InputError(what, files[0], field="protocols", remedy=remedy)
+    beside = {name: value for name, value in given.items() if name != "protocols"}
+    return _merged(_read(files[0]), beside, files[0])
+
+
+def _read(file: str) -> dict[str, Any]:
+    """The file's keys, each checked; one text stands for a list of it."""
+    read = toml_in(text_of(named_path(file)), file)
+    for key, value in read.items():
+        if key not in _KEYS:
+            what = f"unknown key '{key[:200]}'"
+            raise InputError(what, file, field=key[:200], remedy=did_you_mean(key, _KEYS))
+        if wrong := _wrong(key, value):
+            raise InputError(wrong, file, field=key, remedy="Write it as docs/cli.md has it")
+    if not read.get("protocols"):
+        raise InputError(
+            "is missing", file, field="protocols", remedy='Write protocols = ["followup"]'
+        )
+    return {
+        key: [value] if key in _SEVERAL and isinstance(value, str) else value
+        for key, value in read.items()
+    }
+
+
+def _wrong(key: str, value: Any) -> str | None:
+    """Why a key does not take a value; None where it does."""
+    texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if key in _SEVERAL:
+        return None if texts or isinstance(value, str) else "is no text and no list of texts"
+    if key in _TABLES:
+        return None if isinstance(value, dict) else "is no table"
+    if key == "generate_config":
+        return None if isinstance(value, dict | str) else "is no table and no file"
+    kinds = () if key == UNTIL else get_args(options_of(RunOptions)[key][0])
+    if options_of(RunOptions).get(key, (None,))[0] is bool:
+        return None if isinstance(value, bool) else "is not true or false"
+    if int in kinds or float in kinds:
+        fits = isinstance(value, int | float if float in kinds else int)
+        if not fits or isinstance(value, bool) or not math.isfinite(value):
+            return f"is no {'whole ' if int in kinds else ''}number"
+        return _KEYS[key].refusal(value)
+    return None if isinstance(value, str) else "is no text"
+
+
+def _merged(study: dict[str, Any], beside: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """The options of a file and those given beside it."""
+    study = _located(study, Path(file).parent)
+    options = {key: value for key, value in study.items() if key != SETTINGS}
+    given = {name: value for name, value in beside.items() if value is not None}
+    settings = dict(study.get(SETTINGS, {}))
+    for name in OF_PROTOCOLS:
+        if name in given:
+            settings.pop(name, None)
+    options["task_args"] = settings | named_args(given.pop("task_args", ()))
+    options["model_args"] = study.get("model_args", {}) | models.arguments(
+        given.pop("model_args", ())
+    )
+    roles = models.listed_roles(given.pop("model_role", ()))
+    taken = {role.partition("=")[0] for role in roles}
+    of_file = {
+        role: model for role, model in study.get("model_role", {}).items() if role not in taken
+    }
+    options["model_role"] = [*models.listed_roles(of_file), *roles]
+    options["generate_config"] = Generation.read(given.pop("generate_config", None)).over(
+        Generation.read(study.get("generate_config"), file)
+    )
+    return {**options, **given}
+
+
+def _located(study: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The study with the relative paths that it names taken from its folder."""
+    found = dict(study)
+    for key, option in _KEYS.items():
+        if option.file and key in found:
+            found[key] = _placed(found[key], folder)
+    found["protocols"] = [
+        _placed(name, folder) if name.endswith(PROTOCOL_FILE) else name
+        for name in found["protocols"]
+    ]
+    for key in ("questions", "defence"):
+        if key in found:
+            found[key] = [_if_path(value, folder) for value in found[key]]
+    if "model" in found:
+        found["model"] = [_model(name, folder) for name in found["model"]]
+    if isinstance(found.get("generate_config"), str):
+        found["generate_config"] = _placed(found["generate_config"], folder)
+    if SETTINGS in found:
+        inputs = _inputs(found["protocols"])
+        found[SETTINGS] = {
+            name: _if_path(value, folder) if name in inputs and isinstance(value, str) else value
+            for name, value in found[SETTINGS].items()
+        }
+    return found
+
+
+def _inputs(protocols: Sequence[str]) -> set[str]:
+    """Settings of protocols that name inputs."""
+    known: Iterable[str] = (name for name in named_protocols(protocols) if name in PROTOCOLS)
+    return {setting for name in known for setting in PROTOCOLS[name].input_settings}
+
+
+def _if_path(value: str, folder: Path) -> str:
+    """The value, placed where it is a path: a name has neither an ending nor a folder."""
+    is_path = re.search(r"/|\.\w+(\+\w+)?$", value) and not re.search(r"[:=,]", value)
+    return _placed(value, folder) if is_path else value
+
+
+def _model(name: str, folder: Path) -> str:
+    if not name.startswith(_RECORDED):
+        return name
+    return _RECORDED + _placed(name.removeprefix(_RECORDED), folder)
+
+
+def _placed(path: str, folder: Path) -> str:
+    if "://" in path or path.startswith("~"):
+        return path
+    return os.path.normpath(folder / path)
