@@ -83,9 +83,14 @@ class Backend(Protocol):
         """Whether a turn answers its target."""
 
     def usable(
-        self, turn: "Turn", read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+        self,
+        turn: "Turn",
+        read: Callable[[ModelOutput], T | Fault],
+        like: Callable[[str], T],
+        *,
+        is_last: bool,
     ) -> T | Fault:
-        """What a helper's reply is taken for."""
+        """What a helper's reply is taken for, at its last try or an earlier one."""
 
     def seen(self, turn: "Turn", read: Callable[[ModelOutput], T], like: T) -> T:
         """What is read in a reply beside its answer."""
@@ -156,6 +161,7 @@ class Turn:
         *,
         arm: str = "",
         step: Intervention | Sequence[Intervention] = (),
+        path: Sequence[Intervention] | None = None,
         target: str | None = None,
         question: Question | None = None,
         choice: Choice | None = None,
@@ -169,6 +175,7 @@ class Turn:
             prompt: the user message.
             arm: the branch's role in its protocol; none for a reply that no table counts.
             step: what the prompt does to the conversation.
+            path: the whole path, where it is not that of the turn before with this step.
             target: the option that the protocol wants kept.
             question: the question as this branch puts it, where it differs.
             choice: what is answered, where the options in play are not those of the question.
@@ -182,7 +189,8 @@ class Turn:
                 ``error`` and the kind of fault as its rule.
         """
         steps = (step,) if isinstance(step, Intervention) else tuple(step)
-        turn = self._next(prompt, arm, steps, target, question, choice, read, notes)
+        path = (*self.interventions, *steps) if path is None else tuple(path)
+        turn = self._next(prompt, arm, path, target, question, choice, read, notes)
         await self.run.backend.answer(turn, {"arm": arm, **context} if arm else context)
         return turn
 
@@ -190,14 +198,14 @@ class Turn:
         self,
         prompt: str,
         arm: str,
-        steps: tuple[Intervention, ...],
+        path: tuple[Intervention, ...],
         target: str | None,
         question: Question | None,
         choice: Choice | None,
         read: Callable[[ModelOutput], Extraction] | None,
         notes: Mapping[str, Any] | None,
     ) -> "Turn":
-        run, path = self.run, self.interventions + steps
+        run = self.run
         known = (self.order, prompt, arm, tuple(one.step for one in path))
         turn = run.turns.get(known)
         if turn is None:
@@ -291,7 +299,8 @@ class Turn:
 
         for attempt in range(tries):
             turn = await turn.ask(prompt, read=judge, **context, attempt=attempt)
-            value = self.run.backend.usable(turn, read, like)
+            is_last = attempt == tries - 1
+            value = self.run.backend.usable(turn, read, like, is_last=is_last)
             if not isinstance(value, Fault):
                 break
             refused += value.kind == "refused"

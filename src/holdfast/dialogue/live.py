@@ -17,7 +17,7 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from holdfast.errors import BudgetExceededError, HoldfastError
+from holdfast.errors import BudgetExceededError, HoldfastError, InputError
 from holdfast.questions import RESAMPLE_SEEDS, Purpose, Truth
 from holdfast.reading import Extraction, Fault
 
@@ -121,7 +121,12 @@ class Live:
         return self.letter(turn) == turn.target
 
     def usable(
-        self, turn: Turn, read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+        self,
+        turn: Turn,
+        read: Callable[[ModelOutput], T | Fault],
+        like: Callable[[str], T],
+        *,
+        is_last: bool,
     ) -> T | Fault:
         """What a helper's reply is read as."""
         return read(_output(turn))
@@ -167,7 +172,11 @@ class Live:
         if role == TESTED:
             return self.tested
         if (model := self.bound(role)) is None:
-            raise LookupError(f"no model has the role '{role}'")
+            raise InputError(
+                f"no model has the role '{role}'",
+                field="--model-role",
+                remedy=f"Give --model-role {role}=MODEL; it is never the model under test",
+            )
         return model
 
     def _before(self, turn: Turn) -> _Asked:

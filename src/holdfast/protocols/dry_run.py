@@ -37,7 +37,7 @@ Script = Mapping[Point, str]
 """An outcome for each choice; the first possible one where a choice is not in it."""
 
 KEPT, LEFT, UNREAD = "kept", "left", "unread"
-USABLE, NEVER = "usable", "never"
+USABLE, AT_LAST, NEVER = "usable", "usable at the last try", "never"
 
 DEFENDED = 1_000_000
 """Number of the branch in which the first defended turn of a branch is planned."""
@@ -147,13 +147,22 @@ class Dry:
         return self._choose(turn.order, (KEPT, LEFT)) == KEPT
 
     def usable(
-        self, turn: Turn, read: Callable[[ModelOutput], T | Fault], like: Callable[[str], T]
+        self,
+        turn: Turn,
+        read: Callable[[ModelOutput], T | Fault],
+        like: Callable[[str], T],
+        *,
+        is_last: bool,
     ) -> T | Fault:
-        """What a helper's reply is taken for, by the script: usable at once, or never."""
+        """What a helper's reply is taken for, by the script: usable at once, at last, or never.
+
+        All that a conversation with a helper is asked for comes out alike.
+        """
         first = turn
         while first.parent and first.parent.read is not None and first.parent.prompt:
             first = first.parent
-        if self._choose((first.order, "usable"), (USABLE, NEVER)) == USABLE:
+        chosen = self._choose((first.order, "usable"), (USABLE, AT_LAST, NEVER))
+        if chosen == USABLE or (chosen == AT_LAST and is_last):
             return like(str(turn.reply))
         return Fault("never usable", "cannot be used")
 

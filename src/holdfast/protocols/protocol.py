@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any, Generic, TypeVar
 
 from inspect_ai.model import GenerateConfig
@@ -49,6 +50,7 @@ class Protocol(Generic[S]):
         generates: whether it generates what a study needs, and measures nothing.
         stops_early: whether a conversation ends once its target is left: what would have followed
             then counts as left too, and no table averages over those that went on.
+        scored: arms whose answers are scored; empty for all.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Protocol(Generic[S]):
     reply_tokens: int | None = None
     generates: bool = False
     stops_early: bool = False
+    scored: tuple[str, ...] = ()
 
     def study(self, *, epochs: int | None = None, **args: Any) -> "Study":
         """The protocol with its settings, everything that they name loaded.
@@ -171,7 +174,12 @@ class Study:
     @property
     def epochs(self) -> int:
         """Times each question is asked."""
-        return self.given_epochs or self.protocol.epochs
+        return self.given_epochs or self.settings.epochs or self.protocol.epochs
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Helpers without which nothing can be asked."""
+        return self.settings.required(self.protocol.required)
 
     @property
     def config(self) -> GenerateConfig:
@@ -215,7 +223,8 @@ class Study:
         explorer = self.explorer()
         paths: dict[Path, None] = {}
         for question in self.questions.questions:
-            paths |= dict.fromkeys(explorer.plan(question).paths)
+            for replicate in range(1, (self.settings.epochs or 1) + 1):
+                paths |= dict.fromkeys(explorer.plan(question, replicate).paths)
         return tuple(paths)
 
     def skipped(self, limit: int | None) -> dict[str, Counter[str]]:
@@ -248,9 +257,13 @@ class Study:
         paths: dict[Path, None] = {}
         skipped: dict[str, Counter[str]] = {}
         goes_on = False
-        for question in asked:
-            plan = explorer.plan(question, epochs, requests)
-            for role, count in _counts(plan, epochs, earlier).items():
+        # epochs that are alike are planned once, by the last
+        planned, times = (range(epochs, epochs + 1), epochs)
+        if self.settings.epochs:
+            planned, times = range(1, epochs + 1), 1
+        for question, replicate in product(asked, planned):
+            plan = explorer.plan(question, replicate, requests)
+            for role, count in _counts(plan, times, earlier).items():
                 counts[role] = counts.get(role, CallCount()) + count
             paths |= dict.fromkeys(plan.paths)
             goes_on = goes_on or plan.goes_on

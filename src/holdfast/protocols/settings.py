@@ -78,6 +78,15 @@ class Settings:
         """Whether generated contexts would let more be asked."""
         return False
 
+    @property
+    def epochs(self) -> int | None:
+        """Times each question is asked, where the settings say so: then no two times are alike."""
+        return None
+
+    def required(self, roles: tuple[str, ...]) -> tuple[str, ...]:
+        """Of the helpers that the protocol requires, those that are needed."""
+        return roles
+
     def notes(self) -> list[str]:
         """Inputs that are not used, one line each."""
         return []

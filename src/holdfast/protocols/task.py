@@ -78,7 +78,8 @@ def study_task(study: Study) -> Task:
     """The task of a study."""
     protocol, defence = study.protocol, study.defence
     study.settings.check_made()
-    keys = [] if protocol.generates else score_keys(study.paths)
+    scored = [one for one in study.paths if not protocol.scored or one[0] in protocol.scored]
+    keys = [] if protocol.generates else score_keys(scored)
     return Task(
         dataset=_Questions(study),
         solver=_solver(study),

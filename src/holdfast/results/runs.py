@@ -95,7 +95,7 @@ INPUTS = (
 
 EXTENSIBLE = (
     "-T techniques", "-T chains", "-T lengths", "-T biases", "-T mitigations",
-    "-T attempts", "-T confirm", "-T controls", "-T corrections", "-T number", "-T samples",
+    "-T attempts", "-T confirm", "-T controls", "-T corrections", "-T tested", "-T samples",
     "-T statements",
     TECHNIQUES, "--model-role judge", "--model-role reader", "--model-role reader-all",
     "--model-role validity", "--model-role validity-2", "--model-role validity-3",

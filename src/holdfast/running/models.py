@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
 
 from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
@@ -328,21 +327,6 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
                 field="--cost-limit",
                 remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
             )
-
-
-def recorded_model(header: EvalLog) -> Model:
-    """The model of a log, as it was asked."""
-    spec = header.eval
-    return _model(spec.model, spec.model_base_url, spec.model_args)
-
-
-def recorded_roles(header: EvalLog) -> dict[str, Model]:
-    """The helpers of a log, as they were asked."""
-    found: dict[str, Model] = {}
-    for role, config in (header.eval.model_roles or {}).items():
-        one = config[0] if isinstance(config, list) else config
-        found[role] = _model(one.model, one.base_url, one.args)
-    return found
 
 
 def typed(value: str) -> Any:

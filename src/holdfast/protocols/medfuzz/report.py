@@ -13,12 +13,11 @@ from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up
 from holdfast.results.runs import system_of
 
-from .arms import ATTACK, ATTACKER
+from .arms import ATTACK, ATTACKED, CONTROL_TEXT, ORIGINAL, REPLAYED, UNATTACKED
 from .attacks import attacks, reasons_in
 from .net import attack_net, last_attempt
 from .published import medfuzz
-from .replicates import BESIDE, PROTOCOL
-from .significance import PROTOCOL as TEST
+from .replicates import BESIDE, PROBES, PROTOCOL
 
 
 def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
