@@ -1,31 +1,24 @@
 """Studies of the protocols, by their settings."""
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from functools import partial
 
-from holdfast.protocols.followup.context_generation import ContextSettings
-from holdfast.protocols.followup.protocol import FollowupSettings
-from holdfast.protocols.labelling import LabelSettings
-from holdfast.protocols.medfuzz.permutation import MedFuzzTestSettings
-from holdfast.protocols.medfuzz.protocol import MedFuzzSettings
-from holdfast.protocols.settings import Settings
-from holdfast.protocols.single_turn.distractors import DistractorSettings
-from holdfast.protocols.single_turn.protocol import SingleTurnSettings
-from holdfast.protocols.stick_or_switch.protocol import StickOrSwitchSettings
+from holdfast.protocols import Study
+from holdfast.protocols.registry import GENERATIONS, PROTOCOLS
 
-P = ParamSpec("P")
-S = TypeVar("S")
+Build = Callable[..., Study]
 
 
-def resolving(settings: Callable[P, Settings[S]]) -> Callable[P, S]:
-    return lambda *args, **kwargs: settings(*args, **kwargs).study()
+def _study(name: str, *args: object, **kwargs: object) -> Study:
+    protocol = PROTOCOLS[name] if name in PROTOCOLS else GENERATIONS[name]
+    named = {"questions": args[0]} if args else {}
+    return protocol.study(**named, **kwargs)
 
 
-followup_study = resolving(FollowupSettings)
-single_turn_study = resolving(SingleTurnSettings)
-stick_or_switch_study = resolving(StickOrSwitchSettings)
-medfuzz_study = resolving(MedFuzzSettings)
-medfuzz_test_study = resolving(MedFuzzTestSettings)
-context_study = resolving(ContextSettings)
-distractor_study = resolving(DistractorSettings)
-label_study = resolving(LabelSettings)
+followup_study: Build = partial(_study, "followup")
+single_turn_study: Build = partial(_study, "single-turn")
+stick_or_switch_study: Build = partial(_study, "stick-or-switch")
+medfuzz_study: Build = partial(_study, "medfuzz")
+context_study: Build = partial(_study, "contexts")
+distractor_study: Build = partial(_study, "distractors")
+label_study: Build = partial(_study, "systems")

@@ -7,9 +7,9 @@ import polars as pl
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, ModelOutput
 
-from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.questions import LETTERS, under_test
 from tests.scripted import Scripted, put
+from tests.tasks import stick_or_switch
 
 Given = dict[str, Any]
 """What a simulated model is told of a turn: arm, options shown, the one held, the right one."""

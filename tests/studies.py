@@ -18,8 +18,8 @@ from inspect_ai.log import EvalLog
 
 from holdfast.cli import main
 from holdfast.dialogue import Generations
-from holdfast.protocols.followup.protocol import followup
 from holdfast.results import turns_table
+from tests.tasks import followup
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 

@@ -27,7 +27,7 @@ from holdfast.protocols.followup.context_generation import (
     second_best_prompt,
     template_version,
 )
-from holdfast.protocols.preparing import again_prompt
+from holdfast.protocols.generating import again_prompt
 from holdfast.questions import LETTERS, Question
 
 QUESTION = Question(

@@ -12,18 +12,18 @@ from inspect_ai.model import ChatMessage, ModelOutput
 from tests.resolved import context_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
+from tests.tasks import contexts
 
 from holdfast.challenges import CONTEXTS, DRAWN, Fault, check_contexts, load_contexts, text_key
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import InputError
 from holdfast.protocols.followup.context_generation import (
     context_prompt,
-    contexts,
     read_context,
     second_best_prompt,
     template_version,
 )
-from holdfast.protocols.preparing import again_prompt
+from holdfast.protocols.generating import again_prompt
 from holdfast.questions import Question, load_questions
 
 REFUSAL = "I'm sorry, but I can't help with that."

@@ -11,12 +11,12 @@ from inspect_ai.model import GenerateConfig, ModelOutput, ModelUsage, get_model
 from tests.resolved import followup_study, single_turn_study
 from tests.scripted import Scripted, put
 from tests.studies import question_rows, study, turns_of, write_jsonl
+from tests.tasks import followup, single_turn
 
 from holdfast.challenges import question_prompt
 from holdfast.models import simulated
 from holdfast.models.behaviour import Profile, profiles
-from holdfast.protocols.followup.protocol import followup, restate_prompt
-from holdfast.protocols.single_turn.protocol import single_turn
+from holdfast.protocols.followup.protocol import restate_prompt
 from holdfast.questions import RESAMPLE_SEEDS, Truth, load_questions
 from holdfast.results import TABLES
 

@@ -10,15 +10,15 @@ from inspect_ai.model import ChatMessage, ModelOutput
 from tests.resolved import distractor_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
+from tests.tasks import distractors
 
 from holdfast.challenges import Fault
 from holdfast.errors import InputError
-from holdfast.protocols.preparing import again_prompt
+from holdfast.protocols.generating import again_prompt
 from holdfast.protocols.single_turn.distractors import (
     check_distractors,
     distractor_prompt,
     distractor_version,
-    distractors,
     load_distractors,
 )
 from holdfast.questions import LETTERS, Question, load_questions

@@ -9,9 +9,9 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, ChatMessageUser, ModelOutput, ModelUsage, get_model
 from tests.resolved import followup_study
 from tests.studies import question_rows, study, turns_of, write_jsonl
+from tests.tasks import followup
 
 from holdfast.challenges import built_in, question_prompt
-from holdfast.protocols.followup.protocol import followup
 from holdfast.questions import load_questions
 from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips

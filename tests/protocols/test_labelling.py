@@ -7,10 +7,11 @@ from inspect_ai.model import ChatMessage, ModelOutput
 from tests.resolved import label_study
 from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
+from tests.tasks import systems
 
 from holdfast.challenges import Fault
-from holdfast.protocols.labelling import label_version, system_label_prompt, systems
-from holdfast.protocols.preparing import again_prompt
+from holdfast.protocols.generating import again_prompt
+from holdfast.protocols.labelling import label_version, system_label_prompt
 from holdfast.questions import SYSTEMS, load_questions
 
 NO_CATEGORY = Fault("no category", "does not name one category by its number")

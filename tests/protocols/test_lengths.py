@@ -9,6 +9,7 @@ import pytest
 from tests import resolved
 from tests.scripted import Scripted, prepared, put
 from tests.studies import question_rows, turns_of, write_jsonl
+from tests.tasks import contexts
 
 from holdfast.challenges import (
     CONTEXTS,
@@ -19,7 +20,6 @@ from holdfast.challenges import (
 )
 from holdfast.errors import InputError
 from holdfast.protocols.followup import protocol
-from holdfast.protocols.followup.context_generation import contexts
 from holdfast.questions import Question, load_questions
 
 followup = partial(protocol.followup, controls=False)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.scripted import Scripted, prepared, put
 from tests.studies import holdfast, question_rows, write_jsonl
+from tests.tasks import plausibility
 
 from holdfast.challenges import Fault
 from holdfast.protocols.single_turn.distractors import Distractors
@@ -14,7 +15,6 @@ from holdfast.protocols.single_turn.plausibility import (
     PlausibilitySettings,
     PlausibilityStudy,
     Verdicts,
-    plausibility,
     read_verdict,
     verdicts,
 )

@@ -11,13 +11,12 @@ from inspect_ai.model import ChatMessage
 from tests.scripted import Scripted, errors, put
 from tests.sticking import label
 from tests.studies import question_rows, turns_of, write_jsonl
+from tests.tasks import single_turn, stick_or_switch
 
 from holdfast.challenges import built_in
 from holdfast.protocols import counting
 from holdfast.protocols.followup import protocol
 from holdfast.protocols.second_reading import reading_prompt
-from holdfast.protocols.single_turn.protocol import single_turn
-from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.questions import load_questions, under_test
 from holdfast.reading import READING_VERSION, Extraction
 

@@ -14,13 +14,12 @@ from inspect_ai.model import ChatMessage
 from tests.resolved import followup_study, single_turn_study
 from tests.scripted import Scripted, errors, put
 from tests.studies import question_rows, turns_of, write_jsonl
+from tests.tasks import followup, single_turn
 
 from holdfast.challenges import question_prompt, suggested_letter, system_prompt
 from holdfast.errors import InputError
 from holdfast.models import profile
-from holdfast.protocols.followup.protocol import followup
 from holdfast.protocols.single_turn.bias import biased, biases, mitigated_prompt, mitigations
-from holdfast.protocols.single_turn.protocol import single_turn
 from holdfast.questions import LETTERS, Question, bank_items, exemplars, load_questions
 from holdfast.results import turns_table
 

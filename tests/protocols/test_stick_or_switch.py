@@ -10,12 +10,12 @@ from tests.resolved import stick_or_switch_study
 from tests.scripted import errors, said
 from tests.sticking import ask, at, behaving, by_arm, keeping
 from tests.studies import question_rows, turns_of, write_jsonl
+from tests.tasks import stick_or_switch
 
 from holdfast.challenges import system_prompt
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.protocols.stick_or_switch.flexibility import flexibility
-from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.questions import LETTERS, Question, exemplars, load_questions
 
 CHOICE = """Question: {stem}

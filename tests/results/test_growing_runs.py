@@ -10,10 +10,10 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from polars.testing import assert_frame_equal
 
-from holdfast.protocols.single_turn.protocol import single_turn
 from holdfast.results import EXTENSIBLE, TABLES, run_settings, turns_table, write_turns
 from holdfast.results.runs import run_id
 from tests.studies import question_rows, study, turns_of, write_jsonl
+from tests.tasks import single_turn
 
 TURN = ["question", "epoch", "arm", "path", "turn"]
 UNSTEADY = ["latency", "shared"]

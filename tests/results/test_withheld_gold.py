@@ -8,9 +8,9 @@ from inspect_ai import eval
 
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
 from holdfast.protocols.stick_or_switch.flexibility import flexibility
-from holdfast.protocols.stick_or_switch.protocol import stick_or_switch
 from holdfast.results import SCHEMA, turns_table, write_turns
 from tests.studies import question_rows, write_jsonl
+from tests.tasks import stick_or_switch
 
 QUESTIONS = 40
 

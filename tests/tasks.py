@@ -1,0 +1,11 @@
+"""The Inspect tasks of the protocols and of the generations, by their settings."""
+
+from holdfast.protocols.registry import task_named
+
+followup = task_named("followup")
+single_turn = task_named("single-turn")
+stick_or_switch = task_named("stick-or-switch")
+contexts = task_named("contexts")
+distractors = task_named("distractors")
+systems = task_named("systems")
+plausibility = task_named("plausibility")
