@@ -120,6 +120,10 @@ class QuestionSettings(Settings):
         Raises:
             InputError: they cannot be loaded, or strata are asked for without a shuffle.
         """
+        return self.load_questions()
+
+    def load_questions(self) -> QuestionSet:
+        """Load the questions that the settings name."""
         loaded = question_set(self.questions, self.fields)
         if self.shuffle is None and self.stratify is not None:
             remedy = "Also give --shuffle SEED"

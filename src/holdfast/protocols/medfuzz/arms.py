@@ -15,7 +15,7 @@ AGAIN, AGAIN_PLAIN = "again", "again-plain"
 ORIGINAL, ATTACKED, CONTROL = "original", "attacked", "control"
 """Of a permutation test: direct answers to the text whose p(correct) is estimated."""
 
-CONTROL_TEXT = "control-text"
+CONTROL_WRITER = "control-writer"
 """Of a permutation test: the attacker's replies that write a control."""
 
 UNATTACKED, REPLAYED = "unattacked", "replayed"

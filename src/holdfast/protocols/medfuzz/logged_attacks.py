@@ -87,12 +87,13 @@ def _attack(
     for turn in turns_in(sample):
         if turn["arm"] != ATTACK or turn["path"] != f"fuzz@{k}":
             continue
+        dataset = header.eval.dataset.name or ""
         question = Question(
             id=str(sample.id),
             stem=sample.input,
             options=dict(zip(ascii_uppercase, sample.choices, strict=False)),
             gold=sample.target,
-            source=header.eval.dataset.name,
+            source=dataset,
             **{label: sample.metadata.get(label) for label in STRATA},
         )
         fuzz = fuzz_of(question, turn["modified"], json.loads(turn["characteristics"]))
@@ -103,8 +104,5 @@ def _attack(
                 field="-T attacks",
                 remedy="Run medfuzz anew with this version of holdfast",
             )
-        return Attack(
-            question, header.eval.dataset.name, run, sample.epoch, fuzz.stem,
-            fuzz.characteristics,
-        )  # fmt: skip
+        return Attack(question, dataset, run, sample.epoch, fuzz.stem, fuzz.characteristics)
     return None

@@ -17,7 +17,7 @@ from .arms import (
     ATTACKED,
     ATTACKER,
     CONTROL,
-    CONTROL_TEXT,
+    CONTROL_WRITER,
     INERT,
     ORIGINAL,
     REASK,
@@ -209,7 +209,7 @@ def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
 PROBES = (ORIGINAL, ATTACKED, CONTROL)
 """Arms of the direct answers of a permutation test."""
 
-HELPERS = (ATTACKER, CONTROL_TEXT)
+HELPERS = (ATTACKER, CONTROL_WRITER)
 """Arms of the attacker's replies."""
 
 REPLAYS = dict.fromkeys((UNATTACKED, REPLAYED), "of attacks found on another model")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from inspect_ai.model import GenerateConfig
 
@@ -96,7 +96,7 @@ class MedFuzzSettings(TestedSettings):
         attacks = attacks_in(self.attacks)
         datasets = dict.fromkeys(attack.dataset for attack in attacks)
         if len(datasets) > 1:
-            asked = TestedSettings.question_set.func(self).name
+            asked = self.load_questions().name
             if asked not in datasets:
                 raise InputError(
                     f"has attacks on {counted(len(datasets), 'question set')}",
@@ -110,7 +110,7 @@ class MedFuzzSettings(TestedSettings):
     def question_set(self) -> QuestionSet:
         """The questions; those that were attacked, where attacks are put to the model."""
         if not self.replayed:
-            return TestedSettings.question_set.func(self)
+            return self.load_questions()
         asked = {attack.question.id: attack.question for attack in self.replayed}
         return QuestionSet(self.replayed[0].dataset, tuple(asked.values()))
 
@@ -146,15 +146,26 @@ class MedFuzzSettings(TestedSettings):
 
     def order(self, question: Question, sample: int) -> tuple[str, ...]:
         """The options in the order in which a sample of a test shows them, whatever the text."""
-        return shuffled(list(question.options), self.seed, question.content_hash, "probe", sample)
+        return _order(tuple(question.options), self.seed, question.content_hash, sample)
+
+    @cached_property
+    def config(self) -> GenerateConfig:
+        """How the model under test is asked."""
+        logprobs = GenerateConfig(logprobs=True, top_logprobs=5)
+        config = history(self.reasoning_history)
+        return config.merge(logprobs) if self.confidence else config
 
     def chat(self, run: Run, resample: int = 0) -> Turn:
         """A conversation with the model under test."""
-        logprobs = GenerateConfig(logprobs=True, top_logprobs=5)
-        config = history(self.reasoning_history)
         return run.chat(
             system_message(self.system_prompt),
-            config=config.merge(logprobs) if self.confidence else config,
+            config=self.config,
             seed=self.seed,
             resample=resample,
         )
+
+
+@lru_cache(maxsize=1_000)
+def _order(letters: tuple[str, ...], seed: int, content_hash: str, sample: int) -> tuple[str, ...]:
+    # every text of a test, and every dry run of it, has the same
+    return shuffled(letters, seed, content_hash, "probe", sample)

@@ -8,7 +8,7 @@ from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 from holdfast.results.inference import benjamini_hochberg, looked_up
 
-from .arms import ATTACKED, CONTROL, CONTROL_TEXT, ORIGINAL
+from .arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
 from .replicates import HYPOTHESIS, PROBES, PROTOCOL, hypotheses
 
 PERMUTATION_COLUMNS = (
@@ -47,7 +47,7 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
         succeeded; null where the answer is no longer read as one that it turned.
     """
     own = turns.select(*TURN, "arm", "path", "status", "correct", "p_gold").filter(
-        pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([*PROBES, CONTROL_TEXT])
+        pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([*PROBES, CONTROL_WRITER])
     )
     estimate, text = pl.col("estimate"), pl.col("_text")
     tested = _texts(own).group_by(TURN, maintain_order=True).agg(
@@ -116,7 +116,7 @@ def _texts(own: pl.DataFrame) -> pl.DataFrame:
 
 def _begun(own: pl.DataFrame) -> pl.DataFrame:
     """Controls begun, and those that the attacker gave no valid text for, by attack."""
-    mine, parsed = pl.col("arm") == CONTROL_TEXT, pl.col("status") == "parsed"
+    mine, parsed = pl.col("arm") == CONTROL_WRITER, pl.col("status") == "parsed"
     each = (
         own.filter(mine | (pl.col("arm") == CONTROL))
         .with_columns(_text=pl.col("path").str.extract(r"^(control@\d+)(?:>|$)"))
