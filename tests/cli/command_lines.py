@@ -155,8 +155,6 @@ GOOD: dict[str, tuple[str, ...]] = {
         "prepare", "labels", "--questions", "q.jsonl", "--limit", "1", "--classifier",
         "simulated/classifier",
     ),
-    "medfuzz test": ("medfuzz", "test", "fuzzed", "--controls", "2", "--samples", "1"),
-    "medfuzz replay": ("medfuzz", "replay", "fuzzed", "--model", "simulated/steadfast"),
     "medfuzz show": ("medfuzz", "show", "fuzzed", "--id", "q0"),
 }  # fmt: skip
 """A command line that works, for each command; a combination puts other values into it."""

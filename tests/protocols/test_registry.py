@@ -13,7 +13,7 @@ import pytest
 from tests.studies import HOLDFAST, holdfast_apart
 
 from holdfast.errors import InputError
-from holdfast.protocols.registry import PREPARATIONS, PROTOCOLS, TESTS, Registered
+from holdfast.protocols.registry import GENERATIONS, PROTOCOLS, Registered
 from holdfast.results import turns_table
 
 RESTATING = Path(__file__).parents[1] / "fixtures" / "restating" / "restating.py"
@@ -36,9 +36,8 @@ def installed(tmp_path: Path) -> dict[str, str]:
 
 def test_ours_are_known_in_the_order_in_which_they_are_named() -> None:
     assert [*PROTOCOLS][:4] == ["followup", "single-turn", "stick-or-switch", "medfuzz"]
-    assert [*PREPARATIONS] == ["contexts", "distractors", "systems", "plausibility"]
-    assert [*TESTS] == ["medfuzz-test", "medfuzz-replay"]
-    for table in (PROTOCOLS, PREPARATIONS, TESTS):
+    assert [*GENERATIONS] == ["contexts", "distractors", "systems", "plausibility"]
+    for table in (PROTOCOLS, GENERATIONS):
         assert all(known.settings.__doc__ for known in table.own())
 
 

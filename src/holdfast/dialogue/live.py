@@ -17,7 +17,7 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from holdfast.errors import BudgetExceededError, HoldfastError, InputError
+from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import RESAMPLE_SEEDS, Purpose, Truth
 from holdfast.reading import Extraction, Fault
 
@@ -172,11 +172,7 @@ class Live:
         if role == TESTED:
             return self.tested
         if (model := self.bound(role)) is None:
-            raise InputError(
-                f"no model has the role '{role}'",
-                field="--model-role",
-                remedy=f"Give --model-role {role}=MODEL; it is never the model under test",
-            )
+            raise LookupError(f"no model has the role '{role}'")
         return model
 
     def _before(self, turn: Turn) -> _Asked:

@@ -15,6 +15,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.defences import wording_of
 from holdfast.dialogue import Live, Run, Turn, seated
+from holdfast.errors import InputError
 from holdfast.questions import Question
 
 from .protocol import Protocol, Study, asked_question
@@ -107,6 +108,7 @@ def _solver(study: Study) -> Solver:
     @solver(name=study.name.replace("-", "_"))
     def ask() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
+            _check_roles(study)
             question = questions[str(state.sample_id)]
             reader = reader_of(question, tested(), bound)
             live = Live(tested(), bound, study.defence, reader)
@@ -130,6 +132,17 @@ def _solver(study: Study) -> Solver:
         return solve
 
     return ask()
+
+
+def _check_roles(study: Study) -> None:
+    """Refuse to ask without a helper: Inspect's own command line checks none."""
+    for role in study.required:
+        if bound(role) is None:
+            raise InputError(
+                f"no model has the role '{role}'",
+                field="--model-role",
+                remedy=f"Give --model-role {role}=MODEL; it is never the model under test",
+            )
 
 
 def _shown(turns: list[Turn]) -> Turn | None:
