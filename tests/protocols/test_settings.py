@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.protocols import PREPARATIONS, PROTOCOLS, TESTS, Protocol
+from holdfast.protocols import GENERATIONS, PROTOCOLS
+from holdfast.protocols.registry import task_named
 from holdfast.protocols.settings import declared, described, signature
 from holdfast.results import INPUTS
 from holdfast.results.runs import EXTENSIBLE
 
 KNOWN = {
     name: protocol
-    for table in (PROTOCOLS, TESTS, PREPARATIONS)
+    for table in (PROTOCOLS, GENERATIONS)
     for name, protocol in zip(table, table.own(), strict=False)
 }
 
@@ -25,9 +26,9 @@ def settings() -> Iterator[tuple[str, str, Any]]:
             yield name, setting, known
 
 
-@pytest.mark.parametrize("protocol", KNOWN.values(), ids=KNOWN)
-def test_the_task_takes_the_settings(protocol: Protocol) -> None:
-    assert inspect.signature(protocol.task) == signature(protocol.settings)
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_task_takes_the_settings(name: str) -> None:
+    assert inspect.signature(task_named(name)) == signature(KNOWN[name].settings)
 
 
 def test_what_grows_is_what_a_log_dir_lets_grow() -> None:
