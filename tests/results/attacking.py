@@ -44,7 +44,7 @@ def attack(question: str, answers: str, epoch: int = 1, **others: Any) -> list[R
     ``?`` could not be read, ``R`` is refused, ``F`` filtered, ``!`` failed; ``x`` is an attempt
     without a valid modification after four tries. ``others`` go to the answers.
     """
-    at = {"question": question, "epoch": epoch}
+    at: Row = {"question": question, "epoch": epoch}
     rows = [_row("baseline", answers[0], **at)]
     for k, answer in enumerate(answers[1:], start=1):
         path = f"fuzz@{k}"

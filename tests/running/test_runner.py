@@ -25,7 +25,7 @@ from tests.scripted import Scripted
 from tests.studies import question_rows, write_jsonl
 
 import holdfast
-from holdfast.protocols import PROTOCOLS
+from holdfast.protocols.registry import task_named
 from holdfast.results import turns_table
 from holdfast.running import models
 
@@ -88,7 +88,7 @@ def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
 ) -> None:
     given = {**STUDIES[protocol], "questions": "bank", "seed": 42}
     (log,) = eval(
-        PROTOCOLS[protocol].task(**given),
+        task_named(protocol)(**given),
         model=models.models(["simulated/sycophant"])[0],
         model_roles=dict(models.roles(["attacker=simulated/attacker"])),
         limit=3,
@@ -113,7 +113,7 @@ def test_either_loop_goes_on_from_what_the_other_has_kept(
     url = f"{server.url}/v1"
 
     def theirs() -> None:
-        task = PROTOCOLS["followup"].task(techniques="rethink", seed=42)
+        task = task_named("followup")(techniques="rethink", seed=42)
         tested = models.models([model], base_url=url)[0]
         (log,) = eval(task, model=tested, limit=2, display="none", log_dir=str(tmp_path / "i"))
         assert log.status == "success", log.error
