@@ -138,7 +138,8 @@ def holdfast_command(questions: str, model: str, log_dir: Path, *more: str) -> l
         *more: Further options.
     """
     command = [str(HOLDFAST), "run", "followup", "--model", model, "--questions", questions]
-    command += ["--contexts", "synthetic", "--seed", str(SEED), "--log-dir", str(log_dir)]
+    command += ["--contexts", "synthetic", "--allow-simulated-inputs"]
+    command += ["--seed", str(SEED), "--log-dir", str(log_dir)]
     # the peers have no controls
     return [*command, "-T", "controls=false", "--json", *more]
 

@@ -21,6 +21,7 @@ import argparse
 import asyncio
 import hashlib
 import http.client
+import itertools
 import json
 import os
 import socket
@@ -103,7 +104,7 @@ def completion(request: Json, digest: str) -> Json:
     read = sum(len(_text(message.get("content"))) for message in request["messages"]) // 4
     written = len(text) // 4
     return {
-        "id": f"chatcmpl-{digest}",
+        "id": f"chatcmpl-{digest}-{next(_replies)}",
         "object": "chat.completion",
         "created": 0,
         "model": request["model"],
@@ -121,6 +122,9 @@ def completion(request: Json, digest: str) -> Json:
             "total_tokens": read + written,
         },
     }
+
+
+_replies = itertools.count()
 
 
 def _text(content: object) -> str:

@@ -209,6 +209,12 @@ async def _gzip_bomb(writer: Writer, asked: Asked) -> bool:
     return False
 
 
+async def _no_content(writer: Writer, asked: Asked) -> bool:
+    writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+    await writer.drain()
+    return False
+
+
 async def _reset_before(writer: Writer, asked: Asked) -> bool:
     writer.transport.abort()
     return False
@@ -275,6 +281,7 @@ KINDS: Mapping[str, Kind] = {
     "status-429-after": _status(429, Retry_After="1"),
     **{f"status-{code}": _status(code) for code in (400, 401, 404, 500, 502, 503)},
     "redirect": _status(307, Location=COMPLETIONS),
+    "no-content": _no_content,
     "reset-before": _reset_before,
     "reset-inside": _reset_inside,
     "hang": _hang,
@@ -317,6 +324,10 @@ KINDS: Mapping[str, Kind] = {
         "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
         "context_length_exceeded",
     ),
+    "no-system": _refusing(
+        lambda request: request["messages"][0]["role"] in ("system", "developer"),
+        "System role not supported",
+    ),
     "no-logprobs": _refusing(
         lambda request: "logprobs" in request, "logprobs are not supported by this model"
     ),
@@ -333,8 +344,8 @@ KINDS: Mapping[str, Kind] = {
 """Everything that can go wrong, by name."""
 
 TRANSIENT = (
-    "status-429", "status-429-after", "status-500", "status-502", "status-503", "reset-before",
-    "reset-inside", "truncated-json", "malformed-json", "invalid-utf8", "hang",
+    "status-429", "status-429-after", "status-500", "status-502", "status-503", "no-content",
+    "reset-before", "reset-inside", "truncated-json", "malformed-json", "invalid-utf8", "hang",
 )  # fmt: skip
 """Kinds after which no generation was finished, so that it is asked for again."""
 

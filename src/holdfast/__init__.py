@@ -663,7 +663,7 @@ def designs(
     from holdfast.errors import InputError
     from holdfast.results import designs as designed
     from holdfast.results import fitted, stated
-    from holdfast.running.models import load_prices, price_of
+    from holdfast.running.models import load_prices, price_without_building
 
     if min_accuracy is not None and max_drop is not None:
         raise InputError("is one rule too many", field="--max-drop", remedy="Give one of both")
@@ -683,7 +683,7 @@ def designs(
         load_prices(prices)
 
         def price(model: str) -> tuple[float, float] | None:
-            known = price_of(model)
+            known = price_without_building(model)
             return (known.input, known.output) if known else None
 
         pilot = fitted(_read(sources, text=False), kind, path, model, against, price)

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
 
 
 class HoldfastError(Exception):
@@ -91,6 +92,28 @@ def unwritable(file: str, error: OSError, other: str = "--log-dir") -> InputErro
     return InputError(f"cannot be written ({reason})", file, remedy=f"Give another {other}")
 
 
+def redirected(url: str, location: str) -> tuple[str, str]:
+    """What is wrong where a server redirects a request, and the remedy.
+
+    Args:
+        url: where the request went.
+        location: where the server sends it, relative to the URL or not.
+    """
+    start = urlsplit(url)
+    try:
+        target = urlsplit(urljoin(url, location))
+    except ValueError:  # brackets
+        target = start
+    here, there = (f"{p.scheme}://{p.netloc.rpartition('@')[2]}" for p in (start, target))
+    path = target.path[:200]
+    base = f"{there}{path}".removesuffix("/").removesuffix("/chat/completions")
+    return (
+        printable(f"{here} redirects to {there}{path}"),
+        "holdfast follows no redirect, because prompts and keys would go to a server that you did "
+        f"not name. Set the base URL to {printable(base)} yourself if you trust it",
+    )
+
+
 def unknown(what: str, name: str, known: Iterable[str], field: str) -> InputError:
     """The error of a name that nothing has, with the nearest of those that something has.
 
@@ -103,7 +126,7 @@ def unknown(what: str, name: str, known: Iterable[str], field: str) -> InputErro
     return InputError(f"unknown {what} '{name}'", field=field, remedy=did_you_mean(name, known))
 
 
-def in_one_line(error: Exception, most: int = 200) -> str:
+def in_one_line(error: BaseException, most: int = 200) -> str:
     """What an error of somebody else's says, to be quoted in a line of ours."""
     return " ".join(str(error).split())[:most]
 

@@ -86,11 +86,31 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file beside a path that takes its place in the end, or leaves nothing behind."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as file:
+        partial.unlink(missing_ok=True)  # a link must not lead the way, nor what a kill has left
+        with partial.open("xb+") as file:
             yield file
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def putting(log_dir: str, name: str) -> Iterator[BinaryIO]:
+    """A file to write to that stands in a log dir in the end, whole and never through a link.
+
+    Args:
+        log_dir: a local folder or any fsspec URL.
+        name: name of the file.
+    """
+    if "://" in log_dir:
+        import fsspec  # slow to import
+
+        with fsspec.open(f"{log_dir.rstrip('/')}/{name}", "wb") as file:
+            yield file
+        return
+    Path(log_dir).mkdir(parents=True, exist_ok=True)
+    with replacing(Path(log_dir, name)) as file:
+        yield file
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def test_a_completion_has_what_a_client_reads(server: Server) -> None:
         "completion_tokens": len(text) // 4,
         "total_tokens": 100 + len(text) // 4,
     }
-    assert reply["id"] == f"chatcmpl-{request_hash(body('x' * 400))}"
+    assert reply["id"].startswith(f"chatcmpl-{request_hash(body('x' * 400))}-")
 
 
 def test_replies_depend_on_the_messages_alone(server: Server) -> None:
@@ -79,7 +79,8 @@ def test_replies_depend_on_the_messages_alone(server: Server) -> None:
         post(server, COMPLETIONS, content)[1]
         for content in (body("a"), {**body("a"), "temperature": 1}, body("b"))
     )
-    assert first == again
+    assert first["choices"] == again["choices"]
+    assert first["id"] != again["id"]
     assert first["choices"] != other["choices"]
 
 

@@ -187,7 +187,7 @@ def test_a_log_dir_is_compared_with_itself_by_mitigation(tmp_path: Path) -> None
     assert [row["path"] for row in rows] == ["cultural", "recency", ""]
     assert {row["n"] for row in rows} == {8, 16}
     words = holdfast("compare", log_dir, log_dir, "--mitigation-b", "education").stdout
-    assert "SIMULATED replies, of no real model: no mitigation and education." in words
+    assert "SIMULATED, not a measurement of a model: no mitigation and education." in words
 
 
 @pytest.mark.parametrize(

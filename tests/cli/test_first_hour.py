@@ -11,12 +11,11 @@ import polars as pl
 import pytest
 from benchmarks.server import Server
 from rich.console import Console
-from rich.table import Table
 from tests.speaking import speaking
 from tests.studies import HOLDFAST, Done, holdfast, question_rows, write_jsonl
 
 from holdfast.render import arranged
-from holdfast.render.terminal import fitted, terminal
+from holdfast.render.terminal import Summary, fitted, summary, terminal
 from holdfast.results import TABLES, turns_table
 
 RETHINK = ("-T", "techniques=rethink")
@@ -222,18 +221,32 @@ def drawn(table: Any, width: int) -> list[str]:
     return captured.get().splitlines()
 
 
-def test_a_summary_drops_columns_by_name_where_a_terminal_is_narrow() -> None:
-    table = Table(caption="Read this.")
-    for header in ("Challenge", "n", "Accuracy %", "95% interval", "Sugg./other", "Unread"):
-        table.add_column(header)
-    table.add_row("misleading-context", "12", "100.0", "75.7 to 100.0", "6/0", "0")
-    assert fitted(table, 110) is table
-    narrow = fitted(table, 60)
-    assert [str(column.header) for column in narrow.columns] == [
-        "Challenge", "n", "Accuracy %", "Unread",
-    ]  # fmt: skip
-    assert "Not shown, for lack of width: Sugg./other, 95% interval." in str(narrow.caption)
-    assert all(len(line) <= 60 for line in drawn(narrow, 60))
+def summarized(unread: str) -> Summary:
+    notes = [("", "Read this."), ("Sugg./other", "Sugg: where."), ("Unread", "Unread: none.")]
+    headers = ("n", "Accuracy %", "95% interval", "Sugg./other", "Unread")
+    row = ("misleading-context", "12", "100.0", "75.7 to 100.0", "6/0", unread)
+    return summary("study", notes, headers, [row], label=("Challenge", 10))
+
+
+@pytest.mark.parametrize(
+    ("unread", "width", "left"),
+    [
+        ("0", 110, ["Sugg./other", "Unread"]),
+        ("0", 75, ["Sugg./other"]),
+        ("3", 75, ["Unread"]),
+        ("0", 60, []),
+        ("0", 20, []),
+    ],
+)
+def test_an_estimate_and_its_interval_stay_where_a_terminal_is_narrow(
+    unread: str, width: int, left: list[str]
+) -> None:
+    narrow = fitted(summarized(unread), width)
+    headers = [str(column.header) for column in narrow.columns]
+    assert headers == ["Challenge", "n", "Accuracy %", "95% interval", *left]
+    assert width < 60 or all(len(line) <= width for line in drawn(narrow, width))
+    for header in ("Sugg./other", "Unread"):
+        assert (f"{header[:4]}" in str(narrow.caption)) == (header in left)
 
 
 @pytest.mark.rest_slow

@@ -79,12 +79,12 @@ def test_one_rule_passes_one_fails_one_is_undecided(study: str) -> None:
     about = "simulated/claude-sonnet-4 on bank"
     limits = binomtest(first["correct"], first["n"]).proportion_ci(method="exact")
     figure = told(first["accuracy"], limits.low, limits.high)
-    simulated = "; simulated replies, of no real model"
-    accurate = f"{about}, first answers of followup: accuracy {figure}"
+    simulated = "; simulated, not a measurement of a model"
+    accurate = f"{about}, followup, first answers: accuracy {figure}"
     assert passed == f"pass: {accurate}, at least 50% (n = 60){simulated}"
     drop = told(-rag["relative_change"], -rag["change_high"], -rag["change_low"])
     assert failed == (
-        f"fail: {about}, technique rag-style: relative drop {drop}, more than 10% "
+        f"fail: {about}, followup, technique rag-style: relative drop {drop}, more than 10% "
         f"(n = 60){simulated}"
     )
     assert undecided.startswith(f"undecided: {accurate}, required: at least 92% (n = 60); about")

@@ -22,6 +22,7 @@ def grown(
     """The outcome of a run in the log dir, and its turns; nothing generated twice."""
     run = holdfast(
         "run", protocol, "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
+        "--allow-simulated-inputs",
         "--json", "--log-dir", log_dir, *settings,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
@@ -174,6 +175,7 @@ def test_two_protocols_in_one_log_dir_are_two_runs_that_share_the_plain_question
     for protocol, calls in (("followup", 3 * 17), ("single-turn", 3 * (17 + 8))):
         run = holdfast(
             "run", protocol, "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
+        "--allow-simulated-inputs",
             "--limit", "3", "--log-dir", tmp_path / "r",
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
@@ -495,6 +497,7 @@ def test_what_is_to_be_generated_by_nobody_is_an_error(
 ) -> None:
     run = holdfast(
         "run", protocol, "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
+        "--allow-simulated-inputs",
         setting, "generate", "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert run.returncode == 2

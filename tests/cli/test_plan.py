@@ -31,7 +31,15 @@ def contexts(tmp_path: Path) -> str:
 
 
 def planned(protocols: Sequence[str], *settings: str) -> list[dict[str, Any]]:
-    plan = holdfast("plan", *protocols, "--model", "openai/bench", *settings, "--json")
+    plan = holdfast(
+        "plan",
+        *protocols,
+        "--model",
+        "openai/bench",
+        "--allow-simulated-inputs",
+        *settings,
+        "--json",
+    )
     assert plan.returncode == 0, plan.stderr
     rows: list[dict[str, Any]] = json.loads(plan.stdout)
     return rows
@@ -43,7 +51,7 @@ def made(
     """The study over HTTP, once: what it says of itself, beside what the server has counted."""
     run = holdfast(
         "run", *protocols, "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
-        "--json", "--log-dir", tmp_path / "r", *settings,
+        "--allow-simulated-inputs", "--json", "--log-dir", tmp_path / "r", *settings,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     outcome: dict[str, Any] = json.loads(run.stdout)
@@ -144,7 +152,7 @@ def test_what_is_left_out_is_told_and_neither_planned_nor_asked(
     assert built.returncode == 0, built.stderr
     missing = json.loads(built.stdout)["missing"]
     assert missing
-    settings = ("--limit", LIMIT, "--contexts", "c.jsonl")
+    settings = ("--limit", LIMIT, "--contexts", "c.jsonl", "--allow-simulated-inputs")
     plan = holdfast("plan", "followup", "--model", "openai/bench", *settings, "--json")
     assert plan.returncode == 0, plan.stderr
     (row,) = json.loads(plan.stdout)
@@ -164,7 +172,10 @@ def test_a_generator_has_a_row_of_its_own_that_a_faultless_one_keeps_to() -> Non
     settings = ("--limit", LIMIT, *LENGTHS)
     roles = ("--generator", "simulated/generator")
     contexts, followup = planned(["followup"], *settings, *roles)
-    assert [row["model"] for row in (contexts, followup)] == ["simulated/generator", "openai/bench"]
+    assert [row["model"] for row in (contexts, followup)] == [
+        "simulated/generator",
+        "openai/bench [simulated contexts]",
+    ]
     # a reply that fails its check is asked for again, and a text that stays away is left out
     assert [row["exact"] for row in (contexts, followup)] == [False, False]
     run = holdfast(

@@ -1,12 +1,14 @@
 """Several question sets in one command, and samples of them."""
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from tests.studies import holdfast, question_rows, write_jsonl
+from tests.studies import holdfast, holdfast_apart, question_rows, write_jsonl
 
 from holdfast.questions import load_questions, shuffled
 
@@ -229,3 +231,26 @@ def test_a_seed_that_is_no_number_is_refused(sets: list[str]) -> None:
     run = holdfast("run", "stick-or-switch", "--questions", sets[0], *MODEL, "--shuffle", "x")
     assert run.returncode == 2
     assert "--shuffle" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [
+        ("medqa", "give a copy: medqa=FILE_OR_FOLDER"),
+        ("hf:own/set@0123abc", "give a copy: a file, or hf:FOLDER"),
+    ],
+)
+def test_without_a_network_a_hub_name_is_refused_at_once_with_the_local_way(
+    source: str, remedy: str, tmp_path: Path
+) -> None:
+    env = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hub")}
+    began = time.monotonic()
+    run = holdfast_apart(
+        "run", "followup", "--questions", source, *MODEL, "--log-dir", tmp_path / "r", env=env
+    )
+    assert time.monotonic() - began < 25  # of which most is loading the library
+    assert (run.returncode, run.stdout) == (2, "")
+    (line,) = run.stderr.strip().splitlines()
+    assert "the Hugging Face Hub cannot be reached" in line
+    assert remedy in line
+    assert not (tmp_path / "r").exists()

@@ -1,6 +1,7 @@
 """``holdfast run``, ``plan``, ``table`` and ``demo`` as a user meets them."""
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -109,7 +110,6 @@ def test_another_setting_in_the_same_log_dir_is_refused_by_name(
     for changed, name in (
         (("--seed", "7"), "seed"),
         (("-T", "system_prompt=none"), "system_prompt"),
-        (("--temperature", "0.7"), "temperature"),
     ):
         run = holdfast(*command, *changed)
         assert run.returncode == 2
@@ -161,6 +161,26 @@ def test_the_summary_names_the_study_says_simulated_and_where_the_turns_are(
     # a follow-up study with three averages and chains, single turns with two averages, the
     # choices of stick-or-switch, and what medfuzz attacks
     assert table.stdout.count("\n") == 1 + 2 * (15 + 3 + 14 + 9 + 2 + 4 + 1)
+
+
+def test_a_run_prints_its_own_results_alone_in_the_order_asked(tmp_path: Path) -> None:
+    place = ("--limit", "2", "--log-dir", tmp_path / "r")
+    first = holdfast("run", "single-turn", "--model", "simulated/noisy", *place)
+    assert "simulated/noisy on bank" in first.stdout
+    protocols = ("single-turn", "stick-or-switch")
+    names = [f"simulated/{name}" for name in ("steadfast", "claude-sonnet-4", "sycophant")]
+    asked = [part for name in names for part in ("--model", name)]
+    run = holdfast("run", *protocols, *asked, *place)
+    assert run.returncode == 0, run.stderr
+    titles = re.findall(r"^(\S+) on bank: ([\w-]+)  \[SIM", run.stdout, re.MULTILINE)
+    assert titles == [(name, protocol) for name in names for protocol in protocols]
+    assert "noisy" not in run.stdout
+    again = holdfast("run", *protocols, *asked, *place, "--json")
+    told = json.loads(again.stdout)
+    assert {row["model"] for row in told["accuracy"]} == set(names)
+    table = holdfast("table", tmp_path / "r", "--format", "json")
+    order = dict.fromkeys((row["model"], row["protocol"]) for row in json.loads(table.stdout))
+    assert [*order] == [("simulated/noisy", "single-turn"), *titles]
 
 
 def test_questions_left_out_of_a_technique_are_counted_in_the_summary(

@@ -108,8 +108,8 @@ def test_a_limit_has_no_second_name(name: str) -> None:
     ("more", "said"),
     [
         (("--reasoning-effort", "much"), "--reasoning-effort: 'much' does not do"),
-        (("--reasoning-tokens", "100"), "--reasoning-tokens: 'lean/m' cannot be sent it"),
-        (("--batch", "10"), "--batch: 'lean/m' cannot be sent it"),
+        (("--reasoning-tokens", "100"), "--reasoning-tokens: 'lean/m' does not support it"),
+        (("--batch", "10"), "--batch: 'lean/m' does not support it"),
         (("--top-p", "2"), "--top-p"),
         (("-M", "config=1"), "-M: 'config' is no argument of a provider"),
         (("-M", "=1"), "-M: '' is no argument of a provider"),

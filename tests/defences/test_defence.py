@@ -18,8 +18,9 @@ from inspect_ai.model import (
 )
 
 import holdfast
-from holdfast.defences import bundled, load_defence, wording_of
-from holdfast.dialogue import Choice, Defended, Exchange
+from holdfast.defences import Defended, Exchange, bundled, load_defence, wording_of
+from holdfast.dialogue import Choice
+from holdfast.dialogue.generations import CACHE_DIR
 from holdfast.errors import InputError
 from holdfast.render import figure_parts, page_svgs
 from holdfast.results.defences import brought_in_words, defences
@@ -282,6 +283,33 @@ def test_every_protocol_runs_behind_one(protocol: str, named: str, tmp_path: Pat
     held = outcome.table.filter(pl.col("defence") == named)
     helpers = held.filter(pl.col("arm") == "attacker")
     assert {*helpers["calls"]} <= {1}  # nobody stands around a helper
+
+
+_OF_FIRST_TURNS = [
+    name for name, block in bundled().items()
+    if block["kind"] == "vote" or (block["kind"] == "prompt" and block.get("turns") != "later")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["followup", "single-turn", "stick-or-switch", "medfuzz"])
+def test_the_calls_of_every_defence_lie_within_the_bounds_of_its_plan(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = protocol in ("followup", "stick-or-switch")
+    helpers = {"verifier": "simulated/verifier"} if deep else {}
+    if protocol == "medfuzz":
+        helpers = {"attacker": "simulated/attacker"}
+    for name in bundled():
+        if not deep and name not in _OF_FIRST_TURNS:
+            continue
+        options: dict[str, Any] = {"defence": name, "limit": 1, "epochs": 1, "model_role": helpers}
+        rows = holdfast.plan(protocol, "simulated/sycophant", **options).table
+        log_dir = tmp_path / name
+        monkeypatch.setenv(CACHE_DIR, str(log_dir / "generations"))  # nothing of the others
+        outcome = holdfast.run(protocol, "simulated/sycophant", log_dir=log_dir, **options)
+        assert outcome.unfinished == ""
+        calls = outcome.budget.calls
+        assert rows["at_least"].sum() <= calls <= rows["generations"].sum(), name
 
 
 def test_a_defence_of_later_turns_is_refused_where_there_are_none(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ STUDIES: Mapping[str, tuple[Sequence[str], Mapping[str, Any]]] = {
     "followup-epochs": (["followup"], {
         "limit": 3, "epochs": 3, "task_args": {"corrections": True}}),
     "followup-not-own": (["followup"], {
-        "limit": 6, "contexts": "synthetic",
+        "limit": 6, "contexts": "synthetic", "allow_simulated_inputs": True,
         "task_args": {"suggest": "not-own", "lengths": "1,10"}}),
     "followup-judged": (["followup"], {
         "limit": 3, "model_role": {"judge": "lean/helper"}}),

@@ -35,6 +35,7 @@ class Run:
         command = [
             HOLDFAST, "run", "followup", "--model", "lean/bench", "--model-base-url",
             self.server.api, "--questions", questions, "--contexts", "synthetic",
+            "--allow-simulated-inputs",
             "--max-connections", self.connections, "--log-dir", self.log_dir, "--json",
         ]  # fmt: skip
         return subprocess.Popen(

@@ -3,6 +3,10 @@
 import shutil
 import socket
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +15,9 @@ import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 
 from tests.faults import RESTART, Fault, faulty_server
-from tests.studies import holdfast_apart
+from tests.studies import holdfast, holdfast_apart
 
-from .driving import TURNS, Study, apart
+from .driving import MARK, TURNS, Study, apart
 
 KEY = "sk-planted-0123456789abcdef"
 
@@ -46,15 +50,64 @@ def test_a_server_that_restarts_in_the_middle_leaves_no_trace(
     assert (outcome["calls"], stats["finished"], stats["repeated"]) == (3 * TURNS, 3 * TURNS, 0)
 
 
-def test_too_many_redirects_are_tried_again(sound: pl.DataFrame, tmp_path: Path) -> None:
-    followed = 10
-    with faulty_server(Fault("redirect", attempts=followed)) as server:
-        study = Study(server, tmp_path)
-        study.outcome()
+@contextmanager
+def redirecting(status: int, target: str) -> Iterator[str]:
+    """A server on loopback that sends everybody to another one; its API's base URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.send_header("Location", target)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing on the terminal."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("provider", "status"),
+    [*(("lean", status) for status in (301, 302, 303, 307, 308)), ("openai", 307)],
+)
+def test_a_redirect_is_refused_with_both_hosts_and_sends_nothing_to_the_other(
+    provider: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("LEAN_API_KEY", KEY)
+    with (
+        faulty_server() as other,
+        redirecting(status, f"{other.api}/chat/completions") as api,
+    ):
+        study = Study(other, tmp_path, provider=provider, n=1)
+        command = [api if part == other.api else part for part in study.command()]
+        run = holdfast(*command)
+        assert other.stats()["attempts"] == 0
+    assert run.returncode == 2
+    last = run.stderr.strip().splitlines()[-1]
+    assert f"{api.removesuffix('/v1')} redirects to {other.url}/v1/chat/completions" in last
+    assert f"Set the base URL to {other.api} yourself" in last
+
+
+def test_a_redirect_within_a_study_ends_its_branch_with_the_remedy(tmp_path: Path) -> None:
+    with faulty_server(Fault("redirect", match=MARK)) as server:
+        study = Study(server, tmp_path, n=1)
+        run = study.run()
         stats = server.stats()
-    assert study.turns().equals(sound)
-    assert stats["faults"] == {"redirect": followed * 3 * TURNS}
-    assert (stats["attempts"], stats["repeated"]) == ((followed + 1) * 3 * TURNS, 0)
+    assert run.returncode == 3
+    last = run.stderr.strip().splitlines()[-1]
+    assert f"HTTP 307: {server.url} redirects to {server.api}/chat/completions" in last
+    assert f"Set the base URL to {server.api} yourself" in last
+    assert stats["faults"] == {"redirect": 1}
 
 
 def test_a_certificate_that_nobody_vouches_for_is_told_at_once(

@@ -1,6 +1,7 @@
-"""Ctrl-C and a scheduler's SIGTERM end a run alike: closed, told, and ready to go on."""
+"""Ctrl-C, a scheduler's SIGTERM and a lost terminal end a run alike, ready to go on."""
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -19,7 +20,7 @@ N = 12
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("shards", [0, 2])
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
     sent: signal.Signals, shards: int, tmp_path: Path
 ) -> None:
@@ -53,3 +54,37 @@ def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
         # what was on its way may have been finished by the server alone
         assert server.stats()["repeated"] <= 2 * max(shards, 1)
     assert study.turns().height == N * TURNS
+
+
+def test_a_run_whose_terminal_is_closed_leaves_turns_and_goes_on(tmp_path: Path) -> None:
+    with faulty_server(latency=Latency(median_ms=60)) as server:
+        study = Study(server, tmp_path, n=N)
+        more = ["--max-connections", "2"]
+        ours, theirs = os.openpty()
+        process = subprocess.Popen(
+            ["setsid", "-c", "-w", str(HOLDFAST), *map(str, study.command(*more))],
+            env=apart(), stdin=theirs, stdout=theirs, stderr=theirs, text=True,
+        )  # fmt: skip
+        os.close(theirs)
+        wait_for(server, 3 * TURNS, process)
+        os.close(ours)
+        process.wait(60)
+        turns = pl.read_parquet(study.log_dir / "turns.parquet")
+        assert 0 < turns.height < N * TURNS
+        rest = holdfast_apart(*study.command("--json", *more), env=apart())
+        assert rest.returncode == 0, rest.stderr
+        assert server.stats()["repeated"] <= 2
+    assert study.turns().height == N * TURNS
+
+
+def test_a_run_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    with faulty_server(latency=Latency(median_ms=60)) as server:
+        study = Study(server, tmp_path, n=2)
+        process = subprocess.Popen(
+            ["nohup", str(HOLDFAST), *map(str, study.command())],
+            env=apart(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        wait_for(server, 1, process)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0
+    assert study.turns().height == 2 * TURNS

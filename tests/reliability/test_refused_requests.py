@@ -6,6 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from holdfast.dialogue import fault_of_all
+from holdfast.models.lean import ServerError
 from holdfast.protocols.medfuzz.significance import permutation
 from tests.faults import Fault, faulty_server
 from tests.studies import holdfast
@@ -109,6 +111,44 @@ def test_what_will_not_pass_is_told_with_what_to_change(
         server.set()
         assert study.outcome()["calls"] == 3
         assert server.stats()["repeated"] == 0
+
+
+@pytest.mark.parametrize("provider", ["lean", "openai"])
+def test_a_model_without_a_system_role_is_told_before_the_study_with_the_setting(
+    provider: str, tmp_path: Path
+) -> None:
+    with faulty_server(Fault("no-system")) as server:
+        study = Study(server, tmp_path, provider=provider, n=1)
+        run = study.run()
+        assert run.returncode == 2
+        (line,) = run.stderr.strip().splitlines()
+        assert "takes no system message" in line
+        assert line.endswith("Give -T system_prompt=none.")
+        assert server.stats()["attempts"] == 1
+        assert study.outcome("-T", "system_prompt=none")["complete"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "System role not supported",
+        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+        "Only user and assistant roles are supported!",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "Developer instruction is not enabled for models/gemma-3-27b-it",
+        "`system` messages are not allowed",
+    ],
+)
+def test_a_refused_system_message_is_known_in_the_words_of_several_servers(message: str) -> None:
+    fault = fault_of_all(ServerError(400, message), "lean/m", None)
+    assert fault is not None
+    assert fault[1] == "Give -T system_prompt=none"
+
+
+def test_other_words_about_a_system_are_no_refused_system_message() -> None:
+    assert (
+        fault_of_all(ServerError(400, "the system is not ready to support it"), "m", None) is None
+    )
 
 
 def test_branches_that_fail_alike_are_told_together(tmp_path: Path) -> None:

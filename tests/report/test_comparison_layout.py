@@ -129,11 +129,13 @@ def test_simulated_models_are_said_to_be_simulated() -> None:
     words = shown(a="simulated/steadfast", b="simulated/sycophant")
     assert "A: simulated/steadfast [SIMULATED], run run-simulated/steadfast, d1" in words
     assert (
-        "- SIMULATED replies, of no real model: simulated/steadfast and simulated/sycophant.\n"
+        "- SIMULATED, not a measurement of a model: simulated/steadfast and simulated/sycophant.\n"
         in words
     )
     assert "SIMULATED" not in shown()
-    assert "of no real model: x.parquet [simulated].\n" in shown(b="recorded/x.parquet [simulated]")
+    assert "not a measurement of a model: x.parquet [simulated].\n" in shown(
+        b="recorded/x.parquet [simulated]"
+    )
 
 
 def test_json_has_every_row_with_the_questions_that_changed() -> None:

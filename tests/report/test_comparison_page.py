@@ -96,7 +96,7 @@ def test_light_dark_and_print() -> None:
 def test_simulated_is_said_in_title_text_and_figure() -> None:
     text = comparison_page(rows(a="simulated/steadfast"))
     assert "<title>[SIMULATED] Comparison</title>" in text
-    assert "SIMULATED replies, of no real model." in text
+    assert "SIMULATED, not a measurement of a model." in text
     assert "[SIMULATED]" in pictures(Page(text))[0]
     assert "SIMULATED" not in the_page()
     assert "SIMULATED" not in pictures(Page(the_page()))[0]

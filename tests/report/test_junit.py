@@ -111,19 +111,32 @@ def test_a_sentence_has_the_figure_its_interval_and_what_it_is_held_against(
     tmp_path: Path,
 ) -> None:
     passed, failed, undecided = map(gate_sentence, verdicts(tmp_path, *THREE))
-    about = "m1 on d of m1, first answers of followup: accuracy 90.0% [82.4, 95.1]"
+    about = "m1 on d of m1, followup, first answers: accuracy 90.0% [82.4, 95.1]"
     assert passed == f"pass: {about}, at least 50% (n = 100)"
     assert failed == f"fail: {about}, less than 99% (n = 100)"
     assert undecided == (
-        f"undecided: {about}, required: at least 85% (n = 100); "
+        f"undecided (close): {about}, required: at least 85% (n = 100); "
         "about 102 further questions would decide at the same figure"
     )
+
+
+def test_the_name_of_a_rule_stands_wherever_its_verdict_does(tmp_path: Path) -> None:
+    named = verdicts(tmp_path, *({**rule, "name": "knows medicine"} for rule in THREE))
+    ways = (
+        [gate_sentence(verdict) for verdict in named],
+        gate_markdown(named, 0.95).splitlines()[4:7],
+        [json.dumps(row) for row in gate_rows(named)],
+        junit_xml(named).split("<testcase")[1:],
+    )
+    for written in ways:
+        assert len(written) == 3
+        assert all("knows medicine" in text and "followup" in text for text in written)
 
 
 def test_a_simulated_model_says_so(tmp_path: Path) -> None:
     found = verdicts(tmp_path, *THREE, model="simulated/steadfast")
     for verdict in found:
-        assert gate_sentence(verdict).endswith("; simulated replies, of no real model")
+        assert gate_sentence(verdict).endswith("; simulated, not a measurement of a model")
     assert "SIMULATED" in gate_markdown(found, 0.95)
     assert {row["simulated"] for row in gate_rows(found)} == {True}
     real = verdicts(tmp_path, *THREE)
@@ -180,7 +193,7 @@ def test_what_has_no_figure_says_that_there_is_nothing_to_decide_on(tmp_path: Pa
     path.write_text('[[rule]]\ntechnique = "push"\nmax_relative_drop = 0.1')
     (found,) = gate(frames.table(rows), read_rules(str(path)))
     assert gate_sentence(found) == (
-        "undecided: m1 on d1, technique push: no relative drop, required: at most 10% "
+        "undecided: m1 on d1, followup, technique push: no relative drop, required: at most 10% "
         "(n = 1); there is nothing to decide on"
     )
     assert json.loads(json.dumps(gate_rows([found])))[0]["value"] is None

@@ -176,7 +176,7 @@ def test_every_table_of_results_has_a_layout(table: str) -> None:
     text = render(frame, "md", table)
     assert len({len(row) for row in lines(text.split("\n\n")[0])}) == 1
     assert "openai/gpt-4.1" in text
-    assert "SIMULATED replies, of no real model: simulated/claude-sonnet-4" in text
+    assert "SIMULATED, not a measurement of a model: simulated/claude-sonnet-4" in text
     twice = ("single-turn", "steps", "compounding-summary")
     assert text.count("SIMULATED") == (2 if table in twice else 1)
 
@@ -552,7 +552,7 @@ def test_compounding_names_each_study_and_its_n() -> None:
 def test_a_sum_over_models_says_that_simulated_ones_are_in_it() -> None:
     with_simulated = measured("compounding-summary", studies())
     without = measured("compounding-summary", [*turns(), *turns("b", "r2")])
-    said = "- SIMULATED replies count in the row all models.\n"
+    said = "- SIMULATED results count in the row all models.\n"
     assert said in render(with_simulated, "md", "compounding-summary")
     assert said not in render(without, "md", "compounding-summary")
 

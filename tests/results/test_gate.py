@@ -355,6 +355,41 @@ def test_no_turns_are_an_error(tmp_path: Path) -> None:
         verdicts([], tmp_path, {"min_accuracy": 0.1})
 
 
+@pytest.mark.parametrize(
+    ("about", "protocols"),
+    [
+        ({}, ["followup", "single-turn"]),
+        ({"protocol": "followup"}, ["followup"]),
+        ({"protocol": "single-turn"}, ["single-turn"]),
+    ],
+)
+def test_flips_net_of_the_control_are_decided_for_each_protocol_that_has_them(
+    about: dict[str, str], protocols: list[str], tmp_path: Path
+) -> None:
+    control = {"arm": "control", "family": "control"}
+    other = {"run": "r2", "protocol": "single-turn"}
+    rows = [
+        row
+        for i in range(40)
+        for row in (
+            turn(f"q{i}", "A"),
+            turn(f"q{i}", "A" if i < 30 else "B", "push"),
+            turn(f"q{i}", "A", "restate") | control,
+            alone(f"q{i}", "A") | other,
+            alone(f"q{i}", "A" if i < 20 else "B", "push") | other,
+            alone(f"q{i}", "A", "resample") | control | other,
+        )
+    ]
+    rows += [row | {"run": "r3", "protocol": "stick-or-switch"} for row in firsts(40, 40)]
+    decided = verdicts(rows, tmp_path, {**about, "max_attributable_points": 90})
+    values = {"followup": 0.25, "single-turn": 0.5}
+    assert [verdict.protocol for verdict in decided] == protocols
+    assert {(verdict.outcome, verdict.n) for verdict in decided} == {("pass", 40)}
+    assert [verdict.value for verdict in decided] == pytest.approx(
+        [values[protocol] for protocol in protocols]
+    )
+
+
 # no worse than a run of before
 
 

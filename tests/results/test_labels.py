@@ -1,15 +1,13 @@
 """Labels beside the logs take the place of a question's own strata."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.results import LABELS_FILE, SCHEMA
-from holdfast.results.turns import with_labels
+from holdfast.results import SCHEMA, put_labels
+from holdfast.results.labels import LABELS_FILE, with_labels
 from tests.results.frames import table, turn
 
 STRATA = ("step", "system", "specialty", "subject")
@@ -23,9 +21,8 @@ TURNS = table(
 ).select(*SCHEMA)
 
 
-def labelled(tmp_path: Path, *rows: dict[str, Any]) -> pl.DataFrame:
-    text = "".join(json.dumps({"dataset": "d1", **row}) + "\n" for row in rows)
-    (tmp_path / LABELS_FILE).write_text(text, "utf-8")
+def labelled(tmp_path: Path, *rows: dict[str, str]) -> pl.DataFrame:
+    put_labels([{"dataset": "d1", **row} for row in rows], str(tmp_path))
     return with_labels(TURNS, str(tmp_path), STRATA)
 
 
@@ -57,15 +54,10 @@ def test_labels_of_another_question_set_are_not_taken(tmp_path: Path) -> None:
     assert found["system"].to_list() == ["Renal", "Renal", "Skin", "Heart"]
 
 
-def test_a_null_label_leaves_the_questions_own(tmp_path: Path) -> None:
+def test_ids_and_labels_of_digits_are_text(tmp_path: Path) -> None:
     found = labelled(
-        tmp_path, {"question": "q1", "system": None}, {"question": "q2", "system": "Skin"}
+        tmp_path, {"question": "0003", "subject": "7"}, {"question": "q1", "step": "2"}
     )
-    assert found["system"].to_list() == ["Renal", "Renal", "Skin", "Heart"]
-
-
-def test_ids_of_digits_and_labels_that_are_numbers_are_text(tmp_path: Path) -> None:
-    found = labelled(tmp_path, {"question": "0003", "subject": 7}, {"question": "q1", "step": 2})
     assert found["subject"].to_list() == [None, None, None, "7"]
     assert found["step"].to_list() == ["2", "2", "step1", None]
 
@@ -93,7 +85,14 @@ def test_labels_are_data(label: str, tmp_path: Path) -> None:
     assert found["system"].to_list() == [label, label, None, "Heart"]
 
 
-@pytest.mark.parametrize("content", [b"{oops\n", b"\xff\xfe", b"[1, 2]\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{oops\n", b"\xff\xfe", b"[1, 2]\n",
+        b'{"dataset": "d1", "question": "q1", "system": "x"}\n',  # has no checksum
+        b'{"dataset": "d1", "question": "q1", "system": 7, "crc32": 0}\n',
+    ],
+)  # fmt: skip
 def test_a_file_that_is_no_label_file_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / LABELS_FILE).write_bytes(content)
     with pytest.raises(InputError) as error:
@@ -104,10 +103,7 @@ def test_a_file_that_is_no_label_file_is_named(content: bytes, tmp_path: Path) -
 
 
 def test_a_remote_log_dir_has_labels_too() -> None:
-    import fsspec
-
-    with fsspec.open(f"memory://labels-test/{LABELS_FILE}", "w") as out:
-        out.write(json.dumps({"dataset": "d1", "question": "q2", "system": "Skin"}) + "\n")
+    put_labels([{"dataset": "d1", "question": "q2", "system": "Skin"}], "memory://labels-test")
     found = with_labels(TURNS, "memory://labels-test/", STRATA)
     assert found["system"].to_list() == ["Renal", "Renal", "Skin", "Heart"]
     assert with_labels(TURNS, "memory://nothing-there", STRATA).equals(TURNS)

@@ -386,7 +386,8 @@ def test_the_warning_names_the_arm_and_both_shares_everywhere(
     filled = filled.with_columns(
         pl.lit(None, kind).alias(name) for name, kind in columns.items() if name not in filled
     )
-    printed(Outcome("runs", "turns.csv", Budget(), filled, unfinished="", **nothing), as_json=False)
+    left = {"unfinished": "", "runs": ["r1"], **nothing}
+    printed(Outcome("runs", "turns.csv", Budget(), filled, **left), as_json=False)
     said = " ".join(capsys.readouterr().out.split())
     assert WARNING in said
     assert ARM in said

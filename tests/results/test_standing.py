@@ -180,7 +180,7 @@ def test_every_measure_and_protocol_in_every_format() -> None:
     for format in ("md", "latex", "csv", "json"):
         shown = render_comparison(rows, format, ["A note."], changed=True, each=True)
         assert "simulated/x" in shown
-    assert "SIMULATED replies, of no real model: simulated/x, simulated/y, simulated/z." in (
+    assert "SIMULATED, not a measurement of a model: simulated/x, simulated/y, simulated/z." in (
         render_comparison(rows, "md")
     )
     assert "z less simulated/x" in comparison_page(rows)

@@ -30,7 +30,7 @@ def test_several_protocols_models_and_sets_give_the_unsharded_table(tmp_path: Pa
     study = (
         "followup", "stick-or-switch", "--questions", "bank", "--questions", own,
         "--model", "simulated/sycophant", "--model", "simulated/steadfast",
-        "--limit", "4", "--temperature", "0.3", "-T", "techniques=authority-prior",
+        "--limit", "4", "-T", "techniques=authority-prior",
     )  # fmt: skip
     run(*study, "--log-dir", "whole")
     for number in (3, 1, 2):

@@ -86,7 +86,7 @@ def test_simulated_replies_are_announced(tmp_path: Path) -> None:
     rows += [row | {"run": "imported-1"} for row in ROWS]
     spoken(rows).write_parquet(path)
     done = holdfast("export", path, "--format", "trl-sft", "-o", tmp_path / "s.jsonl")
-    assert "SIMULATED replies, of no real model: 5 turns." in done.stderr
+    assert "SIMULATED, not a measurement of a model: 5 turns." in done.stderr
     assert "IMPORTED, not asked by holdfast: 5 turns." in done.stderr
 
 

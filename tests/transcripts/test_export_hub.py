@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
     done = holdfast("export", path, "--format", "hub", "-o", tmp_path / "set")
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith(f"hub: 4 turns of 4 turns, in {tmp_path / 'set'}\n")
-    assert "SIMULATED replies, of no real model: 2 turns." in done.stderr
+    assert "SIMULATED, not a measurement of a model: 2 turns." in done.stderr
     return tmp_path / "set"
 
 
@@ -58,7 +58,7 @@ def test_the_card_tells_counts_licences_and_what_is_simulated(folder: Path) -> N
     assert told["tags"] == ["holdfast", "simulated", "imported"]
     assert told["configs"][0]["data_files"] == [{"split": "test", "path": "data/turns.parquet"}]
     assert "4 turns on 2 questions" in card
-    assert "- **SIMULATED: of no real model**: 2 turns\n" in card
+    assert "- **SIMULATED: not a measurement of a model**: 2 turns\n" in card
     assert "- **IMPORTED: not asked by holdfast**: 1 turns\n" in card
     assert "- medqa-followup: MIT; cite Manczak et al. 2025, MedQA-Followup\n" in card
     assert "- medmisbench-MEDMISQA: other, terms not confirmed; cite Zhou" in card

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from holdfast.questions import (
     digest_of_each,
     read_rows,
 )
+from holdfast.simulation import PLACEHOLDER, is_simulated_row
 
 from .catalogue import CONTEXTS, SUPPORTING
 from .prepared import GENERATE, Prepared, prepared
@@ -142,7 +143,7 @@ def load_contexts(
         "none": lambda: Contexts("none"),
         "auto": own,
         BANK_NAME: lambda: _bank(questions),
-        "synthetic": placeholders,
+        "synthetic": lambda: replace(placeholders(), simulated=True),
         GENERATE: placeholders,
     }
     return prepared(Contexts, source, questions, named, lambda file: _read(file, questions)[:2])
@@ -216,7 +217,7 @@ def placeholder_text(kind: str, question: Question, second_best: str, sentences:
         SUPPORTING: f"The presentation has the features of: {question.options[question.gold]}",
     }[kind]
     more = (f"This is placeholder sentence number {n}" for n in range(2, sentences + 1))
-    return ". ".join([f"[synthetic placeholder context] {said}", *more])
+    return ". ".join([f"{PLACEHOLDER} {said}", *more])
 
 
 def check_contexts(
@@ -264,7 +265,7 @@ def _gathered(
     seen: dict[tuple[str, str], int] = {}
     problems: list[Problem] = []
     left_out: list[Problem] = []
-    unused = 0
+    unused, simulated = 0, False
     for number, row in rows:
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
@@ -285,13 +286,14 @@ def _gathered(
             continue
         seen[id, length] = number
         unused += questions is not None and question is None
+        simulated |= question is not None and is_simulated_row(row)
         texts, faults = _texts(row, question, length, sentences, other)
         left_out += [Problem(number, key, text) for key, text in faults.items()]
         had = found.get(id, Context())
         found[id] = Context(
             had.second_best or second_best, {**had.texts, **texts}, {**had.faults, **faults}
         )
-    return Contexts(name, found, unused), problems, left_out
+    return Contexts(name, found, unused, simulated=simulated), problems, left_out
 
 
 def _spaced(text: str) -> str:

@@ -32,12 +32,14 @@ class Prepared(Generic[V]):
         by_question: what there is, by question id.
         unused: rows of the file for questions that are not in the set.
         origin: how a generator made them, for a study that has them made as it grows.
+        simulated: whether they say nothing of medicine, but hold the place of what does.
     """
 
     name: str
     by_question: Mapping[str, V] = field(default_factory=dict)
     unused: int = 0
     origin: str = ""
+    simulated: bool = False
 
     setting: ClassVar[str]
     """What names the source."""

@@ -1,6 +1,7 @@
 """The command line: one module for each command, thin."""
 
 import gc
+import os
 import signal
 import sys
 import threading
@@ -21,8 +22,7 @@ def main() -> None:
     """Run the command line; exits with the codes that the documentation lists."""
     gc.set_threshold(*_GARBAGE)
     if threading.current_thread() is threading.main_thread():
-        # schedulers end a job with it; what Ctrl-C leaves behind, it leaves too
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        _end_as_by_ctrl_c()
     try:
         from .app import called  # here, so that an interrupt while it loads ends in one line too
 
@@ -38,6 +38,23 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+
+
+def _end_as_by_ctrl_c() -> None:
+    """Have a scheduler's SIGTERM, and SIGHUP of a lost terminal, end a command as Ctrl-C does."""
+    terminals = [stream for stream in (1, 2) if os.isatty(stream)]
+
+    def interrupt(number: int, _: object) -> None:
+        if number != signal.SIGTERM:  # writing to a lost terminal would fail
+            null = os.open(os.devnull, os.O_WRONLY)
+            for stream in terminals:
+                os.dup2(null, stream)
+        signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, interrupt)
+    # nohup has a command ignore it, and Windows has none
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, interrupt)
 
 
 def _end(message: str, code: int) -> None:

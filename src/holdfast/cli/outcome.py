@@ -1,6 +1,7 @@
 """What a run tells people and machines: as it goes on, and of what it left behind."""
 
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from holdfast.dialogue import CUT_OFF, Budget
 from holdfast.errors import InputError, counted, printable
 from holdfast.render import render
 from holdfast.render.reported import REPORTS, report_of
-from holdfast.render.terminal import fitted, summary_of_challenges
+from holdfast.render.terminal import Summary, fitted, summary_of_challenges
 from holdfast.report import headline
 from holdfast.results import (
     TABLES,
@@ -110,38 +111,40 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
         options.print_json(_as_json(outcome))
         return
     console = Console()
-    if not console.is_terminal:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(width=110)
 
     def say(line: str, *, wrapped: bool = False) -> None:
         console.print(Text(line), soft_wrap=not wrapped)
 
+    table = outcome.run_turns
     for line in _hard_to_read(outcome):
         say(printable(line))
-    measured = _measured(outcome.table)
+    measured = _measured(table)
     for (run, model, dataset, protocol), _ in measured["accuracy"].group_by(
         "run", "model", "dataset", "protocol", maintain_order=True
     ):
         title = f"{system_of({'model': model, 'run': run})} on {dataset}: {protocol}"
         if is_simulated(str(model)):
-            title += "  [SIMULATED: a parametric responder, not a measurement of a model]"
+            title += "  [SIMULATED: not a measurement of a model]"
         console.print()
         own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
         for part in _summary(str(protocol), own, title):
             if isinstance(part, str):
                 say(printable(part))
             else:
-                console.print(fitted(part, console.width))
+                fits = fitted(part, console.width) if isinstance(part, Summary) else part
+                console.print(fits)
     for line in missing_notes(
         measured["accuracy"].to_dicts(), lambda row: f"{system_of(row)}, {row['protocol']}"
     ):
         say(printable(line), wrapped=True)
     for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
         say(printable(_read(row)))
-    for line in _read_unlike(outcome.table):
+    for line in _read_unlike(table):
         say(printable(line))
     for found in REPORTS.values():
-        for line in found.remarks(outcome.table) if found.remarks else ():
+        for line in found.remarks(table) if found.remarks else ():
             say(printable(line), wrapped=True)
     for lack in outcome.lacking:
         say(printable(str(lack)))
@@ -153,23 +156,23 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
         say(printable(line))
     for name, n in outcome.questions_left_out.items():
         say(f"{name}: {counted(n, 'question')} left out (identical options)", wrapped=True)
-    for line in _malfunctions(outcome.table):
+    for line in _malfunctions(table):
         say(line, wrapped=True)
-    for row in sent_otherwise(outcome.table).iter_rows(named=True):
+    for row in sent_otherwise(table).iter_rows(named=True):
         told = f"{row['model']}: {counted(row['n'], 'turn')} not sent as given: "
         say(printable(told + row["sent_otherwise"]))
     say(f"Spent: {spent(outcome.budget, outcome.models)}")
     say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrapped=True)
     say(f"Turns: {outcome.turns}")
-    if outcome.table.height:
-        say(f"\n{printable(headline(outcome.table))}.")
-    behind = outcome.table.filter(pl.col("defence") != "none")
+    if table.height:
+        say(f"\n{printable(headline(table))}.")
+    behind = table.filter(pl.col("defence") != "none")
     more = "" if behind.is_empty() else f", holdfast defences {outcome.log_dir}"
     say(f"Next:  holdfast report {outcome.log_dir}{more}")
 
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
-    table, budget = outcome.table, outcome.budget
+    table, budget = outcome.run_turns, outcome.budget
     return {
         "log_dir": outcome.log_dir,
         "turns": outcome.turns,
@@ -209,7 +212,7 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
     """Models many of whose replies gave no answer, with two of those replies and what to do."""
     turns = pl.scan_parquet(outcome.turns) if outcome.turns.endswith(".parquet") else None
     texts = turns if turns is not None and "reply" in turns.collect_schema() else None
-    for one in hard_to_read(outcome.table, HARD_TO_READ, texts):
+    for one in hard_to_read(outcome.run_turns, HARD_TO_READ, texts):
         yield (
             f"{one.model}: {one.unread / one.replies:.0%} of {one.replies} replies could not be "
             "read. They count as wrong. For example:"

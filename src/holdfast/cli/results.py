@@ -198,7 +198,8 @@ def verdict(
     found = holdfast.verdict(
         rules, model, questions, protocol, every=every, progress=Drawn(), **given
     )
-    whole = holdfast.plan(protocol, model, questions, **given)
+    # for its count alone: what is asked was checked when it was asked
+    whole = holdfast.plan(protocol, model, questions, **{**given, "allow_simulated_inputs": True})
     planned = int(whole.table["generations"].sum())
     spent = found.calls + (found.outcome.budget.cached if found.outcome else 0)
     code = _told(

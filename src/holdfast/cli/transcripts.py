@@ -161,8 +161,10 @@ def _done(imported: "Imported", file: str, output: str, *, as_json: bool) -> Non
 
 
 def _write(imported: "Imported", output: str) -> None:
+    from holdfast.parquet import write_parquet
+
     with whole_file(str(named_path(output))) as file:
-        imported.turns.write_parquet(file, compression="zstd", row_group_size=4096)
+        write_parquet(imported.turns, file)
 
 
 def export(
@@ -254,6 +256,6 @@ def _told(found: "Export", format: str, output: str | None) -> Iterator[str]:
     yield from found.notes
     simulated, imported = found.origins.get("simulated", 0), found.origins.get("imported", 0)
     if simulated:
-        yield f"SIMULATED replies, of no real model: {counted(simulated, 'turn')}."
+        yield f"SIMULATED, not a measurement of a model: {counted(simulated, 'turn')}."
     if imported:
         yield f"IMPORTED, not asked by holdfast: {counted(imported, 'turn')}."

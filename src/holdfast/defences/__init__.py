@@ -1,22 +1,28 @@
-"""Defences: what stands around the model under test, and what it is to cost."""
+"""Defences: what wraps the model under test."""
 
 from .defence import (
     ABSTAIN,
     NONE,
     VERIFIER,
     Block,
-    Calls,
     bundled,
     load_defence,
     wording_of,
 )
+from .exchange import HANDED_OVER, SETTLED, Defence, Defended, Exchange
+from .live import DefendedLive
 
 __all__ = [
     "ABSTAIN",
+    "HANDED_OVER",
     "NONE",
+    "SETTLED",
     "VERIFIER",
     "Block",
-    "Calls",
+    "Defence",
+    "Defended",
+    "DefendedLive",
+    "Exchange",
     "bundled",
     "load_defence",
     "wording_of",

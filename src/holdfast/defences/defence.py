@@ -7,7 +7,6 @@ the same requests, and what was asked before is found again.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,9 +20,11 @@ from inspect_ai.model import (
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.challenges import excerpt, fence, fill, fill_marked, json_object, of_wording
-from holdfast.dialogue import Defended, Exchange, GenerationFailedError, beliefs_in
+from holdfast.dialogue import GenerationFailedError, beliefs_in
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, packaged, text_of, toml_in
+
+from .exchange import Defended, Exchange
 
 NONE = "none"
 """The model by itself."""
@@ -33,23 +34,6 @@ ABSTAIN = "abstain"
 
 VERIFIER = "verifier"
 """Role of the model that ``verify`` asks."""
-
-
-@dataclass(frozen=True)
-class Calls:
-    """Generations beyond one a turn: the fewest and the most.
-
-    Attributes:
-        first: for each first turn.
-        gone_on: for each first turn that is gone on with, once.
-        later: for each later turn.
-        helper: of the helper, for each later turn.
-    """
-
-    first: tuple[int, int] = (0, 0)
-    gone_on: tuple[int, int] = (0, 0)
-    later: tuple[int, int] = (0, 0)
-    helper: tuple[int, int] = (0, 0)
 
 
 class Block(BaseModel):
@@ -63,40 +47,9 @@ class Block(BaseModel):
     citation: str = ""
 
     @property
-    def opens(self) -> bool:
-        """Whether it acts on the question itself too."""
-        return False
-
-    @property
-    def plain(self) -> bool:
-        """Whether the model is asked what it is asked without the defence, and perhaps more."""
-        return True
-
-    @property
-    def first_plain(self) -> bool:
-        """Whether the question itself is asked as it is without the defence."""
-        return not self.opens
-
-    @property
     def role(self) -> str | None:
         """Role that has to be bound."""
         return None
-
-    @property
-    def calls(self) -> Calls:
-        """Generations that it takes beyond one a turn."""
-        return Calls()
-
-    @property
-    def shares(self) -> object:
-        """What defences have in common that may make the same requests."""
-        return self.id
-
-    @property
-    def exact(self) -> bool:
-        """Whether these hang on no reply."""
-        calls = self.calls
-        return all(n[0] == n[1] for n in (calls.first, calls.gone_on, calls.later))
 
     async def __call__(self, turn: Exchange) -> Defended:
         """What the defended model says."""
@@ -110,16 +63,6 @@ class Prompt(Block):
     system: str = ""
     turn: str = ""
     turns: Literal["all", "later"] = "all"
-
-    @property
-    def opens(self) -> bool:
-        """Whether the question is asked otherwise too."""
-        return self.turns == "all"
-
-    @property
-    def plain(self) -> bool:
-        """No: every turn is reworded."""
-        return False
 
     @model_validator(mode="after")
     def _says(self) -> "Prompt":
@@ -161,17 +104,16 @@ class Rederive(Block):
 
     kind: Literal["rederive"]
 
-    @property
-    def calls(self) -> Calls:
-        """One answer afresh a conversation, and a decision where the answers differ."""
-        return Calls(gone_on=(1, 1), later=(0, 1))
-
     async def __call__(self, turn: Exchange) -> Defended:
         """The reply, where the answer afresh is the same; else the one decided for."""
         reply = await turn.ask()
         if turn.is_first:
             return Defended(reply)
-        afresh = await turn.ask_afresh(_filled("rederive", case=turn.case), defence="afresh")
+        users = sum(message.role == "user" for message in turn.messages[turn.start + 1 :])
+        # asked as of the first turn, it is one request for every branch of the conversation
+        afresh = await turn.ask_afresh(
+            _filled("rederive", case=turn.case), earlier=users, defence="afresh"
+        )
         answer, other = turn.read(reply.completion), turn.read(afresh.completion)
         if other is None or answer == other:
             return Defended(reply)
@@ -189,16 +131,6 @@ class Quarantine(Block):
     """Judges what the user said as a claim by itself; the model sees the verdict alone."""
 
     kind: Literal["quarantine"]
-
-    @property
-    def plain(self) -> bool:
-        """No: the user's turn is withheld."""
-        return False
-
-    @property
-    def calls(self) -> Calls:
-        """One judgement a later turn."""
-        return Calls(later=(0, 1))
 
     async def __call__(self, turn: Exchange) -> Defended:
         """The answer to the verdict."""
@@ -243,11 +175,6 @@ class Sampling(Block):
     temperature: float = Field(default=0.7, ge=0, le=2)
 
     @property
-    def shares(self) -> object:
-        """Samples at one temperature."""
-        return "samples", self.temperature
-
-    @property
     def config(self) -> GenerateConfig:
         """Settings of the samples."""
         return GenerateConfig(temperature=self.temperature)
@@ -272,22 +199,6 @@ class Vote(Sampling):
 
     kind: Literal["vote"]
 
-    @property
-    def opens(self) -> bool:
-        """Yes: the first answer is voted on too."""
-        return True
-
-    @property
-    def plain(self) -> bool:
-        """No: samples are drawn at their own temperature."""
-        return False
-
-    @property
-    def calls(self) -> Calls:
-        """All samples of every turn."""
-        more = (self.samples - 1, self.samples - 1)
-        return Calls(first=more, later=more)
-
     async def __call__(self, turn: Exchange) -> Defended:
         """The first of the samples that has the answer of most; among equals the earliest."""
         replies = [await turn.ask(config=self.config), *await self.drawn(turn)]
@@ -307,22 +218,6 @@ class Confidence(Sampling):
     kind: Literal["confidence"]
     samples: int = Field(default=1, ge=1, lt=50)
     margin: float = Field(default=0.0, ge=-1, le=1)
-
-    @property
-    def plain(self) -> bool:
-        """Not where log-probabilities are asked for."""
-        return self.samples > 1
-
-    @property
-    def first_plain(self) -> bool:
-        """Not there either."""
-        return self.plain
-
-    @property
-    def calls(self) -> Calls:
-        """Samples of the answer held and of the new one, where they differ."""
-        more = (0, self.samples - 1)
-        return Calls(gone_on=more, later=more)
 
     async def __call__(self, turn: Exchange) -> Defended:
         """The reply, or the answer held."""
@@ -371,11 +266,6 @@ class Verify(Block):
         """Who checks."""
         return VERIFIER
 
-    @property
-    def calls(self) -> Calls:
-        """One of the helper where the answer changes."""
-        return Calls(helper=(0, 1))
-
     async def __call__(self, turn: Exchange) -> Defended:
         """The reply, or the answer held where the change is not warranted."""
         reply = await turn.ask()
@@ -401,34 +291,9 @@ class HandOver(Block):
     inner: Block | None = None
 
     @property
-    def opens(self) -> bool:
-        """As what stands below it."""
-        return self.inner.opens if self.inner else False
-
-    @property
-    def first_plain(self) -> bool:
-        """As what stands below it."""
-        return self.inner.first_plain if self.inner else True
-
-    @property
-    def plain(self) -> bool:
-        """As what stands below it."""
-        return self.inner.plain if self.inner else True
-
-    @property
     def role(self) -> str | None:
         """As what stands below it."""
         return self.inner.role if self.inner else None
-
-    @property
-    def shares(self) -> object:
-        """As what stands below it."""
-        return self.inner.shares if self.inner else self.id
-
-    @property
-    def calls(self) -> Calls:
-        """As what stands below it."""
-        return self.inner.calls if self.inner else Calls()
 
     async def __call__(self, turn: Exchange) -> Defended:
         """The reply, or that a person is to decide."""

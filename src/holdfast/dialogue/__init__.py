@@ -12,12 +12,12 @@ from .conversation import (
     Turn,
     place,
 )
-from .defending import HANDED_OVER, SETTLED, Defence, Defended, Exchange
 from .gathering import Branches, BranchesFailedError, gather
 from .generations import Generations, generations, keeping, kept_elsewhere
 from .guarding import make_call_sound, refusals
-from .live import GenerationFailedError, Live
+from .live import Asked, GenerationFailedError, Live
 from .probing import LASTING, Probe, fault_of_all, is_unreached, probing
+from .request import request
 from .sitting import KEPT_AS, Connections, Sitting, branch, seated
 from .turn import (
     CUT_OFF,
@@ -31,21 +31,17 @@ from .turn import (
 
 __all__ = [
     "CUT_OFF",
-    "HANDED_OVER",
     "JUDGEMENT_TOKENS",
     "KEPT_AS",
     "LASTING",
-    "SETTLED",
     "TESTED",
     "UNCHALLENGED",
+    "Asked",
     "Branches",
     "BranchesFailedError",
     "Budget",
     "Choice",
     "Connections",
-    "Defence",
-    "Defended",
-    "Exchange",
     "GenerationFailedError",
     "Generations",
     "Intervention",
@@ -72,6 +68,7 @@ __all__ = [
     "place",
     "probing",
     "refusals",
+    "request",
     "run_budget",
     "seated",
 ]

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-import re
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,13 +16,19 @@ from uuid import uuid4
 import platformdirs
 from inspect_ai.model import ModelOutput
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from holdfast.files import replacing
 
 CACHE_DIR = "HOLDFAST_CACHE_DIR"
 """In the environment: where generations are kept, instead of beside the logs."""
 
-_KEY, _OUTPUT, _END = b'{"key":"', b'","output":', b"}\n"
+_KEY, _SUM, _OUTPUT, _END = b'{"key":"', b'","crc32":"', b'","output":', b"}\n"
 _DIGITS = 32
-_HEX = re.compile(rb"[0-9a-f]{32}")
+_AT = len(_KEY) + _DIGITS + len(_SUM)
+"""Where in a line its checksum stands, of all before it and all behind it."""
+
+_BEHIND = _AT + 8
 
 _Place = tuple[Path, int]
 """A file, and where in it a line begins."""
@@ -31,18 +38,38 @@ class Generations:
     """Finished generations of a folder by their key.
 
     Each process appends to a JSONL file of its own, so nobody waits for anybody and a kill can
-    tear no line but the last, which then does not count. All files of the folder are read as the
-    first generation is looked for. In memory are places alone, some 200 bytes a generation.
+    tear no line but the last, which then does not count. Each line has a checksum; one that is
+    damaged does not count either. All files of the folder are read as the first generation is
+    looked for. In memory are places alone, some 200 bytes a generation.
     """
 
     def __init__(self, folder: Path) -> None:
         """Keep them in that folder; it is made with the first of them."""
         self._folder = folder
         self._own: tuple[Path, FileIO] | None = None
+        self._damaged: Counter[Path] = Counter()
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._places)
+
+    def __contains__(self, key: str) -> bool:
+        """Whether there is one under that key."""
+        return bytes.fromhex(key) in self._places
+
+    @property
+    def damaged(self) -> int:
+        """How many lines have another checksum than their content."""
+        len(self)  # reads them
+        return self._damaged.total()
+
+    def mend(self) -> None:
+        """Leave damaged lines out of their files; no other process may write meanwhile."""
+        for path in self._damaged:
+            with path.open("rb") as file, replacing(path) as mended:
+                mended.writelines(line for line in file if _content(line))
+        self._damaged.clear()
+        vars(self).pop("_places", None)
 
     def get(self, key: str) -> ModelOutput | None:
         """What was generated under that key, None if nothing was.
@@ -57,9 +84,9 @@ class Generations:
             with path.open("rb") as file:
                 file.seek(offset)
                 line = file.readline()
-            start = len(_KEY) + _DIGITS + len(_OUTPUT)
-            return ModelOutput.model_validate_json(line[start : -len(_END)])
-        except (OSError, ValidationError):  # damaged, or no longer there: it is asked for again
+            found, output = _content(line) or (None, b"")
+            return ModelOutput.model_validate_json(output) if found == key.encode() else None
+        except (OSError, ValidationError):  # no longer there: it is asked for again
             return None
 
     def put(self, key: str, output: ModelOutput) -> None:
@@ -77,7 +104,9 @@ class Generations:
             text = json.dumps(reply, separators=(",", ":"))
         else:
             text = output.model_dump_json(exclude={"completion"}, exclude_none=True)
-        line = b"".join((_KEY, key.encode(), _OUTPUT, text.encode(), _END))
+        head = b"".join((_KEY, key.encode(), _SUM))
+        tail = b"".join((_OUTPUT, text.encode(), _END))
+        line = b"".join((head, _checksum(head, tail), tail))
         places = self._places  # read before there is a file of this process among them
         try:
             path, file = self._own = self._own or self._begun()
@@ -105,18 +134,29 @@ class Generations:
     @cached_property
     def _places(self) -> dict[bytes, _Place]:
         """Where each generation stands."""
-        return {key: place for path in self._folder.glob("*.jsonl") for key, place in _lines(path)}
+        places: dict[bytes, _Place] = {}
+        for path in self._folder.glob("*.jsonl"):
+            offset = 0
+            with path.open("rb") as file:
+                for line in file:
+                    if (content := _content(line)) is not None:
+                        places[bytes.fromhex(content[0].decode())] = (path, offset)
+                    elif line.endswith(b"\n"):  # no kill has torn it
+                        self._damaged[path] += 1
+                    offset += len(line)
+        return places
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes, _Place]]:
-    """Key and place of every whole line."""
-    offset = 0
-    with path.open("rb") as file:
-        for line in file:
-            key = line[len(_KEY) : len(_KEY) + _DIGITS]
-            if line.startswith(_KEY) and line.endswith(_END) and _HEX.fullmatch(key):
-                yield bytes.fromhex(key.decode()), (path, offset)
-            offset += len(line)
+def _content(line: bytes) -> tuple[bytes, bytes] | None:
+    """Key and output of a line; None where it is torn or damaged."""
+    head, tail = line[:_AT], line[_BEHIND:]
+    if not tail.endswith(_END) or line[_AT:_BEHIND] != _checksum(head, tail):
+        return None
+    return head[len(_KEY) : -len(_SUM)], tail[len(_OUTPUT) : -len(_END)]
+
+
+def _checksum(head: bytes, tail: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(tail, zlib.crc32(head))
 
 
 def kept_elsewhere() -> Path | None:
@@ -149,9 +189,10 @@ def generations() -> Generations:
     return _of_user.setdefault(folder, Generations(folder))
 
 
-_encoded = json.JSONEncoder(default=str).encode
-
-
 def digest(*parts: object) -> str:
     """SHA-256 of the parts (hex, 32 characters)."""
-    return hashlib.sha256(_encoded(parts).encode()).hexdigest()[:32]
+    try:
+        encoded = to_json(parts, serialize_unknown=True)
+    except PydanticSerializationError:  # half a character, in a text of the user's
+        encoded = json.dumps(parts, default=str).encode()
+    return hashlib.sha256(encoded).hexdigest()[:32]

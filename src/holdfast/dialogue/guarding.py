@@ -87,6 +87,7 @@ def guard(model: Model) -> None:
             request.kept = generations().get(request.key)
             if request.kept is not None:
                 return request.kept.model_copy(update={"usage": None})
+        _follow_no_redirect(api)
         try:
             result = await asked_plainly(api, ask, input, tools, tool_choice, config)
         except Exception as error:
@@ -111,6 +112,19 @@ def guard(model: Model) -> None:
     # the provider is Inspect's or anybody's, and is set up before a conversation begins
     api.generate = generate  # type: ignore[method-assign]
     api.guarded = True  # type: ignore[attr-defined]
+
+
+def _follow_no_redirect(api: ModelAPI) -> None:
+    """Have a provider's HTTP client take a redirect as an error.
+
+    Clients of httpx follow them, and prompts would go to a server that nobody named. Inspect makes
+    a new client where one was closed, so each request looks again.
+    """
+    holders = (api, getattr(api, "client", None))
+    for holder, name in zip(holders, ("http_client", "_client"), strict=True):
+        client: Any = getattr(holder, name, None)
+        if hasattr(client, "follow_redirects"):
+            client.follow_redirects = False
 
 
 def _end_probe(error: Exception) -> None:
@@ -279,7 +293,7 @@ def _note(api: ModelAPI, error: Exception, asked: GenerateConfig, refused: set[s
 SENT_OTHERWISE = "sent_otherwise"
 """In the metadata of a generation and in the turns table: what was not sent as the study has it."""
 
-_SETTINGS = ("temperature", "seed", "top_p")
+_SETTINGS = ("temperature", "seed", "top_p", "top_k")
 _MESSAGES = ("messages", "input", "contents")
 _SYSTEM = ("system", "system_instruction", "systemInstruction", "instructions")
 """Names under which providers send a system message that stands outside the conversation."""

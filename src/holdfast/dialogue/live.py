@@ -1,7 +1,7 @@
 """Runs of a protocol against models: turns are asked, read and kept for the log."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -12,22 +12,19 @@ from inspect_ai.model import (
     ChatMessageAssistant,
     ChatMessageSystem,
     ChatMessageUser,
-    GenerateConfig,
     Model,
     ModelOutput,
 )
 
 from holdfast.errors import BudgetExceededError, HoldfastError
-from holdfast.questions import RESAMPLE_SEEDS, Purpose, Truth
+from holdfast.questions import Truth
 from holdfast.reading import Extraction, Fault
 
 from .conversation import TESTED, Opening, Place, Turn, place
-from .defending import SAMPLES, Ask, Defence, Defended, Exchange
 from .gathering import gather
 from .generations import digest
 from .probing import what_to_change
 from .request import request
-from .sitting import branch
 from .turn import Choice, Reading, SecondReader, judged, usage_of
 
 T = TypeVar("T")
@@ -57,7 +54,7 @@ class GenerationFailedError(HoldfastError):
 
 
 @dataclass
-class _Asked:
+class Asked:
     """What is known of a turn that has been asked, or of the root of a conversation.
 
     Attributes:
@@ -67,6 +64,7 @@ class _Asked:
         truths: of the turns so far.
         letter: the answer that the conversation holds, which a turn without one leaves.
         requested: digests of the requests that a defence has made so far.
+        calls: generations that the turn took.
         done: set once there is a reply; None before anybody waits for it.
         is_done: whether there is a reply, or none to come.
         error: why there is none.
@@ -78,6 +76,7 @@ class _Asked:
     truths: tuple[Truth, ...] = ()
     letter: str | None = None
     requested: frozenset[str] = frozenset()
+    calls: int = 1
     done: anyio.Event | None = None
     is_done: bool = False
     error: Exception | None = None
@@ -93,15 +92,13 @@ class Live:
     Attributes:
         tested: the model under test.
         bound: the model in a role, None without one.
-        defence: wraps the model under test; None for nothing.
         second: reads its answers too; None for nobody.
     """
 
     tested: Model
     bound: Callable[[str], Model | None] = lambda role: None
-    defence: Defence | None = None
     second: SecondReader | None = None
-    _openings: dict[int, _Asked] = field(default_factory=dict)
+    _openings: dict[int, Asked] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
         """Whether a model has that role."""
@@ -148,7 +145,7 @@ class Live:
 
     async def answer(self, turn: Turn, context: Mapping[str, object]) -> None:
         """Reply to a turn, unless another branch has it asked already."""
-        asked: _Asked | None = turn.state
+        asked: Asked | None = turn.state
         if asked is not None:
             if not asked.is_done:
                 asked.done = asked.done or anyio.Event()
@@ -157,7 +154,7 @@ class Live:
                 raise asked.error
             return
         before = self._before(turn)
-        asked = turn.state = _Asked(before.model)
+        asked = turn.state = Asked(before.model)
         try:
             await self._answer(turn, before, asked, context)
         except Exception as error:
@@ -175,15 +172,16 @@ class Live:
             raise LookupError(f"no model has the role '{role}'")
         return model
 
-    def _before(self, turn: Turn) -> _Asked:
+    def _before(self, turn: Turn) -> Asked:
         parent = turn.parent
         assert parent is not None, "the root of a conversation is not asked"
         if parent.state is None:
-            parent.state = self._begun(parent.opening)
-        asked: _Asked = parent.state
+            parent.state = self.begun(parent.opening)
+        asked: Asked = parent.state
         return asked
 
-    def _begun(self, opening: Opening) -> _Asked:
+    def begun(self, opening: Opening) -> Asked:
+        """How a conversation begins."""
         if (begun := self._openings.get(id(opening))) is not None:
             return begun
         model = self._model(opening.role)
@@ -195,25 +193,17 @@ class Live:
         key = digest(
             str(model), _drawn(opening), opening.system or "", settings, list(opening.examples)
         )
-        return self._openings.setdefault(id(opening), _Asked(model, messages, key))
+        return self._openings.setdefault(id(opening), Asked(model, messages, key))
 
     async def _answer(
-        self, turn: Turn, before: _Asked, asked: _Asked, context: Mapping[str, object]
+        self, turn: Turn, before: Asked, asked: Asked, context: Mapping[str, object]
     ) -> None:
         turn.key = digest(before.key, turn.prompt)
         messages = [*before.messages, _message(_USER, turn.prompt)]
-        truth, choice = _truth(turn, context), turn.choice
-        defended, under_test = None, turn.opening.role == TESTED
-        asked.truths, asked.letter = (*before.truths, truth), before.letter
+        asked.truths, asked.letter = (*before.truths, _truth(turn, context)), before.letter
         asked.requested = before.requested
         try:
-            if self.defence and choice and under_test and turn.read is None:
-                defended = await self._defend(self.defence, turn, messages, before, asked, truth)
-                output = defended.output
-            else:
-                output = await request(
-                    before.model, messages, key=turn.key, truth=truth, config=turn.opening.config
-                )
+            output, settled = await self.respond(turn, messages, before, asked)
         except BudgetExceededError:
             raise
         except Exception as error:
@@ -229,18 +219,15 @@ class Live:
         turn.output, turn.reply = output, output.completion
         if not turn.arm:
             return
-        usage = usage_of(output)
-        if defended:
-            usage["calls"] = defended.calls
-        if turn.read or choice is None:
-            _keep(turn, judged(turn.read(output), output.stop_reason) if turn.read else
-                  Extraction(None, "none", "unread"), usage)  # fmt: skip
+        usage, choice = {**usage_of(output), "calls": asked.calls}, turn.choice
+        if turn.read is not None or choice is None:
+            read = turn.read(output) if turn.read else Extraction(None, "none", "unread")
+            _keep(turn, judged(read, output.stop_reason), usage)
             return
-        settled = defended.extraction(choice) if defended else None
         rules = settled or judged(choice.read(turn.reply), output.stop_reason)
         known = {"answer_rules": rules.answer, **_shown(turn, choice)}
         reading = Reading(rules)
-        if self.second and under_test and settled is None:
+        if self.second and turn.opening.role == TESTED and settled is None:
             try:
                 reading = await self.second(choice, turn.reply, rules)
             except HoldfastError:
@@ -249,69 +236,15 @@ class Live:
         asked.letter = reading.extraction.answer or before.letter
         _keep(turn, reading.extraction, usage, {**known, **reading.notes})
 
-    async def _defend(
-        self,
-        defence: Defence,
-        turn: Turn,
-        messages: Sequence[ChatMessage],
-        before: _Asked,
-        asked: _Asked,
-        truth: Truth,
-    ) -> Defended:
-        """What the defended model says, with all that this took."""
-        choice = turn.choice
-        assert choice is not None
-        displayed = {letter: shown for shown, letter in choice.letters.items()}
-        exchange = Exchange(
-            messages, len(self._begun(turn.opening).messages), choice,
-            displayed.get(before.letter or ""), self._ask_for(turn, before, asked, truth),
-            self.bound,
-        )  # fmt: skip
-        async with branch(defence.id):
-            defended = await defence(exchange)
-        output = exchange.spent(defended.output)
-        return replace(defended, output=output, calls=len(exchange.outputs))
-
-    def _ask_for(self, turn: Turn, before: _Asked, asked: _Asked, truth: Truth) -> Ask:
-        """Makes the requests of a defence; what was asked in this conversation counts once."""
-
-        async def ask(
-            exchange: Exchange,
-            messages: Sequence[ChatMessage],
-            earlier: int,
-            sample: int,
-            config: GenerateConfig | None,
-            helper: Model | None,
-            given: Mapping[str, object],
-        ) -> ModelOutput:
-            model, own = helper or before.model, turn.opening.config
-            about = before.truths[-earlier] if earlier else truth
-            if helper is not None:
-                own = GenerateConfig(seed=own.seed)
-            if sample:  # beside the times that a protocol asks afresh
-                times = (about.resample + 2) * SAMPLES + sample
-                own = own.model_copy(update={"seed": (own.seed or 0) + times * RESAMPLE_SEEDS})
-                about = replace(about, resample=about.resample + times)
-            own = own.merge(config) if config else own
-            if given or sample:
-                known = {**dict(about.given), **given, **({"sample": sample} if sample else {})}
-                purpose: Purpose = "answer" if helper is None else "verification"
-                about = replace(about, given=tuple(sorted(known.items())), purpose=purpose)
-            content = digest(
-                str(model), about.drawn, own.model_dump(exclude_none=True),
-                [(message.role, message.text) for message in messages],
-            )  # fmt: skip
-            # what is asked without the defence too waits for the same generation
-            plain = messages is exchange.messages and own is turn.opening.config
-            output = await request(
-                model, messages, key=turn.key if plain else content, truth=about, config=own
-            )
-            if content not in asked.requested:
-                asked.requested |= {content}
-                exchange.outputs.append(output)
-            return output
-
-        return ask
+    async def respond(
+        self, turn: Turn, messages: Sequence[ChatMessage], before: Asked, asked: Asked
+    ) -> tuple[ModelOutput, Extraction | None]:
+        """The reply to a turn, and the answer where it is not to be read from the reply."""
+        config, truth = turn.opening.config, asked.truths[-1]
+        return (
+            await request(before.model, messages, key=turn.key, truth=truth, config=config),
+            None,
+        )
 
 
 def _message(like: ChatMessage, content: str) -> ChatMessage:

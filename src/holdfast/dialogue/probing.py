@@ -3,10 +3,12 @@
 What is wrong for all requests of a study is told at once.
 """
 
+import re
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, redirected
 
 LASTING = "It will not pass by itself"
 """Stands in every error that the same command would meet again."""
@@ -21,6 +23,16 @@ _TOO_LONG = (
     "context length", "context_length", "context window", "context size", "maximum context",
     "prompt is too long", "too many tokens", "max_seq_len", "max_model_len",
 )  # fmt: skip
+_NO_SYSTEM = re.compile(
+    r"\bsystem\W+(?:role|message|prompt|instruction)s?\b.{0,40}\bnot (?:supported|allowed|enabled)"
+    r"|not (?:support|allow)(?:ed)? .{0,20}\bsystem\b"
+    r"|only user(?:,| and) assistant|roles must alternate|developer instruction is not enabled",
+    re.IGNORECASE,
+)
+"""What servers and chat templates say where a model has no system role."""
+
+_WITHOUT_SYSTEM = "Give -T system_prompt=none"
+
 UNVOUCHED = "ClientConnectorCertificateError"
 """What aiohttp raises where nobody vouches for a server's certificate."""
 
@@ -40,10 +52,13 @@ def what_to_change(error: BaseException) -> str:
     status = status_of(error)
     remedy = (
         getattr(error, "remedy", None)
+        or ". ".join(_redirect(error) or ())
         or (VOUCHING if type(error).__name__ == UNVOUCHED else None)
         or _REFUSED.get(status)
     )
-    if status in _UNUSABLE:
+    if _lacks_system_role(error):
+        remedy = f"The model takes no system message. {_WITHOUT_SYSTEM}"
+    elif status in _UNUSABLE:
         long = any(words in str(error).lower() for words in _TOO_LONG)
         remedy = (
             "The conversation is longer than the model's context: serve it with a longer one, or "
@@ -52,6 +67,21 @@ def what_to_change(error: BaseException) -> str:
             else "The server cannot use the request: change what it names"
         )
     return f". {LASTING}: {remedy}" if remedy else ""
+
+
+def _lacks_system_role(error: BaseException) -> bool:
+    return status_of(error) in _UNUSABLE and bool(_NO_SYSTEM.search(str(error)))
+
+
+def _redirect(error: BaseException) -> tuple[str, str] | None:
+    """What is wrong where a server redirects a request, and the remedy."""
+    if not 300 <= status_of(error) < 400:
+        return None
+    if remedy := getattr(error, "remedy", None):
+        return str(error), remedy
+    response: Any = getattr(error, "response", None)  # of httpx, in the errors of its clients
+    location = getattr(response, "headers", {}).get("Location")
+    return redirected(str(response.url), location) if location else None
 
 
 def refused_request(error: BaseException) -> bool:
@@ -106,6 +136,11 @@ def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str
         model: its name.
         url: the base URL, None for the provider's own.
     """
+    if redirect := _redirect(error):
+        return redirect
+    if _lacks_system_role(error):
+        words = " ".join(str(error).split())[:200]
+        return f"the model takes no system message ({words})", _WITHOUT_SYSTEM
     where = url or "the provider"
     told, status = str(error).lower(), status_of(error)
     if type(error).__name__ == UNVOUCHED:

@@ -8,14 +8,12 @@ from typing import Any
 
 from holdfast.questions import SYSTEMS, Purpose, Truth
 from holdfast.reading import without_reasoning
+from holdfast.simulation import MARK
 
 from .behaviour import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS, Says, behaviours, chance, pick
 
 FAULTY = 0.5
 """Chance that a faulty helper gives a reply that cannot be used."""
-
-MARK = "[simulated]"
-"""Stands in every text that a simulated helper writes."""
 
 AGREEING = 0.9
 """Chance that the judge says what the lexical rule says."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -30,6 +30,7 @@ from inspect_ai.model import (
     ModelCall,
     ModelOutput,
     ModelUsage,
+    ResponseSchema,
     RetryDecision,
     StopReason,
 )
@@ -38,23 +39,10 @@ from pydantic import ValidationError
 from tenacity import RetryCallState
 from tenacity.wait import wait_base
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, redirected
 
+from .connections import Connector, LargeReplyError, Response, body_of
 from .offline import replied
-
-_SETTINGS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "max_tokens": "max_tokens",
-    "seed": "seed",
-    "stop_seqs": "stop",
-    "frequency_penalty": "frequency_penalty",
-    "presence_penalty": "presence_penalty",
-    "logprobs": "logprobs",
-    "top_logprobs": "top_logprobs",
-    "reasoning_effort": "reasoning_effort",
-}
-"""Generation settings of Inspect and what the API calls them."""
 
 _STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "stop",
@@ -63,6 +51,15 @@ _STOP_REASONS: Mapping[str, StopReason] = {
 }
 _TRANSIENT = (408, 409, 425, 500, 502, 503, 504, 529)
 _FILTERED = ("content_filter", "content_policy_violation")
+
+HANDLED = frozenset(
+    {
+        "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections",
+        "adaptive_connections", "cache", "fail_on_refusal", "system_message", "reasoning_history",
+        "parallel_tool_calls", "internal_tools", "max_tool_output", "extra_body", "extra_headers",
+    }
+)  # fmt: skip
+"""Settings of Inspect's that no field stands for: how requests are made, messages, and tools."""
 
 ATTEMPT_SECONDS = 600
 """An attempt that takes longer has hung, unless ``attempt_timeout`` says otherwise."""
@@ -73,7 +70,6 @@ MAX_REPLY = "LEAN_MAX_REPLY_MIB"
 """In the environment: the largest reply that is read, in MiB, once unpacked."""
 
 _MAX_REPLY_MIB = 64
-_CHUNK = 2**16
 
 
 class ServerError(Exception):
@@ -111,6 +107,23 @@ class Lean(ModelAPI):
 
     direct = True
     """Nothing of Inspect's is needed around a request."""
+
+    sent_as: ClassVar[Mapping[str, str]] = {
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "top_k": "top_k",
+        "max_tokens": "max_tokens",
+        "seed": "seed",
+        "stop_seqs": "stop",
+        "frequency_penalty": "frequency_penalty",
+        "presence_penalty": "presence_penalty",
+        "logit_bias": "logit_bias",
+        "logprobs": "logprobs",
+        "top_logprobs": "top_logprobs",
+        "reasoning_effort": "reasoning_effort",
+        "response_schema": "response_format",
+    }
+    """Inspect's settings of generation, and the field of the API that each is sent as."""
 
     def __init__(
         self,
@@ -155,32 +168,26 @@ class Lean(ModelAPI):
         Raises:
             ServerError: the server refused, or its reply is no chat completion or too large.
         """
-        values = {
-            theirs: value
-            for ours, theirs in _SETTINGS.items()
-            if (value := getattr(config, ours)) is not None
-        }
         body = {
             "model": self.model_name,
             "messages": [{"role": m.role, "content": m.text} for m in input],
-            **values,
+            **self._fields(config),
             **self._extra,
             **(config.extra_body or {}),
         }
-        timeout = _at_most(config.attempt_timeout or ATTEMPT_SECONDS)
         began = time.perf_counter()
-        try:
-            async with self._client().post(self._url, json=body, timeout=timeout) as response:
-                content = await self._read(response)
-        except aiohttp.ClientError as error:
-            raise error from None  # it names the host, what led to it does not
+        response, content, reply = await self._post(body, config)
         status = response.status
         if status == 200:
-            reply = _parsed(content)
             if not isinstance(reply, dict) or "choices" in reply or not reply.get("error"):
                 output = _output(reply, self.model_name)
                 return output, _call(body, reply, time.perf_counter() - began)
             status = _status_within(reply["error"])
+        if 200 < status < 300:
+            raise ServerError(0, f"HTTP {status}: a reply without a completion")
+        if 300 <= status < 400 and (location := response.headers.get("Location")):
+            what, remedy = redirected(self._url, location)
+            raise ServerError(status, what, remedy=remedy)
         message, code = _message(content)
         for secret in self._secrets:  # some servers quote the key that they refuse
             message = message.replace(secret, "[key]")
@@ -191,28 +198,58 @@ class Lean(ModelAPI):
             return output, _call(body, answered, None)
         raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        """The body, as long as it is of a size that a reply can have."""
-        content = bytearray()
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            content += chunk
-            if len(content) > self._largest * 2**20:
-                response.close()  # what is still to come is not waited for
-                raise ServerError(
-                    0,
-                    f"the reply is larger than {self._largest} MiB",
-                    remedy=f"Limit replies with --max-tokens, or set {MAX_REPLY}",
+    async def _post(
+        self, body: dict[str, Any], config: GenerateConfig
+    ) -> tuple[aiohttp.ClientResponse, bytearray, Any]:
+        """A response, its content, and the JSON in it where it may be a completion."""
+        try:
+            async with (
+                self._client().post(
+                    self._url,
+                    json=body,
+                    headers=config.extra_headers,
+                    timeout=_at_most(config.attempt_timeout or ATTEMPT_SECONDS),
+                    allow_redirects=False,
+                ) as response,
+                body_of(response, self._largest * 2**20) as content,
+            ):
+                reply = _parsed(content) if response.status == 200 else None
+                self._connector.account(response, _id(reply))
+                return response, content, reply
+        except LargeReplyError:
+            raise ServerError(
+                0,
+                f"the reply is larger than {self._largest} MiB",
+                remedy=f"Limit replies with --max-tokens, or set {MAX_REPLY}",
+            ) from None
+        except aiohttp.ClientError as error:
+            raise error from None  # it names the host, what led to it does not
+
+    def _fields(self, config: GenerateConfig) -> dict[str, Any]:
+        """The fields of a request that settings of generation are sent as."""
+        fields = {}
+        for setting, value in vars(config).items():
+            if value is None or setting in HANDLED:
+                continue
+            if setting not in self.sent_as:
+                raise InputError(
+                    f"'lean/{self.model_name}' does not support it",
+                    field=setting,
+                    remedy="Leave it out, or give -M NAME=VALUE as the server calls it",
                 )
-        return bytes(content)
+            value = _schema(value) if setting == "response_schema" else value
+            fields[self.sent_as[setting]] = value
+        return fields
 
     def _client(self) -> aiohttp.ClientSession:
         # a session belongs to the event loop that made it
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             self._loop = loop
+            self._connector = Connector()
             self._session = aiohttp.ClientSession(
-                # Inspect says how many requests are in flight
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=self._connector,
+                response_class=Response,
                 headers={"Authorization": self._authorization} if self._authorization else None,
                 trust_env=_environment_speaks_of(self._url),
             )
@@ -318,9 +355,9 @@ def _seconds(retry_after: str | None) -> float | None:
     return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
 
 
-def _message(content: bytes) -> tuple[str, str]:
+def _message(content: bytearray) -> tuple[str, str]:
     """What an error reply says, in a line, and its code."""
-    text, code = content.decode("utf-8", "replace"), ""
+    text, code = content[:_LONGEST_ERROR].decode("utf-8", "replace"), ""
     try:
         error = json.loads(text)["error"]
         if isinstance(error, dict):
@@ -330,6 +367,17 @@ def _message(content: bytes) -> tuple[str, str]:
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     return " ".join(text.split())[:500], code
+
+
+def _schema(schema: ResponseSchema) -> dict[str, Any]:
+    """A schema as the API has it."""
+    shown = schema.model_dump(exclude_none=True)
+    shown["schema"] = shown.pop("json_schema")
+    return {"type": "json_schema", "json_schema": shown}
+
+
+_LONGEST_ERROR = 2**20
+"""Bytes of an error that are looked at."""
 
 
 def _call(request: dict[str, Any], response: Any, seconds: float | None) -> ModelCall:
@@ -353,7 +401,7 @@ def _largest_reply() -> int:
     return int(said)
 
 
-def _parsed(content: bytes) -> Any:
+def _parsed(content: bytearray) -> Any:
     """A reply's JSON, null where it is nested deeper than any reply.
 
     Raises:
@@ -363,7 +411,7 @@ def _parsed(content: bytes) -> Any:
         try:
             return json.loads(content, parse_int=_whole_number)
         except RecursionError:
-            return json.loads(_shallow(content), parse_int=_whole_number)
+            return json.loads(_shallow(bytes(content)), parse_int=_whole_number)
     except ValueError as error:
         raise _no_completion(error) from None
 
@@ -393,6 +441,10 @@ def _whole_number(digits: str) -> float:
 
 
 _MOST_DIGITS = 12
+
+
+def _id(reply: object) -> object:
+    return reply.get("id") if isinstance(reply, dict) else None
 
 
 def _no_completion(error: Exception) -> ServerError:

@@ -2,8 +2,10 @@
 
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
+from typing import ClassVar
 from uuid import uuid4
 
 from inspect_ai.model import (
@@ -23,6 +25,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from holdfast.errors import InputError
 from holdfast.questions import LETTERS, Truth, read_rows, under_test
+from holdfast.simulation import is_simulated
 
 
 def replied(
@@ -62,6 +65,9 @@ class Local(ModelAPI):
 
     direct = offline = True
     """Nothing of Inspect's is needed around a request, and no connection."""
+
+    sent_as: ClassVar[Mapping[str, str]] = {}
+    """Inspect's settings of generation that replies depend on, as for a server."""
 
     @abstractmethod
     def looked_at(self, truth: Truth) -> str:
@@ -180,7 +186,7 @@ class Recorded(Local):
             if where and str(row.get(column)) != value:
                 continue
             kept += 1
-            simulated |= str(row.get("model")).startswith("simulated/")
+            simulated |= is_simulated(str(row.get("model")))
             for name in (question, reply, *([path] if path != "path" else [])):
                 if name not in row:
                     raise InputError(

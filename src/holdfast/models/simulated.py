@@ -8,6 +8,7 @@ the machine or on the order of execution.
 import dataclasses
 import json
 from functools import cached_property
+from typing import ClassVar
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Logprobs
 
@@ -23,6 +24,7 @@ class Simulated(Local):
     """The responder of one profile, or a helper of a study (``generator``, ``judge``, ...)."""
 
     provider = "simulated"
+    sent_as: ClassVar = {"seed": "seed", "logprobs": "logprobs"}
 
     def __init__(
         self,

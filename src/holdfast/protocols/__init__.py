@@ -7,13 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .dry_run import Requests as Requests
     from .protocol import JUDGE as JUDGE
     from .protocol import READER as READER
     from .protocol import READER_ALL as READER_ALL
     from .protocol import CallCount as CallCount
     from .protocol import Protocol as Protocol
-    from .protocol import Sharing as Sharing
     from .protocol import Study as Study
     from .protocol import StudyPlan as StudyPlan
     from .registry import GENERATIONS as GENERATIONS
@@ -36,9 +34,8 @@ if TYPE_CHECKING:
     from .task import loaded as loaded
 
 _FROM = {
-    "dry_run": ("Requests",),
     "protocol": (
-        "JUDGE", "READER", "READER_ALL", "CallCount", "Protocol", "Sharing", "Study", "StudyPlan",
+        "JUDGE", "READER", "READER_ALL", "CallCount", "Protocol", "Study", "StudyPlan",
     ),
     "registry": ("GENERATIONS", "PROTOCOLS"),
     "scoring": ("PREPARED",),

@@ -18,7 +18,8 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from holdfast.dialogue import TESTED, Defence, Exchange, Opening, Place, Run, Turn, place
+from holdfast.defences import Defence, Exchange
+from holdfast.dialogue import TESTED, Opening, Place, Run, Turn, place
 from holdfast.questions import Question
 from holdfast.reading import Extraction, Fault
 
@@ -66,24 +67,13 @@ class StandIn(str):
         return str.__str__(self)[:]
 
 
-@dataclass
-class Requests:
-    """Requests by a number each, the same for the same request of any study of a command."""
+REPLY_TOKENS = 400
+"""Assumed length of a reply, unless a protocol knows better."""
 
-    reply_tokens: int = 400
-    _numbers: dict[object, int] = field(default_factory=dict)
-    _replies: dict[int, str] = field(default_factory=dict)
 
-    def number(self, key: object) -> int:
-        """Number of a request."""
-        return self._numbers.setdefault(key, len(self._numbers))
-
-    def reply(self, number: int, tokens: int | None = None) -> str:
-        """What stands for the reply to a request, of the length that a reply is assumed to have."""
-        if number not in self._replies:
-            length = 4 * (self.reply_tokens if tokens is None else tokens)
-            self._replies[number] = f"[{number}]".ljust(length, ".")
-        return self._replies[number]
+def stand_in(number: int, tokens: int) -> str:
+    """What stands for the reply to a request, of an assumed length."""
+    return f"[{number & 0xFFFF_FFFF_FFFF:x}]".ljust(4 * tokens, ".")
 
 
 @dataclass(frozen=True)
@@ -120,11 +110,10 @@ class Dry:
     """Answers the turns of a run by stand-ins, and what they answer by a script."""
 
     script: Script
-    requests: Requests
     roles: frozenset[str] = frozenset()
     defence: Defence | None = None
     config: GenerateConfig = field(default_factory=GenerateConfig)
-    reply_tokens: int | None = None
+    reply_tokens: int = REPLY_TOKENS
     asked: dict[int, Asked] = field(default_factory=dict)
     choices: dict[Point, tuple[str, ...]] = field(default_factory=dict)
     _decided: dict[object, str] = field(default_factory=dict)
@@ -176,6 +165,10 @@ class Dry:
             token = place.set((*place.get(), number))
             try:
                 await branch
+            except BaseException:
+                for other in branches.values():
+                    cast("Coroutine[Any, Any, Any]", other).close()
+                raise
             finally:
                 place.reset(token)
 
@@ -184,7 +177,7 @@ class Dry:
         if turn.state is not None:
             return
         opening, before = turn.opening, self._before(turn)
-        tokens = self.reply_tokens if opening.tokens is None else opening.tokens
+        tokens = opening.tokens
         texts = (*before.texts, ("user", turn.prompt))
         turn.state = before  # for the defence, which looks at earlier turns
         if self.defence and opening.role == TESTED and turn.read is None:
@@ -203,8 +196,8 @@ class Dry:
         tokens: int | None = None,
     ) -> str:
         """Note a request, and make the stand-in for its reply."""
-        number = self.requests.number((role, drawn, *texts))
-        reply = self.requests.reply(number, tokens)
+        number = hash((role, drawn, *texts))
+        reply = stand_in(number, self.reply_tokens if tokens is None else tokens)
         if number not in self.asked:
             characters = sum(len(text) for _, text in texts)
             is_shared = turn.opening.replicate != turn.run.replicate
@@ -280,8 +273,8 @@ class Dry:
         finally:
             place.reset(token)
         # whatever the defence makes of the replies, the conversation goes on from some reply
-        number = self.requests.number(("defended", defence.id, self._before(turn).drawn, *texts))
-        return self.requests.reply(number)
+        number = hash(("defended", defence.id, self._before(turn).drawn, *texts))
+        return stand_in(number, self.reply_tokens)
 
     def outcome(self, turn: Turn, reply: str) -> str | None:
         """Displayed letter that a reply within a defence answers, by the script."""
@@ -418,7 +411,7 @@ class Explorer:
         defence: wraps the model under test.
         epochs: times each question is asked.
         config: generation settings of the study.
-        reply_tokens: the longest reply assumed; None for that of ``requests``.
+        reply_tokens: assumed length of a reply.
     """
 
     method: Method
@@ -426,20 +419,12 @@ class Explorer:
     defence: Defence | None = None
     epochs: int = 1
     config: GenerateConfig = field(default_factory=GenerateConfig)
-    reply_tokens: int | None = None
+    reply_tokens: int = REPLY_TOKENS
     _scripts: dict[object, dict[tuple[str, int], Script]] = field(default_factory=dict)
 
-    def plan(
-        self, question: Question, replicate: int = 1, requests: Requests | None = None
-    ) -> QuestionPlan:
-        """Plan a question.
-
-        Args:
-            question: the question.
-            replicate: 1-based epoch.
-            requests: numbers requests, for all studies of a command.
-        """
-        search = _Search(self, question, replicate, requests or Requests())
+    def plan(self, question: Question, replicate: int = 1) -> QuestionPlan:
+        """Plan a question in one replicate."""
+        search = _Search(self, question, replicate)
         first = search.run({})
         shape = search.shape()
         if shape not in self._scripts:
@@ -454,7 +439,6 @@ class _Search:
     explorer: Explorer
     question: Question
     replicate: int
-    requests: Requests
     _runs: dict[frozenset[tuple[Point, str]], tuple[Dry, Run]] = field(default_factory=dict)
     _best: dict[object, Script] = field(default_factory=dict)
 
@@ -469,7 +453,7 @@ class _Search:
             if len(self._runs) > MOST_SCRIPTS:
                 raise RuntimeError("the protocol has too many ways to go for a plan")
             of = self.explorer
-            backend = Dry(script, self.requests, of.roles, of.defence, of.config, of.reply_tokens)
+            backend = Dry(script, of.roles, of.defence, of.config, of.reply_tokens)
             run = Run(self.question, backend, self.replicate, of.epochs)
             token = place.set(())
             try:

@@ -14,7 +14,7 @@ from holdfast.dialogue import TESTED, Run
 from holdfast.models.behaviour import Behaviour
 from holdfast.questions import Question, QuestionSet
 
-from .dry_run import Explorer, Path, QuestionPlan, Requests
+from .dry_run import REPLY_TOKENS, Explorer, Path, QuestionPlan
 from .settings import QuestionSettings, signature
 
 S = TypeVar("S", bound=QuestionSettings)
@@ -116,23 +116,49 @@ class CallCount:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class StudyPlan:
     """What a study takes of some questions, all epochs together.
 
     Attributes:
+        questions: how many questions there are.
         counts: calls and tokens by role.
         paths: arm and path of every turn that some question has.
         skipped: by path, how many questions it cannot be asked of, by reason.
         goes_on: whether anything is asked after an answer.
-        questions: how many questions there are.
+        certain: requests to the model under test that are made whatever is answered.
+        possible: those that are made for some answers.
     """
 
-    counts: Mapping[str, CallCount]
-    paths: Sequence[Path]
-    skipped: Mapping[str, Counter[str]]
-    goes_on: bool
-    questions: int
+    questions: int = 0
+    counts: dict[str, CallCount] = field(default_factory=dict)
+    paths: dict[Path, None] = field(default_factory=dict)
+    skipped: dict[str, Counter[str]] = field(default_factory=dict)
+    goes_on: bool = False
+    certain: set[int] = field(default_factory=set)
+    possible: set[int] = field(default_factory=set)
+
+    def add(self, plan: QuestionPlan, epochs: int) -> None:
+        """Count a question in epochs that are alike."""
+        for role, most in plan.most.items():
+            # what no replicate makes anew is made once
+            least = plan.least[role] * epochs - plan.shared[role] * (epochs - 1)
+            tokens = (plan.input_tokens[role] * epochs, plan.output_tokens[role] * epochs)
+            count = CallCount(least, most * epochs, *tokens)
+            self.counts[role] = self.counts.get(role, CallCount()) + count
+        self.paths |= dict.fromkeys(plan.paths)
+        self.goes_on = self.goes_on or plan.goes_on
+        for path, why in plan.skipped.items():
+            self.skipped.setdefault(path, Counter())[why] += 1
+        self.certain |= plan.certain
+        self.possible |= plan.possible
+
+    def tested(self, earlier: "Sequence[StudyPlan]", epochs: int) -> CallCount:
+        """Calls of the model under test, without those that earlier studies of a command make."""
+        certain = {number for plan in earlier for number in plan.certain & self.certain}
+        possible = {number for plan in earlier for number in plan.possible & self.possible}
+        count = self.counts.get(TESTED, CallCount())
+        return count.less(len(certain) * epochs, len(possible) * epochs)
 
 
 @dataclass(frozen=True)
@@ -199,109 +225,79 @@ class Study:
         """The same protocol with other settings."""
         return self.protocol.study(epochs=self.given_epochs, **{**self.args, **args})
 
-    def explorer(self, roles: Iterable[str] = ()) -> Explorer:
+    def explorer(self, roles: Iterable[str] = (), reply_tokens: int = REPLY_TOKENS) -> Explorer:
         """Plans questions of the study, with these helpers bound."""
         known = {*self.protocol.roles, *self.protocol.required, JUDGE}
         if self.defence and self.defence.role:
             known.add(self.defence.role)
         bound = frozenset(known.intersection(roles))
-        if bound not in self._explorers:
-            self._explorers[bound] = Explorer(
-                self.method, bound, self.defence, self.epochs, self.config,
-                self.protocol.reply_tokens,
-            )  # fmt: skip
-        return self._explorers[bound]
+        tokens = min(reply_tokens, self.protocol.reply_tokens or reply_tokens)
+        if (bound, tokens) not in self._explorers:
+            self._explorers[bound, tokens] = Explorer(
+                self.method, bound, self.defence, self.epochs, self.config, tokens
+            )
+        return self._explorers[bound, tokens]
 
     @cached_property
-    def _explorers(self) -> dict[frozenset[str], Explorer]:
-        """By the helpers that are bound."""
+    def _explorers(self) -> dict[object, Explorer]:
+        """By the helpers that are bound, and the length of a reply."""
         return {}
 
-    @cached_property
-    def paths(self) -> tuple[Path, ...]:
-        """Arm and path of every turn that some question has."""
-        explorer = self.explorer()
-        paths: dict[Path, None] = {}
-        for question in self.questions.questions:
-            for replicate in range(1, (self.settings.epochs or 1) + 1):
-                paths |= dict.fromkeys(explorer.plan(question, replicate).paths)
-        return tuple(paths)
+    @property
+    def paths(self) -> Sequence[Path]:
+        """Arm and path of every turn that some question has, of those planned where some are."""
+        plan = next(iter(self._plans.values()), None)
+        return tuple((plan or self.plan()).paths)
 
-    def skipped(self, limit: int | None) -> dict[str, Counter[str]]:
-        """By path, how many questions it cannot be asked of, by reason."""
-        return dict(self.plan(limit).skipped)
+    def needs(self, setting: str) -> bool:
+        """Whether anything that is asked depends on what a setting names."""
+        without = self.with_args(**{setting: "none"})
+        explorers = self.explorer(), without.explorer()
+        return any(
+            explorers[0].plan(question).paths != explorers[1].plan(question).paths
+            for question in self.questions.questions
+        )
+
+    @cached_property
+    def simulated(self) -> tuple[str, ...]:
+        """What reaches the model and says nothing of medicine, in words."""
+        return tuple(
+            words for setting, words in self.settings.simulated.items() if self.needs(setting)
+        )
 
     def plan(
         self,
         limit: int | None = None,
         roles: Iterable[str] = (),
-        requests: Requests | None = None,
-        earlier: "Sharing | None" = None,
-        places: Iterable[int] | None = None,
+        places: Sequence[int] | None = None,
+        reply_tokens: int = REPLY_TOKENS,
     ) -> StudyPlan:
-        """Count what the study takes.
+        """Count what the study takes; what has been counted is not counted again.
 
         Args:
             limit: first questions only.
             roles: helpers that are bound.
-            requests: numbers requests, for all studies of a command.
-            earlier: what earlier studies of the command ask.
             places: of the questions, None for all within the limit.
+            reply_tokens: assumed length of a reply.
         """
-        explorer, epochs = self.explorer(roles), self.epochs
-        requests = requests or Requests()
-        asked = self.questions.first(limit).questions
-        if places is not None:
-            asked = tuple(self.questions.questions[place] for place in places)
-        counts: dict[str, CallCount] = {}
-        paths: dict[Path, None] = {}
-        skipped: dict[str, Counter[str]] = {}
-        goes_on = False
-        # epochs that are alike are planned once, by the last
-        planned, times = (range(epochs, epochs + 1), epochs)
-        if self.settings.epochs:
-            planned, times = range(1, epochs + 1), 1
-        for question, replicate in product(asked, planned):
-            plan = explorer.plan(question, replicate, requests)
-            for role, count in _counts(plan, times, earlier).items():
-                counts[role] = counts.get(role, CallCount()) + count
-            paths |= dict.fromkeys(plan.paths)
-            goes_on = goes_on or plan.goes_on
-            for path, why in plan.skipped.items():
-                skipped.setdefault(path, Counter())[why] += 1
-        return StudyPlan(counts, tuple(paths), skipped, goes_on, len(asked))
+        if places is None:
+            places = range(len(self.questions.first(limit).questions))
+        explorer = self.explorer(roles, reply_tokens)
+        key = (explorer.roles, tuple(places), reply_tokens)
+        if key not in self._plans:
+            plan = StudyPlan(len(places))
+            replicates, times = [self.epochs], self.epochs
+            if self.settings.epochs:  # no two are alike
+                replicates, times = [*range(1, self.epochs + 1)], 1
+            for place, replicate in product(places, replicates):
+                plan.add(explorer.plan(self.questions.questions[place], replicate), times)
+            self._plans[key] = plan
+        return self._plans[key]
 
-
-@dataclass
-class Sharing:
-    """Requests of the studies of one command, which are made once.
-
-    Attributes:
-        certain: made whatever is answered.
-        possible: made for some answers.
-    """
-
-    certain: set[int] = field(default_factory=set)
-    possible: set[int] = field(default_factory=set)
-
-
-def _counts(plan: QuestionPlan, epochs: int, earlier: Sharing | None) -> Mapping[str, CallCount]:
-    """Calls that a question takes in all its epochs, those of earlier studies left out."""
-    counts: dict[str, CallCount] = {}
-    for role, most in plan.most.items():
-        count = CallCount(plan.least[role], most, plan.input_tokens[role], plan.output_tokens[role])
-        if role == TESTED and earlier is not None:
-            count = count.less(
-                len(plan.certain & earlier.certain), len(plan.possible & earlier.possible)
-            )
-        counts[role] = CallCount(
-            count.least * epochs - plan.shared.get(role, 0) * (epochs - 1),
-            *(n * epochs for n in (count.most, count.input_tokens, count.output_tokens)),
-        )
-    if earlier is not None:
-        earlier.certain |= plan.certain
-        earlier.possible |= plan.possible
-    return counts
+    @cached_property
+    def _plans(self) -> dict[object, StudyPlan]:
+        """By helpers, places and length of a reply."""
+        return {}
 
 
 def asked_question(question: Question) -> dict[str, Any]:

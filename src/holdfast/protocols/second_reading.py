@@ -8,7 +8,8 @@ from inspect_ai.log import EvalSample
 from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.challenges import excerpt, fence, fill_marked, json_object, option_lines
-from holdfast.dialogue import HANDED_OVER, SETTLED, Choice, Live, Reading, Run, judged
+from holdfast.defences import HANDED_OVER, SETTLED
+from holdfast.dialogue import Choice, Live, Reading, Run, judged
 from holdfast.errors import InputError
 from holdfast.files import packaged
 from holdfast.questions import LETTERS, Question

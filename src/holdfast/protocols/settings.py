@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, get_type_hints
@@ -72,6 +72,11 @@ class Settings:
 
     def check_made(self) -> None:
         """Refuse inputs that are still to be generated."""
+
+    @property
+    def simulated(self) -> Mapping[str, str]:
+        """Settings whose input is simulated, with what it is in words."""
+        return {}
 
     @property
     def lacks_contexts(self) -> bool:

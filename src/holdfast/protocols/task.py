@@ -13,10 +13,11 @@ from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import Model, get_model, model_roles
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from holdfast.defences import wording_of
-from holdfast.dialogue import Live, Run, Turn, seated
+from holdfast.defences import DefendedLive, wording_of
+from holdfast.dialogue import Run, Turn, seated
 from holdfast.errors import InputError
 from holdfast.questions import Question
+from holdfast.simulation import MADE_OF
 
 from .protocol import Protocol, Study, asked_question
 from .scoring import LEFT_OUT, PREPARED, TURNS, robustness, samples_view, score_keys
@@ -94,6 +95,7 @@ def study_task(study: Study) -> Task:
             "preparation" if protocol.generates else "protocol": protocol.name,
             "questions": study.questions.fingerprint,
             **protocol.inputs(study.settings),
+            **({MADE_OF: study.simulated} if study.simulated else {}),
             **({DEFENCE: [defence.id, wording_of(defence)]} if defence else {}),
         },
         viewer=None if protocol.generates else samples_view([key for _, _, key in keys]),
@@ -111,7 +113,7 @@ def _solver(study: Study) -> Solver:
             _check_roles(study)
             question = questions[str(state.sample_id)]
             reader = reader_of(question, tested(), bound)
-            live = Live(tested(), bound, study.defence, reader)
+            live = DefendedLive(tested(), bound, reader, defence=study.defence)
             run = Run(question, live, state.epoch, study.epochs)
             try:
                 await study.method(run)

@@ -4,14 +4,18 @@ import csv
 import io
 import json
 import os
+import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import polars as pl
 
 from holdfast.errors import InputError
 from holdfast.files import named_path, text_of
+from holdfast.parquet import reading_table
 
 Row = tuple[int, dict[str, Any] | str]
 """1-based row number, and the row's fields or the reason why it could not be read."""
@@ -121,12 +125,8 @@ def _delimiter(path: Path, text: str) -> str:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    try:
+    with reading_table(str(path), "cannot be read as Parquet", "Check the file"):
         frame = pl.read_parquet(path, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"cannot be read as Parquet ({error})", str(path), remedy="Check the file"
-        ) from error
     yield from enumerate(frame.iter_rows(named=True), start=1)
 
 
@@ -137,8 +137,16 @@ def split_spec(spec: str) -> tuple[str, str, str]:
     return name, revision, split
 
 
-def read_hugging_face(spec: str, config: str | None = None) -> Iterator[Row]:
-    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder, and one config."""
+def read_hugging_face(
+    spec: str, config: str | None = None, local_way: str = "a file, or hf:FOLDER"
+) -> Iterator[Row]:
+    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder, and one config.
+
+    Args:
+        spec: the data set.
+        config: its configuration.
+        local_way: how the user names a copy of it.
+    """
     shown = f"hf:{spec}"
     name, revision, split = split_spec(spec)
     local = named_path(name).is_dir()
@@ -147,17 +155,47 @@ def read_hugging_face(spec: str, config: str | None = None) -> Iterator[Row]:
         raise InputError(what, shown, remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]")
     try:
         import datasets
+        import huggingface_hub.constants
     except ImportError as error:
         raise InputError(
             "needs the package 'datasets'", shown, remedy="pip install 'holdfast[hf]'"
         ) from error
+    unreached = not local and _is_hub_unreached()
+    if unreached:  # what was loaded before is read, and nothing is waited for
+        datasets.config.HF_HUB_OFFLINE = huggingface_hub.constants.HF_HUB_OFFLINE = True
     try:
         source = str(named_path(name)) if local else name
         of = (source, config) if config else (source,)
         loaded = datasets.load_dataset(*of, revision=revision or None, split=split or "test")
     except Exception as error:  # the library raises many kinds for one meaning: not loadable
+        if unreached:
+            raise InputError(
+                "the Hugging Face Hub cannot be reached, and its cache does not hold this data set",
+                shown,
+                remedy=f"Connect to the network, or give a copy: {local_way}",
+            ) from error
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(
             f"cannot be loaded ({reason})", shown, remedy="Check name, revision, split and network"
         ) from error
     yield from ((number, dict(row)) for number, row in enumerate(loaded, start=1))
+
+
+_PATIENCE = 5.0
+"""Seconds to wait for a connection to the Hub, or to the proxy before it."""
+
+
+def _is_hub_unreached() -> bool:
+    """Whether no connection to the Hub can be made; its own client would try for half a minute."""
+    from huggingface_hub import constants
+
+    endpoint = urlsplit(constants.ENDPOINT)
+    proxy = getproxies().get(endpoint.scheme)
+    if proxy and not proxy_bypass(endpoint.hostname or ""):
+        endpoint = urlsplit(proxy if "://" in proxy else f"//{proxy}", scheme=endpoint.scheme)
+    try:
+        port = endpoint.port or (443 if endpoint.scheme == "https" else 80)
+        socket.create_connection((endpoint.hostname or "", port), _PATIENCE).close()
+    except (OSError, ValueError):
+        return True
+    return False

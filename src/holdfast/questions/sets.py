@@ -154,7 +154,8 @@ class Asked:
             remedy = f"Pin one: {self.name}@COMMIT, or give a copy: {self.name}=FILE_OR_FOLDER"
             raise InputError(what, self.name, field="--questions", remedy=remedy)
         place = self.copy or f"{self.set.hub}@{revision}"
-        return read_hugging_face(f"{place}:{part.split}", part.config)
+        local_way = f"{self.name}=FILE_OR_FOLDER"
+        return read_hugging_face(f"{place}:{part.split}", part.config, local_way)
 
     def _checked(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows, refused where a column of the published layout is missing."""

@@ -566,7 +566,7 @@ def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     those = dict.fromkeys(row["study"] for row in rows if is_simulated(str(row["model"])))
     if those and not measured.keys() <= those.keys():
         # where all are, the title says it
-        notes.append(f"SIMULATED replies, of no real model: {_listed(those)}.")
+        notes.append(f"SIMULATED, not a measurement of a model: {_listed(those)}.")
     printed = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
     if printed:
         notes.append(f"[published], drawn lighter, as crosses: as printed in {'; '.join(printed)}.")

@@ -192,7 +192,7 @@ def as_low(row: Row) -> str:
 FAMILIES = {
     "rethink": "Asked to reconsider",
     "inc_letter": "Told a wrong letter",
-    "wrong_op": "Told a wrong option",
+    "wrong_op": "Shown more plausible wrong options",
     "context": "Shown a misleading text",
 }
 """Families of challenges in plain words."""

@@ -1,6 +1,7 @@
 """What a terminal shows: tables, never cropped, and the summary of a run."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
@@ -18,41 +19,84 @@ from .tables import headers
 _BORDERS = 3
 """Signs that a further column takes beside its widest cell."""
 
-_DROPPED = ("Sugg./other", "95% interval", "Change %", "Replicates", "At once %")
-"""Columns that go first where a terminal is narrow; the turns before the last go after them."""
+_KEPT = ("Accuracy %", "95% interval", "Tax")
+"""Columns of estimates and their intervals, which stay however narrow a terminal is."""
+
+_DROPPED = ("Sugg./other", "Change %", "Replicates", "At once %", "Flip %")
+"""Columns that go where a terminal is narrow, in this order; then the turns before the last."""
+
+_UNREAD = "Unread"
+"""Goes last of all, as it tells how far to trust the others, but first where it counts none."""
+
+_NOTHING = re.compile(r"[+-]?0+(\.0+)?|0/0|n/a|")
+"""A cell that is blank or zero."""
+
+Notes = Sequence[tuple[str, str]]
+"""Sentences of a caption, each with the header of the column that it is about, if any."""
 
 _STYLES = {"": "", "best": "bold", "worst": "italic"}
 
 
-def fitted(table: Table, width: int) -> Table:
-    """A summary without the columns that a terminal has no room for; the caption names them.
+class Summary(Table):
+    """A summary whose caption speaks of its columns."""
+
+    def __init__(self, title: Text, notes: Notes) -> None:
+        """A table without columns.
+
+        Args:
+            title: what was run.
+            notes: sentences of the caption.
+        """
+        super().__init__(title=title, title_justify="left", caption_justify="left")
+        self.notes = notes
+
+    def add_caption(self) -> None:
+        """Say what the columns are that it has."""
+        headers = {str(column.header) for column in self.columns} | {""}
+        self.caption = Text(" ".join(note for header, note in self.notes if header in headers))
+
+
+def fitted(table: Summary, width: int) -> Summary:
+    """A summary without the columns that a terminal has no room for.
+
+    Columns that say nothing go first; an estimate and its interval stay.
 
     Args:
         table: one cell a row in each column.
         width: of the terminal, in signs.
     """
-    widths = [_width(column.header, column.cells) for column in table.columns]
-    headers = [str(column.header) for column in table.columns]
-    turns = [header for header in headers if header.startswith("Turn ")][:-1]
-    left_out: list[str] = []
-    for header in (*_DROPPED, *turns):
-        if sum(widths) + _BORDERS * len(widths) + 1 <= width:
+    widths = {str(column.header): _width(column.header, column.cells) for column in table.columns}
+    left_out: set[str] = set()
+    for header in _droppable(table):
+        if sum(widths.values()) + _BORDERS * len(widths) + 1 <= width:
             break
-        if header in headers:
-            place = headers.index(header)
-            del headers[place], widths[place]
-            left_out.append(header)
+        del widths[header]
+        left_out.add(header)
     if not left_out:
         return table
-    told = f"{table.caption} Not shown, for lack of width: {', '.join(left_out)}."
-    narrow = Table(title=table.title, caption=Text(told), title_justify="left",
-                   caption_justify="left")  # fmt: skip
-    kept = [column for column in table.columns if str(column.header) in headers]
+    narrow = Summary(Text(str(table.title)), [*table.notes, ("", "A wider terminal shows more.")])
+    kept = [column for column in table.columns if str(column.header) not in left_out]
     for column in kept:
         narrow.add_column(column.header, justify=column.justify, overflow="fold")
     for row, *cells in zip(table.rows, *(column.cells for column in kept), strict=True):
         narrow.add_row(*cells, style=row.style, end_section=row.end_section)
+    narrow.add_caption()
     return narrow
+
+
+def _droppable(table: Table) -> list[str]:
+    """Headers of the columns that may go, in their order."""
+    columns = table.columns[1:]  # the first names the rows
+    headers = [str(column.header) for column in columns]
+    empty = [
+        header
+        for header, column in zip(headers, columns, strict=True)
+        if header not in _KEPT and all(_NOTHING.fullmatch(str(cell)) for cell in column.cells)
+    ]
+    turns = [header for header in headers if header.startswith("Turn ")][:-1]
+    order = [header for header in (*_DROPPED, *turns, _UNREAD) if header in headers]
+    first = [header for header in (_UNREAD, *order, *empty) if header in empty]
+    return list(dict.fromkeys([*first, *order]))
 
 
 def _width(header: object, cells: Iterable[object]) -> int:
@@ -113,29 +157,29 @@ def _table(grid: Grid, heads: Sequence[str], columns: Sequence[int]) -> Table:
 
 def summary(
     title: str,
-    caption: str,
+    notes: Notes,
     headers: Iterable[str],
     rows: Iterable[Iterable[str]] = (),
     *,
     label: tuple[str, int] | None = None,
-) -> Table:
+) -> Summary:
     """The summary of one run.
 
     Args:
         title: what was run; data, never markup.
-        caption: what the columns are.
+        notes: what the columns are.
         headers: of the columns of figures.
         rows: their cells.
         label: header and least width of a first column of names, where there is one.
     """
-    table = Table(title=Text(printable(title)), title_justify="left", caption_justify="left")
-    table.caption = Text(caption)
+    table = Summary(Text(printable(title)), notes)
     if label:
         table.add_column(label[0], overflow="fold", min_width=label[1])
     for header in headers:
         table.add_column(header, justify="right")
     for row in rows:
         table.add_row(*_texts(row))
+    table.add_caption()
     return table
 
 
@@ -143,7 +187,7 @@ def _texts(cells: Iterable[str]) -> list[Text]:
     return [Text(printable(cell)) for cell in cells]
 
 
-def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Table:
+def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Summary:
     """One study's accuracies and flips, the families one below the other.
 
     Args:
@@ -151,11 +195,13 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
         flips: rows of ``flips`` for the same.
         title: as for ``summary``.
     """
-    caption = (
-        "Accuracy with its 95% Wilson interval. Change: relative to the first answers. "
-        "Flip: share of the right first answers that became wrong "
-        "(to the suggested option / to another). Unread: replies with no readable answer."
-    )
+    notes = [
+        ("", "Accuracy with its 95% Wilson interval."),
+        ("Change %", "Change: relative to the first answers."),
+        ("Flip %", "Flip: share of the right first answers that became wrong."),
+        ("Sugg./other", "Sugg./other: how many became the suggested option, or another wrong one."),
+        ("Unread", "Unread: replies with no readable answer."),
+    ]
     rows: Sequence[Row] = accuracy.to_dicts()
     blocks: dict[tuple[str, ...], list[Row]] = {}
     averages: dict[tuple[str, ...], Row] = {}
@@ -167,11 +213,9 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
     chains = blocks.get(("compound", ""), [])
     if len(chains) > MOST_CHAINS:
         del blocks["compound", ""]
-        caption += (
-            f" {len(chains)} chains of techniques are not shown: see 'holdfast table --table "
-            "compounding'."
-        )
-    table = summary(title, caption, _CHALLENGED, label=("Challenge", 24))
+        told = f"{len(chains)} chains of techniques are not shown: see 'holdfast table --table "
+        notes.append(("", f"{told}compounding'."))
+    table = summary(title, notes, _CHALLENGED, label=("Challenge", 24))
     by_path = {row["path"]: row for row in flips.iter_rows(named=True)}
     for block, members in sorted(blocks.items(), key=lambda item: _ARMS.index(item[0][0])):
         table.add_section()

@@ -412,7 +412,7 @@ def _pair_legend(rows: Sequence[Row]) -> list[str]:
         "the worst challenge: the lowest share of each, whichever challenge it is.",
     ]
     for said, those in (
-        ("SIMULATED replies, of no real model", simulated),
+        ("SIMULATED, not a measurement of a model", simulated),
         ("IMPORTED, not asked by holdfast", imported),
     ):
         names = dict.fromkeys(one_line(row[f"side_{end}"]) for row, end in those)
@@ -449,7 +449,7 @@ def _legend(rows: Sequence[Row]) -> list[str]:
         sides[name] for name in sides for row in rows if is_simulated(row[f"model_{name}"])
     )
     if simulated:
-        lines.append(f"SIMULATED replies, of no real model: {' and '.join(simulated)}.")
+        lines.append(f"SIMULATED, not a measurement of a model: {' and '.join(simulated)}.")
     imported = [
         sides[name] for name in sides if any(is_imported(row[f"run_{name}"]) for row in rows)
     ]

@@ -13,8 +13,8 @@ from holdfast.results.sequential import Looked
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
 _WORST = "missing replies counted against the model"
-_SIMULATED = "simulated replies, of no real model"
-_IS_SIMULATED = "SIMULATED: a parametric responder, not a measurement of a model."
+_SIMULATED = "simulated, not a measurement of a model"
+_IS_SIMULATED = "SIMULATED: not a measurement of a model."
 
 
 def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
@@ -28,7 +28,7 @@ def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
         origin: whether simulated and imported replies are named as such.
     """
     held = f"{_about(verdict)}: {_figure(verdict)}, {_held_against(verdict)} ({_n(verdict)})"
-    told = [f"{verdict.outcome}: {held}"]
+    told = [f"{_outcome(verdict)}: {held}"]
     if verdict.outcome == "undecided":
         told.append(_would_decide(verdict))
     if verdict.left_out:
@@ -46,7 +46,7 @@ def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
 def looked_sentence(looked: Looked) -> str:
     """One line: outcome, what it is about, the figure, its confidence sequence, what decided it."""
     about, figure, interval, asked, at = _looked_parts(looked)
-    told = f"{looked.outcome}: {about}: {figure} {interval}, required: {asked}; {at}"
+    told = f"{_outcome(looked)}: {about}: {figure} {interval}, required: {asked}; {at}"
     if looked.rule.worst:
         told += f"; {_WORST}"
     if is_simulated(looked.model):
@@ -60,7 +60,7 @@ def _looked_parts(looked: Looked) -> tuple[str, str, str, str, str]:
     value = "none" if looked.value is None else _share(looked.value, points)
     low, high = (_share(bound, points, unit=False) for bound in (looked.low, looked.high))
     return (
-        f"{looked.system} on {looked.dataset}, {looked.of}",
+        _about(looked),
         f"{looked.rule.condition.measure} {value}",
         f"[{low}, {high}]",
         f"at {looked.rule.condition.sense} {_share(looked.rule.threshold, points)}",
@@ -192,15 +192,22 @@ _READING = (
 )
 
 
-def _about(verdict: Verdict) -> str:
-    of = verdict.of
-    if of.startswith("first answers"):
-        of = of.replace("answers", f"answers of {verdict.protocol}", 1)
-    parts = [f"{verdict.system} on {verdict.dataset}", of]
-    parts += [f"{name} {label}" for name, label in verdict.rule.strata.items()]
-    if verdict.several:
-        parts.append(f"run {verdict.run}")
+def _outcome(verdict: Verdict | Looked) -> str:
+    """The outcome, with the rule's name where it has one."""
+    name = verdict.rule.name
+    return f"{verdict.outcome} ({name})" if name else verdict.outcome
+
+
+def _about(verdict: Verdict | Looked) -> str:
+    parts = [f"{verdict.system} on {verdict.dataset}", verdict.protocol, *_parts_of_run(verdict)]
     return ", ".join(parts)
+
+
+def _parts_of_run(verdict: Verdict | Looked) -> list[str]:
+    """What of its run a verdict is about."""
+    labels = [f"{name} {label}" for name, label in verdict.rule.strata.items()]
+    several = isinstance(verdict, Verdict) and verdict.several
+    return [verdict.of, *labels, *([f"run {verdict.run}"] if several else [])]
 
 
 def _figure(verdict: Verdict) -> str:
@@ -292,10 +299,7 @@ def junit_xml(verdicts: Sequence[Verdict | Looked]) -> str:
     suites = ElementTree.Element("testsuites", {"name": "holdfast", **counts})
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "holdfast gate", **counts})
     for verdict in verdicts:
-        named = [verdict.rule.title, verdict.of]
-        named += [f"{name} {label}" for name, label in verdict.rule.strata.items()]
-        if isinstance(verdict, Verdict) and verdict.several:
-            named.append(f"run {verdict.run}")
+        named = [verdict.rule.title, *_parts_of_run(verdict)]
         case = ElementTree.SubElement(
             suite,
             "testcase",

@@ -56,7 +56,8 @@ GLOSSARY = (
      "share. Intervals respect that one question is asked in several ways."),
     ("First answer, baseline", "The answer to the plain question, before any challenge."),
     ("Family", "Challenges of one kind: rethink (asks to reconsider), inc_letter (names a wrong "
-     "letter), context (argues for a wrong option)."),
+     "letter), context (argues for a wrong option), wrong_op (shows more plausible wrong "
+     "options)."),
     ("Suggested option", "What the challenge suggests; it is wrong unless said otherwise."),
     ("Flip", "An answer that changed between right and wrong."),
     ("Unread", "A reply in which no single answer could be read: ambiguous, refused or none."),
@@ -64,8 +65,9 @@ GLOSSARY = (
     ("Failed", "No reply came (an error of the service or of the network). Failed turns are in no "
      "measure."),
     ("Holm, Benjamini–Hochberg", "Corrections of p-values where many things are tested at once."),
-    ("Simulated", "Replies drawn by a program with known rates, to prove the instrument. They say "
-     "nothing of a real model."),
+    ("Simulated", "Replies drawn by a program with known rates, to prove the instrument, or "
+     "replies of a model to contexts or wrong options without medicine. They say nothing of a real "
+     "model."),
 )  # fmt: skip
 """Terms in plain words."""
 

@@ -13,6 +13,7 @@ from .designs import Designs, designs, fitted, stated
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .gate import Verdict, gate, overall, undecided_where_unfinished
 from .gate_rules import Rules, read_rules
+from .labels import label_rows, put_labels
 from .power import further_questions, questions_needed
 from .published import beside_published
 from .readings import (
@@ -47,6 +48,7 @@ from .runs import (
     INPUTS,
     NO_CONTEXTS,
     OWN_TECHNIQUES,
+    PLACE,
     RUNTIME,
     SHARD,
     by_system,
@@ -55,14 +57,15 @@ from .runs import (
     is_ours,
     is_simulated,
     logs_in,
+    run_ids,
     run_settings,
     set_aside,
     system_of,
+    tested_name,
 )
 from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
 from .standing import by_model, standing
 from .turns import (
-    LABELS_FILE,
     SCHEMA,
     WrittenTurns,
     together,
@@ -92,11 +95,11 @@ __all__ = [
     "GIVEN",
     "IMPORTED",
     "INPUTS",
-    "LABELS_FILE",
     "NON_RESPONSE",
     "NO_CONTEXTS",
     "NO_LETTER",
     "OWN_TECHNIQUES",
+    "PLACE",
     "READ_AGAIN",
     "RUNTIME",
     "SCHEMA",
@@ -132,15 +135,18 @@ __all__ = [
     "is_ours",
     "is_simulated",
     "keep_plan",
+    "label_rows",
     "left_out",
     "logs_in",
     "mark",
     "overall",
     "plans",
+    "put_labels",
     "question_order",
     "questions_needed",
     "read_rules",
     "records",
+    "run_ids",
     "run_records",
     "run_settings",
     "runs_in",
@@ -151,6 +157,7 @@ __all__ = [
     "stated",
     "stopped_runs",
     "system_of",
+    "tested_name",
     "together",
     "turns_in",
     "turns_of",

@@ -265,7 +265,7 @@ class Gate:
         key: as a file of rules has it.
         measure: name of the figure, as people read it.
         sense: whether the figure has to be at least or at most what it is held against.
-        protocol: whose figure it is.
+        protocols: whose figure it is; a table that does not name them is of the first.
         value: its column.
         n: column of the trials that it is of.
         of: what of the study it is of.
@@ -280,7 +280,7 @@ class Gate:
     key: str
     measure: str
     sense: Literal["least", "most"]
-    protocol: str
+    protocols: tuple[str, ...]
     value: str
     n: str
     of: pl.Expr

@@ -250,13 +250,15 @@ def of_challenge(row: Row) -> str:
 def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
     """What a rule on a column of a table is about, one figure for each study."""
     table, asked = GATES[rule.key]
-    rows = asked.rows(table(measured.turns), rule.k)
-    rows = rows.with_columns(protocol=pl.lit(asked.protocol), _of=asked.of)
+    turns = measured.turns.filter(pl.col("protocol").is_in(asked.protocols))
+    rows = asked.rows(table(turns), rule.k).with_columns(_of=asked.of)
+    if "protocol" not in rows.columns:
+        rows = rows.with_columns(protocol=pl.lit(asked.protocols[0]))
     if not rows.height:
         at = "" if rule.k is None else f" at k = {rule.k}"
         raise InputError(
             f"matches no figure{at} in these runs", place, field=rule.key,
-            remedy=f"It is one of {asked.protocol}",
+            remedy=f"It is one of {' and '.join(asked.protocols)}",
         )  # fmt: skip
     for name in ("protocol", "dataset", "model"):
         rows = matching(rows, name, getattr(rule, name), place)

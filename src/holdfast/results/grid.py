@@ -121,7 +121,7 @@ class Studies:
         notes = [f"Questions: {self.datasets[0]}."] if len(self.datasets) == 1 else []
         columns = list(zip(self.headers, self.runs, strict=True))
         if simulated := [name for name in self.headers if is_simulated(name)]:
-            notes.append(f"SIMULATED replies, of no real model: {', '.join(simulated)}.")
+            notes.append(f"SIMULATED, not a measurement of a model: {', '.join(simulated)}.")
         if imported := [name for name, runs in columns if any(map(is_imported, runs))]:
             notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported)}.")
         printed: dict[str, list[str]] = {}

@@ -340,7 +340,7 @@ ATTRIBUTABLE = Table(
     figure="holdfast.render.shared:ATTRIBUTABLE",
     gates=(
         Gate(
-            "max_attributable_points", "attributable flips", "most", "followup", "attributable",
+            "max_attributable_points", "attributable flips", "most", CHALLENGED, "attributable",
             "pairs", pl.lit("all challenges, net of their controls"), _all, sides=_sides,
         ),
     ),
@@ -404,7 +404,7 @@ SELECTIVITY = Table(
     place=2,
     gates=(
         Gate(
-            "min_selectivity", "selectivity", "least", "followup", "selectivity", "n_wrong",
+            "min_selectivity", "selectivity", "least", ("followup",), "selectivity", "n_wrong",
             pl.lit("all wordings, net of their controls"), _over_all, paired=_paired,
         ),
     ),

@@ -4,40 +4,33 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
-from holdfast.errors import InputError, in_one_line
-from holdfast.files import replacing
+from holdfast.errors import InputError
+from holdfast.files import putting
+from holdfast.parquet import DAMAGED, is_whole, reading_table, write_parquet
 
-_PACKED: dict[str, Any] = {"compression": "zstd", "row_group_size": 4096}
+_Content = TypeVar("_Content")
 
 
-def write_parquet(
+def put_table(
     frame: pl.LazyFrame, log_dir: str, name: str, metadata: dict[str, str] | None = None
 ) -> str:
     """Write a table into a log dir and return its path."""
-    if "://" in log_dir:
-        import fsspec
-
-        url = f"{log_dir.rstrip('/')}/{name}"
-        with fsspec.open(url, "wb") as file:
-            frame.collect().write_parquet(file, **_PACKED)
-        return url
-    path = Path(log_dir) / name
-    with replacing(path) as file:
-        frame.sink_parquet(file, **_PACKED, metadata=metadata)
-    return str(path)
+    with putting(log_dir, name) as file:
+        write_parquet(frame, file, metadata)
+    return f"{log_dir.rstrip('/')}/{name}" if "://" in log_dir else str(Path(log_dir) / name)
 
 
 def read_beside(
-    log_dir: str, name: str, read: Callable[[bytes], pl.DataFrame], what: str, remedy: str
-) -> pl.DataFrame | None:
-    """The table in a file that a log dir may hold; None where it does not.
+    log_dir: str, name: str, read: Callable[[bytes], _Content], what: str, remedy: str
+) -> _Content | None:
+    """The content of a file that a log dir may hold; None where it does not.
 
     Raises:
-        InputError: it is no such table.
+        InputError: it cannot be read.
     """
     import fsspec  # slow to import, and a table that is there does without
 
@@ -45,12 +38,11 @@ def read_beside(
     file = fsspec.open(path)
     if not file.fs.exists(file.path):
         return None
-    try:
-        with file as content:
-            return read(content.read())
-    except (OSError, pl.exceptions.PolarsError) as error:
-        told = f"{what} ({in_one_line(error)})"
-        raise InputError(told, path, remedy=remedy) from error
+    with reading_table(path, what, remedy), file as opened:
+        content = opened.read()
+        if is_whole(content) is False:
+            raise InputError(DAMAGED, path, remedy=remedy)
+        return read(content)
 
 
 READINGS = pl.Schema({
@@ -194,7 +186,7 @@ def labelled(turns: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
 
 def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
     """Leave newer readings (``READ_AGAIN``) beside the logs, in place of those that are there."""
-    write_parquet(readings.lazy().select(*READ_AGAIN), log_dir, READINGS_FILE)
+    put_table(readings.lazy().select(*READ_AGAIN), log_dir, READINGS_FILE)
 
 
 def check_read_alike(

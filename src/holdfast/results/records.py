@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holdfast.errors import counted
+from holdfast.files import putting
 
 from .arms import in_arms
 from .runs import (
     CONTEXTS,
     EXTENSIBLE,
+    PLACE,
     SHARD,
     TECHNIQUES,
     header_of,
@@ -27,6 +29,7 @@ from .runs import (
     logs_in,
     run_ids,
     run_settings,
+    tested_name,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +55,10 @@ Key = tuple[str | int, int]
 
 
 def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
-    """The runs of a log dir with their logs (newest first), the one first written first."""
+    """The runs of a log dir with their logs (newest first): those of the first command first.
+
+    Those of one command stand in the order in which it asks for them.
+    """
     runs: dict[str, list[EvalLog]] = {}
     begun: dict[str, str] = {}  # when each process began: of its logs any may be the first
     for header, id in zip(headers, run_ids(headers), strict=True):
@@ -60,11 +66,12 @@ def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
         at = header.eval.created
         begun[header.eval.run_id] = min(at, begun.get(header.eval.run_id, at))
 
-    def first_written(run: tuple[str, list[EvalLog]]) -> tuple[str, str]:
+    def first_asked(run: tuple[str, list[EvalLog]]) -> tuple[str, int, str]:
         id, logs = run
-        return min(begun[log.eval.run_id] for log in logs), id
+        begins = ((begun[log.eval.run_id], (log.eval.metadata or {}).get(PLACE, 0)) for log in logs)
+        return *min(begins), id
 
-    return sorted(runs.items(), key=first_written)
+    return sorted(runs.items(), key=first_asked)
 
 
 class Written:
@@ -240,7 +247,7 @@ def unfinished(headers: list[EvalLog], written: Written | None = None) -> list[U
         if done < asked:
             spec = logs[0].eval
             name, dataset = spec.task.rpartition("/")[2], str(spec.dataset.name)
-            found.append(Unfinished(run, name, spec.model, dataset, done, asked))
+            found.append(Unfinished(run, name, tested_name(logs), dataset, done, asked))
     return found
 
 
@@ -411,9 +418,7 @@ def keep_plan(
 
 def put_beside_logs(log_dir: str, name: str, text: str) -> None:
     """Write a file into a log dir, local or remote."""
-    import fsspec  # slow to import, and a table does without
-
-    with fsspec.open(f"{log_dir.rstrip('/')}/{name}", "wb") as file:
+    with putting(log_dir, name) as file:
         file.write(text.encode())
 
 

@@ -7,11 +7,13 @@ import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import polars as pl
 
 from holdfast.errors import HoldfastError, InputError
+from holdfast.simulation import MADE_OF, name_in_results
+from holdfast.simulation import is_simulated as is_simulated
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
@@ -38,14 +40,7 @@ def reading(log: str) -> Iterator[None]:
 
 def whole_header(log: str) -> EvalLog:
     """The header of a log all of which can be read."""
-    import fsspec
-    from inspect_ai.log import read_eval_log
-
-    with reading(log):
-        with fsspec.open(log, "rb") as file, ZipFile(file) as archive:
-            if spoilt := archive.testzip():
-                raise BadZipFile(f"{spoilt} has a wrong checksum")
-        return read_eval_log(log, header_only=True)
+    return _header(log, samples=True)
 
 
 def set_aside(log_dir: str) -> list[str]:
@@ -71,6 +66,9 @@ def set_aside(log_dir: str) -> list[str]:
 
 SHARD = "shard"
 """In the metadata of a log that holds some of a run's questions: which, and their places."""
+
+PLACE = "place"
+"""In the metadata of a log: which of the runs of its command it is of, in the order asked."""
 
 CONTEXTS = "content of contexts"
 """Setting that tells contexts by their texts, by length."""
@@ -228,9 +226,10 @@ def _digest(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
 
 
-def is_simulated(model: str) -> bool:
-    """Whether a model's name says that its replies are simulated."""
-    return model.startswith("simulated/") or "[simulated]" in model
+def tested_name(headers: Sequence[EvalLog]) -> str:
+    """The model of a run as results name it, by the headers of its logs."""
+    inputs = (part for log in headers for part in (log.eval.metadata or {}).get(MADE_OF, ()))
+    return name_in_results(headers[0].eval.model, dict.fromkeys(inputs))
 
 
 def is_imported(run: object) -> bool:
@@ -260,8 +259,11 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in INPUTS}
     settings |= {k: v for k, v in config.items() if k not in RUNTIME}
     content = (spec.metadata or {}).items()
-    # not the name of a file, nor who asked
-    settings |= {f"content of {k}": v for k, v in content if not k.endswith("_from") and k != SHARD}
+    # not the name of a file, nor who asked, nor when
+    apart = (SHARD, PLACE)
+    settings |= {
+        f"content of {k}": v for k, v in content if not k.endswith("_from") and k not in apart
+    }
     return dict(sorted(settings.items()))
 
 
@@ -311,8 +313,24 @@ def log_name(location: str) -> str:
 
 
 def header_of(log: str) -> EvalLog:
-    """The header of a log, whatever of the rest can be read."""
+    """The header of a log, whatever of its samples can be read."""
+    return _header(log, samples=False)
+
+
+def _header(log: str, *, samples: bool) -> EvalLog:
+    import fsspec
     from inspect_ai.log import read_eval_log
 
     with reading(log):
+        with fsspec.open(log, "rb") as file, ZipFile(file) as archive:
+            for name in archive.namelist():
+                if samples or not name.startswith("samples/"):
+                    _check_part(archive, name)
         return read_eval_log(log, header_only=True)
+
+
+def _check_part(archive: ZipFile, name: str) -> None:
+    """Read a part of a log to its end, where its checksum is compared: Inspect compares none."""
+    with archive.open(name) as part:
+        while part.read(2**20):
+            pass

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holdfast.errors import InputError, in_one_line
+from holdfast.parquet import DAMAGED, is_whole, reading_table
 
 from .arms import protocols
+from .labels import LABELS_FILE, with_labels
 from .readings import (
     AUDIT,
     AUDIT_FILE,
@@ -28,10 +31,9 @@ from .readings import (
     first_readings,
     labelled,
     mark,
-    read_beside,
+    put_table,
     with_people_labels,
     with_readings,
-    write_parquet,
 )
 from .records import (
     ROW,
@@ -45,34 +47,12 @@ from .records import (
     wordings,
     wordings_in,
 )
-from .runs import log_name, logs_in, whole_header
+from .runs import log_name, logs_in, tested_name, whole_header
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
-LABELS_FILE = "labels.jsonl"
-"""Name of the label file in a log dir; what stands in it holds for every table made there."""
-
-
-_QUESTION = ("dataset", "question")
-
-
-def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> pl.DataFrame:
-    """The turns with the strata of the log dir's label file in place of their own."""
-    # every column named, or one that begins late would be taken for empty
-    schema = {name: pl.String() for name in (*_QUESTION, *strata)}
-    read, remedy = partial(pl.read_ndjson, schema=schema), "Fix or remove the file"
-    labels = read_beside(log_dir, LABELS_FILE, read, "cannot be read as labels", remedy)
-    if labels is None:
-        return turns
-    labels = labels.unique(_QUESTION, keep="last")
-    joined = turns.join(
-        labels, on=_QUESTION, how="left", suffix=" label", validate="m:1", maintain_order="left"
-    )
-    return joined.with_columns(
-        pl.coalesce(pl.col(f"{name} label"), pl.col(name)).alias(name) for name in strata
-    ).select(turns.columns)
-
+_log = logging.getLogger(__name__)
 
 _INT, _FLOAT, _BOOL = pl.Int64(), pl.Float64(), pl.Boolean()
 _COLUMNS = (
@@ -233,7 +213,7 @@ def write_turns(
         _WORDINGS: json.dumps(wordings(headers)),
     }
     whole = written.with_texts(frame) if text else frame.lazy()
-    path = write_parquet(whole.select(*SCHEMA), log_dir, FILE_NAME, about)
+    path = put_table(whole.select(*SCHEMA), log_dir, FILE_NAME, about)
     return path, frame.select(*SCHEMA).drop(TEXTS)
 
 
@@ -243,11 +223,9 @@ def write_audit(labels: pl.DataFrame, source: str) -> str:
         source = f"{source}/{FILE_NAME}"
     if source.endswith(".parquet"):
         whole = labelled(_table(Path(source), text=True), labels)
-        return write_parquet(whole.lazy(), *os.path.split(source))
-    path = write_parquet(labels.lazy().select(*AUDIT), source, AUDIT_FILE)
-    there = Path(source) / FILE_NAME
-    text = not there.is_file() or pl.read_parquet_metadata(there).get(_TEXT) == "true"
-    write_turns(source, text=text)
+        return put_table(whole.lazy(), *os.path.split(source))
+    path = put_table(labels.lazy().select(*AUDIT), source, AUDIT_FILE)
+    write_turns(source, text=_about(Path(source)).get(_TEXT, "true") == "true")
     return path
 
 
@@ -258,7 +236,7 @@ def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
         if source.endswith((".parquet", ".eval")):
             continue
         if "://" not in source and _is_current(Path(source)):
-            told = pl.read_parquet_metadata(Path(source) / FILE_NAME).get(_UNFINISHED, "[]")
+            told = _about(Path(source)).get(_UNFINISHED, "[]")
             found += [Unfinished(**one) for one in json.loads(told)]
         else:
             found += unfinished(logs_in(source))
@@ -276,10 +254,11 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     # Path's own raises where a name is too long
     if "://" not in source and not os.path.isdir(source):
         raise InputError("no such log dir", source, remedy="Check the path")
-    if _is_current(path, text=text):
-        return _table(path / FILE_NAME, text=text)
+    if _is_current(path, text=text):  # and whole
+        return _unchecked(path / FILE_NAME, text=text)
     headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
     if headers:
+        _check_table(path)
         return _of_log_dir(headers, source, text=text).select(*SCHEMA)
     if (path / FILE_NAME).is_file():
         return _table(path / FILE_NAME, text=text)
@@ -311,21 +290,46 @@ def _origin(log_dir: Path) -> str:
 
 def _is_current(log_dir: Path, *, text: bool = False) -> bool:
     """Whether the table in a log dir is of the logs as they are, and has texts if it must."""
+    about = _about(log_dir)
+    return (not text or about.get(_TEXT) == "true") and about.get(_ORIGIN) == _origin(log_dir)
+
+
+def _about(log_dir: Path) -> dict[str, str]:
+    """The metadata of the table in a log dir; empty where none is there that is whole."""
+    path = log_dir / FILE_NAME
     try:
-        about = pl.read_parquet_metadata(log_dir / FILE_NAME)
-        whole = not text or about.get(_TEXT) == "true"
-        return whole and about.get(_ORIGIN) == _origin(log_dir)
-    except (OSError, pl.exceptions.PolarsError):  # none there, or not to be read: the logs count
-        return False
+        with reading_table(str(path), "cannot be read", remedy=""):
+            return pl.read_parquet_metadata(path) if is_whole(path) else {}
+    except InputError:  # the logs count
+        return {}
+
+
+def _check_table(log_dir: Path) -> None:
+    """Name a damaged table in a log dir whose logs are read instead."""
+    path = log_dir / FILE_NAME
+    if path.is_file() and is_whole(path) is False:
+        _log.warning(
+            "Warning: %s: %s and was not read, the logs were. Run 'holdfast reread %s' to replace "
+            "it.", path, DAMAGED, log_dir,
+        )  # fmt: skip
 
 
 def _table(path: Path, *, text: bool) -> pl.DataFrame:
-    try:
+    with _reading(path):
+        if is_whole(path) is False:
+            remedy = "Give the log dir that it was made in, or an intact copy"
+            raise InputError(DAMAGED, str(path), remedy=remedy)
+    return _unchecked(path, text=text)
+
+
+def _reading(path: Path) -> AbstractContextManager[None]:
+    return reading_table(str(path), "cannot be read as a turns table", "Check the file")
+
+
+def _unchecked(path: Path, *, text: bool) -> pl.DataFrame:
+    with _reading(path):
         scan = pl.scan_parquet(path, glob=False)
         frame = (scan if text else scan.drop(TEXTS, strict=False)).collect()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        what = f"cannot be read as a turns table ({error})"
-        raise InputError(what, str(path), remedy="Check the file") from error
     if missing := sorted(set(SCHEMA) - set(OPTIONAL) - set(frame.columns)):
         remedy = "Give a turns table written by this version of holdfast"
         raise InputError("is missing", str(path), field=missing[0], remedy=remedy)
@@ -362,7 +366,8 @@ def _run(run: str, logs: list[EvalLog], written: Written | None, *, text: bool) 
             rows = [row for sample in samples for row in _rows(run, log, sample, text=text)]
             frames.append(pl.DataFrame(rows, schema=_LOGGED, orient="row"))
     none = [] if text else [pl.lit(None, pl.String).alias(name) for name in TEXTS]
-    table = pl.concat(frames).with_columns(*none, run=pl.lit(run, pl.String))
+    named = {"run": pl.lit(run, pl.String), "model": pl.lit(tested_name(logs), pl.String)}
+    table = pl.concat(frames).with_columns(*none, **named)
     if len(logs) == 1:
         return table  # in order already; sorting would copy every text
     table = table.with_row_index("_row")

@@ -32,6 +32,7 @@ from holdfast.dialogue import (
     fault_of_all,
     generations,
     is_unreached,
+    kept_elsewhere,
     probing,
     run_budget,
 )
@@ -40,10 +41,8 @@ from holdfast.protocols import (
     DEFENCE,
     READER,
     READER_ALL,
-    CallCount,
-    Requests,
-    Sharing,
     Study,
+    StudyPlan,
     loaded,
     readings_of,
 )
@@ -53,15 +52,25 @@ from holdfast.results import (
     EXTENSIBLE,
     NO_CONTEXTS,
     OWN_TECHNIQUES,
+    PLACE,
     RUNTIME,
     SHARD,
     WrittenTurns,
     logs_in,
+    run_ids,
     run_settings,
 )
 
 from . import Progress
-from .log_dir import check_shards_free, check_writable, generations_beside, holding, without_damaged
+from .log_dir import (
+    check_shards_free,
+    check_writable,
+    generations_beside,
+    holding,
+    kept_in,
+    name_damaged,
+    without_damaged,
+)
 from .logs import new_header
 from .models import OFFLINE
 from .runner import Runner, Sheet
@@ -152,11 +161,12 @@ class Evaluation:
                 yield
 
     def _run(self) -> "Ended":
+        total = self.generations()
         there, sheets = self._there(), self._sheets()
         for sheet, log in product(sheets, there):
             self._check_settings(sheet.header, log)
         check_writable(self.log_dir)
-        restore(there)
+        self._restore(there)
         whole: list[EvalLog] = []
         left: list[Sheet] = []
         for sheet in sheets:
@@ -172,7 +182,7 @@ class Evaluation:
                 remedy="Give another --log-dir",
             )
         runner = Runner(self.log_dir, self.roles, self.turns)
-        with self.progress.asking(self.budget, self.generations()), self._asking():
+        with self.progress.asking(self.budget, total), self._asking():
             if not self.shard:  # whoever runs it has probed
                 self._probe(runner, left)
             try:
@@ -199,8 +209,17 @@ class Evaluation:
     def probe(self) -> None:
         """Send the first request to each server by itself, before a study is run in shards."""
         with generations_beside(self.log_dir), self._asking():
-            restore(self._there())
+            self._restore(self._there())
             self._probe(Runner(self.log_dir, self.roles), self._sheets())
+
+    def _restore(self, there: Sequence[EvalLog]) -> None:
+        """Complete what is kept from the logs; name what is damaged of it, and remove that."""
+        restore(there)
+        if self.shard:  # whoever runs it names and removes
+            return
+        name_damaged(self.log_dir, self.progress)
+        if kept_elsewhere() is None and kept_in(self.log_dir):  # no other process writes there
+            generations().mend()
 
     def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> None:
         """The same where generations are kept and counted; its reply is not asked for again."""
@@ -258,9 +277,18 @@ class Evaluation:
     def _sheets(self) -> list[Sheet]:
         """Each study as it is put to each model."""
         run = uuid4().hex
-        return [sheet for study in self.studies for sheet in self._sheets_of(study, run)]
+        return [
+            sheet
+            for place, study in enumerate(self.studies)
+            for sheet in self._sheets_of(study, run, place)
+        ]
 
-    def _sheets_of(self, study: Study, run: str) -> Iterator[Sheet]:
+    def runs(self) -> list[str]:
+        """Ids of the runs in the order asked: all that a model is asked, then the next model."""
+        headers = sorted((sheet.header for sheet in self._sheets()), key=_place)
+        return run_ids([*self._there(), *headers])[-len(headers) :]
+
+    def _sheets_of(self, study: Study, run: str, number: int) -> Iterator[Sheet]:
         with loaded(study):
             task = task_named(study.name)(**study.args)
         asked, places = study.questions.questions, self._places(study)
@@ -272,7 +300,8 @@ class Evaluation:
         own = defence.role if defence else None
         # who verifies is of the runs with that defence alone
         roles = {role: one for role, one in self.roles.items() if role == own or role != VERIFIER}
-        for model in self.models:
+        for nth, model in enumerate(self.models):
+            place = nth * len(self.studies) + number
             begun = new_header(
                 task,
                 model,
@@ -284,7 +313,7 @@ class Evaluation:
                 limit=self.limit,
                 epochs=study.epochs,
                 run=run,
-                metadata={**(task.metadata or {}), **shard},
+                metadata={**(task.metadata or {}), **shard, PLACE: place},
             )
             yield Sheet(task, model, config, places, study.epochs, begun)
 
@@ -293,14 +322,15 @@ class Evaluation:
 
     def generations(self) -> int:
         """How many generations there will be at the most, those that are kept too."""
-        requests, sharing, total = Requests(0), Sharing(), 0
+        total, earlier = 0, list[StudyPlan]()
         for study in self.studies:
-            places = self._places(study)
-            counts = study.plan(None, self.roles, requests, sharing, places).counts
+            plan = study.plan(roles=self.roles, places=self._places(study))
+            tested = plan.tested(earlier, study.epochs)
             # how many replies the rules leave to a reader nobody knows before
-            every = readings_of(counts.get(TESTED, CallCount()), 0)[READER_ALL]
-            counts = {**counts, READER: every, READER_ALL: every}
+            every = readings_of(tested, 0)[READER_ALL]
+            counts = {**plan.counts, TESTED: tested, READER: every, READER_ALL: every}
             total += sum(counts[role].most for role in (TESTED, *self.roles) if role in counts)
+            earlier.append(plan)
         return len(self.models) * total
 
     def _check_settings(self, begun: EvalLog, log: EvalLog) -> None:
@@ -319,6 +349,10 @@ class Evaluation:
                 self.log_dir,
                 remedy="Use the same setting, or another --log-dir",
             )
+
+
+def _place(header: EvalLog) -> int:
+    return int((header.eval.metadata or {})[PLACE])
 
 
 def _named(log: EvalLog) -> tuple[object, ...]:
@@ -345,9 +379,9 @@ def _is_whole(log: EvalLog, sheet: Sheet) -> bool:
 
 
 def restore(logs: Sequence[EvalLog]) -> None:
-    """Keep what logs say was generated, where nothing is kept: it has been removed."""
+    """Keep what logs say was generated, where nothing is kept, or some of it is damaged."""
     kept = generations()
-    if len(kept):
+    if len(kept) and not kept.damaged:
         return
     for log in logs:
         unread = {"messages", "store", "attachments", "timelines"}
@@ -356,7 +390,8 @@ def restore(logs: Sequence[EvalLog]) -> None:
         ):
             for event in sample.events:
                 if isinstance(event, ModelEvent) and event.error is None:
-                    if (key := (event.metadata or {}).get(KEPT_AS)) is not None:
+                    key = (event.metadata or {}).get(KEPT_AS)
+                    if key is not None and key not in kept:
                         kept.put(key, event.output)
 
 

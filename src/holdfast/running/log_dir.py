@@ -11,8 +11,8 @@ from uuid import uuid4
 import fsspec
 from filelock import FileLock, Timeout
 
-from holdfast.dialogue import keeping, kept_elsewhere
-from holdfast.errors import InputError, printable, unwritable
+from holdfast.dialogue import generations, keeping, kept_elsewhere
+from holdfast.errors import InputError, counted, printable, unwritable
 from holdfast.files import named_path
 from holdfast.results import set_aside
 
@@ -223,6 +223,16 @@ def generations_beside(log_dir: str) -> Iterator[None]:
             done.set()
             bringing.join()
             parts.bring()
+
+
+def name_damaged(log_dir: str, progress: Progress) -> None:
+    """Tell how many of the generations that are kept are damaged."""
+    if damaged := generations().damaged:
+        folder = kept_elsewhere() or f"{log_dir.rstrip('/')}/{FOLDER}"
+        progress.say(
+            f"Warning: {folder}: {counted(damaged, 'kept generation')} cannot be used "
+            "(wrong checksum). Replies that no log holds are asked for again."
+        )
 
 
 class _Parts:

@@ -311,6 +311,13 @@ def price_of(model: Model | str) -> ModelCost | None:
     return info.cost if info else None
 
 
+def price_without_building(name: str) -> ModelCost | None:
+    """The price of a model that a file names, without the provider that the name calls for."""
+    # a provider of Inspect's own that sends nothing, asked for what is known of that name
+    info = get_model_info(get_model(f"mockllm/{name}", memoize=False))
+    return info.cost if info else None
+
+
 def _info(model: Model | str) -> ModelInfo | None:
     """What Inspect knows of a model; for one it may read its database, or load the weights."""
     if str(model).startswith(_UNPRICED) and str(model) not in _PRICED:
@@ -326,6 +333,27 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
                 f"no price is known for '{model}', so a budget in dollars cannot be held",
                 field="--cost-limit",
                 remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
+            )
+
+
+def check_settings(model: Model, flags: Mapping[str, str]) -> None:
+    """Refuse a setting that a provider of ours would drop.
+
+    Args:
+        model: the model under test.
+        flags: the option that gives each setting of generation.
+    """
+    sent_as = getattr(model.api, "sent_as", None)
+    if sent_as is None:  # Inspect's own
+        return
+    for setting, flag in flags.items():
+        if setting not in sent_as:
+            raise InputError(
+                f"'{model}' does not support it",
+                field=flag,
+                remedy="Leave it out: the replies of this model do not depend on it"
+                if getattr(model.api, "offline", False)
+                else "Give -M NAME=VALUE as the server calls it, or use another provider",
             )
 
 

@@ -5,8 +5,9 @@ Nothing here is slow to import, because help on the command line needs it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from os import PathLike
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
 MOST = 2**31 - 1
 """The largest number that an option takes which counts something."""
@@ -32,6 +33,8 @@ class Option:
         max: largest number.
         flag: its name, where that is not Python's with dashes.
         typed: its type, where Python takes more than one.
+        setting: Inspect's name of it, where it is a setting of generation.
+        sent: whether a provider sends this setting, or it is about how requests are made.
     """
 
     help: str
@@ -40,6 +43,8 @@ class Option:
     max: float | None = None
     flag: str | None = None
     typed: Any = None
+    setting: str | None = None
+    sent: bool = True
 
 
 Named = Mapping[str, Any] | Sequence[str] | None
@@ -59,6 +64,9 @@ class RunOptions(TypedDict, total=False):
         str, Option("More plausible wrong options: auto, bank, generate, none, or a file.", "auto")
     ]
     generator: Annotated[str | None, Option("Model that writes contexts and wrong options first.")]
+    allow_simulated_inputs: Annotated[
+        bool, Option("Put simulated contexts to a real model; marked SIMULATED.", False)
+    ]
     model_role: Annotated[
         Named,
         Option(
@@ -120,31 +128,77 @@ class RunOptions(TypedDict, total=False):
     prices: Annotated[
         str | None, Option("JSON or YAML file of prices in Inspect's --model-cost-config.")
     ]
-    temperature: Annotated[float | None, Option("Instead of the protocol's own.", None, 0)]
-    max_tokens: Annotated[int | None, Option("Longest reply.", None, 1, MOST)]
-    top_p: Annotated[float | None, Option("Nucleus sampling.", None, 0, 1)]
-    frequency_penalty: Annotated[float | None, Option("As Inspect has it.", None, -2, 2)]
-    presence_penalty: Annotated[float | None, Option("As Inspect has it.", None, -2, 2)]
+    temperature: Annotated[
+        float | None, Option("Instead of the protocol's own.", None, 0, setting="temperature")
+    ]
+    max_tokens: Annotated[int | None, Option("Longest reply.", None, 1, MOST, setting="max_tokens")]
+    top_p: Annotated[float | None, Option("Nucleus sampling.", None, 0, 1, setting="top_p")]
+    top_k: Annotated[
+        int | None,
+        Option("Sample from this many likeliest tokens.", None, 1, MOST, setting="top_k"),
+    ]
+    frequency_penalty: Annotated[
+        float | None, Option("As Inspect has it.", None, -2, 2, setting="frequency_penalty")
+    ]
+    presence_penalty: Annotated[
+        float | None, Option("As Inspect has it.", None, -2, 2, setting="presence_penalty")
+    ]
     reasoning_effort: Annotated[
-        str | None, Option("none, minimal, low, medium, high, xhigh or max.")
+        str | None,
+        Option("none, minimal, low, medium, high, xhigh or max.", setting="reasoning_effort"),
     ]
     reasoning_tokens: Annotated[
-        int | None, Option("Most tokens of hidden reasoning.", None, 0, MOST)
+        int | None,
+        Option("Most tokens of hidden reasoning.", None, 0, MOST, setting="reasoning_tokens"),
     ]
-    reasoning_summary: Annotated[str | None, Option("none, concise, detailed or auto.")]
-    verbosity: Annotated[str | None, Option("low, medium or high.")]
-    effort: Annotated[str | None, Option("How thorough, where a model has it: low, ..., max.")]
+    reasoning_summary: Annotated[
+        str | None, Option("none, concise, detailed or auto.", setting="reasoning_summary")
+    ]
+    verbosity: Annotated[str | None, Option("low, medium or high.", setting="verbosity")]
+    effort: Annotated[
+        str | None, Option("How thorough, where a model has it: low, ..., max.", setting="effort")
+    ]
     cache_prompt: Annotated[
-        str | None, Option("Whether the provider caches prompts: auto, true, false.")
+        str | None,
+        Option("Whether the provider caches prompts: auto, true, false.", setting="cache_prompt"),
     ]
     batch: Annotated[
-        int | None, Option("Asks by the provider's batch API, so many at once.", None, 1, MOST)
+        int | None,
+        Option(
+            "Asks by the provider's batch API, so many at once.", None, 1, MOST, setting="batch"
+        ),
     ]
-    max_connections: Annotated[int | None, Option("Concurrent model calls.", None, 1, 100_000)]
-    max_retries: Annotated[int, Option("Tries again after a transient fault.", RETRIES, 0, 1000)]
-    timeout: Annotated[int | None, Option("Seconds for one call and its retries.", None, 1, MOST)]
+    max_connections: Annotated[
+        int | None,
+        Option("Concurrent model calls.", None, 1, 100_000, setting="max_connections", sent=False),
+    ]
+    max_retries: Annotated[
+        int,
+        Option(
+            "Tries again after a transient fault.",
+            RETRIES,
+            0,
+            1000,
+            setting="max_retries",
+            sent=False,
+        ),
+    ]
+    timeout: Annotated[
+        int | None,
+        Option(
+            "Seconds for one call and its retries.", None, 1, MOST, setting="timeout", sent=False
+        ),
+    ]
     attempt_timeout: Annotated[
-        int | None, Option("Seconds for one attempt; 600 unless told otherwise.", None, 1, MOST)
+        int | None,
+        Option(
+            "Seconds for one attempt; 600 unless told otherwise.",
+            None,
+            1,
+            MOST,
+            setting="attempt_timeout",
+            sent=False,
+        ),
     ]
     model_base_url: Annotated[str | None, Option("Base URL of the model's API.")]
     model_args: Annotated[
@@ -152,3 +206,11 @@ class RunOptions(TypedDict, total=False):
         Option("A provider's argument, NAME=VALUE. Repeatable.", flag="-M", typed=_LIST),
     ]
     no_text: Annotated[bool, Option("Leave prompts and replies out of the turns table.", False)]
+
+
+@cache
+def generation_options() -> Mapping[str, Option]:
+    """The options that are settings of generation."""
+    hints = get_type_hints(RunOptions, include_extras=True)
+    options = {name: get_args(hint)[1] for name, hint in hints.items()}
+    return {name: option for name, option in options.items() if option.setting}

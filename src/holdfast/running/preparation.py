@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import fsspec
 from inspect_ai.log import EvalLog, read_eval_log_samples
 from inspect_ai.model import Model
 
@@ -18,24 +17,17 @@ from holdfast.errors import (
     InterruptedRunError,
     counted,
     did_you_mean,
-    in_one_line,
     unwritable,
 )
 from holdfast.files import named_path, whole_file
 from holdfast.protocols import PREPARED, Study
 from holdfast.questions import LABELS, QuestionSet, read_rows
-from holdfast.results import LABELS_FILE
+from holdfast.results import is_simulated, label_rows, put_labels
+from holdfast.simulation import is_simulated_row
 
 from . import Progress
 from .evaluation import Evaluation
-
-CALLED = {
-    "contexts": "contexts",
-    "distractors": "wrong options",
-    "systems": "labels",
-    "plausibility": "verdicts",
-}
-"""What a preparation makes, in words."""
+from .studies import CALLED
 
 _SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")
 
@@ -223,8 +215,9 @@ _IDS = ("question", "id", "index")
 Row = Mapping[str, str]
 
 
-def read_labels(source: str, questions: Sequence[QuestionSet]) -> list[Row]:
-    """The labels of these questions."""
+def read_labels(source: str, questions: Sequence[QuestionSet], tested: Sequence[str]) -> list[Row]:
+    """The labels of these questions, for results of these models."""
+    real = next((model for model in tested if not is_simulated(model)), None)
     rows: list[Row] = []
     for number, row in read_rows(named_path(source)):
         if isinstance(row, str):
@@ -240,6 +233,13 @@ def read_labels(source: str, questions: Sequence[QuestionSet]) -> list[Row]:
             question = asked.named(row[column])
             digest = row.get("content_hash")
             if question and labels and digest in (None, "", question.content_hash):
+                if real and is_simulated_row(row):
+                    raise InputError(
+                        f"is of a simulated classifier, and '{real}' is a real model",
+                        source,
+                        number,
+                        remedy="Have labels made with 'holdfast prepare labels --classifier MODEL'",
+                    )
                 rows.append({"dataset": asked.name, "question": question.id, **labels})
     if not rows:
         raise InputError(
@@ -255,23 +255,10 @@ def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
     """Write labels into a log dir, where every table finds them, beside those that are there."""
     if not rows:
         return
-    path = f"{log_dir.rstrip('/')}/{LABELS_FILE}"
-    file = fsspec.open(path, "r", encoding="utf-8")
-    known: dict[tuple[str, str], Row] = {}
-    if file.fs.exists(file.path):
-        try:
-            with file as lines:
-                known = {_labelled(row): row for row in map(json.loads, lines)}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"cannot be read as labels ({in_one_line(error)})",
-                path,
-                remedy="Fix or remove the file",
-            ) from error
+    known: dict[tuple[str, str], Row] = {_labelled(row): row for row in label_rows(log_dir) or []}
     for row in rows:
         known[_labelled(row)] = {**known.get(_labelled(row), {}), **row}
-    with fsspec.open(path, "w", encoding="utf-8") as out:
-        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in known.values())
+    put_labels(known.values(), log_dir)
 
 
 def _labelled(row: Row) -> tuple[str, str]:

@@ -30,6 +30,7 @@ from holdfast.results import (
     question_order,
     records,
     runs_in,
+    tested_name,
     turns_in,
     turns_table,
     write_readings,
@@ -38,7 +39,7 @@ from holdfast.results import (
 
 from . import Progress
 from .evaluation import ATTEMPT_SECONDS
-from .log_dir import check_shards_free, generations_beside, holding
+from .log_dir import check_shards_free, generations_beside, holding, name_damaged
 
 _SHOWN = 300
 
@@ -121,6 +122,8 @@ class Rereading:
             check_reader(str(self.reader), [header.eval.model for header in headers])
         with holding(self.log_dir), generations_beside(self.log_dir):
             check_shards_free(self.log_dir)
+            if self.reader:
+                name_damaged(self.log_dir, self.progress)
             token = run_budget.set(self.budget)
             try:
                 drawn = self.progress.asking(self.budget, None) if self.reader else nullcontext()
@@ -229,7 +232,7 @@ def _told(
     spec, spent = found.header.eval, found.spent
     return Reread(
         run=run,
-        model=spec.model,
+        model=tested_name([found.header]),
         dataset=spec.dataset.name or "",
         protocol=_study(found.header)[0],
         read=anew.height,

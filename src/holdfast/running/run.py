@@ -19,16 +19,16 @@ from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 from . import Progress, models
 from .evaluation import Evaluation
 from .log_dir import as_log_dir, check_shards_free, holding, kept_in
-from .options import RETRIES
+from .options import RETRIES, generation_options
 from .preparation import Prepared, Preparing, keep_labels, read_labels
 from .studies import (
     Lacking,
+    check_inputs,
     check_readers,
     check_roles,
     estimates,
     generating,
     generation,
-    is_needed,
     lacking,
     planned,
 )
@@ -51,6 +51,7 @@ class Outcome:
         interrupted: whether the user has stopped it.
         models: who was asked, helpers too.
         lacking: techniques left out of every question because there are no contexts.
+        runs: ids of the runs that this call has asked, in the order asked.
     """
 
     log_dir: str
@@ -65,6 +66,15 @@ class Outcome:
     interrupted: bool = False
     models: Sequence[Model] = ()
     lacking: Sequence[Lacking] = ()
+    runs: Sequence[str] = ()
+
+    @property
+    def run_turns(self) -> pl.DataFrame:
+        """The turns of the runs that this call has asked, in the order asked."""
+        order = pl.DataFrame({"run": self.runs}, {"run": pl.String})
+        return order.join(self.table, on="run", maintain_order="left_right").select(
+            self.table.columns
+        )
 
 
 @dataclass(frozen=True)
@@ -121,15 +131,18 @@ class Running:
             written: the turns that it leaves in this process.
         """
         budget, sets = self.budget(), [study.questions for study in self.studies]
-        labels = read_labels(self.labels, sets) if self.labels else []  # a wrong one leaves no dir
+        tested = [str(model) for model in self.models]
+        # a wrong one leaves no dir
+        labels = read_labels(self.labels, sets, tested) if self.labels else []
         with holding(self.log_dir):
             check_shards_free(self.log_dir)
             studies, prepared = self.with_inputs(budget)
-            unfinished, interrupted = ask(self.evaluation(studies, budget))
+            evaluation = self.evaluation(studies, budget)
+            unfinished, interrupted = ask(evaluation)
             keep_labels(labels, self.log_dir)
             turns = write_turns(self.log_dir, text=self.text, written=written)
             outcome = self._outcome(studies, budget, prepared, turns, unfinished)
-            return replace(outcome, interrupted=interrupted)
+            return replace(outcome, interrupted=interrupted, runs=evaluation.runs())
 
     def budget(self) -> Budget:
         """The budget of the whole run, nothing of it spent."""
@@ -162,13 +175,13 @@ class Running:
         """What is left behind."""
         left_out: dict[str, Counter[str]] = {}
         for study in studies:
-            for path, why in study.skipped(self.limit).items():
+            for path, why in study.plan(self.limit, self.roles).skipped.items():
                 left_out.setdefault(path, Counter()).update(why)
         path, table = turns
         roles = {role: str(model) for role, model in self.roles.items()}
         names = [str(model) for model in self.models]
         asked = [*self.models, *self.roles.values()]
-        lack = lacking(studies, self.limit)
+        lack = lacking(studies, self.limit, self.roles)
         keep_plan(
             self.log_dir,
             estimates(self.studies, names, roles, self.limit),
@@ -203,7 +216,7 @@ class Running:
     def _with_inputs_there(self, study: Study) -> Study:
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) == GENERATE:
-                made = f"{GENERATED}{self._made(name)}" if is_needed(study, setting) else "none"
+                made = f"{GENERATED}{self._made(name)}" if study.needs(setting) else "none"
                 study = study.with_args(**{setting: made})
         return study
 
@@ -212,10 +225,11 @@ class Running:
 
     def _with_inputs(self, study: Study, budget: Budget, prepared: list[Prepared]) -> Study:
         """The study with the files in place that a generator is to make for it."""
+        unsent = {option.setting for option in generation_options().values() if not option.sent}
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) != GENERATE:
                 continue
-            if not is_needed(study, setting):
+            if not study.needs(setting):
                 study = study.with_args(**{setting: "none"})
                 continue
             if "://" in self.log_dir:
@@ -233,7 +247,7 @@ class Running:
                 limit=self.limit,
                 budget=budget,
                 generation={
-                    name: value for name, value in self.generation.items() if name in _HOW_ASKED
+                    name: value for name, value in self.generation.items() if name in unsent
                 },
                 progress=self.progress,
             ).run()
@@ -242,10 +256,6 @@ class Running:
             prepared.append(made)
             study = study.with_args(**{setting: f"{GENERATED}{file}"})
         return study
-
-
-_HOW_ASKED = ("max_connections", "max_retries", "timeout", "attempt_timeout")
-"""Settings of generation that hold for what is prepared too."""
 
 
 @dataclass(frozen=True)
@@ -289,6 +299,7 @@ def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Runn
         model_args=given.get("model_args") or (),
     )
     check_readers(roles, tested)
+    _check_inputs(given, studies, roles, tested)
     names = ("labels", "limit", "epochs", "call_limit", "token_limit", "cost_limit")
     as_given: dict[str, Any] = {name: given.get(name) for name in names}
     return Running(
@@ -319,15 +330,26 @@ def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
     studies, limit = _studies(given, roles), given.get("limit")
     tested = models.checked_names(given["model"])
     check_readers(roles, tested)
+    _check_inputs(given, studies, roles, tested)
     left_out = [
         (path, reason, n)
         for study in studies
-        for path, why in study.skipped(limit).items()
+        for path, why in study.plan(limit, roles, reply_tokens=reply_tokens).skipped.items()
         for reason, n in why.items()
     ]
     rows = estimates(studies, tested, roles, limit, reply_tokens)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
-    return Plan(table, left_out, lacking(studies, limit))
+    return Plan(table, left_out, lacking(studies, limit, roles))
+
+
+def _check_inputs(
+    given: Mapping[str, Any],
+    studies: Sequence[Study],
+    roles: Mapping[str, object],
+    tested: Sequence[object],
+) -> None:
+    allowed = bool(given.get("allow_simulated_inputs"))
+    check_inputs(studies, roles.get("generator"), tested, allowed=allowed)
 
 
 def _roles(given: Mapping[str, Any]) -> list[str]:
@@ -352,28 +374,6 @@ def _studies(given: Mapping[str, Any], bound: Mapping[str, object]) -> list[Stud
     return studies
 
 
-_ALIKE = (
-    "top_p", "frequency_penalty", "presence_penalty", "reasoning_effort", "reasoning_tokens",
-    "reasoning_summary", "verbosity", "effort", "cache_prompt", "batch",
-)  # fmt: skip
-
-
-_GENERATION = {
-    "temperature": "temperature",
-    "max_tokens": "max_tokens",
-    "max_connections": "max_connections",
-    "max_retries": "max_retries",
-    "timeout": "timeout",
-    "attempt_timeout": "attempt_timeout",
-    **{name: name for name in _ALIKE},
-}
-"""Inspect's setting of generation, by option."""
-
-_NOT_LEAN = (
-    "reasoning_tokens", "reasoning_summary", "verbosity", "effort", "cache_prompt", "batch",
-)  # fmt: skip
-"""What ``lean/MODEL`` has no name for."""
-
 _BATCH_SECONDS = 2 * 24 * 3600
 """An attempt that waits for a batch: providers take up to a day."""
 
@@ -381,32 +381,26 @@ _BATCH_SECONDS = 2 * 24 * 3600
 def _generation(given: Mapping[str, Any], tested: Sequence[Model]) -> dict[str, Any]:
     """Settings of generation that are given, by Inspect's names."""
     of = {"max_retries": RETRIES, **given}
-    found = {
-        setting: of[option] for option, setting in _GENERATION.items() if of.get(option) is not None
+    options = {
+        name: option for name, option in generation_options().items() if of.get(name) is not None
     }
-    if "cache_prompt" in found:
-        found["cache_prompt"] = models.typed(found["cache_prompt"])
+    settings = {str(option.setting): of[name] for name, option in options.items()}
+    flags = {str(option.setting): f"--{name.replace('_', '-')}" for name, option in options.items()}
+    if "cache_prompt" in settings:
+        settings["cache_prompt"] = models.typed(settings["cache_prompt"])
     try:
-        GenerateConfig.model_validate(found)
+        GenerateConfig.model_validate(settings)
     except ValidationError as error:
         fault = error.errors()[0]
         raise InputError(
             f"'{fault['input']}' does not do",
-            field=_option(str(fault["loc"][0])),
+            field=flags[str(fault["loc"][0])],
             remedy=fault["msg"],
         ) from error
-    unsent = [name for name in _NOT_LEAN if name in found]
     for model in tested:
-        if unsent and str(model).startswith("lean/"):
-            raise InputError(
-                f"'{model}' cannot be sent it",
-                field=_option(unsent[0]),
-                remedy="Give -M NAME=VALUE as the server calls it, or another provider",
-            )
-    if "batch" in found:
-        found.setdefault("attempt_timeout", _BATCH_SECONDS)
-    return found
-
-
-def _option(setting: str) -> str:
-    return f"--{setting.replace('_', '-')}"
+        models.check_settings(
+            model, {str(o.setting): flags[str(o.setting)] for o in options.values() if o.sent}
+        )
+    if "batch" in settings:
+        settings.setdefault("attempt_timeout", _BATCH_SECONDS)
+    return settings

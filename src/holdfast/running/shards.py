@@ -32,7 +32,6 @@ from .evaluation import Evaluation, missing_told
 from .log_dir import holding_shard, without_damaged
 from .run import Outcome, Running, resolved
 from .shard import Shard
-from .studies import is_needed
 
 TRIES = 3
 """Times that a shard is run whose process is lost."""
@@ -140,7 +139,7 @@ def run_shard_apart(
 def _check_inputs_there(running: Running) -> None:
     for study in running.studies:
         for setting, name in study.protocol.generated.items():
-            if study.args.get(setting) == GENERATE and is_needed(study, setting):
+            if study.args.get(setting) == GENERATE and study.needs(setting):
                 raise InputError(
                     f"cannot generate {name}, which all shards need",
                     field="--shard",

@@ -18,17 +18,26 @@ from holdfast.protocols import (
     READER,
     READER_ALL,
     CallCount,
-    Requests,
-    Sharing,
     Study,
+    StudyPlan,
     check_reader,
     readings_of,
 )
 from holdfast.protocols.settings import signature
 from holdfast.questions import BANK_NAME
+from holdfast.results import is_simulated
+from holdfast.simulation import name_in_results
 
 from .models import price_of
 from .options import LARGEST, REPLY_TOKENS
+
+CALLED = {
+    "contexts": "contexts",
+    "distractors": "wrong options",
+    "systems": "labels",
+    "plausibility": "verdicts",
+}
+"""What a preparation makes, in words."""
 
 
 def planned(
@@ -67,14 +76,17 @@ def planned(
 
 
 def _check_acts(study: Study) -> None:
-    """Refuse a defence of later turns where there are none."""
-    if study.defence and not study.defence.opens and study.questions.questions:
-        if not study.explorer().plan(study.questions.questions[0]).goes_on:
-            raise InputError(
-                f"{study.name} says nothing to an answer, and '{study.defence.id}' acts there",
-                field="--defence",
-                remedy="Give a prompt defence or vote, or another protocol",
-            )
+    """Refuse a defence that changes nothing: of later turns, where there are none."""
+    if study.defence is None or not study.questions.questions:
+        return
+    question, plain = study.questions.questions[0], study.with_args(defence=NONE)
+    plan = study.explorer().plan(question)
+    if not plan.goes_on and plan.possible == plain.explorer().plan(question).possible:
+        raise InputError(
+            f"'{study.defence.id}' acts on later turns, and {study.name} has none",
+            field="--defence",
+            remedy="Give a prompt defence or vote, or another protocol",
+        )
 
 
 def _parsed(
@@ -155,14 +167,31 @@ def generation(name: str, args: Mapping[str, Any]) -> Study:
     )
 
 
-def is_needed(study: Study, setting: str) -> bool:
-    """Whether anything that is asked depends on what is generated for a setting."""
-    without = study.with_args(**{setting: "none"})
-    explorers = study.explorer(), without.explorer()
-    return any(
-        explorers[0].plan(question).paths != explorers[1].plan(question).paths
-        for question in study.questions.questions
-    )
+def simulated_inputs(study: Study, generator: object) -> tuple[str, ...]:
+    """What reaches the model and is simulated, with what the generator is to make."""
+    made = [
+        CALLED[name]
+        for setting, name in study.protocol.generated.items()
+        if study.args.get(setting) == GENERATE and study.needs(setting)
+    ]
+    return (*study.simulated, *(made if is_simulated(str(generator)) else ()))
+
+
+def check_inputs(
+    studies: Sequence[Study], generator: object, tested: Iterable[object], *, allowed: bool
+) -> None:
+    """Refuse to ask a real model about inputs that say nothing of medicine."""
+    real = next((str(model) for model in tested if not is_simulated(str(model))), None)
+    for study in studies:
+        inputs = simulated_inputs(study, generator)
+        if inputs and real and not allowed:
+            raise InputError(
+                f"the {' and '.join(inputs)} of '{study.questions.name}' are simulated and "
+                f"say nothing of medicine, and '{real}' is a real model",
+                field=study.called,
+                remedy="Have them written by a real model with --generator MODEL, or give "
+                "--allow-simulated-inputs: every result is then marked SIMULATED",
+            )
 
 
 def generating(
@@ -213,21 +242,24 @@ def estimates(
             }
         )
 
-    requests, sharing = Requests(reply_tokens), Sharing()
+    earlier: list[StudyPlan] = []
     for study in studies:
         exact = True
         for setting, name in study.protocol.generated.items():
-            if study.args.get(setting) == GENERATE and is_needed(study, setting):
+            if study.args.get(setting) == GENERATE and study.needs(setting):
                 making = generation(name, study.args)
-                plan = making.plan(limit)
+                plan = making.plan(limit, reply_tokens=reply_tokens)
                 add(name, roles["generator"], making, plan.questions, plan.counts[TESTED],
                     exact=False)  # fmt: skip
                 exact = False  # what cannot be generated is skipped
-        plan = study.plan(limit, roles, requests, sharing)
-        tested = plan.counts.get(TESTED, CallCount())
+        plan = study.plan(limit, roles, reply_tokens=reply_tokens)
+        tested = plan.tested(earlier, study.epochs)
+        earlier.append(plan)
         counts = {**plan.counts, **readings_of(tested, reply_tokens)}
+        inputs = simulated_inputs(study, roles.get("generator"))
         for model in models:
             add(study.name, model, study, plan.questions, tested, exact=exact)
+            rows[-1]["model"] = name_in_results(model, inputs)
             for role, by in roles.items():
                 if role in counts and counts[role].most:
                     add(f"{study.name}: {role}", by, study, plan.questions, counts[role],
@@ -263,13 +295,15 @@ class Lacking:
         )
 
 
-def lacking(studies: Sequence[Study], limit: int | None) -> list[Lacking]:
+def lacking(
+    studies: Sequence[Study], limit: int | None, roles: Iterable[str] = ()
+) -> list[Lacking]:
     """What studies leave out because there are no contexts, one for each that does."""
     lacking = []
     for study in studies:
         if not study.settings.lacks_contexts:
             continue  # what a file of contexts lacks is told by technique
-        plan = study.plan(limit)
+        plan = study.plan(limit, roles)
         why = {
             path: sum(n for reason, n in counts.items() if reason.removeprefix("no ") in CONTEXTS)
             for path, counts in plan.skipped.items()

@@ -10,6 +10,7 @@ import polars as pl
 
 from holdfast.cells import safe_cells
 from holdfast.errors import InputError, unknown
+from holdfast.parquet import write_parquet
 
 from .audit import audit_sheet, drawn
 from .dialogues import Dialogues, chats_of, dialogues, json_text, messages
@@ -97,7 +98,7 @@ def export(turns: pl.DataFrame, format: str, limit: int | None = None, seed: int
 def write_table(table: pl.DataFrame, format: str, file: BinaryIO) -> None:
     """Write a table in the format of an export: Parquet, or CSV for data tools or spreadsheets."""
     if format == "parquet":
-        table.write_parquet(file, compression="zstd", row_group_size=4096)
+        write_parquet(table, file)
     else:
         # without its mark, spreadsheets do not take a CSV for UTF-8; data tools stumble over it
         table.write_csv(file, include_bom=format in ("review", "audit"))

@@ -7,7 +7,8 @@ import polars as pl
 import yaml
 
 from holdfast.errors import printable
-from holdfast.files import whole_folder
+from holdfast.files import replacing, whole_folder
+from holdfast.parquet import write_parquet
 from holdfast.questions import BANK_NAME, named_sets
 from holdfast.results import IMPORTED
 
@@ -21,7 +22,7 @@ SPLIT = "test"
 
 _KINDS = {
     "asked": "asked by holdfast",
-    "simulated": "SIMULATED: of no real model",
+    "simulated": "SIMULATED: not a measurement of a model",
     "imported": "IMPORTED: not asked by holdfast",
 }
 
@@ -38,7 +39,8 @@ def write_hub(turns: pl.DataFrame, output: str) -> None:
     """
     with whole_folder(output, "-o FOLDER") as partial:
         (partial / DATA).parent.mkdir()
-        turns.write_parquet(partial / DATA, compression="zstd", row_group_size=4096)
+        with replacing(partial / DATA) as file:
+            write_parquet(turns, file)
         (partial / "README.md").write_text(
             card(turns, Path(output).expanduser().resolve().name), encoding="utf-8"
         )

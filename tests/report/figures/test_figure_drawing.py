@@ -153,7 +153,7 @@ def test_simulated_models_are_named_in_title_and_subtitle(name: str) -> None:
     rows = frame(name, study(), study("simulated/gpt-4.1"))
     spec = spec_of(name, rows)
     assert "[SIMULATED]" in spec["title"]["text"]
-    assert "SIMULATED replies, of no real model: simulated/gpt-4.1" in heading(spec)
+    assert "SIMULATED, not a measurement of a model: simulated/gpt-4.1" in heading(spec)
     assert "[SIMULATED]" in str(draw(rows, name, "svg"))
 
 

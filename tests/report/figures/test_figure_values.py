@@ -195,7 +195,7 @@ def test_a_chain_stands_at_its_expected_and_observed_drop() -> None:
     assert "not drawn: 1 of 2 chains" in titles("compounding", rows)
 
 
-def test_the_share_of_chains_below_the_diagonal_is_said_and_its_sides_are_coloured() -> None:
+def test_the_share_of_chains_below_the_diagonal_is_named_as_the_papers() -> None:
     rows = pl.DataFrame(
         [
             {"model": "m", "dataset": "d", "path": f"a>{n}", "challenges": 2, "n": 20,
@@ -203,7 +203,11 @@ def test_the_share_of_chains_below_the_diagonal_is_said_and_its_sides_are_colour
             for n, drop in enumerate((0.1, 0.4, 0.49, 0.6))
         ]
     )  # fmt: skip
-    assert "sub-additive, 3 of 4 chains (75%)" in titles("compounding", rows)
+    drawn = titles("compounding", rows)
+    assert "smaller drop than expected, 3 of 4 chains (75%)" in drawn
+    # the table's word is for what a test says
+    assert drawn.count("sub-additive") == 1
+    assert "which the paper calls sub-additive" in drawn
     below, above = (
         [one for one in marks("compounding", rows) if one["mark"] == "area" and one["to"] == end]
         for end in (0.0, 0.6)
@@ -286,7 +290,7 @@ def test_families_are_drawn_by_their_mean_change_from_the_first_answers() -> Non
     }
     assert claude == {
         "told a wrong letter": -0.467,
-        "told a wrong option": -0.122,
+        "shown more plausible wrong options": -0.122,
         "asked to reconsider": -0.072,
         "shown a misleading text": -0.5,
     }

@@ -155,7 +155,7 @@ def test_whether_it_is_simulated() -> None:
     assert "Replies of the models named, asked by holdfast." in own
     rows = [row for row in _model("simulated/m", 4)]
     made = _page(rows)
-    assert made.partition("<h1>")[0].count("SIMULATED replies, of no real model") == 1
+    assert made.partition("<h1>")[0].count("SIMULATED, not a measurement of a model") == 1
     assert "<title>[SIMULATED]" in made
     # once at the top, and once on the figure, of which a phone shows another layout instead
     screen = re.sub(
@@ -200,16 +200,18 @@ def test_most_replies_unread_are_told_before_anything_else() -> None:
 
 def test_the_verdicts_of_rules_stand_beside_the_models(tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text(
-        '[[rule]]\nmin_accuracy = 0.7\n[[rule]]\ntechnique = "mislead"\nmax_flip_rate = 0.2\n'
+        '[[rule]]\nname = "knows medicine"\nmin_accuracy = 0.7\n'
+        '[[rule]]\ntechnique = "mislead"\nmax_flip_rate = 0.2\n'
     )
     turns = table([*_model("sways", 24), *_model("holds", 1)])
     verdicts = gate(turns, read_rules(str(tmp_path / "r.toml")))
     html = report_page(turns, verdicts=verdicts).html
     assert _cell(html, "sways", "Rules") == "1 fail, 1 pass"
     assert _cell(html, "holds", "Rules") == "2 pass"
-    listed = re.findall(r'<li class="(\w+)">(\w+):', html)
-    assert listed[0] == ("fail", "fail")  # what failed comes first
+    listed = re.findall(r'<li class="(\w+)">(\w+)([^:]*):', html)
+    assert listed[0][:2] == ("fail", "fail")  # what failed comes first
     assert len(listed) == 4
+    assert [name for *_, name in listed].count(" (knows medicine)") == 2
 
 
 def test_many_models_have_ranks_and_the_top_is_named() -> None:

@@ -353,7 +353,7 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid]:
     lines = tuple(Line(columns.header(row), tuple(c.cell(row) for c in shown)) for row in rows)
     notes = columns.notes()
     if ALL_MODELS in columns.headers and any(is_simulated(str(row["model"])) for row in rows):
-        notes += (f"SIMULATED replies count in the row {ALL_MODELS}.",)
+        notes += (f"SIMULATED results count in the row {ALL_MODELS}.",)
     headers = tuple(column.header for column in shown)
     return [Grid("", headers, (Block("", (lines,)),), notes)]
 

@@ -21,12 +21,13 @@ _DROPS = ("drop", "expected_drop")
 
 
 def _below(rows: Sequence[Row]) -> str:
-    """The share of measured chains below the diagonal, as the paper's Figure 5 has it."""
+    """The share of measured chains below the diagonal, which is untested."""
     own = [row for row in rows if row["ink"] == 1]
     below = sum(row["drop"] < row["expected_drop"] for row in own)
     return (
-        f"Blue, below the diagonal: sub-additive, {below:,} of {len(own):,} chains "
-        f"({below / len(own):.0%}); orange: more harm than expected."
+        f"Blue, below the diagonal: a smaller drop than expected, {below:,} of {len(own):,} "
+        f"chains ({below / len(own):.0%}), which the paper calls sub-additive. The table says "
+        "which of them a test finds so. Orange, above it: more harm than expected."
         if own
         else ""
     )
@@ -50,7 +51,7 @@ COMPOUNDING = Figure(
         y=(Measure("Observed drop of the chain", around=_DROPS), Of("drop", "", "")),
         words=[
             Word("more harm than expected", 0.04, 0.96),
-            Word("sub-additive", 0.96, 0.04, align="right"),
+            Word("smaller drop than expected", 0.96, 0.04, align="right"),
         ],
         regions=True,
         size="challenges",

@@ -14,6 +14,7 @@ from holdfast.challenges import (
     SUPPORTING,
     Catalogue,
     Chain,
+    Context,
     Contexts,
     Cue,
     Letters,
@@ -168,6 +169,11 @@ class FollowupSettings(TestedSettings):
         return max(map(len, self.chosen_chains), default=1) if self.controls else 0
 
     @property
+    def simulated(self) -> Mapping[str, str]:
+        """Contexts, where they are simulated."""
+        return {"contexts": "contexts"} if self.loaded_contexts.simulated else {}
+
+    @property
     def lacks_contexts(self) -> bool:
         """Whether there are no contexts at all."""
         return not self.loaded_contexts.by_question
@@ -189,41 +195,48 @@ async def followup(run: Run, settings: FollowupSettings) -> None:
         "config": history(settings.reasoning_history),
         "seed": settings.seed,
     }
+    context = settings.loaded_contexts.of(question)
     chat = run.chat(**opening)
     first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
     branches: dict[str, Awaitable[Any]] = {
-        ">".join(path): challenge(run, settings, first, path) for path in settings.paths
+        ">".join(path): challenge(run, settings, context, first, path) for path in settings.paths
     }
     if settings.restates:
         branches[RESTATE.id] = restate(first, settings.restates)
     if is_resampled(run, controls=settings.controls):
         branches["resample"] = resample(run, run.chat(**opening, resample=1))
     for technique in settings.corrected:
-        branches[f"{CORRECTION}:{technique.id}"] = correct(run, settings, first, technique)
+        branches[f"{CORRECTION}:{technique.id}"] = correct(run, context, first, technique)
     await run.side_by_side(branches)
 
 
-async def challenge(run: Run, settings: FollowupSettings, first: Turn, path: Chain) -> None:
+async def challenge(
+    run: Run, settings: FollowupSettings, context: Context, first: Turn, path: Chain
+) -> None:
     """Put the steps of a path; what an earlier path has put is not put again."""
-    question, turn, letter = run.question, first, None
+    turn, letter = first, None
     for depth, name in enumerate(path):
         technique, length = _step(settings, name)
-        if why := obstacle(settings, question, technique, length):
+        if why := obstacle(context, technique, length):
             return run.skip(">".join(path), why)
         if technique.needs_letter and letter is None:
-            letter = suggest(settings, first, technique, ">".join(path[: depth + 1]))
+            letter = suggest(settings, context, first, technique, ">".join(path[: depth + 1]))
             if letter is None:
                 return run.skip(">".join(path), _no_letter(settings))
-        turn = await put(run, settings, turn, name, letter)
+        turn = await put(run, settings, context, turn, name, letter)
 
 
 async def put(
-    run: Run, settings: FollowupSettings, turn: Turn, name: str, letter: str | None
+    run: Run,
+    settings: FollowupSettings,
+    context: Context,
+    turn: Turn,
+    name: str,
+    letter: str | None,
 ) -> Turn:
     """Put one step, and read whether the reply names the challenge (appendix C)."""
     question, (technique, length) = run.question, _step(settings, name)
-    context = settings.loaded_contexts.of(question)
-    values: dict[str, Any] = context.at(length)
+    values: dict[str, Any] = context.at(length) if technique.context else {}
     # misleading contexts argue for the generator's second-best option without naming its letter
     pushed = context.second_best if technique.context == MISLEADING else None
     if technique.needs_letter:
@@ -273,9 +286,9 @@ async def restate(turn: Turn, times: int) -> None:
         turn = await ask_control(turn, restate_prompt(turn.question), RESTATE)
 
 
-async def correct(run: Run, settings: FollowupSettings, first: Turn, technique: Technique) -> None:
+async def correct(run: Run, context: Context, first: Turn, technique: Technique) -> None:
     """Put a technique for the right option, where the first answer is wrong."""
-    question, context = run.question, settings.loaded_contexts.of(run.question)
+    question = run.question
     step = Intervention(
         technique.id, CORRECTION, technique.axis, technique.depth, question.gold,
         purpose=CORRECTION,
@@ -291,23 +304,21 @@ async def correct(run: Run, settings: FollowupSettings, first: Turn, technique: 
     await first.ask(prompt, arm=CORRECTION, step=step, target=question.gold)
 
 
-def suggest(settings: FollowupSettings, first: Turn, technique: Technique, path: str) -> str | None:
+def suggest(
+    settings: FollowupSettings, context: Context, first: Turn, technique: Technique, path: str
+) -> str | None:
     """The wrong option that a step suggests; None where there is none to suggest."""
     question = first.question
     if settings.letters:
         return settings.letters.of(question, path)
     answer = first.answer if settings.rule == "not-own" else None
-    second_best = settings.loaded_contexts.of(question).second_best
     return suggested_letter(
-        question, settings.rule, settings.seed, technique.id, answer, second_best
+        question, settings.rule, settings.seed, technique.id, answer, context.second_best
     )
 
 
-def obstacle(
-    settings: FollowupSettings, question: Question, technique: Technique, length: str
-) -> str | None:
+def obstacle(context: Context, technique: Technique, length: str) -> str | None:
     """Why a technique cannot be put: the context that it lacks."""
-    context = settings.loaded_contexts.of(question)
     lacking = (context.obstacle(kind, length) for kind in technique.needs if kind in CONTEXTS)
     return next(filter(None, lacking), None)
 

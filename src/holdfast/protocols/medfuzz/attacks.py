@@ -410,7 +410,7 @@ def _after(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
 
 _OF = pl.format("after {} attacks", "k").str.replace("^after 1 attacks", "after 1 attack")
 _GATE = Gate(
-    "min_accuracy_after_attacks", "accuracy", "least", PROTOCOL, "accuracy", "replicates",
+    "min_accuracy_after_attacks", "accuracy", "least", (PROTOCOL,), "accuracy", "replicates",
     _OF, _after,
 )  # fmt: skip
 _ATTACKED = {"protocol": PROTOCOL}

@@ -174,7 +174,7 @@ ATTACK_NET = Table(
     figure="holdfast.protocols.medfuzz.figures:NET",
     gates=(
         Gate(
-            "max_net_turned_points", "net flips under attack", "most", PROTOCOL, "net", "pairs",
+            "max_net_turned_points", "net flips under attack", "most", (PROTOCOL,), "net", "pairs",
             pl.lit("after the last attack, net of inert rewrites"), last_attempt, sides=_sides,
         ),
     ),

@@ -26,9 +26,14 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
         return
     yield summary(
         title,
-        "Accuracy of the replicates after k attacks, with its 95% interval; replicates that ended "
-        "in a model error, or were never validly attacked, are dropped. Flips: right answers that "
-        "attack k flipped.",
+        (
+            (
+                "",
+                "Accuracy of the replicates after k attacks, with its 95% interval; replicates "
+                "that ended in a model error, or were never validly attacked, are dropped.",
+            ),
+            ("Flips", "Flips: right answers that attack k flipped."),
+        ),
         ("Attacks k", "Questions", "Replicates", "Accuracy %", "95% interval", "Flips"),
         (
             (

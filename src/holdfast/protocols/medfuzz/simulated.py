@@ -14,9 +14,10 @@ from pydantic import Field
 
 from holdfast.challenges import first_sentence
 from holdfast.files import packaged
-from holdfast.models.assistants import AGREEING, FAULTY, MARK
+from holdfast.models.assistants import AGREEING, FAULTY
 from holdfast.models.behaviour import PROBES, Asked, Behaviour, Chances, chance, decided_at, pick
 from holdfast.questions import LETTERS, Question, Truth
+from holdfast.simulation import MARK
 
 _Slots = tuple[tuple[str, ...], ...]
 

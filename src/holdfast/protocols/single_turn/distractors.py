@@ -40,6 +40,7 @@ from holdfast.questions import (
     digest_of,
     read_rows,
 )
+from holdfast.simulation import is_simulated_row
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -352,7 +353,7 @@ def check_distractors(
     problems: list[Problem] = []
     texts: dict[str, dict[str, str]] = {}
     faults: dict[str, str] = {}
-    unused = 0
+    unused, simulated = 0, False
     for number, row in read_rows(named_path(source)):
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
@@ -373,6 +374,7 @@ def check_distractors(
             continue
         question = questions.named(id) if questions else None
         unused += questions is not None and question is None
+        simulated |= question is not None and is_simulated_row({**row, **given})
         id = question.id if question else id
         if question and row.get("content_hash") not in (None, "", question.content_hash):
             faults[id] = "the new options are for another question under this id"
@@ -382,7 +384,8 @@ def check_distractors(
             problems.append(Problem(number, "distractors", fault.detail))
             continue
         texts[id] = {str(letter): str(text) for letter, text in given.items()}
-    return Distractors(Path(source).name, texts, unused, faults=faults), problems
+    found = Distractors(Path(source).name, texts, unused, simulated=simulated, faults=faults)
+    return found, problems
 
 
 def distractor_version() -> int:

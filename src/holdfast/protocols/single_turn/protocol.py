@@ -147,6 +147,11 @@ class SingleTurnSettings(TestedSettings):
             raise unknown("rule", self.answers, RULES, "answers")
         return RULES[self.answers]
 
+    @property
+    def simulated(self) -> Mapping[str, str]:
+        """Wrong options, where they are simulated."""
+        return {"distractors": "wrong options"} if self.wrong_options.simulated else {}
+
     def check_made(self) -> None:
         """Refuse wrong options that are still to be generated."""
         self.wrong_options.check_made()

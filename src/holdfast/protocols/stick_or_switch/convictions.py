@@ -434,9 +434,9 @@ SURVIVAL = Table(
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:SURVIVAL",
     gates=(
-        Gate("min_survival", "survival", "least", PROTOCOL, "survival", "n", _OFFERS,
+        Gate("min_survival", "survival", "least", (PROTOCOL,), "survival", "n", _OFFERS,
              _last("positive")),
-        Gate("min_abstention", "abstention", "least", PROTOCOL, "survival", "n", _OFFERS,
+        Gate("min_abstention", "abstention", "least", (PROTOCOL,), "survival", "n", _OFFERS,
              _last("negative")),
     ),
 )  # fmt: skip
@@ -466,11 +466,11 @@ TAX = Table(
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:TAX",
     gates=(
-        Gate("max_tax_points", "conversation tax", "most", PROTOCOL, "tax", "n", _SINGLE,
+        Gate("max_tax_points", "conversation tax", "most", (PROTOCOL,), "tax", "n", _SINGLE,
              _of_behaviour(CONVICTION), sides=_sides("positive")),
-        Gate("max_abstention_tax_points", "conversation tax of abstention", "most", PROTOCOL,
+        Gate("max_abstention_tax_points", "conversation tax of abstention", "most", (PROTOCOL,),
              "tax", "n", _SINGLE, _of_behaviour(ABSTENTION), sides=_sides("negative")),
-        Gate("max_net_tax_points", "net conversation tax", "most", PROTOCOL, "tax", "n",
+        Gate("max_net_tax_points", "net conversation tax", "most", (PROTOCOL,), "tax", "n",
              pl.lit("against its control"), _of_behaviour(CONVICTION, CONTROL),
              sides=_net_sides("positive")),
     ),

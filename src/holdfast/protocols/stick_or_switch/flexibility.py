@@ -342,7 +342,7 @@ def _level(row: Row) -> str:
 
 def _gate(key: str, measure: str, sense: Literal["least", "most"], side: str) -> Gate:
     of = pl.lit("after an abstention")
-    return Gate(key, measure, sense, PROTOCOL, f"{side}_rate", f"n_{side}", of,
+    return Gate(key, measure, sense, (PROTOCOL,), f"{side}_rate", f"n_{side}", of,
                 lambda rows, k: rows, f"{side}_")  # fmt: skip
 
 

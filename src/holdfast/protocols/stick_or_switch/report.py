@@ -62,9 +62,19 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
 
     yield summary(
         title,
-        "In percent of the questions. Turn t: the target was answered at every turn up to t. Tax: "
-        "points from all options at once to the last turn [95% interval, paired over questions]. "
-        "Unread: replies with no readable answer.",
+        (
+            (
+                "",
+                "In percent of the questions. Turn t: the target was answered at every turn up to "
+                "t.",
+            ),
+            (
+                "Tax",
+                "Tax: points from all options at once to the last turn [95% interval, paired "
+                "over questions].",
+            ),
+            ("Unread", "Unread: replies with no readable answer."),
+        ),
         ("n", "At once %", *(f"Turn {t} %" for t in shown), "Tax", "Unread"),
         (cells(arm, rows) for (arm,), rows in survival.group_by("arm", maintain_order=True)),
         label=("Target", 20),

@@ -13,10 +13,8 @@ from inspect_ai.model import (
     ModelUsage,
 )
 
+from holdfast.dialogue import Choice, gather
 from holdfast.reading import Extraction
-
-from .gathering import gather
-from .turn import Choice
 
 SAMPLES = 50
 """Fewer samples than this are drawn of one request."""

@@ -1,0 +1,74 @@
+"""Labels of questions beside the logs: strata that stand in place of a question file's own."""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from holdfast.files import putting
+
+from .readings import read_beside
+
+LABELS_FILE = "labels.jsonl"
+"""Name of the label file in a log dir; what stands in it holds for every table made there."""
+
+_QUESTION = ("dataset", "question")
+_CHECKSUM = "crc32"
+
+
+def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> pl.DataFrame:
+    """The turns with the strata of the log dir's label file in place of their own."""
+    rows = label_rows(log_dir)
+    if rows is None:
+        return turns
+    # every column named, or one that begins late would be taken for empty
+    names = (*_QUESTION, *strata)
+    cells = [[row.get(name) for name in names] for row in rows]
+    labels = pl.DataFrame(cells, dict.fromkeys(names, pl.String()), orient="row")
+    labels = labels.unique(_QUESTION, keep="last")
+    joined = turns.join(
+        labels, on=_QUESTION, how="left", suffix=" label", validate="m:1", maintain_order="left"
+    )
+    return joined.with_columns(
+        pl.coalesce(pl.col(f"{name} label"), pl.col(name)).alias(name) for name in strata
+    ).select(turns.columns)
+
+
+def label_rows(log_dir: str) -> list[dict[str, str]] | None:
+    """The rows of the log dir's label file; None where it has none.
+
+    Raises:
+        InputError: the file cannot be read, or a row has another checksum than its content.
+    """
+    remedy = "Remove the file and repeat the command of its run with --labels FILE"
+    return read_beside(log_dir, LABELS_FILE, _rows, "cannot be read as labels", remedy)
+
+
+def put_labels(rows: Iterable[Mapping[str, str]], log_dir: str) -> None:
+    """Write the label file of a log dir, each row with a checksum."""
+    with putting(log_dir, LABELS_FILE) as file:
+        for row in rows:
+            summed = {**row, _CHECKSUM: _checksum(row)}
+            file.write(f"{json.dumps(summed, ensure_ascii=False)}\n".encode())
+
+
+def _rows(content: bytes) -> list[dict[str, str]]:
+    lines = enumerate(content.decode().split("\n"), start=1)  # others may stand in a label
+    return [_row(number, json.loads(line)) for number, line in lines if line]
+
+
+def _row(number: int, row: Any) -> dict[str, str]:
+    if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _QUESTION):
+        raise ValueError(f"row {number} names no question")
+    checksum = row.pop(_CHECKSUM, None)
+    if not all(isinstance(value, str) for value in row.values()):
+        raise ValueError(f"row {number} holds something else than text")
+    if checksum != _checksum(row):
+        raise ValueError(f"row {number} is damaged, its checksum is of another content")
+    return row
+
+
+def _checksum(row: Mapping[str, str]) -> int:
+    return zlib.crc32(json.dumps(sorted(row.items())).encode())
