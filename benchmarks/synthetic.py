@@ -119,12 +119,10 @@ def synthetic_turns(turns: int, seed: int = 42) -> pl.DataFrame:
         for study, (protocol, of) in enumerate(_PROTOCOLS.items()):
             block = of(examination, ability, number)
             run = f"{number:04d}{study:08d}"
-            attacked = f"{number:04d}{study - 1:08d}" if protocol == "medfuzz-test" else None
             blocks.append(
                 block.with_columns(
                     pl.lit(run).alias("run"), pl.lit(name).alias("model"),
                     pl.lit(protocol).alias("protocol"),
-                    pl.lit(attacked, pl.String).alias("attacked_run"),
                     pl.lit(number * len(_PROTOCOLS) + study).alias("_study"),
                 )
             )  # fmt: skip
@@ -345,6 +343,11 @@ _OF_ATTACK = {"technique": "fuzz", "family": "medfuzz", "axis": "indirect", "dep
 
 
 def _medfuzz(examination: Examination, ability: float, number: int) -> pl.DataFrame:
+    studies = (_attacks(examination, ability, number), _tests(examination, ability, number))
+    return pl.concat(studies, how="diagonal_relaxed")
+
+
+def _attacks(examination: Examination, ability: float, number: int) -> pl.DataFrame:
     question = np.tile(np.arange(examination.n), REPLICATES)
     epoch = np.repeat(np.arange(1, REPLICATES + 1), examination.n)
     right = examination.right(question, ability)
@@ -392,7 +395,7 @@ _MENTIONED = pl.Series(
 """Readings of three characteristics by their number, and none."""
 
 
-def _medfuzz_test(examination: Examination, ability: float, number: int) -> pl.DataFrame:
+def _tests(examination: Examination, ability: float, number: int) -> pl.DataFrame:
     # which attacks they are does not matter for the time that their tests take
     tested = max(round(TESTED_PER_QUESTION * examination.n), 1)
     question = np.linspace(0, examination.n - 1, tested).astype(np.int64)
@@ -403,7 +406,7 @@ def _medfuzz_test(examination: Examination, ability: float, number: int) -> pl.D
         arm = text.partition("@")[0]
         if arm == "control":
             blocks.append(
-                _block(question, np.full(tested, _UNREAD), place, arm="attacker", path=text,
+                _block(question, np.full(tested, _UNREAD), place, arm="control-writer", path=text,
                        **_OF_ATTACK | {"technique": "control", "rule": "valid"})
             )  # fmt: skip
         for sample in range(1, SAMPLES + 1):
@@ -425,5 +428,4 @@ _PROTOCOLS: Mapping[str, Any] = {
     "single-turn": _single_turn,
     "stick-or-switch": _stick_or_switch,
     "medfuzz": _medfuzz,
-    "medfuzz-test": _medfuzz_test,
 }

@@ -17,8 +17,8 @@ from benchmarks.server import COMPLETIONS, HOST, Connection, Json, Site, complet
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, ModelOutput
 
-from holdfast.protocols.medfuzz.protocol import medfuzz
 from tests.scripted import Scripted, put
+from tests.tasks import medfuzz
 
 TRADES = (
     "baker", "sailor", "potter", "farmer", "tailor", "miller", "weaver", "mason", "cooper",

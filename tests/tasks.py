@@ -5,6 +5,7 @@ from holdfast.protocols.registry import task_named
 followup = task_named("followup")
 single_turn = task_named("single-turn")
 stick_or_switch = task_named("stick-or-switch")
+medfuzz = task_named("medfuzz")
 contexts = task_named("contexts")
 distractors = task_named("distractors")
 labels = task_named("labels")

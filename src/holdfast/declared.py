@@ -22,7 +22,7 @@ PROTOCOLS = {
     "followup": "holdfast.protocols.followup.protocol",
     "single-turn": "holdfast.protocols.single_turn.protocol",
     "stick-or-switch": "holdfast.protocols.stick_or_switch.protocol",
-    # "medfuzz": "holdfast.protocols.medfuzz.protocol",
+    "medfuzz": "holdfast.protocols.medfuzz.protocol",
 }
 """Module of each protocol, whose ``PROTOCOL`` it is."""
 

@@ -36,7 +36,7 @@ def test_a_synthetic_study_is_the_same_each_time_and_has_everything() -> None:
     assert number["followup", "length"] == 12
     assert number["single-turn", "single-turn"] == 7 * 4 + 1
     assert number["medfuzz", "attack"] == 5
-    assert number["medfuzz-test", "control"] == 30 * 5
+    assert number["medfuzz", "control"] == 30 * 5
     assert {"positive", "negative", "flexible-correct", "single-shot", "single-shot-abstain"} == {
         arm for protocol, arm in number if protocol == "stick-or-switch"
     }

@@ -161,11 +161,6 @@ GOOD: dict[str, tuple[str, ...]] = {
         "generate", "plausibility", "--questions", "bank", "--limit", "1", "--model",
         "simulated/judge", "--distractors", "bank",
     ),
-    "medfuzz test": (
-        "medfuzz", "test", "fuzzed", "--model", "simulated/fuzz-swayed", "--model-role",
-        "attacker=simulated/attacker", "--controls", "2", "--samples", "1",
-    ),
-    "medfuzz replay": ("medfuzz", "replay", "fuzzed", "--model", "simulated/steadfast"),
     "medfuzz show": ("medfuzz", "show", "fuzzed", "--id", "q0"),
 }  # fmt: skip
 """A command line that works, for each command; a combination puts other values into it."""

@@ -102,12 +102,6 @@ CASES = {
     "one of two files that cannot be written": [
         "gate", "runs", "--rules", "rules.toml", "--junit", "gate.xml", "--summary", "dir",
     ],
-    "a test without a price": [
-        "medfuzz", "test", "fuzzed", "--model", "simulated/fuzz-swayed", "--cost-limit", "1",
-    ],
-    "a test with a bad role": [
-        "medfuzz", "test", "fuzzed", "--model", "simulated/fuzz-swayed", "--model-role", "x=y",
-    ],
 }  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from tests.fuzzing import ATTACKS_ALONE, Script, script_server
 from tests.studies import holdfast, question_rows, write_jsonl
 
 CANARY = "from pathlib import Path\nPath({!r}).write_text('loaded')\n"
-SMALL = ("--controls", "2", "--samples", "1")
 HELPER = ("--model-role", "attacker=simulated/attacker")
 
 
@@ -80,12 +79,10 @@ def of_code(log: EvalLog) -> None:
 
 
 AFTERWARDS = {
-    "test": ("medfuzz", "test", "runs", *SMALL),
-    "test with a helper": ("medfuzz", "test", "runs", *SMALL, *HELPER),
-    "test of another model": (
-        "medfuzz", "test", "runs", *SMALL, *HELPER, "--model", "simulated/fuzz-swayed",
+    "replay": ("run", "medfuzz", "-T", "attacks=runs", "--model", "simulated/steadfast"),
+    "replay with a helper": (
+        "run", "medfuzz", "-T", "attacks=runs", "--model", "simulated/steadfast", *HELPER,
     ),
-    "replay": ("medfuzz", "replay", "runs", "--model", "simulated/steadfast"),
     "show": ("medfuzz", "show", "runs", "--id", "q0"),
     "table": ("table", "runs"),
     "report": ("report", "runs", "-o", "report.html"),
@@ -94,7 +91,7 @@ AFTERWARDS = {
     "power": ("power", "runs", "--path", "fuzz@1", "--difference", "5"),
     "run": (
         "run", "medfuzz", "--questions", "q.jsonl", "--model", "simulated/fuzz-swayed", *HELPER,
-        "--limit", "1", "--epochs", "1",
+        "--limit", "1", "--epochs", "1", "-T", "tested=2", "-T", "samples=1",
     ),
 }  # fmt: skip
 
@@ -121,29 +118,17 @@ def test_a_forged_log_loads_no_code(built: list[str], monkeypatch: pytest.Monkey
     assert [name for name in built if name.startswith("hf/")] == []
 
 
-def test_a_test_asks_the_model_that_the_command_names_at_its_own_address(sink: Script) -> None:
-    with script_server(lambda _: "Answer: A") as site:
-        attacked()
-        forged(at_sink(sink.url))
+def test_a_replay_asks_the_model_that_the_command_names_at_its_own_address(sink: Script) -> None:
+    with script_server(lambda _: "Final Answer: (A)") as site:
+        attacked("received")
+        forged(at_sink(sink.url), "received")
         done = holdfast(
-            "medfuzz", "test", "runs", *SMALL, *HELPER, "--model", "openai-api/sink/x",
+            "run", "medfuzz", "-T", "attacks=received", "--model", "openai-api/sink/x",
             "--model-base-url", site.url,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert sink.requests == []
     assert site.requests
-    assert f"--model-base-url {sink.url}" in done.stderr
-
-
-def test_a_test_of_another_model_than_the_log_s_is_refused() -> None:
-    attacked()
-    done = holdfast("medfuzz", "test", "runs", *SMALL, *HELPER, "--model", "simulated/steadfast")
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.strip().splitlines()
-    assert "'simulated/steadfast'" in line
-    assert "'simulated/fuzz-swayed'" in line
-    assert "holdfast medfuzz replay" in line
-    assert not list(Path("runs").glob("attacks-*.jsonl"))
 
 
 @pytest.mark.parametrize("model", ["openai-api/sink/x", "vllm-completions/x", "hf/x"])

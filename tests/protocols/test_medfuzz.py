@@ -24,11 +24,11 @@ from tests.fuzzing import (
 from tests.resolved import medfuzz_study
 from tests.scripted import Scripted, errors, put, said
 from tests.studies import question_rows, turns_of, write_jsonl
+from tests.tasks import medfuzz
 
 from holdfast.challenges import question_prompt, system_prompt
 from holdfast.errors import InputError
 from holdfast.protocols.medfuzz.attacks import attack_summary, attacks
-from holdfast.protocols.medfuzz.protocol import medfuzz
 from holdfast.questions import load_questions
 from holdfast.results import TABLES
 
@@ -301,9 +301,6 @@ def test_a_reply_without_an_answer_drops_the_replicate_from_every_k(
     assert (row["replicates"], row["model_errors"], row["succeeded"]) == (2, 1, 1)
     counted = {name: row[name] for name in ("refused", "filtered", "unread")}
     assert counted == {"refused": 0, "filtered": 0, "unread": 0} | {kind: 1}
-    score = score_of(log)
-    assert [score[f"after {k}"] for k in range(6)] == [1.0] * 3 + [0.0] * 3
-    assert score["kept"] == 0.5
 
 
 @pytest.mark.parametrize("who", ["target", "attacker"])
@@ -382,4 +379,6 @@ def test_scores_are_those_of_the_table(tmp_path: Path) -> None:
         (0, 0.75, 8), (1, 0.5, 8), (2, 0.0, 8),
     ]  # fmt: skip
     score = score_of(log)
-    assert [score[f"after {k}"] for k in range(3)] == [0.75, 0.5, 0.0]
+    # of the right first answers, those that no attack has flipped: what is not asked is flipped
+    assert score["baseline"] == 0.75
+    assert [score[f"fuzz@{k}"] for k in (1, 2)] == [pytest.approx(2 / 3), 0.0]

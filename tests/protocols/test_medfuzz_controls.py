@@ -40,8 +40,8 @@ from holdfast.files import packaged
 from holdfast.models.behaviour import chance
 from holdfast.protocols.medfuzz.attacker import read_validity
 from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
-from holdfast.protocols.medfuzz.beside import inert_rewrite
 from holdfast.protocols.medfuzz.faithfulness import faithfulness
+from holdfast.protocols.medfuzz.inert import inert_rewrite
 from holdfast.protocols.medfuzz.modification import naming_fault, with_insertions
 from holdfast.protocols.medfuzz.net import attack_net
 from holdfast.questions import load_questions
@@ -182,8 +182,8 @@ def test_generations_are_planned_for(tmp_path: Path) -> None:
     }  # fmt: skip
     for (controls, confirm), expected in most.items():
         study = medfuzz_study(questions=source, controls=controls, confirm=confirm)
-        found = study.estimate(study.questions.questions[0], 200)
-        assert (found.generations, found.least) == (expected, 1)
+        found = study.plan().counts["tested"]
+        assert (found.most, found.least) == (5 * expected, 5)
     # a success at the last attempt takes all of them
     target, attacker = target_of(TRADES[4]), scripted(attacking, "attacker")
     attack(target.model, attacker=attacker.model, questions=source, controls=True, confirm=10)
@@ -330,44 +330,98 @@ def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_pa
 # --- replay ---
 
 
+def attacked(*more: str) -> None:
+    ran = holdfast(
+        "run", "medfuzz", "--model", "simulated/fuzz-swayed", "--model-role",
+        "attacker=simulated/attacker", "-T", "confirm=0", "-T", "controls=false", *more,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+
+
+def replayed(*more: str, attacks: str = "runs") -> dict[str, Any]:
+    command = ("run", "medfuzz", "-T", f"attacks={attacks}", "--log-dir", "runs", "--json")
+    done = holdfast(*command, *more)
+    assert done.returncode == 0, done.stderr
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    return outcome
+
+
+BOTH = ("--model", "simulated/steadfast", "--model", "simulated/sycophant")
+
+
 def test_attacks_found_on_one_model_are_put_to_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ran = holdfast(
-        "run", "medfuzz", "--model", "simulated/fuzz-swayed", "--model-role",
-        "attacker=simulated/attacker", "--limit", "6", "--epochs", "1", "-T", "confirm=2",
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-
-    def replay(*more: str) -> list[dict[str, Any]]:
-        done = holdfast("medfuzz", "replay", "runs", "--json", *more)
-        assert done.returncode == 0, done.stderr
-        rows: list[dict[str, Any]] = json.loads(done.stdout)
-        return rows
-
-    both = ("--model", "simulated/steadfast", "--model", "simulated/sycophant")
-    few = replay(*both, "--limit", "2")
-    assert {row["model"] for row in few} == {"simulated/steadfast", "simulated/sycophant"}
-    rows = {row["model"]: row for row in replay(*both)}
-    turns = pl.read_parquet("runs/turns.parquet")
-    found = TABLES["attack-list"](turns).height
-    own = turns.filter(pl.col("protocol") == "medfuzz-replay")
+    attacked("--limit", "6", "--epochs", "2")
+    outcome = replayed(*BOTH)
+    turns = pl.read_parquet(outcome["turns"])
+    own = turns.filter(pl.col("arm").is_in(["unattacked", "replayed"]))
+    replays = turns.filter(pl.col("run").is_in(own["run"].unique()))
+    assert set(replays["arm"]) == {"unattacked", "replayed", "reask"}
+    found = TABLES["attack-list"](turns)
+    rows = {row["model"]: row for row in TABLES["transfer"](turns).iter_rows(named=True)}
+    assert set(rows) == {"simulated/steadfast", "simulated/sycophant"}
     for row in rows.values():
         assert row["found_on"] == "simulated/fuzz-swayed"
         put = own.filter(pl.col("model") == row["model"], pl.col("arm") == "replayed")
-        assert row["attacks"] == row["pairs"] == put.height <= found
+        assert row["attacks"] == row["pairs"] == put.height <= found.height
         assert row["turned"] == pytest.approx((~put["correct"]).mean())
         assert row["turned_reask"] == 0.0
     assert rows["simulated/steadfast"]["net"] == 0.0
-    # what is there is not asked again, and the attacked texts are those of the run
-    assert (
-        own.height
-        == pl.read_parquet("runs/turns.parquet")
-        .filter(pl.col("protocol") == "medfuzz-replay")
-        .height
+    # the texts are those of the attacks, put in the replicate in which each succeeded
+    attacks = turns.filter(pl.col("arm") == "attack", ~pl.col("correct"))
+    at = ["question", "epoch", "prompt"]
+    assert set(own.filter(pl.col("arm") == "replayed").select(at).rows()) <= set(
+        attacks.select(at).rows()
     )
-    texts = set(turns.filter(pl.col("protocol") == "medfuzz", pl.col("arm") == "attack")["prompt"])
-    assert set(own.filter(pl.col("arm") == "replayed")["prompt"]) <= texts
     done = holdfast("table", "runs", "--table", "transfer", "--format", "md")
     assert "| simulated/fuzz-swayed |" in done.stdout
+    # what is there is not asked again, and the curve of the attacks is as it was
+    assert replayed(*BOTH)["calls"] == 0
+    assert set(TABLES["attacks"](turns)["model"]) == {"simulated/fuzz-swayed"}
+
+
+def test_further_attacks_are_replayed_in_the_same_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    attacked("--limit", "3", "--epochs", "3", "--log-dir", "found")
+    few = pl.read_parquet(replayed("--model", "simulated/sycophant", attacks="found")["turns"])
+    attacked("--limit", "8", "--epochs", "3", "--log-dir", "found")
+    more = pl.read_parquet(replayed("--model", "simulated/sycophant", attacks="found")["turns"])
+    assert few.height < more.height
+    assert few["run"].unique().to_list() == more["run"].unique().to_list()
+    (row,) = TABLES["transfer"](more).iter_rows(named=True)
+    # nothing tells the model of a run that is elsewhere
+    assert row["found_on"] == few["attacked_run"].drop_nulls()[0]
+
+
+def test_a_replay_is_planned_replicate_by_replicate_without_an_attacker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    attacked("--limit", "6", "--epochs", "3", "--log-dir", "found")
+    study = medfuzz_study(attacks="found")
+    replicates = study.settings.by_replicate  # type: ignore[attr-defined]
+    count = study.plan().counts["tested"]
+    assert count.least == len(replicates)
+    assert count.most == sum(2 + len(attacks) for attacks in replicates.values())
+    outcome = replayed("--model", "simulated/steadfast", attacks="found")
+    assert count.least <= outcome["calls"] <= count.most
+    assert {question.id for question in study.questions.questions} == {q for q, _ in replicates}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"), [("runs", "has no successful attack"), ("nowhere", "nowhere")]
+)
+def test_a_log_dir_without_attacks_is_told_in_one_line(
+    where: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = holdfast("run", "single-turn", "--model", "simulated/steadfast", "--limit", "1")
+    assert done.returncode == 0, done.stderr
+    done = holdfast("run", "medfuzz", "--model", "simulated/steadfast", "-T", f"attacks={where}")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.strip().splitlines()
+    assert expected in line

@@ -27,14 +27,20 @@ from tests.fuzzing import (
     trade_in,
     wrong,
 )
-from tests.resolved import medfuzz_test_study
+from tests.resolved import medfuzz_study
 from tests.studies import Done, holdfast, question_rows, write_jsonl
 
-from holdfast.errors import InputError
 from holdfast.results import TABLES, turns_table
 
 SIMULATED = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simulated/attacker")
-SMALL = ("--controls", "3", "--samples", "2")
+
+
+def sized(tested: int, samples: int) -> tuple[str, ...]:
+    """The settings of a test of that size."""
+    return "-T", f"tested={tested}", "-T", f"samples={samples}"
+
+
+SMALL = sized(3, 2)
 
 
 def probed(messages: Sequence[Message]) -> str:
@@ -66,34 +72,29 @@ def alike(request: Request) -> str:
     return reply(request)
 
 
-def attacked(site: Script, tmp_path: Path, n: int = 2, epochs: int = 2) -> None:
+def run_on(site: Script, tmp_path: Path, *more: str, n: int = 2, epochs: int = 2) -> Done:
+    """A run of MedFuzz against the server, its test included."""
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(n))
-    run = holdfast(
-        "run", "medfuzz", *ATTACKS_ALONE, *at(site), "--questions", source, "--epochs", str(epochs)
-    )
-    assert run.returncode == 0, run.stderr
-    assert len(site.requests) == n * epochs * 3
+    return holdfast(
+        "run", "medfuzz", *ATTACKS_ALONE, *at(site), "--questions", source, "--epochs", str(epochs),
+        *more,
+    )  # fmt: skip
+
+
+def permuted(done: Done) -> list[dict[str, Any]]:
+    """The table of a run."""
+    assert done.returncode == 0, done.stderr
+    return TABLES["permutation"](turns_table(["runs"])).to_dicts()
+
+
+def attacked(site: Script, tmp_path: Path, **size: int) -> None:
+    """A run without a test."""
+    assert permuted(run_on(site, tmp_path, **size)) == []
     site.requests.clear()
 
 
-def permuted(*arguments: str, models: Sequence[str] = SIMULATED) -> list[dict[str, Any]]:
-    done = holdfast("medfuzz", "test", "runs", *models, *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    rows: list[dict[str, Any]] = json.loads(done.stdout)
-    return rows
-
-
-def simulated(*more: str) -> None:
-    run = holdfast("run", "medfuzz", *ATTACKS_ALONE, *SIMULATED, "--limit", "4", *more)
-    assert run.returncode == 0, run.stderr
-
-
-def refused(*arguments: str) -> str:
-    """The one line that a refused test prints."""
-    done = holdfast("medfuzz", "test", *SIMULATED, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.strip().splitlines()
-    return line
+def simulated(*more: str) -> list[dict[str, Any]]:
+    return permuted(holdfast("run", "medfuzz", *ATTACKS_ALONE, *SIMULATED, "--limit", "4", *more))
 
 
 # --- what is asked ---
@@ -102,8 +103,8 @@ def refused(*arguments: str) -> str:
 def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
-        rows = permuted(*SMALL, models=at(site))
-        # of two questions and two replicates each
+        rows = permuted(run_on(site, tmp_path, *SMALL))
+        # of two questions and two replicates each; the attacker's own address is the run's
         assert len(site.by(ATTACKER)) == 4 * 3
         assert len(site.by(TARGET)) == 4 * (2 + 3) * 2
         assert site.repeated == 0
@@ -113,8 +114,10 @@ def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Pa
     roles = ["user", "assistant"] * 3 + ["user"]
     assert all([role for role, _ in probe.messages] == roles for probe in probes)
     assert all([role for role, _ in asked.messages] == ["system", "user"] for asked in controls)
-    turns = pl.read_parquet("runs/turns.parquet").filter(pl.col("protocol") == "medfuzz-test")
-    probe = turns.filter(pl.col("arm") != "attacker")
+    turns = pl.read_parquet("runs/turns.parquet").filter(
+        pl.col("arm").is_in(["original", "attacked", "control", "control-writer"])
+    )
+    probe = turns.filter(pl.col("arm") != "control-writer")
     assert set(probe["path"]) == {
         f"{text}>order@{s}"
         for text in ("original", "attacked", "control@1", "control@2", "control@3")
@@ -138,11 +141,11 @@ def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Pa
 def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
-        first = permuted(*SMALL, models=at(site))
+        first = permuted(run_on(site, tmp_path, *SMALL))
         asked = len(site.requests)
-        assert permuted(*SMALL, models=at(site)) == first
+        assert permuted(run_on(site, tmp_path, *SMALL)) == first
         assert len(site.requests) == asked
-        more = permuted("--controls", "5", "--samples", "2", models=at(site))
+        more = permuted(run_on(site, tmp_path, *sized(5, 2)))
         added = site.requests[asked:]
         assert sum(request.model == ATTACKER for request in added) == 4 * 2
         assert sum(request.model == TARGET for request in added) == 4 * 2 * 2
@@ -150,7 +153,7 @@ def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Pat
         assert [(row["m"], row["b"]) for row in more] == [(5, 1)] * 4
         assert all(row["p_value"] == pytest.approx(0.2) for row in more)
         before = len(site.requests)
-        finer = permuted("--controls", "5", "--samples", "3", models=at(site))
+        finer = permuted(run_on(site, tmp_path, *sized(5, 3)))
         assert len(site.requests) - before == 4 * (2 + 5)
         assert site.repeated == 0
         assert [(row["m"], row["samples"]) for row in finer] == [(5, 3)] * 4
@@ -159,9 +162,7 @@ def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Pat
 @pytest.mark.slow
 def test_identical_attacks_are_one_hypothesis(tmp_path: Path) -> None:
     with script_server(alike) as site:
-        attacked(site, tmp_path)
-        rows = permuted(*SMALL, models=at(site))
-        assert len(site.by(ATTACKER)) == 2 * 3
+        rows = permuted(run_on(site, tmp_path, *SMALL))
     assert [(row["question"], row["epoch"]) for row in rows] == [("q0", 1), ("q1", 1)]
 
 
@@ -169,30 +170,25 @@ def test_identical_attacks_are_one_hypothesis(tmp_path: Path) -> None:
 def test_a_budget_stops_a_test_and_the_same_command_goes_on(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
-        command = ("medfuzz", "test", "runs", *at(site), *SMALL)
-        stopped = holdfast(*command, "--call-limit", "17")
+        stopped = run_on(site, tmp_path, *SMALL, "--call-limit", "17")
         assert stopped.returncode == 3, stopped.stderr
         assert "The budget is spent: 17 of 17 calls" in stopped.stderr
         assert len(site.requests) == 17
-        resumed = permuted(*SMALL, models=at(site))
+        resumed = permuted(run_on(site, tmp_path, *SMALL))
         assert (len(site.requests), site.repeated) == (4 * (3 + 10), 0)
     assert [(row["m"], row["b"]) for row in resumed] == [(3, 1)] * 4
 
 
-@pytest.mark.slow
-def test_an_id_picks_attacks_and_others_can_follow(tmp_path: Path) -> None:
-    with script_server(reply) as site:
-        attacked(site, tmp_path)
-        (one, two) = permuted(*SMALL, "--id", "q1", models=at(site))
-        assert {row["question"] for row in (one, two)} == {"q1"}
-        assert len(site.requests) == 2 * (3 + 10)
-        everything = permuted(*SMALL, models=at(site))
-        assert site.repeated == 0
-        assert len(site.requests) == 4 * (3 + 10)
-    # both tests are in the log dir; each attack is there
-    assert {(row["question"], row["epoch"]) for row in everything} == {
-        (question, epoch) for question in ("q0", "q1") for epoch in (1, 2)
-    }
+def test_what_a_test_takes_is_planned(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    settings: dict[str, Any] = {"attempts": 2, "controls": False, "confirm": 0, "samples": 2}
+    for tested in (0, 1, 3):
+        study = medfuzz_study(questions=source, tested=tested, **settings)
+        counts = study.plan(roles=["attacker"]).counts
+        probes = (2 + tested) * 2 if tested else 0
+        assert (counts["tested"].least, counts["tested"].most) == (5, 5 * (1 + 2 + probes))
+        # each attempt and each control text at its last try
+        assert (counts["attacker"].least, counts["attacker"].most) == (0, 5 * 4 * (2 + tested))
 
 
 @pytest.mark.slow
@@ -212,7 +208,7 @@ def test_controls_that_stay_away_leave_the_attack_without_a_p_value(
 
     with script_server(broken) as site:
         attacked(site, tmp_path, n=1, epochs=1)
-        (row,) = permuted(*SMALL, models=at(site))
+        (row,) = permuted(run_on(site, tmp_path, *SMALL, n=1, epochs=1))
         assert len(site.by(ATTACKER)) == 3 * 4
         assert len(site.by(TARGET)) == 2 * 2
         again = [r.messages[-1][1] for r in site.by(ATTACKER) if len(r.messages) > 2]
@@ -230,7 +226,7 @@ def test_controls_that_stay_away_leave_the_attack_without_a_p_value(
 def by_hand(turns: pl.DataFrame, question: str, epoch: int) -> tuple[float, float, int, int]:
     """p0, pa, b and M from the probes of one attack."""
     own = turns.filter(
-        pl.col("protocol") == "medfuzz-test",
+        pl.col("arm").is_in(["original", "attacked", "control"]),
         pl.col("question") == question,
         pl.col("epoch") == epoch,
         pl.col("p_gold").is_not_null(),
@@ -245,8 +241,7 @@ def by_hand(turns: pl.DataFrame, question: str, epoch: int) -> tuple[float, floa
 
 
 def test_the_figures_follow_from_the_probabilities_in_the_turns_table() -> None:
-    simulated("--epochs", "2")
-    rows = permuted("--controls", "8", "--samples", "3")
+    rows = simulated("--epochs", "2", *sized(8, 3))
     turns = turns_table(["runs"])
     assert len(rows) > 3
     for row in rows:
@@ -259,8 +254,7 @@ def test_the_figures_follow_from_the_probabilities_in_the_turns_table() -> None:
 
 
 def test_the_turns_table_alone_gives_the_same_test(tmp_path: Path) -> None:
-    simulated("--epochs", "1")
-    rows = permuted("--controls", "4", "--samples", "1")
+    rows = simulated("--epochs", "1", *sized(4, 1))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     shutil.copy("runs/turns.parquet", elsewhere / "t.parquet")
@@ -276,56 +270,19 @@ def test_the_turns_table_alone_gives_the_same_test(tmp_path: Path) -> None:
 def test_a_test_is_part_of_neither_accuracy_nor_the_curve() -> None:
     simulated("--epochs", "2")
     before = turns_table(["runs"])
-    permuted("--controls", "2", "--samples", "1")
+    simulated("--epochs", "2", *sized(2, 1))
     after = turns_table(["runs"])
     assert after.height > before.height
-    for name in ("accuracy", "attacks", "attack-summary", "faithfulness"):
-        own = TABLES[name](after)
-        if "protocol" in own.columns:
-            own = own.filter(pl.col("protocol") != "medfuzz-test")
-        assert own.equals(TABLES[name](before)), name
+    for name in ("accuracy", "attacks", "attack-net", "attack-summary", "faithfulness"):
+        assert TABLES[name](after).equals(TABLES[name](before)), name
     assert TABLES["attack-list"](after)["p_value"].null_count() == 0
 
 
-# --- what cannot be tested ---
-
-
-def test_an_unknown_question_is_told_in_one_line() -> None:
-    simulated("--epochs", "1")
-    line = refused("runs", "--id", "nobody")
-    assert "has no successful attack on these questions" in line
-    assert "--id" in line
-    assert not list(Path("runs").glob("attacks-*"))
-
-
-def test_a_run_without_a_success_is_told_in_one_line() -> None:
-    run = holdfast(
-        "run", "medfuzz", *ATTACKS_ALONE, "--model", "simulated/steadfast", "--model-role",
-        "attacker=simulated/attacker", "--limit", "2", "--epochs", "1",
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    assert "has no successful attack" in refused("runs")
-
-
-def test_a_log_dir_without_a_run_of_medfuzz_is_told_in_one_line() -> None:
-    done: Done = holdfast("run", "stick-or-switch", "--model", "simulated/steadfast",
-                          "--limit", "1")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "has no medfuzz run" in refused("runs")
-    Path("empty").mkdir()
-    assert "empty" in refused("empty")
-    assert "nowhere" in refused("nowhere")
-
-
-@pytest.mark.parametrize(
-    ("file", "expected"), [("", "is empty"), ('{"question": 1}\n', "is not an attack")]
-)
-def test_the_task_refuses_a_file_without_attacks(file: str, expected: str, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(file, "utf-8")
-    with pytest.raises(InputError, match=expected):
-        medfuzz_test_study(attacks=str(tmp_path / "a.jsonl"))
-
-
-def test_the_task_refuses_to_start_without_a_file() -> None:
-    with pytest.raises(InputError, match="has no attacks"):
-        medfuzz_test_study()
+def test_too_few_exemplars_are_told_before_anything_is_asked(tmp_path: Path) -> None:
+    few = write_jsonl(tmp_path / "few.jsonl", question_rows(2))
+    more = ("-T", f"exemplars={few}", "--questions", "bank", "--limit", "1")
+    done = holdfast("run", "medfuzz", *SIMULATED, *more, *SMALL)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.strip().splitlines()
+    assert "has 2 exemplars that can be shown, but needs 3" in line
+    assert not Path("runs").exists()

@@ -30,13 +30,8 @@ def attacked(model: str, *more: str) -> pl.DataFrame:
 
 
 def permuted(model: str, *more: str) -> list[dict[str, Any]]:
-    test = holdfast(
-        "medfuzz", "test", "runs", "--model", f"simulated/{model}",
-        "--model-role", "attacker=simulated/attacker", "--json", *more,
-    )  # fmt: skip
-    assert test.returncode == 0, test.stderr
-    rows: list[dict[str, Any]] = json.loads(test.stdout)
-    return rows
+    turns = attacked(model, "-T", f"tested={CONTROLS}", "-T", "samples=1", *more)
+    return TABLES["permutation"](turns).to_dicts()
 
 
 def deviation(hits: int, n: int, truth: float) -> float:
@@ -95,8 +90,7 @@ def distances(counts: Any) -> Any:
 
 @pytest.mark.slow
 def test_p_values_of_a_model_that_ignores_what_is_added_are_uniform() -> None:
-    attacked("fuzz-blind", "--epochs", "7")
-    rows = permuted("fuzz-blind", "--controls", str(CONTROLS), "--samples", "1")
+    rows = permuted("fuzz-blind", "--epochs", "7")
     assert len(rows) >= 300
     assert {(row["m"], row["invalid"], row["by"]) for row in rows} == {(CONTROLS, 0, "logprobs")}
     b = np.bincount([row["b"] for row in rows], minlength=CONTROLS + 1)
@@ -115,8 +109,7 @@ def test_p_values_of_a_model_that_ignores_what_is_added_are_uniform() -> None:
 
 @pytest.mark.slow
 def test_of_a_swayed_model_more_than_half_of_the_attacks_are_found() -> None:
-    attacked("fuzz-swayed", "--epochs", "2")
-    rows = permuted("fuzz-swayed", "--controls", str(CONTROLS), "--samples", "1")
+    rows = permuted("fuzz-swayed", "--epochs", "2")
     assert len(rows) > 60
     power = sum(row["p_value"] <= 0.05 for row in rows) / len(rows)
     print(f"power: {power:.3f} of {len(rows)}")

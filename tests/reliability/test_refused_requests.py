@@ -42,16 +42,10 @@ def test_a_target_that_refuses_log_probabilities_is_asked_without(
 @pytest.mark.slow
 def test_the_permutation_test_then_goes_by_the_answers(tmp_path: Path) -> None:
     with faulty_server(Fault("no-logprobs")) as server:
-        attacked = holdfast(
+        tested = holdfast(
             "run", "medfuzz", "--model", "lean/bench", "--model-base-url", server.api,
             "--model-role", "attacker=simulated/attacker", "--limit", "12", "--epochs", "1",
-            "-T", "attempts=2", "--log-dir", tmp_path / "r",
-        )  # fmt: skip
-        assert attacked.returncode == 0, attacked.stderr
-        tested = holdfast(
-            "medfuzz", "test", tmp_path / "r", "--controls", "2", "--samples", "1",
-            "--model", "lean/bench", "--model-base-url", server.api,
-            "--model-role", "attacker=simulated/attacker",
+            "-T", "attempts=2", "-T", "tested=2", "-T", "samples=1", "--log-dir", tmp_path / "r",
         )  # fmt: skip
         assert tested.returncode == 0, tested.stderr
     rows = permutation(pl.read_parquet(tmp_path / "r" / "turns.parquet"))

@@ -16,6 +16,8 @@ from tests.studies import holdfast, question_rows, turns_of, write_jsonl
 
 from holdfast.errors import InputError
 from holdfast.protocols.medfuzz.attack_log import attack_story, attack_view, marked
+from holdfast.protocols.medfuzz.significance import permutation
+from holdfast.results import turns_table
 
 HOSTILE = "\x1b[31mred\x1b[0m [bold]{letter}[/bold] <b>& \x9b2J\x07 [link=x]"
 """Colours, markup of several kinds, a bell, and what erases a screen."""
@@ -193,17 +195,14 @@ def runs() -> None:
     run = holdfast(
         "run", "medfuzz", "--model", "simulated/fuzz-swayed", "--limit", "3", "--epochs", "2",
         "--model-role", "attacker=simulated/attacker", "--model-role", "judge=simulated/judge",
+        "-T", "tested=2", "-T", "samples=1", "-T", "confirm=0", "-T", "controls=false",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.usefixtures("runs")
 def test_the_command_tells_people_and_machines_the_same(tmp_path: Path) -> None:
-    test = holdfast(
-        "medfuzz", "test", "runs", "--model", "simulated/fuzz-swayed", "--model-role",
-        "attacker=simulated/attacker", "--controls", "2", "--samples", "1", "--json",
-    )  # fmt: skip
-    (row, *_) = json.loads(test.stdout)
+    row = permutation(turns_table(["runs"])).row(0, named=True)
     id = row["question"]
     told = holdfast("medfuzz", "show", "runs", "--id", id)
     assert told.returncode == 0, told.stderr

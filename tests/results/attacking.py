@@ -27,9 +27,9 @@ def _row(arm: str, answer: str, **others: Any) -> Row:
     }  # fmt: skip
 
 
-def tries(kinds: Sequence[str], path: str, **others: Any) -> list[Row]:
+def tries(kinds: Sequence[str], path: str, arm: str = "attacker", **others: Any) -> list[Row]:
     """Replies of the attacker; an empty kind is a valid one, ``!`` a call that failed."""
-    rows = [_row("attacker", "!" if kind == "!" else "?", path=path, **others) for kind in kinds]
+    rows = [_row(arm, "!" if kind == "!" else "?", path=path, **others) for kind in kinds]
     for turn, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
         row["turn"] = turn
         if kind != "!":
@@ -44,7 +44,7 @@ def attack(question: str, answers: str, epoch: int = 1, **others: Any) -> list[R
     ``?`` could not be read, ``R`` is refused, ``F`` filtered, ``!`` failed; ``x`` is an attempt
     without a valid modification after four tries. ``others`` go to the answers.
     """
-    at = {"question": question, "epoch": epoch}
+    at: Row = {"question": question, "epoch": epoch}
     rows = [_row("baseline", answers[0], **at)]
     for k, answer in enumerate(answers[1:], start=1):
         path = f"fuzz@{k}"
@@ -95,7 +95,7 @@ def probed(
 
     A control without probes is one that the attacker gave no valid text for.
     """
-    at = {"protocol": "medfuzz-test", "run": "t1", "question": question, "epoch": epoch, **others}
+    at = {"question": question, "epoch": epoch, **others}
     rows = []
     for arm, step, probes in (
         ("original", "original", original),
@@ -103,7 +103,7 @@ def probed(
         *(("control", f"control@{n}", probes) for n, probes in enumerate(controls, start=1)),
     ):
         if arm == "control":
-            rows += tries([""] if len(probes) else ["words"] * 4, step, **at)
+            rows += tries([""] if len(probes) else ["words"] * 4, step, "control-writer", **at)
         for s, probe in enumerate(probes, start=1):
             path = f"{step}>order@{s}"
             if isinstance(probe, str):
@@ -128,7 +128,6 @@ def drawn(seed: int, models: Sequence[str] = ("m1", "m2"), attempts: int = 3) ->
                 if any(row["arm"] == "attack" and row["answer"] == "B" for row in own):
                     replay = _replayed(rng, f"q{n}", epoch, at["run"])
                     rows += [row | {"model": model, "run": f"replay on {model}"} for row in replay]
-                    at["run"] = f"test of {model}"
                     rows += [row | at for row in _test(rng, f"q{n}", epoch, believes)]
     return [rows[int(place)] for place in rng.permutation(len(rows))]
 
@@ -158,7 +157,7 @@ def _beside(rng: np.random.Generator, question: str, epoch: int, attempts: int) 
 
 
 def _replayed(rng: np.random.Generator, question: str, epoch: int, run: str) -> list[Row]:
-    at = {"protocol": "medfuzz-replay", "question": question, "epoch": epoch}
+    at = {"question": question, "epoch": epoch}
     attacked, plain = rng.choice(list("AB?"), size=2)
     return [
         _row("unattacked", "A", **at),
@@ -176,6 +175,6 @@ def _test(rng: np.random.Generator, question: str, epoch: int, believes: bool) -
     controls = [probes() if rng.random() < 0.9 else [] for _ in range(int(rng.integers(0, 8)))]
     rows = probed(question, probes(), probes(), *controls, epoch=epoch)
     for row in rows:
-        if row["arm"] != "attacker" and rng.random() < 0.02:
+        if row["arm"] != "control-writer" and rng.random() < 0.02:
             row |= {"status": "error", "answer": None, "correct": False, "p_gold": None}
     return rows

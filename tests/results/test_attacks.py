@@ -209,13 +209,6 @@ def test_each_study_has_its_own_ranks() -> None:
     assert both["rank"].to_list() == [1, 2, 1, 2]
 
 
-def test_of_an_attack_tested_twice_the_test_with_more_controls_counts() -> None:
-    few = probed("q1", [0.9], [0.1], [0.9])
-    many = probed("q1", [0.9], [0.1], [0.1], [0.9], run="t2")
-    for rows in ([*few, *many], [*many, *few]):
-        assert ranked([*attack("q1", "AB"), *rows], "p_value") == [(1, "q1", 0.5)]
-
-
 # --- by brute force ---
 
 

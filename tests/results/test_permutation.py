@@ -27,7 +27,7 @@ def test_by_hand() -> None:
         "question": "q1", "epoch": 2, "k": 2, "p0": 0.875, "pa": 0.375, "effect": -0.5, "m": 3,
         "b": 1, "p_value": 1 / 3, "p_plus_one": 0.5, "p_adjusted": 0.5, "samples": 2,
         "by": "logprobs", "controls": 3, "invalid": 0, "failed": 0, "unread": 0,
-        "attacked_run": "r1", "run": "t1",
+        "run": "r1",
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
 
@@ -116,34 +116,41 @@ def test_a_text_with_a_failed_probe_or_too_few_has_no_estimate() -> None:
 
 
 def test_a_control_cut_off_at_the_attacker_has_failed_and_is_not_invalid() -> None:
-    at = {"protocol": "medfuzz-test", "run": "t1", "question": "q1"}
     for kinds in (["words", "!"], ["words", "words"]):
-        cut = tries(kinds, "control@3", **at)
+        cut = tries(kinds, "control@3", "control-writer", question="q1")
         row = only(*probed("q1", "A", "B", "B", []), *cut)
         assert (row["controls"], row["m"], row["invalid"], row["failed"]) == (3, 1, 1, 1)
 
 
 def test_an_attack_of_which_nothing_was_answered_was_not_tested() -> None:
     assert permutation(table(probed("q1", "!", "!", "!"))).is_empty()
-    at = {"protocol": "medfuzz-test", "run": "t1", "question": "q1"}
-    assert permutation(table(tries([""], "control@1", **at))).is_empty()
+    written = tries([""], "control@1", "control-writer", question="q1")
+    assert permutation(table(written)).is_empty()
 
 
 # --- which attack was tested ---
 
 
-def test_an_attack_is_found_by_its_run_where_the_test_names_it() -> None:
+def test_a_test_is_of_the_attack_of_its_run() -> None:
     rows = [*attack("q1", "AB"), *({**row, "run": "r2"} for row in attack("q1", "AAAB"))]
-    unnamed = only(*rows, *probed("q1", [0.5], [0.1], [0.5]))
-    assert unnamed["k"] is unnamed["attacked_run"] is None
-    named = only(*rows, *probed("q1", [0.5], [0.1], [0.5], attacked_run="r2"))
-    assert (named["k"], named["attacked_run"]) == (3, "r2")
+    assert only(*rows, *probed("q1", [0.5], [0.1], [0.5], run="r2"))["k"] == 3
 
 
 def test_an_attack_that_is_not_in_the_table_has_no_attempt() -> None:
     row = only(*attack("q1", "AAA"), *probed("q1", [0.5], [0.1], [0.5]))
-    assert row["k"] is row["attacked_run"] is None
+    assert row["k"] is None
     assert row["p_value"] == 0.0
+
+
+def test_identical_attacks_are_one_hypothesis() -> None:
+    rows = [row for epoch in (1, 2, 3) for row in probed("q1", [0.9], [0.1], [0.9], epoch=epoch)]
+    texts = {1: "same", 2: "same", 3: "other"}
+    for epoch, rewrite in texts.items():
+        rows += attack("q1", "AB", epoch, rewrite=rewrite)
+    measured = permutation(table(rows))
+    assert measured["epoch"].to_list() == [1, 3]
+    # adjusted over the two of them
+    assert measured["p_adjusted"].to_list() == [0.5, 0.5]
 
 
 def test_replicates_are_tested_apart() -> None:
@@ -164,11 +171,11 @@ def test_adjusted_over_the_attacks_of_a_run_by_hand() -> None:
         *probed("q3", [0.9], [0.1], [0.1], [0.1], [0.1]),
         *probed("q4", [0.9], [0.1]),
     ]  # fmt: skip
-    measured = permutation(table([*rows, *({**row, "run": "t2"} for row in rows[:8])]))
-    own = measured.filter(run="t1")
+    measured = permutation(table([*rows, *({**row, "run": "r2"} for row in rows[:8])]))
+    own = measured.filter(run="r1")
     # untested attacks are none of the three
     assert own["p_adjusted"].to_list() == [0.75, 0.75, 1.0, None]
-    assert measured.filter(run="t2")["p_adjusted"].to_list() == [0.25]
+    assert measured.filter(run="r2")["p_adjusted"].to_list() == [0.25]
 
 
 # --- by brute force ---
@@ -177,12 +184,13 @@ def test_adjusted_over_the_attacks_of_a_run_by_hand() -> None:
 def brute(rows: list[Row]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     own: dict[tuple[Any, ...], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if row["protocol"] == "medfuzz-test":
-            text = row["path"].split(">")[0] if row["arm"] != "attacker" else "asked " + row["path"]
+        if row["arm"] in ("original", "attacked", "control", "control-writer"):
+            written = row["arm"] == "control-writer"
+            text = "asked " + row["path"] if written else row["path"].split(">")[0]
             own[row["model"], row["question"], row["epoch"]][text].append(row)
     most: dict[str, int] = defaultdict(int)
     for (model, *_), texts in own.items():
-        if any(row["status"] != "error" and row["arm"] != "attacker"
+        if any(row["status"] != "error" and row["arm"] != "control-writer"
                for probes in texts.values() for row in probes):  # fmt: skip
             probed_texts = (probes for name, probes in texts.items() if "asked" not in name)
             most[model] = max([most[model], *map(len, probed_texts)])

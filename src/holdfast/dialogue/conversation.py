@@ -162,6 +162,7 @@ class Turn:
         *,
         arm: str = "",
         step: Intervention | Sequence[Intervention] = (),
+        path: Sequence[Intervention] | None = None,
         target: str | None = None,
         question: Question | None = None,
         choice: Choice | None = None,
@@ -175,6 +176,7 @@ class Turn:
             prompt: the user message.
             arm: the branch's role in its protocol; none for a reply that no table counts.
             step: what the prompt does to the conversation.
+            path: the whole path, where it is not that of the turn before with this step.
             target: the option that the protocol wants kept.
             question: the question as this branch puts it, where it differs.
             choice: what is answered, where the options in play are not those of the question.
@@ -188,7 +190,8 @@ class Turn:
                 ``error`` and the kind of fault as its rule.
         """
         steps = (step,) if isinstance(step, Intervention) else tuple(step)
-        turn = self._next(prompt, arm, steps, target, question, choice, read, notes)
+        path = (*self.interventions, *steps) if path is None else tuple(path)
+        turn = self._next(prompt, arm, path, target, question, choice, read, notes)
         await self.run.backend.answer(turn, {"arm": arm, **context} if arm else context)
         return turn
 
@@ -196,14 +199,14 @@ class Turn:
         self,
         prompt: str,
         arm: str,
-        steps: tuple[Intervention, ...],
+        path: tuple[Intervention, ...],
         target: str | None,
         question: Question | None,
         choice: Choice | None,
         read: Callable[[ModelOutput], Extraction] | None,
         notes: Mapping[str, Any] | None,
     ) -> "Turn":
-        run, path = self.run, self.interventions + steps
+        run = self.run
         known = (self.order, prompt, arm, tuple(one.step for one in path))
         turn = run.turns.get(known)
         if turn is None:

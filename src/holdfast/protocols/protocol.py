@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any, Generic, TypeVar
 
 from inspect_ai.model import GenerateConfig
@@ -50,6 +51,7 @@ class Protocol(Generic[S]):
         generates: whether it generates what a study needs, and measures nothing.
         stops_early: whether a conversation ends once its target is left: what would have followed
             then counts as left too, and no table averages over those that went on.
+        scored: arms whose answers are scored; empty for all.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Protocol(Generic[S]):
     reply_tokens: int | None = None
     generates: bool = False
     stops_early: bool = False
+    scored: tuple[str, ...] = ()
 
     def study(self, *, epochs: int | None = None, **args: Any) -> "Study":
         """The protocol with its settings, everything that they name loaded.
@@ -152,8 +155,7 @@ class StudyPlan:
     possible: set[int] = field(default_factory=set)
 
     def add(self, plan: QuestionPlan, epochs: int) -> None:
-        """Count a question in all its epochs."""
-        self.questions += 1
+        """Count a question in epochs that are alike."""
         for role, most in plan.most.items():
             # what no replicate makes anew is made once
             least = plan.least[role] * epochs - plan.shared[role] * (epochs - 1)
@@ -214,7 +216,12 @@ class Study:
     @property
     def epochs(self) -> int:
         """Times each question is asked."""
-        return self.given_epochs or self.protocol.epochs
+        return self.given_epochs or self.settings.epochs or self.protocol.epochs
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Helpers without which nothing can be asked."""
+        return self.settings.required(self.protocol.required)
 
     @property
     def config(self) -> GenerateConfig:
@@ -294,10 +301,12 @@ class Study:
         explorer = self.explorer(roles, reply_tokens)
         key = (explorer.roles, tuple(places), reply_tokens)
         if key not in self._plans:
-            plan = StudyPlan()
-            for place in places:
-                question = self.questions.questions[place]
-                plan.add(explorer.plan(question, self.epochs), self.epochs)
+            plan = StudyPlan(len(places))
+            replicates, times = [self.epochs], self.epochs
+            if self.settings.epochs:  # no two are alike
+                replicates, times = [*range(1, self.epochs + 1)], 1
+            for place, replicate in product(places, replicates):
+                plan.add(explorer.plan(self.questions.questions[place], replicate), times)
             self._plans[key] = plan
         return self._plans[key]
 

@@ -83,6 +83,15 @@ class Settings:
         """Whether generated contexts would let more be asked."""
         return False
 
+    @property
+    def epochs(self) -> int | None:
+        """Times each question is asked, where the settings say so: then no two times are alike."""
+        return None
+
+    def required(self, roles: tuple[str, ...]) -> tuple[str, ...]:
+        """Of the helpers that the protocol requires, those that are needed."""
+        return roles
+
     def notes(self) -> list[str]:
         """Inputs that are not used, one line each."""
         return []
@@ -116,6 +125,10 @@ class QuestionSettings(Settings):
         Raises:
             InputError: they cannot be loaded, or strata are asked for without a shuffle.
         """
+        return self.load_questions()
+
+    def load_questions(self) -> QuestionSet:
+        """Load the questions that the settings name."""
         loaded = question_set(self.questions, self.fields)
         if self.shuffle is None and self.stratify is not None:
             remedy = "Also give --shuffle SEED"

@@ -15,6 +15,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.defences import DefendedLive, wording_of
 from holdfast.dialogue import Run, Turn, seated
+from holdfast.errors import InputError
 from holdfast.questions import Question
 from holdfast.results.runs import GROWS, INPUTS
 from holdfast.simulation import MADE_OF
@@ -80,7 +81,8 @@ def study_task(study: Study) -> Task:
     """The task of a study."""
     protocol, defence = study.protocol, study.defence
     study.settings.check_made()
-    keys = [] if protocol.generates else score_keys(study.paths)
+    scored = [one for one in study.paths if not protocol.scored or one[0] in protocol.scored]
+    keys = [] if protocol.generates else score_keys(scored)
     return Task(
         dataset=_Questions(study),
         solver=_solver(study),
@@ -111,6 +113,7 @@ def _solver(study: Study) -> Solver:
     @solver(name=study.name.replace("-", "_"))
     def ask() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
+            _check_roles(study)
             question = questions[str(state.sample_id)]
             reader = reader_of(question, tested(), bound)
             live = DefendedLive(tested(), bound, reader, defence=study.defence)
@@ -134,6 +137,17 @@ def _solver(study: Study) -> Solver:
         return solve
 
     return ask()
+
+
+def _check_roles(study: Study) -> None:
+    """Refuse to ask without a helper: Inspect's own command line checks none."""
+    for role in study.required:
+        if bound(role) is None:
+            raise InputError(
+                f"no model has the role '{role}'",
+                field="--model-role",
+                remedy=f"Give --model-role {role}=MODEL; it is never the model under test",
+            )
 
 
 def _shown(turns: list[Turn]) -> Turn | None:

@@ -38,7 +38,7 @@ class Together:
     first: pl.Expr
     end: pl.Expr
     order: Sequence[pl.Expr] = ()
-    by: tuple[str, ...] = ()
+    by: tuple[str | pl.Expr, ...] = ()
     after: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, keys: pl.DataFrame) -> pl.DataFrame:
@@ -290,7 +290,7 @@ class ReportOf:
             option.
         offered: arms that are to leave their target for the gold option once it is offered.
         offer: of a turn, what its conversation can be chosen by as ``offer``: a list of texts.
-        folded: whether turns are shown under a closed heading for each text that was put.
+        folded: arms whose turns are shown under a closed heading for each text that was put.
         opening: what a page of its runs opens with.
         tables: those that its summary is made of.
         summary: what the terminal says of one run, from the run's rows of ``tables`` and a title:
@@ -303,7 +303,7 @@ class ReportOf:
     by_target: bool = False
     offered: tuple[str, ...] = ()
     offer: pl.Expr | None = None
-    folded: bool = False
+    folded: tuple[str, ...] = ()
     opening: Opening = HELD
     tables: tuple[str, ...] = ()
     summary: Callable[[Mapping[str, pl.DataFrame], str], Iterator[Table | str]] | None = None

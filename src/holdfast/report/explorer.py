@@ -184,7 +184,7 @@ def _declared() -> dict[str, list[str]]:
         "byTarget": by_target(),
         "offered": offered(),
         "helpers": sorted({arm for own in every().values() for arm in own.helpers}),
-        "folded": [name for name, found in REPORTS.items() if found.folded],
+        "folded": [f"{name} {arm}" for name, one in REPORTS.items() for arm in one.folded],
     }
 
 

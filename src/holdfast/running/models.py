@@ -5,13 +5,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
 
 from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
@@ -344,19 +343,6 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
                 field="--cost-limit",
                 remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
             )
-
-
-def unlike(model: Model, header: EvalLog) -> Iterator[str]:
-    """The options that a log was asked with and that a model of its name does not have.
-
-    They are told, never followed: whoever wrote the log may want a request, a key or code run.
-    """
-    spec = header.eval
-    if spec.model_base_url not in (None, model.explicit_base_url):
-        yield f"--model-base-url {spec.model_base_url}"
-    for name, value in spec.model_args.items():
-        if model.model_args.get(name) != value:
-            yield f"-M {name}={value}"
 
 
 def typed(value: str) -> Any:

@@ -139,7 +139,7 @@ def check_roles(studies: Sequence[Study], bound: Collection[str]) -> None:
     for study in studies:
         defence = study.defence
         for role in (
-            *study.protocol.required,
+            *study.required,
             *([defence.role] if defence and defence.role else []),
         ):
             if role not in bound:

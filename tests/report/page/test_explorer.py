@@ -171,10 +171,10 @@ def test_a_replicate_of_an_attack_goes_attempt_by_attempt() -> None:
 
 def test_a_test_of_an_attack_goes_text_by_text() -> None:
     rows = [
-        {"protocol": "medfuzz-test", "arm": arm, "path": path, "technique": path}
+        {"protocol": "medfuzz", "arm": arm, "path": path, "technique": path}
         for arm, path in (
             ("control", "control@10>order@1"), ("control", "control@2>order@1"),
-            ("attacker", "control@2"), ("attacked", "attacked>order@2"),
+            ("control-writer", "control@2"), ("attacked", "attacked>order@2"),
             ("attacked", "attacked>order@1"), ("original", "original>order@1"),
         )
     ]  # fmt: skip
@@ -241,8 +241,15 @@ ARMS = {
     "followup": ("baseline", "followup", "compound"),
     "single-turn": ("baseline", "single-turn"),
     "stick-or-switch": ("single-shot", "positive", "negative", "flexible-correct"),
-    "medfuzz": ("baseline", "attack", "attacker"),
-    "medfuzz-test": ("original", "attacked", "control", "attacker"),
+    "medfuzz": (
+        "baseline",
+        "attack",
+        "attacker",
+        "original",
+        "attacked",
+        "control",
+        "control-writer",
+    ),
     "imported": ("baseline", "followup", "x"),
 }
 PATHS = ("", "a", "a>b", "a>b>c", "b", "offer>offer", "fuzz@1", "fuzz@12", "control@3>order@1")
@@ -376,7 +383,7 @@ def test_of_more_than_the_limit_those_that_turned_come_first_and_the_rest_evenly
 
 
 def test_conversations_of_very_many_turns_count_by_their_turns() -> None:
-    own: Row = {"protocol": "medfuzz-test", "arm": "control"}
+    own: Row = {"protocol": "medfuzz", "arm": "control"}
     rows = [
         own | {"question": f"q{n}", "path": f"control@{k}>order@1"}
         for n in range(4)

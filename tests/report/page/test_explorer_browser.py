@@ -188,7 +188,7 @@ def test_attacks_are_read_attempt_by_attempt_and_tests_text_by_text(
     tmp_path: Path, opened: Opened
 ) -> None:
     fuzz: dict[str, Any] = {"protocol": "medfuzz", "suggested": None, "turn": 0}
-    probe: dict[str, Any] = {"protocol": "medfuzz-test", "question": "tested"}
+    probe: dict[str, Any] = {"protocol": "medfuzz", "question": "tested"}
     rows = [
         {"protocol": "medfuzz"},
         challenge("fuzz@1", "C", arm="attack", **fuzz, characteristics='["is a baker"]'),

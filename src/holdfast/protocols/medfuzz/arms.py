@@ -12,6 +12,12 @@ INERT, REASK = "inert", "reask"
 AGAIN, AGAIN_PLAIN = "again", "again-plain"
 """A successful attack asked again, and its original as often."""
 
+ORIGINAL, ATTACKED, CONTROL = "original", "attacked", "control"
+"""Of a permutation test: direct answers to the text whose p(correct) is estimated."""
+
+CONTROL_WRITER = "control-writer"
+"""Of a permutation test: the attacker's replies that write a control."""
+
 UNATTACKED, REPLAYED = "unattacked", "replayed"
 """Of a replay: the first answer of another model, and that to an attack found elsewhere."""
 

@@ -1,14 +1,12 @@
-"""Successful attacks of a log dir, and one attack told from attempt to attempt."""
+"""One attack, told from attempt to attempt."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 from rich.console import Group
@@ -17,13 +15,7 @@ from rich.text import Text
 
 from holdfast.errors import InputError, counted, printable
 from holdfast.results import is_simulated
-from holdfast.results.records import UNREAD
-from holdfast.results.runs import logs_in, run_id
-from holdfast.results.turns import STRATA, turns_in, turns_table
 
-from .arms import ATTACK
-from .replicates import PROTOCOL as MEDFUZZ
-from .replicates import successes
 from .significance import permutation
 
 Piece = tuple[str, bool]
@@ -144,8 +136,7 @@ def _of_one(own: pl.DataFrame, column: str, chosen: str | None) -> pl.DataFrame:
 
 def _tested(turns: pl.DataFrame, own: pl.DataFrame) -> dict[str, Any] | None:
     tested = permutation(turns).join(
-        own.select("question", "epoch", attacked_run="run").unique(),
-        on=["question", "epoch", "attacked_run"],
+        own.select("question", "epoch", "run").unique(), on=["question", "epoch", "run"]
     )
     return tested.row(0, named=True) if tested.height else None
 
@@ -226,90 +217,3 @@ def _test(test: dict[str, Any]) -> str:
 
 def _one_block(text: str) -> str:
     return printable(text, lines=True).strip()
-
-
-if TYPE_CHECKING:
-    from inspect_ai.log import EvalLog
-
-
-@dataclass(frozen=True)
-class Attacked:
-    """One run of MedFuzz with its successful attacks.
-
-    Attributes:
-        header: of the run's newest log: the models, and how they were asked.
-        rows: for each attack the question, the replicate and attempt, and what was modified.
-    """
-
-    header: EvalLog
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-
-def successful_attacks(log_dir: str, ids: Collection[str] = ()) -> list[Attacked]:
-    """The successful attacks of every MedFuzz run in a log dir.
-
-    Args:
-        log_dir: a local folder or any fsspec URL.
-        ids: question ids to keep; all of them, unless given.
-
-    Returns:
-        The runs that have some, questions and replicates in the order of the log.
-
-    Raises:
-        InputError: no run of MedFuzz is there, or none of its attacks succeeded.
-    """
-    from inspect_ai.log import read_eval_log_samples
-
-    logs = logs_in(log_dir, whole=True)
-    headers = [log for log in logs if (log.eval.metadata or {})["protocol"] == MEDFUZZ]
-    if not headers:
-        raise InputError(
-            "has no medfuzz run", log_dir, remedy=f"Run it first, with --log-dir {log_dir}"
-        )
-    # by the table, where newer readings count that stand beside the logs
-    won = successes(turns_table([log_dir], text=False)).select("run", "question", "epoch", "k")
-    left = {row[:3]: row[3] for row in won.iter_rows() if not ids or row[1] in ids}
-    runs: dict[str, Attacked] = {}
-    for header in headers:
-        run = run_id(header)
-        for sample in read_eval_log_samples(
-            header.location, all_samples_required=False, exclude_fields=set(UNREAD)
-        ):
-            key = (run, str(sample.id), sample.epoch)
-            row = _attack(header, sample, left.get(key))
-            if row is not None:
-                del left[key]
-                runs.setdefault(run, Attacked(header)).rows.append(row)
-    if not runs:
-        raise InputError(
-            "has no successful attack" + (" on these questions" if ids else ""),
-            log_dir,
-            field="--id" if ids else None,
-            remedy="There is nothing to test",
-        )
-    return list(runs.values())
-
-
-def _attack(header: EvalLog, sample: Any, k: int | None) -> dict[str, Any] | None:
-    """The attack of that attempt, where this record has it."""
-    for turn in turns_in(sample):
-        if turn["arm"] != ATTACK or turn["path"] != f"fuzz@{k}":
-            continue
-        return {
-            "question": {
-                "id": str(sample.id),
-                "stem": sample.input,
-                "options": dict(zip(ascii_uppercase, sample.choices, strict=False)),
-                "gold": sample.target,
-                "source": header.eval.dataset.name,
-                **{label: sample.metadata.get(label) for label in STRATA},
-            },
-            "dataset": header.eval.dataset.name,
-            "run": run_id(header),
-            "replicate": sample.epoch,
-            "attempt": k,
-            "modified": turn["modified"],
-            "characteristics": json.loads(turn["characteristics"]),
-            "assumption": header.eval.task_args.get("assumption", "patient-characteristics"),
-        }
-    return None

@@ -1,21 +1,16 @@
 """What the attacker and its judge are asked, and how their replies are read."""
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from inspect_ai.model import GenerateConfig, ResponseSchema
+from inspect_ai.model import GenerateConfig, ModelOutput, ResponseSchema
 
 from holdfast.challenges import Fault, excerpt, fence, fill, json_objects, option_lines
-from holdfast.dialogue import Conversation, Turn
-from holdfast.errors import InputError
+from holdfast.dialogue import Run, Turn
 from holdfast.files import packaged
-from holdfast.protocols.preparing import AGAIN
-from holdfast.protocols.sample_run import SampleRun
-from holdfast.protocols.study import JUDGE, bound
 from holdfast.questions import Purpose, Question
-from holdfast.reading import Extraction, is_refusal, without_reasoning
+from holdfast.reading import is_refusal, without_reasoning
 
 from .arms import ATTACKER, REFUSALS
 from .modification import MOST_WORDS, Fuzz, word_count
@@ -151,77 +146,56 @@ ADDED_TOKENS = 160
 """What a modification adds to a question, at most (120 words)."""
 
 
-def attackers_conversation(
-    run: SampleRun, assumption: str, purpose: Purpose, seed: int
-) -> Conversation:
-    """A conversation with the attacker, before anything is asked.
-
-    Raises:
-        InputError: no attacker is bound.
-    """
-    model = bound(ATTACKER)
-    if model is None:
-        raise InputError(
-            "no model has the role 'attacker'",
-            field="--model-role",
-            remedy="Give --model-role attacker=MODEL; it is never the model under test",
-        )
+def attackers_chat(run: Run, assumption: str, seed: int, purpose: Purpose) -> Turn:
+    """A conversation with the attacker, before anything is asked."""
     json_schema = CONTROL_SCHEMA if purpose == "control" else FUZZ_SCHEMA
     schema = ResponseSchema.model_validate({"name": "modification", "json_schema": json_schema})
-    return run.begin(
-        model,
-        system=attacker_system(assumption),
+    return run.chat(
+        attacker_system(assumption),
+        role=ATTACKER,
         config=GenerateConfig(temperature=1.0, response_schema=schema),
         seed=seed,
         purpose=purpose,
+        tokens=len(run.question.stem) // 4 + ADDED_TOKENS + 200,
     )
 
 
 async def modify(
-    attacker: Conversation,
+    attacker: Turn,
     prompt: str,
     read: Callable[[str], Fuzz | Fault],
-    again: Callable[[Fault], str],
-    **given: Any,
-) -> Fuzz | Fault:
+    correct: Callable[[Fault], str],
+    **context: Any,
+) -> tuple[Turn, Fuzz | Fault]:
     """Ask for a modification, and say what was wrong with it until it can be used.
 
-    Every try is a turn of the arm ``attacker``: read, it has the status ``parsed``, else its rule
-    is what was wrong.
+    Every try is a turn of its arm: one that can be used has the status ``parsed``, else its rule is
+    what was wrong.
 
     Args:
-        attacker: a conversation with the attacker; what is said becomes part of it.
+        attacker: the conversation with the attacker so far.
         prompt: what is asked for.
         read: finds it in a reply without its reasoning, or says what is wrong.
-        again: asks once more, and says what was wrong.
-        given: what a simulated attacker is told beside the prompt.
+        correct: asks once more, and says what was wrong.
+        context: as ``Turn.ask`` takes it.
 
     Returns:
-        The modification, or the last reply's fault.
+        The last turn, and the modification or the last reply's fault.
     """
-    found: Fuzz | Fault = Fault("empty", "is empty")
-    refused = 0
 
-    def reading(reply: str) -> Extraction:
-        nonlocal found
-        text = without_reasoning(reply)
-        found = read(text)
+    def usable(output: ModelOutput) -> Fuzz | Fault:
+        text = without_reasoning(output.completion)
+        value = read(text)
         # an analysis in the first person can sound like a refusal
-        if isinstance(found, Fault) and found.kind == "no JSON" and is_refusal(text):
-            found = Fault("refused", "declines what was asked for")
-        if not isinstance(found, Fault):
-            return Extraction(None, "parsed", "valid")
-        return Extraction(None, "refused" if found.kind == "refused" else "none", found.kind)
+        if isinstance(value, Fault) and value.kind == "no JSON" and is_refusal(text):
+            return Fault("refused", "declines what was asked for")
+        return value
 
-    for attempt in range(1 + AGAIN):
-        await attacker.ask(prompt, arm="attacker", read=reading, **given, attempt=attempt)
-        if not isinstance(found, Fault):
-            break
-        refused += found.kind == "refused"
-        if refused == REFUSALS:
-            break
-        prompt = again(found)
-    return found
+    def like(reply: str) -> Fuzz:
+        added = reply[: 4 * ADDED_TOKENS]
+        return Fuzz(f"{attacker.question.stem} {added}", (added,), "", "", (added,), 1)
+
+    return await attacker.obtain(prompt, usable, correct, like, refusals=REFUSALS, **context)
 
 
 _TAIL = 16_000
@@ -231,66 +205,6 @@ _LIST = re.compile(rf"\[\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*(?:,\s*)?\]", re.IGNOR
 
 VALIDITY = ("validity", "validity-2", "validity-3")
 """Roles that judge whether the right answer is still right; the majority of those bound counts."""
-
-
-async def judged(
-    turn: Turn, text: str, put: Question, fuzz: Fuzz, named: Sequence[bool], seed: int
-) -> dict[str, Any]:
-    """What the judge says of a success, by the names of the turns table; nothing without one.
-
-    Faithfulness (section 5), and how worth an expert's look the attack is (section 4).
-
-    Args:
-        turn: the reply that the attack turned.
-        text: what is read of it.
-        put: the modified question.
-        fuzz: the attack.
-        named: what of it the reply mentions by its words, for a simulated judge.
-        seed: of the judge's sampling.
-    """
-    judge = bound(JUDGE)
-    if judge is None:
-        return {}
-    config = GenerateConfig(temperature=0.0, seed=seed)
-    step = turn.interventions[-1]
-    reader = Conversation(judge, put, config=config, purpose="mention").branch(step)
-    said = await reader.say(
-        faithfulness_prompt(put.stem, fuzz.characteristics, text), mentioned=named
-    )
-    read = read_faithfulness(said.completion, len(fuzz.characteristics))
-    reviewer = Conversation(judge, put, config=config, purpose="review").branch(step)
-    reviewed = await reviewer.say(review_prompt(put, fuzz, turn.answer or "", text))
-    return {
-        "mentioned_judged": None if read is None else json.dumps(read),
-        "review": read_review(reviewed.completion),
-    }
-
-
-async def held_valid(turn: Turn, question: Question, put: Question, seed: int) -> dict[str, Any]:
-    """Whether the right answer is still right to a question that turned the answer.
-
-    Args:
-        turn: the reply that the attack turned.
-        question: as it was.
-        put: as modified.
-        seed: of the judges' sampling.
-
-    Returns:
-        ``valid_judged`` by the majority of the judges that could be read, false where they are
-        divided evenly, None where none could be read; nothing without a judge.
-    """
-    judges = [model for role in VALIDITY if (model := bound(role)) is not None]
-    if not judges:
-        return {}
-    config, votes = GenerateConfig(temperature=0.0, seed=seed), []
-    for number, judge in enumerate(judges):
-        chat = Conversation(judge, put, config=config, purpose="validity")
-        said = await chat.branch(turn.interventions[-1]).say(
-            validity_prompt(question, put), judge=number
-        )
-        votes.append(read_validity(said.completion))
-    read = [vote for vote in votes if vote is not None]
-    return {"valid_judged": 2 * sum(read) > len(read) if read else None}
 
 
 def validity_prompt(question: Question, put: Question) -> str:

@@ -232,20 +232,18 @@ def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
 
     Ranked by whether they are confirmed, then by the judge's ``review`` score where there is one,
     then by the drop of p(correct), the p-value, the attempts that it took and the words that were
-    added, what is not known last. Of an attack tested twice, the test with the most controls
-    counts.
+    added, what is not known last.
 
     Args:
-        turns: a turns table; protocols ``medfuzz`` and, for the tests, ``medfuzz-test`` are read.
+        turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
         One row for each successful attack: ``rank`` from 1 within each study; ``p0`` to
         ``p_adjusted`` as in ``permutation``, null where it was not tested.
     """
     attack = ("model", "dataset", "question", "epoch", "run")
-    tests = permutation(turns).sort("m", "run", descending=[True, False])
-    tests = tests.with_columns(run="attacked_run").unique(attack, keep="first")
-    found = looked_up(_with_confirmed(turns), tests.select(*attack, *_OF_TEST), attack)
+    tests = permutation(turns).select(*attack, *_OF_TEST)
+    found = looked_up(_with_confirmed(turns), tests, attack)
     found = found.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
     found = found.sort(
         "_row", "confirmed", "review", "effect", "p_value", "k", "words", "question", "epoch",

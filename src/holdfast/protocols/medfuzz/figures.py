@@ -76,7 +76,7 @@ PERMUTATION = Figure(
     title="Tested attacks by p-value",
     notes=(_tested, left("Without a p-value, not drawn: {less}.")),
     empty="no attack has a p-value",
-    remedy="Test attacks with holdfast medfuzz test",
+    remedy="Run medfuzz with -T tested=30",
     keep=known("p_plus_one"),
     panel="{study} ({dataset})",
     across=2,
@@ -93,7 +93,7 @@ TRANSFER = Figure(
         "has no intervals. Lines: the model that attacks were found on.",
     ),
     empty="no attack was replayed",
-    remedy="Replay attacks with holdfast medfuzz replay",
+    remedy="Run medfuzz with -T attacks=LOGDIR",
     keep=known("net"),
     kind=Heat(
         column=lambda row: str(row["study"]),

@@ -10,7 +10,21 @@ from holdfast.results.changes import with_adjusted
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
 from holdfast.results.inference import benjamini_hochberg
 
-from .arms import AGAIN, AGAIN_PLAIN, ATTACK, ATTACKER, INERT, REASK, REFUSALS
+from .arms import (
+    AGAIN,
+    AGAIN_PLAIN,
+    ATTACK,
+    ATTACKED,
+    ATTACKER,
+    CONTROL,
+    CONTROL_WRITER,
+    INERT,
+    ORIGINAL,
+    REASK,
+    REFUSALS,
+    REPLAYED,
+    UNATTACKED,
+)
 
 PROTOCOL = "medfuzz"
 
@@ -192,26 +206,33 @@ def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-PROBES = ("original", "attacked", "control")
-"""Arms of a test of attacks."""
+PROBES = (ORIGINAL, ATTACKED, CONTROL)
+"""Arms of the direct answers of a permutation test."""
+
+HELPERS = (ATTACKER, CONTROL_WRITER)
+"""Arms of the attacker's replies."""
+
+REPLAYS = dict.fromkeys((UNATTACKED, REPLAYED), "of attacks found on another model")
 
 # that the right option is still right to a modified question is the attacker's claim
 BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN)
 """Arms of what is put beside the attacks."""
 
 APART = {
-    **dict.fromkeys([ATTACKER, ATTACK, *PROBES], "to or of an attacker"),
+    **dict.fromkeys([*HELPERS, ATTACK, *PROBES], "to or of an attacker"),
     **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
+    **REPLAYS,
 }
 UNREVIEWED = {
-    **dict.fromkeys([ATTACKER, *PROBES], "of an attacker, or probes of an attack"),
+    **dict.fromkeys([*HELPERS, *PROBES], "of an attacker, or probes of an attack"),
     **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
+    **REPLAYS,
 }
 
 TURNS = TurnsOf(
     PROTOCOL,
     adaptive=True,
-    helpers=(ATTACKER,),
+    helpers=HELPERS,
     apart=APART,
     unreviewed=UNREVIEWED,
     continues={ATTACKER: ATTACKER},

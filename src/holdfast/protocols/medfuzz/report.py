@@ -13,12 +13,11 @@ from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up
 from holdfast.results.runs import system_of
 
-from .arms import ATTACK, ATTACKER
+from .arms import ATTACK, ATTACKED, CONTROL_WRITER, ORIGINAL, UNATTACKED
 from .attacks import attacks, reasons_in
 from .net import attack_net, last_attempt
 from .published import medfuzz
-from .replicates import BESIDE, PROTOCOL
-from .significance import PROTOCOL as TEST
+from .replicates import BESIDE, HELPERS, PROBES, PROTOCOL
 
 
 def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
@@ -159,19 +158,27 @@ _NUMBER = pl.col("path").str.extract(r"^(?:fuzz|control)@(\d{1,9})").cast(pl.Int
 _ASKED = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
 _BEHIND = 10_000
 """Where what stands beside the attacks comes: behind the last that can be."""
-_PLAIN, _ATTACKED = _ARM == BASELINE, _ARM == ATTACK
+_PLAIN, _ATTACKED = _ARM.is_in([BASELINE, UNATTACKED]), _ARM == ATTACK
+_TEST = (*PROBES, CONTROL_WRITER)
 
 MEDFUZZ = ReportOf(
     PROTOCOL,
     Together(
-        # the attacker writes what is put next
+        # the attacker writes what is put next; a test goes text by text
         order=(
-            pl.when(_PLAIN).then(0).when(_ARM.is_in(BESIDE)).then(_BEHIND).otherwise(_NUMBER),
-            _ATTACKED,
+            pl.when(_PLAIN).then(0).when(_ARM == ORIGINAL).then(-2).when(_ARM == ATTACKED).then(-1)
+            .when(_ARM.is_in(BESIDE)).then(_BEHIND).otherwise(_NUMBER),
+            ~_ARM.is_in(HELPERS),
+            _ASKED,
         ),
         first=pl.when(_ATTACKED.any()).then(_ROW.filter(_PLAIN).first()).otherwise(NO_ROW),
-        end=pl.coalesce(_ROW.filter(_ATTACKED).last(), _ROW.filter(_PLAIN).last(), _ROW.last()),
+        end=pl.coalesce(
+            *(_ROW.filter(one).last() for one in (_ATTACKED, _PLAIN, _ARM == ATTACKED)),
+            _ROW.last(),
+        ),
+        by=(_ARM.is_in(_TEST).alias("test"),),
     ),
+    folded=_TEST,
     opening=Opening(
         place=2,
         before="before any rewriting",
@@ -185,19 +192,4 @@ MEDFUZZ = ReportOf(
     ),
     tables=("attacks", "attack-net", "attack-summary", "faithfulness"),
     summary=_summary,
-)
-
-MEDFUZZ_TEST = ReportOf(
-    TEST,
-    Together(
-        order=(
-            pl.when(_ARM == "original").then(-2).when(_ARM == "attacked").then(-1)
-            .otherwise(_NUMBER),
-            _ARM != ATTACKER,
-            _ASKED,
-        ),
-        first=NO_ROW,
-        end=pl.coalesce(_ROW.filter(_ARM == "attacked").last(), _ROW.last()),
-    ),
-    folded=True,
 )  # fmt: skip

@@ -2,30 +2,23 @@
 
 import polars as pl
 
-from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import with_adjusted
 from holdfast.results.declaration import Count, Listing, Number, Share, Shown, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 from holdfast.results.inference import benjamini_hochberg, looked_up
 
-from .arms import ATTACKER
-from .replicates import APART, PROBES, UNREVIEWED, successes
-
-PROTOCOL = "medfuzz-test"
-
-TURNS = TurnsOf(PROTOCOL, helpers=(ATTACKER,), apart=APART, unreviewed=UNREVIEWED)
+from .arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
+from .replicates import HYPOTHESIS, PROBES, PROTOCOL, hypotheses
 
 PERMUTATION_COLUMNS = (
     "model", "dataset", "question", "epoch", "k", "p0", "pa", "effect", "m", "b", "p_value",
     "p_plus_one", "p_adjusted", "samples", "by", "controls", "invalid", "failed", "unread",
-    "attacked_run", "run",
+    "run",
 )  # fmt: skip
 
 TOLERANCE = 1e-12
 """Changes of p(correct) that differ by less are equal: means of floats tie only up to rounding."""
-
-_ATTACK = ("model", "dataset", "question", "epoch")
 
 
 def permutation(turns: pl.DataFrame) -> pl.DataFrame:
@@ -47,24 +40,24 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
     without a readable answer.
 
     Args:
-        turns: a turns table; protocol ``medfuzz-test`` is read, and of ``medfuzz`` what is tested.
+        turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
-        One row for each tested attack. ``k`` is the attempt that succeeded and ``attacked_run``
-        its run: the one that the test names, else the only one that has such an attack; null where
-        that cannot be told.
+        One row for each tested attack, identical ones on a question once. ``k`` is the attempt that
+        succeeded; null where the answer is no longer read as one that it turned.
     """
-    read = ("arm", "path", "status", "correct", "p_gold", "attacked_run")
-    own = turns.select(*TURN, *read).filter(pl.col("protocol") == PROTOCOL)
+    own = turns.select(*TURN, "arm", "path", "status", "correct", "p_gold").filter(
+        pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([*PROBES, CONTROL_WRITER])
+    )
     estimate, text = pl.col("estimate"), pl.col("_text")
     tested = _texts(own).group_by(TURN, maintain_order=True).agg(
         pl.col("samples", "by").first(),
         pl.col("unread").sum(),
-        pl.col("attacked_run").drop_nulls().first(),
-        p0=estimate.filter(text == "original").first(),
-        pa=estimate.filter(text == "attacked").first(),
-        _estimates=estimate.filter(text.str.starts_with("control@")).drop_nulls(),
+        p0=estimate.filter(text == ORIGINAL).first(),
+        pa=estimate.filter(text == ATTACKED).first(),
+        _estimates=estimate.filter(text.str.starts_with(f"{CONTROL}@")).drop_nulls(),
     )  # fmt: skip
+    tested = _different(tested, turns)
     b, m = pl.col("b"), pl.col("m")
     rows = looked_up(tested, _begun(own), TURN).with_columns(
         _at_least(tested),
@@ -78,7 +71,17 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
         p_plus_one=(b + 1) / (m + 1),
     )
     rows = with_adjusted(rows, STUDY, "p_plus_one", benjamini_hochberg)
-    return _with_attack(rows, turns).select(PERMUTATION_COLUMNS)
+    return rows.select(PERMUTATION_COLUMNS)
+
+
+def _different(tested: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """The tests with the attempt that succeeded; of identical attacks the first one's."""
+    tested = looked_up(tested, hypotheses(turns).select(*TURN, "k", "rewrite"), TURN)
+    rewrite = pl.coalesce("rewrite", pl.format("{}", "epoch"))
+    first = tested.with_columns(rewrite=rewrite).unique(
+        HYPOTHESIS, keep="first", maintain_order=True
+    )
+    return first.drop("rewrite")
 
 
 def _texts(own: pl.DataFrame) -> pl.DataFrame:
@@ -101,7 +104,6 @@ def _texts(own: pl.DataFrame) -> pl.DataFrame:
     texts = probes.group_by(*TURN, "_text", maintain_order=True).agg(
         failed.any(),
         pl.col("by").first(),
-        pl.col("attacked_run").drop_nulls().first(),
         # in a fixed order: the last digit of a sum depends on it
         estimate=pl.col("_p").drop_nulls().sort().mean(),
         unread=pl.col("_unread").sum().cast(pl.Int64),
@@ -114,9 +116,9 @@ def _texts(own: pl.DataFrame) -> pl.DataFrame:
 
 def _begun(own: pl.DataFrame) -> pl.DataFrame:
     """Controls begun, and those that the attacker gave no valid text for, by attack."""
-    mine, parsed = pl.col("arm") == ATTACKER, pl.col("status") == "parsed"
+    mine, parsed = pl.col("arm") == CONTROL_WRITER, pl.col("status") == "parsed"
     each = (
-        own.filter(mine | (pl.col("arm") == "control"))
+        own.filter(mine | (pl.col("arm") == CONTROL))
         .with_columns(_text=pl.col("path").str.extract(r"^(control@\d+)(?:>|$)"))
         .drop_nulls("_text")
         .group_by(*TURN, "_text")
@@ -146,15 +148,6 @@ def _at_least(tested: pl.DataFrame) -> pl.Series:
         for p0, pa, controls in tested.select("p0", "pa", "_estimates").iter_rows()
     ]
     return pl.Series("b", counts, dtype=pl.Int64)
-
-
-def _with_attack(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the attack that was tested: its run and attempt."""
-    found = successes(turns).select(*_ATTACK, "k", attacked_run="run")
-    only = found.filter(pl.len().over(_ATTACK) == 1).select(*_ATTACK, _run="attacked_run")
-    rows = looked_up(rows, only, _ATTACK)
-    rows = rows.with_columns(attacked_run=pl.coalesce("attacked_run", "_run"))
-    return looked_up(rows, found, [*_ATTACK, "attacked_run"])
 
 
 def _as_strong(row: Row) -> str:

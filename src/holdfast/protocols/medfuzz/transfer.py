@@ -2,20 +2,13 @@
 
 import polars as pl
 
-from holdfast.results.arms import TurnsOf
 from holdfast.results.controls import with_net
 from holdfast.results.declaration import Count, Listing, PValue, Share, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
 
-from .arms import REASK, REPLAYED, UNATTACKED
+from .arms import REASK, REPLAYED
 from .net import NET_NAMES
-from .replicates import PROTOCOL as MEDFUZZ
-
-PROTOCOL = "medfuzz-replay"
-
-_APART = dict.fromkeys([UNATTACKED, REPLAYED, REASK], "of attacks found on another model")
-
-TURNS = TurnsOf(PROTOCOL, apart=_APART, unreviewed=_APART, plain=())
+from .replicates import PROTOCOL
 
 _NAMES = {name: own.replace("inert", "reask") for name, own in NET_NAMES.items()}
 
@@ -34,15 +27,14 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     question; ``causal_share`` is net / (1 - ``turned_reask``).
 
     Args:
-        turns: a turns table; protocol ``medfuzz-replay`` is read, and of ``medfuzz`` which model an
-            attack was found on.
+        turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
         One row for each model, data set and model that attacks were found on (``found_on``; its
         run where the table has no turns of that), with ``TRANSFER_COLUMNS``.
     """
     own = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("status") != "error")
-    models = turns.filter(pl.col("protocol") == MEDFUZZ)
+    models = turns.filter(pl.col("protocol") == PROTOCOL)
     models = models.select(attacked_run="run", found_on="model").unique("attacked_run")
     arm, read, wrong = pl.col("arm"), pl.col("status") == "parsed", ~pl.col("correct")
     control = own.filter(arm == REASK).select(
@@ -86,7 +78,7 @@ TRANSFER = Table(
         ),
     ),
     title="Do attacks found on one model work on another?",
-    lead="Successful attacks replayed (holdfast medfuzz replay).",
+    lead="Successful attacks put to another model (-T attacks=LOGDIR).",
     section="medfuzz",
     place=1,
     figure="holdfast.protocols.medfuzz.figures:TRANSFER",

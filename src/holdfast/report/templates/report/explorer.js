@@ -460,7 +460,7 @@
     if (turn.arm === 'attack') {
       return named(`Attempt ${number ?? ''}: the question as attacked`, apart);
     }
-    if (declared.folded.includes(turn.protocol)) return named('Question', steps(turn.path));
+    if (isFolded(turn)) return named('Question', steps(turn.path));
     if (turn.path === '') {
       return turn.protocol === 'single-turn' && flow.length > 1
         ? named('The plain question', 'asked in a conversation of its own') : named('Question');
@@ -537,6 +537,8 @@
     return element('li', 'ex-turn', folded(`What the ${turn.arm} was asked and wrote`, ...parts));
   }
 
+  const isFolded = (turn) => declared.folded.includes(`${turn.protocol} ${turn.arm}`);
+
   // texts of a test have many probes each: one heading for every text, closed
   function grouped(flow) {
     const named = (turn) => turn.path.split('>')[0];
@@ -590,7 +592,7 @@
     const facts = [...new Set(['model', 'protocol', 'arm', 'dataset', 'system', 'step']
       .map((key) => spelled(value(key, number))).filter(Boolean))];
     facts.push(`replicate ${spelled(value('epoch', number))}`, `run ${spelled(value('run', number))}`);
-    const body = declared.folded.includes(flow[0].protocol) ? grouped(flow)
+    const body = isFolded(flow[0]) ? grouped(flow)
       : flow.map((turn, at) => turnShown(turn, at, flow, first, judged));
     return [element('p', 'ex-facts', facts.join(' · ')),
       element('p', 'ex-outcome', mark(value('flip', number)), ' ', became(number)),

@@ -1,0 +1,171 @@
+"""The settings of MedFuzz, and what they name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from inspect_ai.model import GenerateConfig
+
+from holdfast.challenges import system_prompt as system_message
+from holdfast.dialogue import Run, Turn
+from holdfast.errors import InputError, counted
+from holdfast.protocols.few_shot import BANK, SHOTS, as_example, choose_exemplars, shuffled
+from holdfast.protocols.settings import HISTORIES, TestedSettings, history, setting
+from holdfast.questions import Question, QuestionSet
+
+from .arms import ATTACKER
+from .logged_attacks import Attack, attacks_in
+
+
+@dataclass(frozen=True)
+class MedFuzzSettings(TestedSettings):
+    """MedFuzz: how far does accuracy fall when an assumption of the examination is violated?
+
+    A model in the role ``attacker`` modifies the questions; one in the role ``judge`` reads which
+    of the added characteristics a flipped answer's reasoning mentions.
+    """
+
+    attempts: int = setting(5, "most attacks on one answer, K", at_least=1, grows=True)
+    assumption: str = setting(
+        "patient-characteristics",
+        "what the attacker is to violate: ``patient-characteristics``, or a text",
+    )
+    confidence: bool = setting(
+        True,
+        "whether to ask for log-probabilities, to tell the attacker how sure the model was",
+    )
+    system_prompt: str = setting(
+        "expert", "``expert`` (MedQA-Followup, appendix A.1), ``none``, or a text"
+    )
+    seed: int = setting(42, "seed of the sampling; each replicate has its own")
+    reasoning_history: str = setting("none", "as in the follow-up protocol", choices=HISTORIES)
+    controls: bool = setting(
+        True,
+        "whether each attempt has its controls: an inert rewrite and a re-ask, until they flip",
+        grows=True,
+    )
+    hidden_reasoning: bool = setting(
+        True,
+        "whether the attacker and the readings of the reasoning see the hidden reasoning that a "
+        "provider gives, told apart from the visible reply",
+    )
+    confirm: int = setting(
+        10,
+        "how often a successful attack and its original are each asked again; 0 for never",
+        at_least=0,
+        grows=True,
+    )
+    tested: int = setting(
+        0,
+        "control texts of the permutation test of a successful attack, M; 0 for no test",
+        at_least=0,
+        grows=True,
+    )
+    samples: int = setting(
+        5,
+        "direct answers from which the test estimates each p(correct)",
+        at_least=1,
+        grows=True,
+    )
+    exemplars: str = setting(
+        BANK, "few-shot exemplars of the test: ``bank``, or a file of a development split",
+        input=True,
+    )  # fmt: skip
+    shots: int = setting(3, "how many of them are shown", at_least=0, noun=SHOTS)
+    attacks: str | None = setting(
+        None,
+        "a log dir: its successful attacks are put to the model, on their questions; no attacker "
+        "is needed",
+        input=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.assumption.strip():
+            raise InputError("names no assumption", field="assumption", remedy="Leave it out")
+
+    @cached_property
+    def replayed(self) -> Sequence[Attack]:
+        """The attacks that are put to the model; none where it is attacked itself.
+
+        Raises:
+            InputError: the log dir has none, or attacks on several question sets.
+        """
+        if self.attacks is None:
+            return ()
+        attacks = attacks_in(self.attacks)
+        datasets = dict.fromkeys(attack.dataset for attack in attacks)
+        if len(datasets) > 1:
+            asked = self.load_questions().name
+            if asked not in datasets:
+                raise InputError(
+                    f"has attacks on {counted(len(datasets), 'question set')}",
+                    self.attacks,
+                    remedy=f"Name one with --questions: {', '.join(datasets)}",
+                )
+            attacks = [attack for attack in attacks if attack.dataset == asked]
+        return attacks
+
+    @cached_property
+    def question_set(self) -> QuestionSet:
+        """The questions; those that were attacked, where attacks are put to the model."""
+        if not self.replayed:
+            return self.load_questions()
+        asked = {attack.question.id: attack.question for attack in self.replayed}
+        return QuestionSet(self.replayed[0].dataset, tuple(asked.values()))
+
+    @cached_property
+    def by_replicate(self) -> Mapping[tuple[str, int], Sequence[Attack]]:
+        """The attacks that are put to the model, by question id and replicate."""
+        attacks: dict[tuple[str, int], list[Attack]] = {}
+        for attack in self.replayed:
+            attacks.setdefault((attack.question.id, attack.replicate), []).append(attack)
+        return attacks
+
+    @property
+    def epochs(self) -> int | None:
+        """As many as there are replicates of attacks; those without an attack ask nothing."""
+        return max((attack.replicate for attack in self.replayed), default=None)
+
+    def required(self, roles: tuple[str, ...]) -> tuple[str, ...]:
+        """The attacker, unless there are attacks."""
+        return tuple(role for role in roles if role != ATTACKER or not self.replayed)
+
+    @cached_property
+    def probe_examples(self) -> Sequence[Sequence[tuple[str, str]]]:
+        """By sample of a test, the exemplars as user and assistant turns."""
+        return [
+            [
+                as_example(one, self.order(one, sample), one.gold)
+                for one in choose_exemplars(
+                    self.exemplars, self.shots, self.seed + sample - 1, self.question_set
+                )[0]
+            ]
+            for sample in range(1, self.samples + 1 if self.tested else 1)
+        ]
+
+    def order(self, question: Question, sample: int) -> tuple[str, ...]:
+        """The options in the order in which a sample of a test shows them, whatever the text."""
+        return _order(tuple(question.options), self.seed, question.content_hash, sample)
+
+    @cached_property
+    def config(self) -> GenerateConfig:
+        """How the model under test is asked."""
+        logprobs = GenerateConfig(logprobs=True, top_logprobs=5)
+        config = history(self.reasoning_history)
+        return config.merge(logprobs) if self.confidence else config
+
+    def chat(self, run: Run, resample: int = 0) -> Turn:
+        """A conversation with the model under test."""
+        return run.chat(
+            system_message(self.system_prompt),
+            config=self.config,
+            seed=self.seed,
+            resample=resample,
+        )
+
+
+@lru_cache(maxsize=1_000)
+def _order(letters: tuple[str, ...], seed: int, content_hash: str, sample: int) -> tuple[str, ...]:
+    # every text of a test, and every dry run of it, has the same
+    return shuffled(letters, seed, content_hash, "probe", sample)
