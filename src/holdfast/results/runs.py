@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,10 @@ def set_aside(log_dir: str) -> list[str]:
             whole_header(info.name)
         except InputError as error:
             files, path = fsspec.core.url_to_fs(info.name)
-            files.mv(path, path + ASIDE)
+            if "://" in log_dir:
+                files.mv(path, path + ASIDE)
+            else:  # a folder of that name, or a link to one, is not moved into
+                os.replace(path, path + ASIDE)
             told.append(f"{error.file} {error.what}: renamed to {path}{ASIDE}")
     return told
 
