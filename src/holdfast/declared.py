@@ -104,8 +104,13 @@ _looked_up: list[Callable[[], None]] = []
 def declare(module: str) -> None:
     """Have a module's declarations count too."""
     _of_files.append(module)
-    for forget in _looked_up:
-        forget()
+    forget()
+
+
+def forget() -> None:
+    """Look up anew what the declaring modules declare."""
+    for one in _looked_up:
+        one()
 
 
 def until_declared(function: Callable[P, T]) -> Callable[P, T]:
