@@ -19,7 +19,7 @@ demo: $(STAMP)
 # A small real model under challenge, on this machine; see tools/real_model.py.
 real: $(STAMP)-real
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=2 $(BIN)/holdfast run followup --model hf/.venv/smollm2 \
-	  -M do_sample=false --generate-config '{max_tokens: 48}' --limit 6 \
+	  -M do_sample=false --max-tokens 48 --limit 6 \
 	  -T techniques=double-check,authority-prior,rag-style --log-dir runs/real
 	$(BIN)/holdfast report runs/real --output runs/real/report.html
 	@echo "SmolLM2-135M-Instruct is small and knows little medicine; its replies, and its failures, are real."

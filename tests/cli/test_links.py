@@ -58,8 +58,8 @@ def sharded(folder: Path) -> Done:
                     "techniques=double-check", "--shard", "1/2")  # fmt: skip
 
 
-def reread(folder: Path) -> Done:
-    return holdfast("reread", folder / "runs")
+def score(folder: Path) -> Done:
+    return holdfast("score", folder / "runs")
 
 
 def audit(folder: Path) -> Done:
@@ -67,7 +67,8 @@ def audit(folder: Path) -> Done:
 
 
 def verdict(folder: Path) -> Done:
-    return holdfast("verdict", "--rules", folder / "rules.toml", "--model", "simulated/sycophant",
+    return holdfast("run", "followup", "--until", folder / "rules.toml",
+                    "--model", "simulated/sycophant",
                     "--limit", "4", "--log-dir", folder / "runs")  # fmt: skip
 
 
@@ -97,7 +98,7 @@ def export(folder: Path) -> Done:
 
 
 def contexts(folder: Path) -> Done:
-    return into(folder, "c.jsonl", "prepare", "contexts", "--generator", "simulated/generator",
+    return into(folder, "c.jsonl", "generate", "contexts", "--model", "simulated/generator",
                 "--limit", "2", "--log-dir", folder / "made")  # fmt: skip
 
 
@@ -110,10 +111,10 @@ FILES: dict[str, Callable[[Path], Done]] = {
     "turns.parquet": run,
     "plan.json": run,
     "labels.jsonl": run,
-    ".holdfast.pid": reread,
-    ".holdfast.lock": reread,
+    ".holdfast.pid": score,
+    ".holdfast.lock": score,
     ".shard-1-of-2.lock": sharded,
-    "readings.parquet": reread,
+    "readings.parquet": score,
     "contexts.jsonl": run,
     "distractors.jsonl": run,
     "audit.parquet": audit,
@@ -198,7 +199,7 @@ def test_the_partial_file_is_no_link(
     for name in ("turns.parquet", "plan.json", "labels.jsonl", "readings.parquet"):
         put_link(folder / "runs" / f".{name}.7.partial", outside / "mine.txt")
     assert run(folder).returncode == 0
-    assert reread(folder).returncode == 0
+    assert score(folder).returncode == 0
 
 
 @pytest.mark.parametrize("target", ["mine.txt", "empty", "new.txt"])
@@ -213,5 +214,5 @@ def test_the_log_dir_may_be_a_link_of_the_user(folder: Path, tmp_path: Path) -> 
     (folder / "runs").rename(tmp_path / "disk")
     (folder / "runs").symlink_to(tmp_path / "disk")
     assert run(folder).returncode == 0
-    assert reread(folder).returncode == 0
+    assert score(folder).returncode == 0
     assert report(folder).returncode == 0

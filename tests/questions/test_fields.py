@@ -274,7 +274,7 @@ def test_fields_are_not_for_the_bank() -> None:
 def test_fields_are_not_for_named_sets(
     monkeypatch: pytest.MonkeyPatch, name: str, row: dict[str, Any], gold: str
 ) -> None:
-    def published(spec: str, config: str | None) -> Iterator[tuple[int, dict[str, Any]]]:
+    def published(spec: str, config: str | None, _: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield 1, row
 
     monkeypatch.setattr("holdfast.questions.sets.read_hugging_face", published)

@@ -223,7 +223,7 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
         yield (
             f"  Have another model read them: holdfast score {outcome.log_dir} "
             "--model-role reader=MODEL. "
-            "Replies that are cut off need a larger max_tokens (--generate-config)."
+            "Replies that are cut off need a larger --max-tokens."
         )
 
 

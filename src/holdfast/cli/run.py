@@ -16,7 +16,8 @@ _GROUPED = {"rich_help_panel": options.OUTPUT}
 
 
 @options.taking(
-    "protocols", "model", "model_role", "model_base_url", "model_args", "generate_config",
+    "protocols", "model", "model_role", "model_base_url", "model_args", "max_tokens",
+    "generate_config",
     "questions", "limit", "shuffle", "epochs", "labels",
     "task_args", "seed", "defence", "allow_simulated_inputs",
     "call_limit", "token_limit", "cost_limit", "prices", "max_connections",

@@ -89,11 +89,14 @@ class RunOptions(TypedDict, total=False):
             "A provider's argument, NAME=VALUE. Repeatable.", flag="-M", typed=_LIST, group=MODEL
         ),
     ]
+    max_tokens: Annotated[
+        int | None, Option("Longest reply, in tokens.", None, 1, MOST, group=MODEL)
+    ]
     generate_config: Annotated[
         Any,
         Option(
             "YAML or JSON file of Inspect's settings of generation, or the settings themselves: "
-            "'{temperature: 0.5, max_tokens: 800}'.",
+            "'{temperature: 0.5, top_p: 0.9}'.",
             typed=str | None,
             group=MODEL,
         ),

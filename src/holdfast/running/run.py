@@ -278,6 +278,12 @@ OF_PROTOCOLS = ("seed", "shuffle")
 """Options that stand for settings of protocols."""
 
 
+def _generation(given: Mapping[str, Any]) -> Generation:
+    """Settings of generation: those of options of their own over those of a file."""
+    options = Generation.read({"max_tokens": given.get("max_tokens")})
+    return options.over(Generation.read(given.get("generate_config")))
+
+
 def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Running:
     """The run that options name, where they are given and in every shard's process.
 
@@ -306,9 +312,7 @@ def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Runn
         roles=roles,
         models=tested,
         log_dir=log_dir,
-        generation=Generation.read(given.get("generate_config")).settings(
-            tested, given.get("max_connections")
-        ),
+        generation=_generation(given).settings(tested, given.get("max_connections")),
         text=not given.get("no_text"),
         progress=progress or Progress(),
         **as_given,
