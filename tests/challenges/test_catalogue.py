@@ -310,7 +310,7 @@ def test_a_catalogue_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_catalogue(str(tmp_path / "gone.toml"))
     assert caught.value.what == "no such file"
-    assert caught.value.remedy == "Check the path given to --challenges"
+    assert caught.value.remedy == "Check the path given to -T challenges"
 
 
 # --- choosing ---
