@@ -6,17 +6,17 @@ Imports none of it. Names are here for what has no time to import what they name
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, wraps
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from holdfast.errors import InputError
+from holdfast.lookups import forget, until_declared
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 PROTOCOLS = {
     "followup": "holdfast.protocols.followup.protocol",
@@ -97,35 +97,11 @@ def reported() -> tuple[str, ...]:
 _of_files: list[str] = []
 """Names of the modules of protocol files that are loaded."""
 
-_looked_up: list[Callable[[], None]] = []
-"""Forget what was looked up of the modules before another one was loaded."""
-
 
 def declare(module: str) -> None:
     """Have a module's declarations count too."""
     _of_files.append(module)
     forget()
-
-
-def forget() -> None:
-    """Look up anew what the declaring modules declare."""
-    for one in _looked_up:
-        one()
-
-
-def until_declared(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep what a function of the declaring modules returns until another module is declared."""
-    kept: dict[tuple[object, ...], T] = {}
-    _looked_up.append(kept.clear)
-
-    @wraps(function)
-    def looked_up(*args: P.args, **kwargs: P.kwargs) -> T:
-        key = (*args, *kwargs.items())
-        if key not in kept:
-            kept[key] = function(*args, **kwargs)
-        return kept[key]
-
-    return looked_up
 
 
 def declaring(own: tuple[str, ...] = MODULES) -> tuple[str, ...]:

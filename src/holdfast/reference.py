@@ -35,7 +35,8 @@ def settings_page() -> str:
     lead = (
         "# Settings\n\nThe settings of each protocol. Give them with "
         "`-T NAME=VALUE` on the command line, as `task_args` in Python, or as parameters of the "
-        "Inspect task. If `holdfast run` has an option of the same name, use the option.\n"
+        "Inspect task. `holdfast run` also has the options `--questions`, `--seed`, `--shuffle` "
+        "and `--defence`.\n"
     )
     return "\n".join([lead, *map(protocol_page, PROTOCOLS)])
 

@@ -199,14 +199,14 @@ def test_a_stratified_sample_keeps_the_shares(tmp_path: Path) -> None:
 
 def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(12))
-    sample = ("--questions", source, "--shuffle", "2", "-T", "stratify=step", "--limit", "4")
+    sample = ("--questions", source, "--shuffle", "2", "--limit", "4")
     built = holdfast(
         "generate", "contexts", "--model", "simulated/generator", *sample,
-        "-o", "c.jsonl", "--log-dir", "made",
+        "--stratify", "step", "-o", "c.jsonl", "--log-dir", "made",
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
     texts = {json.loads(line)["question"] for line in Path("c.jsonl").open()}
-    outcome = ran("followup", *sample, "-T", "contexts=c.jsonl")
+    outcome = ran("followup", *sample, "-T", "stratify=step", "-T", "contexts=c.jsonl")
     turns = pl.read_parquet(outcome["turns"])
     assert texts == set(turns["question"]) != {f"q{n}" for n in range(4)}
     assert outcome["left_out"] == {}

@@ -81,7 +81,7 @@ def test_simulated_inputs_are_refused_for_a_real_model_before_any_call(
 def test_python_refuses_them_too(call: Any, server: Server) -> None:
     options: dict[str, Any] = {
         "model_base_url": f"{server.url}/v1",
-        "contexts": "synthetic",
+        "task_args": {"contexts": "synthetic"},
         "limit": 3,
     }
     with pytest.raises(InputError, match="allow-simulated-inputs"):

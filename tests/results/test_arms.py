@@ -10,6 +10,7 @@ import pytest
 from holdfast import declared
 from holdfast.results import sent_otherwise, turns_of
 from holdfast.results.accuracy import accuracy
+from holdfast.lookups import forget
 from holdfast.results.arms import TurnsOf
 from holdfast.results.comparison import outcomes
 from holdfast.transcripts.dialogues import dialogues
@@ -42,9 +43,9 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delitem(sys.modules, "asking", raising=False)
     modules = (*declared.declaring(), "asking")
     monkeypatch.setattr("holdfast.results.arms.declaring", lambda: modules)
-    declared.forget()
+    forget()
     yield
-    declared.forget()
+    forget()
 
 
 def put(arm: str, at: int = 0, protocol: str = "asking", **others: Any) -> Row:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from holdfast.declared import until_declared
+from holdfast.lookups import until_declared
 from holdfast.questions import SYSTEMS, Purpose, Truth
 from holdfast.reading import without_reasoning
 from holdfast.simulation import MARK

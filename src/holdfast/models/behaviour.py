@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from inspect_ai.model import Logprob, Logprobs, TopLogprob
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.declared import until_declared
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import packaged
+from holdfast.lookups import until_declared
 from holdfast.questions import Purpose, Truth
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast import declared
 from holdfast.errors import InputError, in_one_line
 from holdfast.files import named_path, text_of
+from holdfast.lookups import until_declared
 from holdfast.questions import digest_of
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def task_named(name: str) -> "Callable[..., Task]":
     return task_of(PROTOCOLS[name] if name in PROTOCOLS else GENERATIONS[name])
 
 
-@declared.until_declared
+@until_declared
 def behaviours() -> "tuple[Behaviour, ...]":
     """What the defences and each protocol have simulated models do."""
     from holdfast.defences.simulated import BEHAVIOUR

@@ -1,6 +1,7 @@
 """Results: the turns table and what is measured on it. Reads logs and files only."""
 
-from holdfast.declared import Lazily, declaring, until_declared
+from holdfast.declared import Lazily, declaring
+from holdfast.lookups import until_declared
 
 from .arms import TurnsOf, turns_of
 from .audit import units

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from holdfast.declared import declaring, found_in, until_declared
+from holdfast.declared import declaring, found_in
+from holdfast.lookups import until_declared
 
 
 @dataclass(frozen=True)

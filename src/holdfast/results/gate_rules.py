@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from holdfast.declared import Lazily, declaring, until_declared
+from holdfast.declared import Lazily, declaring
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of, toml_in
+from holdfast.lookups import until_declared
 
 from .declaration import tables_of
 

@@ -1,0 +1,31 @@
+"""What is looked up of the modules that declare something: kept until another one is declared."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_forgetting: list[Callable[[], None]] = []
+
+
+def forget() -> None:
+    """Have everything looked up anew."""
+    for each in _forgetting:
+        each()
+
+
+def until_declared(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep what a function of the declaring modules returns until another module is declared."""
+    kept: dict[tuple[object, ...], T] = {}
+    _forgetting.append(kept.clear)
+
+    @wraps(function)
+    def looked_up(*args: P.args, **kwargs: P.kwargs) -> T:
+        key = (*args, *kwargs.items())
+        if key not in kept:
+            kept[key] = function(*args, **kwargs)
+        return kept[key]
+
+    return looked_up
