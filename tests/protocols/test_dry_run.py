@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 from inspect_ai.model import (
     ChatMessage,
@@ -492,7 +492,8 @@ DEFENCES = (NONE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
 
 @pytest.mark.parametrize("defence", DEFENCES)
 def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path: Path) -> None:
-    @settings(max_examples=6, derandomize=True, deadline=None, database=None)
+    @seed(DEFENCES.index(defence))
+    @settings(max_examples=5, database=None)
     @given(
         st.sampled_from(sorted(SETTINGS)).flatmap(
             lambda name: st.tuples(st.just(name), SETTINGS[name])

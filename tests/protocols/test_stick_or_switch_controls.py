@@ -73,11 +73,13 @@ def test_without_controls_there_is_no_net_tax(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [2, 3, 10])
 def test_a_control_has_as_many_turns_as_offers(options: int, tmp_path: Path) -> None:
     source = written(tmp_path, 2, options)
-    turns = turns_of(ask(behaving(keeping).model, questions=source, shots=0, controls=True))
+    script = behaving(keeping)
+    turns = turns_of(ask(script.model, questions=source, shots=0, controls=True))
     controls = turns.filter(pl.col("arm") == "positive-control")
     assert controls.height == 2 * max(options - 2, 0)
     study = stick_or_switch_study(questions=source, shots=0)
-    assert sum(most for _, most in bounds(study)) == turns.height
+    # of two options all at once are the very pair, half of the time, and asked once
+    assert sum(most for _, most in bounds(study)) == len(script.asked) <= turns.height
 
 
 def test_noise_alone_pays_a_tax_but_no_net_tax(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from inspect_ai.model import (
     ChatMessageSystem,
     ChatMessageUser,
     GenerateConfig,
+    Logprobs,
     Model,
     ModelOutput,
 )
@@ -371,7 +372,10 @@ class DryExchange(Exchange):
         drawn = self._backend.drawn(turn.opening, sample, config, by_helper=helper is not None)
         texts = [(message.role, message.text) for message in messages]
         reply = self._backend.ask(turn, role, drawn, texts)
-        return ModelOutput.from_content("dry run", reply)
+        output = ModelOutput.from_content("dry run", reply)
+        # there, and of no token: a defence that goes by them has to ask all the same
+        output.choices[0].logprobs = Logprobs(content=[])
+        return output
 
 
 def _first_of(turn: Turn) -> Turn:
