@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast import declared
+from holdfast.lookups import forget
 from holdfast.results import sent_otherwise, turns_of
 from holdfast.results.accuracy import accuracy
-from holdfast.lookups import forget
 from holdfast.results.arms import TurnsOf
 from holdfast.results.comparison import outcomes
 from holdfast.transcripts.dialogues import dialogues
