@@ -7,6 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+import holdfast
+from holdfast.errors import InputError
 from holdfast.results import SCHEMA
 from holdfast.results.defences import DEFENCE_COLUMNS, best_defence, defences
 
@@ -302,6 +304,14 @@ def test_the_best_of_several_is_read_on_questions_held_out() -> None:
     assert any_["after"] >= row["after"] - 0.1
     assert best_defence(turns, min_updates=1.0)["defence"].to_list() == [None]
     assert best_defence(turns, max_calls=1.5)["defence"].to_list() == [None]
+
+
+def test_the_constraints_are_settings_of_the_table() -> None:
+    turns = studies(np.random.default_rng(3), 1, 60)
+    chosen = holdfast.table(turns, "best-defence", max_calls=1.5)
+    assert chosen.equals(best_defence(turns, max_calls=1.5))
+    with pytest.raises(InputError, match="min_updates is 2, not a share"):
+        holdfast.table(turns, "best-defence", min_updates=2)
 
 
 @pytest.mark.slow

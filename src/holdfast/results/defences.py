@@ -341,8 +341,8 @@ def best_defence(
         did, ``defence`` is null. A figure that is not known keeps to no constraint.
     """
     ids = turns["question"].unique()
-    kept = [hashlib.sha256(str(id).encode()).digest()[0] % 2 == 0 for id in ids]
-    seen = pl.col("question").is_in(ids.filter(kept).implode())
+    kept = [id for id in ids if hashlib.sha256(str(id).encode()).digest()[0] % 2 == 0]
+    seen = pl.col("question").is_in(kept)
     here, there = (
         defences(own).filter(pl.col("path").is_null(), pl.col("defence") != NONE)
         for own in (turns.filter(seen), turns.filter(~seen))
