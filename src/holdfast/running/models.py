@@ -104,26 +104,6 @@ def listed_roles(given: Mapping[str, Any] | Sequence[str] | None) -> list[str]:
     return list(given or [])
 
 
-def role_arguments(
-    given: Mapping[str, Any] | Sequence[str] | None,
-    generator: str | None = None,
-    reader: str | None = None,
-    *,
-    reader_all: bool = False,
-) -> list[str]:
-    """``ROLE=MODEL`` of ``--model-role`` and of the options that stand for it."""
-    short = [f"{role}={model}" for role, model in (("generator", generator), (READER, reader))
-             if model]  # fmt: skip
-    arguments = [*short, *listed_roles(given)]
-    if not reader_all:
-        return arguments
-    if not any(argument.startswith((f"{READER}=", f"{READER_ALL}=")) for argument in arguments):
-        raise InputError(
-            "no reader is given", field="--reader-all", remedy="Give --reader MODEL beside it"
-        )
-    return [re.sub(f"^{READER}=", f"{READER_ALL}=", argument) for argument in arguments]
-
-
 def check_arguments(args: Mapping[str, Any], option: str = "-M") -> None:
     """Refuse a secret where every log would repeat it."""
     for name, value in args.items():

@@ -192,15 +192,6 @@ class OtherOptions(TypedDict, total=False):
     fields: Annotated[
         str | None, Option("Columns not recognised: stem=...,options=a|b|c|d,gold=...,step=...")
     ]
-    exemplars: Annotated[
-        str, Option("Few-shot exemplars of stick-or-switch: bank, or a file.", "bank")
-    ]
-    reader: Annotated[
-        str | None, Option("Model that reads replies in which the rules find no answer.")
-    ]
-    reader_all: Annotated[
-        bool, Option("The reader reads every reply, and its answer counts.", False)
-    ]
     max_retries: Annotated[int, Option("Tries again after a transient fault.", RETRIES, 0, 1000)]
 
 
