@@ -248,9 +248,10 @@ class Study:
         paths: dict[Path, None] = {}
         skipped: dict[str, Counter[str]] = {}
         goes_on = False
+        alike: set[int] = set()
         for question in asked:
             plan = explorer.plan(question, epochs, requests)
-            for role, count in _counts(plan, epochs, earlier).items():
+            for role, count in _counts(plan, epochs, earlier, alike).items():
                 counts[role] = counts.get(role, CallCount()) + count
             paths |= dict.fromkeys(plan.paths)
             goes_on = goes_on or plan.goes_on
@@ -272,8 +273,17 @@ class Sharing:
     possible: set[int] = field(default_factory=set)
 
 
-def _counts(plan: QuestionPlan, epochs: int, earlier: Sharing | None) -> Mapping[str, CallCount]:
-    """Calls that a question takes in all its epochs, those of earlier studies left out."""
+def _counts(
+    plan: QuestionPlan, epochs: int, earlier: Sharing | None, alike: set[int]
+) -> Mapping[str, CallCount]:
+    """Calls that a question takes in all its epochs, those of earlier studies left out.
+
+    Args:
+        plan: what it takes in one epoch.
+        epochs: how many there are.
+        earlier: what earlier studies of the command ask.
+        alike: forms of the requests of earlier questions, which at the least are made once.
+    """
     counts: dict[str, CallCount] = {}
     for role, most in plan.most.items():
         count = CallCount(plan.least[role], most, plan.input_tokens[role], plan.output_tokens[role])
@@ -281,8 +291,11 @@ def _counts(plan: QuestionPlan, epochs: int, earlier: Sharing | None) -> Mapping
             count = count.less(
                 len(plan.certain & earlier.certain), len(plan.possible & earlier.possible)
             )
+        shared, anew = plan.shared[role], plan.anew[role]
+        once = len(shared) * (epochs - 1) + len(shared & alike) + len(anew & alike) * epochs
+        alike |= shared | anew
         counts[role] = CallCount(
-            count.least * epochs - plan.shared.get(role, 0) * (epochs - 1),
+            max(0, count.least * epochs - once),
             *(n * epochs for n in (count.most, count.input_tokens, count.output_tokens)),
         )
     if earlier is not None:
