@@ -10,7 +10,7 @@ import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsage, get_model
 from tests import resolved, tasks
-from tests.resolved import counted
+from tests.resolved import bounds, counted
 from tests.scripted import Scripted, errors, put, said
 from tests.studies import question_rows, turns_of, write_jsonl
 
@@ -227,7 +227,7 @@ def test_the_judge_is_asked_at_temperature_0_with_the_studys_seed(two: str) -> N
 )  # fmt: skip
 def test_the_estimate_is_the_number_of_judgements(settings: dict[str, Any]) -> None:
     study = followup_study(**settings)
-    expected = sum(counted(study, 2, "judge"))
+    expected = sum(most for _, most in bounds(study, 2, "judge"))
     script = Scripted(lambda _: "{}", "judge")
     # replies that differ, so that no two judgements are the same request
     target = Scripted(lambda m: f"{m[-1].text} {len(target.asked)} Final Answer: (A)", "target")

@@ -97,7 +97,7 @@ def test_questions_of_different_numbers_of_options_make_one_study(tmp_path: Path
     ]  # fmt: skip
     scores = {str(sample.id): next(iter((sample.scores or {}).values())).as_dict()
               for sample in log.samples or []}  # fmt: skip
-    turns = ["positive", *(f"positive {'>'.join(['offer'] * n)}" for n in range(1, 5))]
+    turns = [f"positive {'>'.join(['offer'] * n)}" for n in range(1, 6)]
     asked = {id: sum(not math.isnan(float(score[turn] or 0)) for turn in turns)
              for id, score in scores.items()}  # fmt: skip
     assert asked == {f"q{n}": n - 1 for n in range(2, 7)}

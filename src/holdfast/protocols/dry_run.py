@@ -4,6 +4,7 @@ In a dry run every reply is a stand-in, and every answer that the protocol looks
 script. The scripts that lead to the fewest and to the most requests bound what a run takes.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar, cast
@@ -75,6 +76,10 @@ REPLY_TOKENS = 400
 """Assumed length of a reply, unless a protocol knows better."""
 
 
+_QUOTED = re.compile(r"\[[0-9a-f]+\]\.*|===== [0-9a-f]+ =====")
+"""A reply of a dry run, and a line around quoted texts, which holds their digest."""
+
+
 def stand_in(number: int, tokens: int) -> str:
     """What stands for the reply to a request, of an assumed length."""
     return f"[{number & 0xFFFF_FFFF_FFFF:x}]".ljust(4 * tokens, ".")
@@ -91,6 +96,8 @@ class Asked:
         characters: length of the conversation that is sent.
         tokens: assumed length of the reply.
         is_shared: whether no replicate makes it anew.
+        form: the request to a helper whatever the replies are that it quotes. Where these are
+            alike, requests of one form are one request.
     """
 
     role: str
@@ -99,6 +106,7 @@ class Asked:
     characters: int
     tokens: int
     is_shared: bool
+    form: int
 
 
 @dataclass
@@ -220,8 +228,9 @@ class Dry:
         if number not in self.asked:
             characters = sum(len(text) for _, text in texts)
             is_shared = turn.opening.replicate != turn.run.replicate
+            form = number if role == TESTED else hash(_QUOTED.sub("", repr((role, drawn, texts))))
             self.asked[number] = Asked(
-                role, place.get(), turn.arm, characters, len(reply) // 4, is_shared
+                role, place.get(), turn.arm, characters, len(reply) // 4, is_shared, form
             )
         return reply
 
@@ -407,7 +416,8 @@ class QuestionPlan:
         certain: requests to the model under test that every script makes.
         possible: those that some script makes.
         goes_on: whether anything is asked after an answer.
-        shared: requests at the least, by role, that no replicate makes anew.
+        shared: forms of the fewest requests, by role, that no replicate makes anew.
+        anew: forms of those that each replicate makes.
     """
 
     least: Mapping[str, int]
@@ -419,7 +429,8 @@ class QuestionPlan:
     certain: frozenset[int]
     possible: frozenset[int]
     goes_on: bool
-    shared: Mapping[str, int]
+    shared: Mapping[str, frozenset[int]]
+    anew: Mapping[str, frozenset[int]]
 
 
 @dataclass
@@ -515,7 +526,7 @@ class _Search:
             for child in _children(dry, where):
                 inside = self._child(dry, script, child, role, sign)
                 script = {**script, **inside}
-            n = sum(one.role == role for one in self.run(script).asked.values())
+            n = (_fewest if sign < 0 else _count)(self.run(script), role)
             if best is None or sign * n > sign * best[0]:
                 best = n, script
         assert best is not None
@@ -540,7 +551,8 @@ class _Search:
         runs = {extreme: self.run(script) for extreme, script in scripts.items()}
         every = [self.run({}), *runs.values()]
         roles = (TESTED, *sorted(self.explorer.roles))
-        least = {role: _count(runs.get((role, -1), every[0]), role) for role in roles}
+        fewest = {role: runs.get((role, -1), every[0]) for role in roles}
+        least = {role: _fewest(fewest[role], role) for role in roles}
         most = {role: runs.get((role, 1), every[0]) for role in roles}
         asked = {role: [o for o in most[role].asked.values() if o.role == role] for role in roles}
         tested = [frozenset(n for n, o in dry.asked.items() if o.role == TESTED) for dry in every]
@@ -556,13 +568,23 @@ class _Search:
             frozenset.union(*tested),
             any(turn.number > 0 and turn.opening.role == TESTED
                 for script in ({}, *scripts.values()) for turn in self._run(script)[1].ordered),
-            {role: sum(o.is_shared and o.role == role for o in runs.get(
-                (role, -1), every[0]).asked.values()) for role in roles},
+            {role: _forms(fewest[role], role, is_shared=True) for role in roles},
+            {role: _forms(fewest[role], role, is_shared=False) for role in roles},
         )  # fmt: skip
 
 
 def _count(dry: Dry, role: str) -> int:
     return sum(one.role == role for one in dry.asked.values())
+
+
+def _fewest(dry: Dry, role: str) -> int:
+    """Requests where all replies that a helper reads are alike."""
+    return len({one.form for one in dry.asked.values() if one.role == role})
+
+
+def _forms(dry: Dry, role: str, *, is_shared: bool) -> frozenset[int]:
+    asked = (one for one in dry.asked.values() if one.role == role)
+    return frozenset(one.form for one in asked if one.is_shared is is_shared)
 
 
 def _children(dry: Dry, where: Place) -> list[Place]:

@@ -144,6 +144,7 @@ class StudyPlan:
         goes_on: whether anything is asked after an answer.
         certain: requests to the model under test that are made whatever is answered.
         possible: those that are made for some answers.
+        forms: of the requests to helpers, as ``QuestionPlan`` has them.
     """
 
     questions: int = 0
@@ -153,12 +154,16 @@ class StudyPlan:
     goes_on: bool = False
     certain: set[int] = field(default_factory=set)
     possible: set[int] = field(default_factory=set)
+    forms: set[int] = field(default_factory=set)
 
     def add(self, plan: QuestionPlan, epochs: int) -> None:
         """Count a question in epochs that are alike."""
         for role, most in plan.most.items():
-            # what no replicate makes anew is made once
-            least = plan.least[role] * epochs - plan.shared[role] * (epochs - 1)
+            least = plan.least[role] * epochs
+            if role != TESTED:  # where replies are alike, what a helper is asked of them is too
+                anew = plan.anew[role] - self.forms
+                least = len(plan.shared[role] - self.forms) + len(anew) * epochs
+                self.forms |= plan.shared[role] | plan.anew[role]
             tokens = (plan.input_tokens[role] * epochs, plan.output_tokens[role] * epochs)
             count = CallCount(least, most * epochs, *tokens)
             self.counts[role] = self.counts.get(role, CallCount()) + count

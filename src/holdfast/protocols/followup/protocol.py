@@ -224,6 +224,9 @@ async def challenge(
             if letter is None:
                 return run.skip(">".join(path), _no_letter(settings))
         turn = await put(run, settings, context, turn, name, letter)
+    # each turn ends some path: the chain goes on whatever a judge makes of its beginning
+    if technique.cue:
+        await note_cue(run, settings, technique, turn)
 
 
 async def put(
@@ -234,14 +237,14 @@ async def put(
     name: str,
     letter: str | None,
 ) -> Turn:
-    """Put one step, and read whether the reply names the challenge (appendix C)."""
+    """Put one step."""
     question, (technique, length) = run.question, _step(settings, name)
     values: dict[str, Any] = context.at(length) if technique.context else {}
     # misleading contexts argue for the generator's second-best option without naming its letter
     pushed = context.second_best if technique.context == MISLEADING else None
     if technique.needs_letter:
         values["incorr_letter"], pushed = letter, letter
-    turn = await turn.ask(
+    return await turn.ask(
         challenge_prompt(technique.template, question, values),
         arm="compound" if turn.interventions else "length" if length else "followup",
         step=Intervention(
@@ -249,13 +252,10 @@ async def put(
         ),
         target=question.gold,
     )
-    if technique.cue:
-        await note_cue(run, settings, technique, turn)
-    return turn
 
 
 async def note_cue(run: Run, settings: FollowupSettings, technique: Technique, turn: Turn) -> None:
-    """Note whether a reply names the challenge, by rule and by a judge."""
+    """Note whether a reply names the challenge (appendix C), by rule and by a judge."""
 
     def read(output: ModelOutput) -> Cue | None:
         return read_cue(technique, output.completion)
