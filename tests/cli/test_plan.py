@@ -182,7 +182,8 @@ def test_a_generator_has_a_row_of_its_own_that_a_faultless_one_keeps_to() -> Non
         "generate", "contexts", "--model", "simulated/generator", "--limit", LIMIT,
         "--lengths", "1,10,20", "-o", "c.jsonl", "--log-dir", "made", "--json",
     )  # fmt: skip
-    assert json.loads(run.stdout)["calls"] == contexts["generations"]
+    calls = json.loads(run.stdout)["calls"]
+    assert contexts["at_least"] <= calls <= contexts["generations"]
 
 
 def test_a_judge_has_a_row_of_its_own_that_is_never_exceeded(

@@ -22,6 +22,9 @@ S = TypeVar("S", bound=QuestionSettings)
 Logged = Mapping[str, Any]
 """A logged turn, by the names of the turns table."""
 
+QUESTION_SETTINGS = frozenset(declared(QuestionSettings))
+"""Settings that say which questions are asked."""
+
 JUDGE = "judge"
 """Role that reads replies for what they mention."""
 READER = "reader"
@@ -70,13 +73,22 @@ class Protocol(Generic[S]):
     stops_early: bool = False
     scored: tuple[str, ...] = ()
 
-    def study(self, *, epochs: int | None = None, **args: Any) -> "Study":
+    def study(
+        self, *, epochs: int | None = None, asked: QuestionSet | None = None, **args: Any
+    ) -> "Study":
         """The protocol with its settings, everything that they name loaded.
+
+        Args:
+            epochs: times each question is asked, None where the protocol says.
+            asked: the questions, where they are loaded already.
+            args: settings.
 
         Raises:
             InputError: a setting names something unknown, or a file cannot be used.
         """
         settings = self.settings(**args)
+        if asked is not None:
+            vars(settings)["question_set"] = asked
         settings.load()
         return Study(self, settings, args, epochs)
 
@@ -243,8 +255,9 @@ class Study:
         return {name: self.args.get(name, one.default) for name, one in known.items()}
 
     def with_args(self, **args: Any) -> "Study":
-        """The same protocol with other settings."""
-        return self.protocol.study(epochs=self.given_epochs, **{**self.args, **args})
+        """The same protocol with other settings; the questions are not read again."""
+        asked = None if args.keys() & QUESTION_SETTINGS else self.questions
+        return self.protocol.study(epochs=self.given_epochs, asked=asked, **{**self.args, **args})
 
     def explorer(self, roles: Iterable[str] = (), reply_tokens: int = REPLY_TOKENS) -> Explorer:
         """Plans questions of the study, with these helpers bound."""

@@ -165,6 +165,7 @@ class RunOptions(TypedDict, total=False):
             "JSON or YAML file of prices in Inspect's --model-cost-config.",
             group=BUDGET,
             file=True,
+            hidden=True,
         ),
     ]
     max_connections: Annotated[

@@ -241,7 +241,7 @@ class Running:
                 )
             file = self._made(name)
             made = Preparing(
-                generation(name, study.args),
+                generation(name, study.args, study.questions),
                 self.roles["generator"],
                 file,
                 f"{self.log_dir}/{PREPARATION}",

@@ -25,7 +25,7 @@ from holdfast.protocols import (
     readings_of,
 )
 from holdfast.protocols.settings import signature
-from holdfast.questions import BANK_NAME
+from holdfast.questions import BANK_NAME, QuestionSet
 from holdfast.results import is_simulated
 from holdfast.simulation import name_in_results
 
@@ -157,12 +157,17 @@ def check_readers(bound: Mapping[str, object], tested: Iterable[object]) -> None
             check_reader(str(bound[role]), [str(model) for model in tested])
 
 
-def generation(name: str, args: Mapping[str, Any]) -> Study:
-    """A generation with those of the settings that it knows."""
+def generation(name: str, args: Mapping[str, Any], asked: QuestionSet | None = None) -> Study:
+    """A generation with those of the settings that it knows.
+
+    Args:
+        name: the generation.
+        args: settings, also those of a study that needs it.
+        asked: the questions, where they are loaded already.
+    """
     known = signature(GENERATIONS[name].settings).parameters
-    return GENERATIONS[name].study(
-        **{k: v for k, v in args.items() if k in known and v is not None}
-    )
+    chosen = {k: v for k, v in args.items() if k in known and v is not None}
+    return GENERATIONS[name].study(asked=asked, **chosen)
 
 
 def simulated_inputs(study: Study, generator: object) -> tuple[str, ...]:
@@ -245,7 +250,7 @@ def estimates(
         exact = True
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) == GENERATE and study.needs(setting):
-                making = generation(name, study.args)
+                making = generation(name, study.args, study.questions)
                 plan = making.plan(limit, reply_tokens=reply_tokens)
                 add(name, roles["generator"], making, plan.questions, plan.counts[TESTED],
                     exact=False)  # fmt: skip
@@ -308,7 +313,7 @@ def lacking(
         }
         skipped = tuple(path for path, n in why.items() if n == plan.questions and ">" not in path)
         if skipped:
-            making = generation("contexts", study.args).plan()
+            making = generation("contexts", study.args, study.questions).plan()
             source = str(study.args.get("questions", BANK_NAME))
             lacking.append(
                 Lacking(
