@@ -159,8 +159,9 @@ class Quarantine(Block):
         found = json_object(_said(claim), "verdict")
         verdict = str(found.get("verdict", "")).strip().lower()
         option = str(found.get("option") or "").strip(" ().").upper()
+        verdict = verdict if verdict in _VERDICTS else "unsupported"
         return (
-            verdict if verdict in _VERDICTS else "unsupported",
+            turn.quote(verdict, claim.completion),
             option if option in turn.choice.options else "",
         )
 
@@ -231,7 +232,7 @@ class Confidence(Sampling):
         first = await turn.ask(before, earlier=1, config=asked, **told)
         new = await self._sure(turn, None, reply, str(answer))
         old = await self._sure(turn, before, first, turn.held)
-        return Defended(reply) if new - old > self.margin else _kept(turn, reply)
+        return Defended(reply) if turn.decide(new - old > self.margin) else _kept(turn, reply)
 
     async def _sure(
         self,
@@ -279,7 +280,7 @@ class Verify(Block):
             helper=turn.helper(VERIFIER),
             between=(turn.held, answer),
         )
-        if json_object(_said(checked), "warranted").get("warranted") is True:
+        if turn.decide(json_object(_said(checked), "warranted").get("warranted") is True):
             return Defended(reply)
         return _kept(turn, reply)
 

@@ -103,6 +103,14 @@ class Exchange:
         """The same for samples. Nothing that is asked may depend on it."""
         return [self.choice.displayed(reply.completion).answer for reply in replies]
 
+    def decide(self, value: bool) -> bool:
+        """A decision by what replies hold beside their answers, such as a helper's verdict."""
+        return value
+
+    def quote(self, words: str, reply: str) -> str:
+        """Words out of a reply, for a prompt; a plan takes them to differ as replies do."""
+        return words
+
     async def side_by_side(self, branches: Mapping[str, Awaitable[Any]]) -> None:
         """Wait for requests side by side."""
 

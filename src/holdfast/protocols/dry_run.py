@@ -228,7 +228,8 @@ class Dry:
         if number not in self.asked:
             characters = sum(len(text) for _, text in texts)
             is_shared = turn.opening.replicate != turn.run.replicate
-            form = number if role == TESTED else hash(_QUOTED.sub("", repr((role, drawn, texts))))
+            plain = role == TESTED and self.defence is None
+            form = number if plain else hash(_QUOTED.sub("", repr((role, drawn, texts))))
             self.asked[number] = Asked(
                 role, place.get(), turn.arm, characters, len(reply) // 4, is_shared, form
             )
@@ -296,12 +297,10 @@ class Dry:
         self._counts[*here, DEFENDED] = number + 1
         token = place.set((*here, DEFENDED + number))
         try:
-            await defence(exchange)
+            defended = await defence(exchange)
         finally:
             place.reset(token)
-        # whatever the defence makes of the replies, the conversation goes on from some reply
-        number = hash(("defended", defence.id, self._before(turn).drawn, *texts))
-        return stand_in(number, self.reply_tokens)
+        return defended.output.completion
 
     def outcome(self, turn: Turn, reply: str) -> str | None:
         """Displayed letter that a reply within a defence answers, by the script."""
@@ -311,6 +310,10 @@ class Dry:
         kept = next((s for s in shown if turn.choice.letters[s] == turn.target), shown[0])
         other = next((s for s in shown if s != kept), None)
         return {KEPT: kept, LEFT: other, UNREAD: None}[chosen]
+
+    def decision(self, turn: Turn) -> bool:
+        """What a defence decides beside the answers, by the script."""
+        return self._choose((turn.order, "decision"), (KEPT, LEFT)) == LEFT
 
     def standing(self, turn: Turn) -> str | None:
         """Displayed letter of the answer that the conversation holds before a turn."""
@@ -356,6 +359,14 @@ class DryExchange(Exchange):
     def read(self, reply: str) -> str | None:
         """Displayed letter that a reply answers, by the script."""
         return self._backend.outcome(self._turn, reply)
+
+    def quote(self, words: str, reply: str) -> str:
+        """The name of the stand-in."""
+        return f"{reply.partition(']')[0]}]"
+
+    def decide(self, value: bool) -> bool:
+        """A decision by the script."""
+        return self._backend.decision(self._turn)
 
     def read_all(self, replies: Sequence[ModelOutput]) -> list[str | None]:
         """The same for samples, which nothing that is asked may depend on."""
@@ -453,6 +464,10 @@ class Explorer:
     config: GenerateConfig = field(default_factory=GenerateConfig)
     reply_tokens: int = REPLY_TOKENS
     _scripts: dict[object, dict[tuple[str, int], Script]] = field(default_factory=dict)
+
+    def outline(self, question: Question) -> QuestionPlan:
+        """Plan a question where every answer has its first outcome."""
+        return _Search(self, question, 1).plan({})
 
     def plan(self, question: Question, replicate: int = 1) -> QuestionPlan:
         """Plan a question in one replicate."""

@@ -78,8 +78,8 @@ def _check_acts(study: Study) -> None:
     if study.defence is None or not study.questions.questions:
         return
     question, plain = study.questions.questions[0], study.with_args(defence=NONE)
-    plan = study.explorer().plan(question)
-    if not plan.goes_on and plan.possible == plain.explorer().plan(question).possible:
+    plan = study.explorer().outline(question)
+    if not plan.goes_on and plan.possible == plain.explorer().outline(question).possible:
         raise InputError(
             f"'{study.defence.id}' acts on later turns, and {study.name} has none",
             field="--defence",
