@@ -128,7 +128,7 @@ def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO
         yield sys.stdout.buffer
         return
     try:
-        path = _resolved(output)
+        path = unlinked(output, option)
         if path.exists() and not path.is_file():  # a pipe or a device must not be replaced
             with path.open("wb") as file:
                 yield file
@@ -153,7 +153,7 @@ def whole_folder(
     Raises:
         InputError: it holds something else, or cannot be written.
     """
-    folder = named_path(output).resolve()
+    folder = Path(os.path.abspath(unlinked(str(named_path(output)), option)))
     try:
         _put_back(folder, replaced)
         partial, old = (
@@ -186,7 +186,8 @@ def _put_back(folder: Path, replaced: Callable[[Path], bool]) -> None:
     name = re.compile(rf"\.{re.escape(folder.name)}\.\d+\.old")
     aside = [path for path in folder.parent.iterdir() if name.fullmatch(path.name)]
     for path in sorted(aside, key=lambda path: path.stat().st_mtime_ns, reverse=True):
-        if path.is_dir() and replaced(path):  # a deletion that was killed leaves a part of one
+        # a deletion that was killed leaves a part of one
+        if path.is_dir() and not path.is_symlink() and replaced(path):
             path.rename(folder)
             return
 
@@ -209,11 +210,27 @@ def write_whole(shown: str | bytes, output: str | None, option: str = "-o FILE")
         file.write(shown.encode() if isinstance(shown, str) else shown)
 
 
-def _resolved(output: str) -> Path:
-    try:
-        return Path(output).resolve()
-    except (ValueError, RuntimeError) as error:  # a NUL in the path, links in a circle
-        raise OSError(str(error)) from error
+def unlinked(output: str, option: str) -> Path:
+    """The path of something to be written, which may not be a link.
+
+    In a folder that somebody else has made, a link leads to any file of the user's.
+
+    Args:
+        output: the file or folder.
+        option: what named it.
+
+    Raises:
+        InputError: it is a link, or no path.
+    """
+    path = Path(output)
+    if "\0" in output:
+        raise unwritable(output, OSError("embedded null byte"), option)
+    if path.is_symlink() and not path.is_relative_to("/dev"):  # /dev/stdout is one
+        raise InputError(
+            "is a link, and nothing is written through one", output,
+            remedy=f"Remove it, or give another {option}",
+        )  # fmt: skip
+    return path
 
 
 def is_valid_text(text: str) -> bool:

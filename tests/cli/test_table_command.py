@@ -391,12 +391,14 @@ def test_a_file_holds_what_standard_output_would(format: str, study: str, tmp_pa
         assert file.read_text("utf-8") == holdfast(*arguments).stdout
 
 
-def test_a_file_that_is_linked_is_written_where_the_link_points(study: str, tmp_path: Path) -> None:
+def test_a_file_is_not_written_through_a_link(study: str, tmp_path: Path) -> None:
     link, file = tmp_path / "link.csv", tmp_path / "there.csv"
     link.symlink_to(file)
-    assert holdfast("table", study, "--format", "csv", "--output", link).returncode == 0
+    run = holdfast("table", study, "--format", "csv", "--output", link)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert f"{link}: is a link" in run.stderr
     assert link.is_symlink()
-    assert file.read_text("utf-8").startswith("model,")
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("file", ["nowhere/shown.md", ".", "n\0ul"])

@@ -5,14 +5,13 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import holdfast
 from holdfast.errors import InputError, counted, printable, unknown
-from holdfast.files import whole_file, write_whole
+from holdfast.files import unlinked, whole_file, write_whole
 
 from . import options
 
@@ -322,7 +321,7 @@ _OFTEN = 10
 
 def _made(folder: str) -> None:
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        unlinked(folder, "--figures DIR").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot be made ({error.strerror})", folder, remedy="Give another --figures DIR"

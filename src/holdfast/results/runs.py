@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from zipfile import ZipFile
+from struct import unpack
+from typing import IO, TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import polars as pl
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 ASIDE = ".damaged"
 """Ends the name of a log that was set aside."""
+
+
+_END, _END_64, _IN_LONGER = 22, 76, 0xFFFF
+"""Bytes of the last records of an archive, and what refers from the short one to the long one."""
 
 
 @contextmanager
@@ -59,7 +65,10 @@ def set_aside(log_dir: str) -> list[str]:
             whole_header(info.name)
         except InputError as error:
             files, path = fsspec.core.url_to_fs(info.name)
-            files.mv(path, path + ASIDE)
+            if "://" in log_dir:
+                files.mv(path, path + ASIDE)
+            else:  # a folder of that name, or a link to one, is not moved into
+                os.replace(path, path + ASIDE)
             told.append(f"{error.file} {error.what}: renamed to {path}{ASIDE}")
     return told
 
@@ -323,14 +332,27 @@ def _header(log: str, *, samples: bool) -> EvalLog:
 
     with reading(log):
         with fsspec.open(log, "rb") as file, ZipFile(file) as archive:
-            for name in archive.namelist():
-                if samples or not name.startswith("samples/"):
-                    _check_part(archive, name)
+            _check_contents(file, archive)
+            for part in archive.infolist():
+                if samples or not part.filename.startswith("samples/"):
+                    _check_part(archive, part)
         return read_eval_log(log, header_only=True)
 
 
-def _check_part(archive: ZipFile, name: str) -> None:
+def _check_contents(file: IO[bytes], archive: ZipFile) -> None:
+    """Compare the number of parts with that in the last record, which the library does not."""
+    file.seek(-min(_END + _END_64, file.seek(0, os.SEEK_END)), os.SEEK_END)
+    last = file.read()
+    end, longer = last[-_END:], last[:-_END]
+    (parts,) = unpack("<H", end[10:12])
+    if parts == _IN_LONGER:
+        (parts,) = unpack("<Q", longer[32:40])
+    if not end.startswith(b"PK\5\6") or parts != len(archive.namelist()):
+        raise BadZipFile("its table of contents is damaged")
+
+
+def _check_part(archive: ZipFile, part: ZipInfo) -> None:
     """Read a part of a log to its end, where its checksum is compared: Inspect compares none."""
-    with archive.open(name) as part:
-        while part.read(2**20):
+    with archive.open(part) as content:  # not by its name, which damage can make that of another
+        while content.read(2**20):
             pass

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from holdfast.dialogue import generations, keeping, kept_elsewhere
 from holdfast.errors import InputError, counted, printable, unwritable
-from holdfast.files import named_path
+from holdfast.files import named_path, replacing
 from holdfast.results import set_aside
 
 from . import Progress
@@ -25,7 +25,10 @@ LOCK = ".holdfast.lock"
 FOLDER = ".cache"
 """In a log dir: where its generations are."""
 
-_HOLDER = ".holdfast.pid"
+PREPARATION = "preparation"
+"""In a log dir: the logs of what was made for its run."""
+
+_HOLDER, _SHARDS = ".holdfast.pid", ".shard-*-of-*.lock"
 _holding: set[Path] = set()
 
 _PATIENCE = 5.0
@@ -73,9 +76,7 @@ def check_writable(log_dir: str) -> None:
         return
     try:
         Path(log_dir).mkdir(parents=True, exist_ok=True)
-        probe = Path(log_dir) / ".writable"
-        probe.touch()
-        probe.unlink()
+        tempfile.TemporaryFile(dir=log_dir).close()
     except OSError as error:
         raise unwritable(log_dir, error) from error
 
@@ -98,9 +99,11 @@ def holding(log_dir: str) -> Iterator[None]:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _check_no_links(folder)
         lock = FileLock(folder / LOCK)
         lock.acquire(timeout=0)
-        (folder / _HOLDER).write_text(f"{os.getpid()}", "ascii")
+        with replacing(folder / _HOLDER) as file:
+            file.write(b"%d" % os.getpid())
     except Timeout:
         raise InputError(
             f"another process is at work here ({_holder(folder)})",
@@ -119,6 +122,16 @@ def holding(log_dir: str) -> Iterator[None]:
         lock.release()
 
 
+def _check_no_links(folder: Path) -> None:
+    """Refuse a log dir in which a link stands for a folder or a lock: files are replaced."""
+    for path in (folder / FOLDER, folder / PREPARATION, folder / LOCK, *folder.glob(_SHARDS)):
+        if path.is_symlink():
+            raise InputError(
+                "is a link, and nothing is written through one", str(path),
+                remedy="Remove it; to keep generations elsewhere, set HOLDFAST_CACHE_DIR",
+            )  # fmt: skip
+
+
 def _holder(folder: Path) -> str:
     try:
         return f"pid {int((folder / _HOLDER).read_text('ascii'))}"
@@ -133,7 +146,9 @@ def at_work(log_dir: str) -> bool:
     with suppress(OSError, ValueError):
         os.kill(int((folder / _HOLDER).read_text("ascii")), 0)
         return True
-    for path in folder.glob(".shard-*.lock"):
+    for path in folder.glob(_SHARDS):
+        if path.is_symlink():
+            continue
         try:
             with FileLock(path, timeout=0):
                 pass
@@ -151,6 +166,7 @@ def holding_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator
     folder = Path(log_dir).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _check_no_links(folder)
     except OSError as error:
         raise unwritable(log_dir, error) from error
     # its own first: of two that exclude each other, at least one finds the other
@@ -165,7 +181,7 @@ def check_shards_free(log_dir: str, of: int | None = None) -> None:
     """Refuse to go on where other processes are at shards."""
     if kept_in(log_dir) is None:
         return
-    for path in sorted(Path(log_dir).absolute().glob(".shard-*-of-*.lock")):
+    for path in sorted(Path(log_dir).absolute().glob(_SHARDS)):
         _, number, _, split = path.stem.split("-")
         if split != str(of):
             _check_free(path, log_dir, f"shard {number}/{split}")

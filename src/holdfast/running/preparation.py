@@ -19,7 +19,7 @@ from holdfast.errors import (
     did_you_mean,
     unwritable,
 )
-from holdfast.files import named_path, whole_file
+from holdfast.files import named_path, unlinked, whole_file
 from holdfast.protocols import PREPARED
 from holdfast.questions import LABELS, QuestionSet, read_rows
 from holdfast.results import is_simulated, label_rows, put_labels
@@ -195,6 +195,7 @@ def _missing(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def _writable(file: str) -> None:
+    unlinked(file, "-o FILE")
     if os.path.isdir(file):
         raise InputError("cannot be written (Is a directory)", file, remedy="Give another -o FILE")
     if Path(file).suffix.lower() not in (".jsonl", ".ndjson"):

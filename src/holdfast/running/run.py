@@ -18,7 +18,7 @@ from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 
 from . import Progress, models
 from .evaluation import Evaluation
-from .log_dir import as_log_dir, check_shards_free, holding, kept_in
+from .log_dir import PREPARATION, as_log_dir, check_shards_free, holding, kept_in
 from .options import RETRIES, generation_options
 from .preparation import Prepared, Preparing, keep_labels, read_labels
 from .studies import (
@@ -244,7 +244,7 @@ class Running:
                 preparation(name, study.args),
                 self.roles["generator"],
                 file,
-                f"{self.log_dir}/preparation",
+                f"{self.log_dir}/{PREPARATION}",
                 limit=self.limit,
                 budget=budget,
                 generation={
