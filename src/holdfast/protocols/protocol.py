@@ -171,7 +171,8 @@ class StudyPlan:
     def add(self, plan: QuestionPlan, epochs: int) -> None:
         """Count a question in epochs that are alike."""
         for role, most in plan.most.items():
-            least = plan.least[role] * epochs
+            # what no replicate makes anew is made once
+            least = plan.least[role] * epochs - len(plan.shared[role]) * (epochs - 1)
             if role != TESTED:  # where replies are alike, what a helper is asked of them is too
                 anew = plan.anew[role] - self.forms
                 least = len(plan.shared[role] - self.forms) + len(anew) * epochs
