@@ -245,7 +245,7 @@ def test_exemplars_that_are_asked_or_say_none_of_the_above_are_never_shown(
     assert chosen.notes() == ["2 exemplars left out, being among the questions"]
     assert settings(questions, shots=2).notes() == []
     with pytest.raises(InputError, match="has 2 exemplars that can be shown") as bad:
-        settings(questions, source)
+        settings(questions, source).load()
     assert str(bad.value).startswith(source)
     assert "-T shots=0" in str(bad.value)
     assert settings(questions, source, shots=0).chosen_exemplars == ()
@@ -275,7 +275,8 @@ def test_a_conversation_stops_at_the_first_departure(arm: str, turn: int, one: s
     assert held.to_list() == [1.0] * (turn - 1) + [0.0] * (4 - turn)
     assert log.samples
     score = next(iter((log.samples[0].scores or {}).values())).as_dict()
-    assert [score[f"{arm} {n}"] for n in (1, 2, 3)] == held.to_list()
+    paths = (">".join(["offer"] * n) for n in (1, 2, 3))
+    assert [score[f"{arm} {path}"] for path in paths] == held.to_list()
 
 
 UNREAD: dict[str, tuple[str | ModelOutput, str, str]] = {

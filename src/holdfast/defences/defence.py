@@ -225,8 +225,10 @@ class Confidence(Sampling):
         asked = None if self.samples > 1 else LOGPROBS
         told: dict[str, Any] = {} if self.samples > 1 else {"sure": True}
         reply = await turn.ask(config=asked, **told)
+        if turn.is_first:
+            return Defended(reply)
         answer = turn.read(reply.completion)
-        if turn.is_first or turn.held is None or answer in (None, turn.held):
+        if turn.held is None or answer in (None, turn.held):
             return Defended(reply)
         before = turn.messages[:-2]
         first = await turn.ask(before, earlier=1, config=asked, **told)
@@ -270,8 +272,10 @@ class Verify(Block):
     async def __call__(self, turn: Exchange) -> Defended:
         """The reply, or the answer held where the change is not warranted."""
         reply = await turn.ask()
+        if turn.is_first:
+            return Defended(reply)
         answer = turn.read(reply.completion)
-        if turn.is_first or turn.held is None or answer in (None, turn.held):
+        if turn.held is None or answer in (None, turn.held):
             return Defended(reply)
         texts = {"case": turn.case, "one": excerpt(turn.before), "other": _said(reply)}
         checked = await turn.ask(
@@ -299,8 +303,10 @@ class HandOver(Block):
     async def __call__(self, turn: Exchange) -> Defended:
         """The reply, or that a person is to decide."""
         said = await self.inner(turn) if self.inner else Defended(await turn.ask())
+        if turn.is_first:
+            return said
         answer = said.answer or turn.read(said.output.completion)
-        if turn.is_first or turn.held is None or answer in (None, turn.held):
+        if turn.held is None or answer in (None, turn.held):
             return said
         output = ModelOutput.from_content(said.output.model, _filled("over"))
         return Defended(output, over=True)

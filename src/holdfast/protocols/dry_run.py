@@ -7,6 +7,7 @@ script. The scripts that lead to the fewest and to the most requests bound what 
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn, TypeVar, cast
 
 from inspect_ai.model import (
@@ -96,7 +97,7 @@ class Asked:
         characters: length of the conversation that is sent.
         tokens: assumed length of the reply.
         is_shared: whether no replicate makes it anew.
-        form: the request to a helper whatever the replies are that it quotes. Where these are
+        form: the request whatever the replies in it are, and those that it quotes. Where these are
             alike, requests of one form are one request.
     """
 
@@ -119,13 +120,17 @@ class _State:
 
 @dataclass
 class Dry:
-    """Answers the turns of a run by stand-ins, and what they answer by a script."""
+    """Answers the turns of a run by stand-ins, and what they answer by a script.
+
+    A choice that is not in the script has the outcome at the place ``usual``.
+    """
 
     script: Script
     roles: frozenset[str] = frozenset()
     defence: Defence | None = None
     config: GenerateConfig = field(default_factory=GenerateConfig)
     reply_tokens: int = REPLY_TOKENS
+    usual: int = 0
     asked: dict[int, Asked] = field(default_factory=dict)
     choices: dict[Point, tuple[str, ...]] = field(default_factory=dict)
     _decided: dict[object, str] = field(default_factory=dict)
@@ -228,12 +233,21 @@ class Dry:
         if number not in self.asked:
             characters = sum(len(text) for _, text in texts)
             is_shared = turn.opening.replicate != turn.run.replicate
-            plain = role == TESTED and self.defence is None
-            form = number if plain else hash(_QUOTED.sub("", repr((role, drawn, texts))))
+            form = hash((role, drawn, *self._form(texts)))
             self.asked[number] = Asked(
                 role, place.get(), turn.arm, characters, len(reply) // 4, is_shared, form
             )
         return reply
+
+    def _form(self, texts: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """A conversation whatever the replies in it are, and those that it quotes."""
+        for who, text in texts:
+            if who == "assistant":
+                yield who, ""
+            elif self.roles or self.defence:
+                yield who, _QUOTED.sub("", text)
+            else:
+                yield who, text
 
     def drawn(
         self,
@@ -276,7 +290,8 @@ class Dry:
         number = self._counts.get(where, 0)
         self._counts[where] = number + 1
         self.choices[where, number] = outcomes
-        chosen = self._decided[what, where] = self.script.get((where, number), outcomes[0])
+        usual = outcomes[min(self.usual, len(outcomes) - 1)]
+        chosen = self._decided[what, where] = self.script.get((where, number), usual)
         return chosen
 
     def _letter(self, turn: Turn, chosen: str) -> str | None:
@@ -425,7 +440,7 @@ class QuestionPlan:
         paths: arm and path of every turn that a table counts, in the order of asking.
         skipped: paths that cannot be asked, with the reason.
         certain: requests to the model under test that every script makes.
-        possible: those that some script makes.
+        possible: forms of those that some script makes.
         goes_on: whether anything is asked after an answer.
         shared: forms of the fewest requests, by role, that no replicate makes anew.
         anew: forms of those that each replicate makes.
@@ -499,16 +514,25 @@ class _Search:
         if key not in self._runs:
             if len(self._runs) > MOST_SCRIPTS:
                 raise RuntimeError("the protocol has too many ways to go for a plan")
-            of = self.explorer
-            backend = Dry(script, of.roles, of.defence, of.config, of.reply_tokens)
-            run = Run(self.question, backend, self.replicate, of.epochs)
-            token = place.set(())
-            try:
-                _drive(cast("Coroutine[Any, Any, None]", of.method(run)))
-            finally:
-                place.reset(token)
-            self._runs[key] = backend, run
+            self._runs[key] = self._made(script)
         return self._runs[key]
+
+    def _made(self, script: Script, usual: int = 0) -> tuple[Dry, Run]:
+        of = self.explorer
+        backend = Dry(script, of.roles, of.defence, of.config, of.reply_tokens, usual)
+        run = Run(self.question, backend, self.replicate, of.epochs)
+        token = place.set(())
+        try:
+            _drive(cast("Coroutine[Any, Any, None]", of.method(run)))
+        finally:
+            place.reset(token)
+        return backend, run
+
+    @cached_property
+    def others(self) -> list[Dry]:
+        """Runs in which every choice has its second outcome, its third, its last."""
+        runs = [self._made({}, usual)[0] for usual in (1, 2, 3)]
+        return runs if self.run({}).choices else []
 
     def shape(self) -> object:
         """What questions have in common of which the same scripts lead to the extremes."""
@@ -525,7 +549,7 @@ class _Search:
 
     def _extreme(self, script: Script, where: Place, role: str, sign: int) -> Script:
         """The best of the outcomes in a branch; its own branches are tried each by itself."""
-        best: tuple[int, Script] | None = None
+        best: tuple[tuple[int, int], Script] | None = None
         left = [script]
         while left:
             script = left.pop()
@@ -541,20 +565,17 @@ class _Search:
             for child in _children(dry, where):
                 inside = self._child(dry, script, child, role, sign)
                 script = {**script, **inside}
-            n = (_fewest if sign < 0 else _count)(self.run(script), role)
-            if best is None or sign * n > sign * best[0]:
+            dry, count = self.run(script), _fewest if sign < 0 else _count
+            # what it asks may be asked beside it too, until that comes out otherwise as well
+            n = sign * count(dry, role), sign * count(dry, role, where)
+            if best is None or n > best[0]:
                 best = n, script
         assert best is not None
         return best[1]
 
     def _child(self, dry: Dry, script: Script, child: Place, role: str, sign: int) -> Script:
-        """The best script of a branch; branches of one shape have the same."""
-        depth = len(child)
-        asked = tuple((one.role, one.place[depth:], one.arm) for one in dry.asked.values()
-                      if one.place[:depth] == child)  # fmt: skip
-        choices = tuple((p[0][depth:], p[1], dry.choices[p]) for p in dry.choices
-                        if p[0][:depth] == child)  # fmt: skip
-        key = role, sign, asked, choices
+        """The best script of a branch; branches that look alike in several runs have the same."""
+        depth, key = len(child), (role, sign, *(_shape(one, child) for one in (dry, *self.others)))
         if key not in self._best:
             chosen = self._extreme(script, child, role, sign)
             self._best[key] = {(p[0][depth:], p[1]): one for p, one in chosen.items()
@@ -580,7 +601,8 @@ class _Search:
                                 for path in _paths(self._run(script)[1]))),
             dict(self._run({})[1].skipped),
             frozenset.intersection(*tested),
-            frozenset.union(*tested),
+            frozenset(one.form for dry in every for one in dry.asked.values()
+                      if one.role == TESTED),
             any(turn.number > 0 and turn.opening.role == TESTED
                 for script in ({}, *scripts.values()) for turn in self._run(script)[1].ordered),
             {role: _forms(fewest[role], role, is_shared=True) for role in roles},
@@ -588,13 +610,30 @@ class _Search:
         )  # fmt: skip
 
 
-def _count(dry: Dry, role: str) -> int:
-    return sum(one.role == role for one in dry.asked.values())
+def _count(dry: Dry, role: str, where: Place = ()) -> int:
+    """Requests to a role in a branch."""
+    return len([*_of(dry, role, where)])
 
 
-def _fewest(dry: Dry, role: str) -> int:
-    """Requests where all replies that a helper reads are alike."""
-    return len({one.form for one in dry.asked.values() if one.role == role})
+def _fewest(dry: Dry, role: str, where: Place = ()) -> int:
+    """The same where all replies are alike."""
+    return len({one.form for one in _of(dry, role, where)})
+
+
+def _of(dry: Dry, role: str, where: Place) -> Iterator[Asked]:
+    for one in dry.asked.values():
+        if one.role == role and one.place[: len(where)] == where:
+            yield one
+
+
+def _shape(dry: Dry, child: Place) -> object:
+    """What a run asks and chooses in a branch."""
+    depth = len(child)
+    asked = tuple((one.role, one.place[depth:], one.arm) for one in dry.asked.values()
+                  if one.place[:depth] == child)  # fmt: skip
+    choices = tuple((p[0][depth:], p[1], dry.choices[p]) for p in dry.choices
+                    if p[0][:depth] == child)  # fmt: skip
+    return asked, choices
 
 
 def _forms(dry: Dry, role: str, *, is_shared: bool) -> frozenset[int]:
