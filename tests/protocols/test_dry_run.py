@@ -144,6 +144,31 @@ async def helped(run: Run, refusals: int) -> None:
             return
 
 
+async def alike_at_first(run: Run) -> None:
+    """Branches that are alike where answers are kept, and no others."""
+    first = await ask(run.chat(), "Which?")
+
+    async def mend(name: str, times: int) -> None:
+        if first.answer == run.question.gold:
+            return
+        turn = first
+        for number in range(times):
+            turn = await ask(turn, f"{name} {number}")
+
+    await run.side_by_side({name: mend(name, times) for times, name in enumerate("abcd")})
+
+
+async def alike_beside(run: Run) -> None:
+    """Branches that ask the same of one turn, where its answer is right."""
+    first = await ask(run.chat(), "Which?")
+
+    async def push(name: str) -> None:
+        if first.kept:
+            await ask(await ask(first, "Sure?", "sure"), name, name)
+
+    await run.side_by_side({name: push(name) for name in "ab"})
+
+
 async def generated(run: Run) -> None:
     """The model under test writes what it is asked."""
     chat = run.chat(purpose="context")
@@ -199,6 +224,8 @@ async def _finish(method: Method, run: Run) -> None:
         (kept_then_read, ANY, (1, 3)),
         (beside, READABLE, (3, 9)),
         (shared_decision, READABLE, (3, 4)),
+        (alike_at_first, ANY, (1, 7)),
+        (alike_beside, READABLE, (1, 4)),
         (generated, ("(A)", "(B)"), (4, 7)),
     ],
 )
@@ -440,16 +467,17 @@ def counting(role: str, calls: Counter[str]) -> Model:
     return get_model(f"mockllm/{role}", custom_outputs=respond, memoize=False)
 
 
-def made(study: Study, roles: frozenset[str]) -> Counter[str]:
-    """Calls by role that the study makes of all its questions in all its epochs."""
+def made(*studies: Study, roles: frozenset[str]) -> Counter[str]:
+    """Calls by role that studies make of all their questions in all their epochs."""
     calls: Counter[str] = Counter()
     models = {role: counting(role, calls) for role in (TESTED, *roles)}
 
     async def each() -> None:
-        for question in study.questions.questions:
-            for epoch in range(1, study.epochs + 1):
-                live = DefendedLive(models[TESTED], models.get, defence=study.defence)
-                await study.method(Run(question, live, epoch, study.epochs))
+        for study in studies:
+            for question in study.questions.questions:
+                for epoch in range(1, study.epochs + 1):
+                    live = DefendedLive(models[TESTED], models.get, defence=study.defence)
+                    await study.method(Run(question, live, epoch, study.epochs))
 
     with tempfile.TemporaryDirectory() as folder, keeping(Path(folder)):
         asyncio.run(each())
@@ -507,9 +535,27 @@ def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path:
         source = write_jsonl(tmp_path / f"{options}.jsonl", question_rows(2, options))
         study = PROTOCOLS[name].study(questions=source, epochs=epochs, defence=defence, **given)
         bound = frozenset({*roles, "verifier"})
-        calls, plan = made(study, bound), study.plan(None, bound)
+        calls, plan = made(study, roles=bound), study.plan(None, bound)
         for role in (TESTED, *bound):
             count = plan.counts.get(role, CallCount())
             assert count.least <= calls[role] <= count.most, role
 
     hold()
+
+
+@pytest.mark.parametrize("first", ["none", "rederive"])
+@pytest.mark.parametrize("defence", DEFENCES[1:])
+def test_calls_of_studies_of_one_command_lie_within_the_plan_of_both(
+    first: str, defence: str, tmp_path: Path
+) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
+    asked: dict[str, Any] = {
+        "questions": source, "techniques": "authority-prior,double-check", "corrections": True,
+        "chains": "double-check>authority-prior",
+    }  # fmt: skip
+    studies = [PROTOCOLS["followup"].study(defence=one, **asked) for one in (first, defence)]
+    roles = frozenset({"verifier"})
+    plans = [one.plan(None, roles) for one in studies]
+    counts = [plan.tested(plans[:place], 1) for place, plan in enumerate(plans)]
+    calls = made(*studies, roles=roles)[TESTED]
+    assert sum(one.least for one in counts) <= calls <= sum(one.most for one in counts)
