@@ -65,7 +65,11 @@ def test_the_table_of_a_run_is_the_one_that_its_logs_give(protocol: str, tmp_pat
 def test_it_is_the_same_where_questions_fail_and_the_run_has_grown(tmp_path: Path) -> None:
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(5))
     with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
-        more = {"questions": questions, "model_base_url": server.api, "max_retries": 0}
+        more = {
+            "questions": questions,
+            "model_base_url": server.api,
+            "generate_config": {"max_retries": 0},
+        }
         cut = run("followup", tmp_path / "r", "lean/bench", limit=4, **more)
         assert "1 question unfinished" in cut.unfinished
         assert_frame_equal(pl.read_parquet(cut.turns), of_logs(tmp_path / "r"))
