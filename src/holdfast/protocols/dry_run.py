@@ -244,7 +244,7 @@ class Dry:
         for who, text in texts:
             if who == "assistant":
                 yield who, ""
-            elif self.roles or self.defence:
+            elif self.defence or "]." in text:  # else it quotes no reply
                 yield who, _QUOTED.sub("", text)
             else:
                 yield who, text
