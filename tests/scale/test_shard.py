@@ -35,7 +35,7 @@ def test_shards_share_what_is_left_of_a_budget() -> None:
 
 def test_questions_that_read_alike_share_a_slot(tmp_path: Path) -> None:
     rows = question_rows(4)
-    rows[2] = {**rows[0], "id": "again", "gold": "B"}
+    rows[2] = {**rows[0], "id": "again"}
     asked = load_questions(write_jsonl(tmp_path / "q.jsonl", rows))
     dealt = slots([asked, asked])
     assert list(dealt.values()) == [0, 1, 2]
