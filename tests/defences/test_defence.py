@@ -291,7 +291,10 @@ _OF_FIRST_TURNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("protocol", ["followup", "single-turn", "stick-or-switch", "medfuzz"])
+@pytest.mark.parametrize(
+    "protocol",
+    ["followup", "single-turn", "stick-or-switch", pytest.param("medfuzz", marks=pytest.mark.slow)],
+)
 def test_the_calls_of_every_defence_lie_within_the_bounds_of_its_plan(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
