@@ -533,9 +533,7 @@ PROTOCOL = Protocol(
     distractor_version(),
     config=lambda settings: GenerateConfig(temperature=0.0, seed=settings.seed),
     inputs=lambda settings: {
-        "graph": digest_of(
-            sorted(settings.loaded_graph.edges(data="relation")) if settings.loaded_graph else []
-        )
+        "graph": digest_of(content_of(settings.loaded_graph) if settings.loaded_graph else [])
     },
     generates=True,
 )
