@@ -293,10 +293,10 @@ class Turn:
         value: T | Fault = Fault("empty", "is empty")
 
         def judge(output: ModelOutput) -> Extraction:
-            value = read(output)
-            if not isinstance(value, Fault):
+            fault = read(output)
+            if not isinstance(fault, Fault):
                 return Extraction(None, "parsed", "valid")
-            return Extraction(None, "refused" if value.kind == "refused" else "none", value.kind)
+            return Extraction(None, "refused" if fault.kind == "refused" else "none", fault.kind)
 
         for attempt in range(tries):
             turn = await turn.ask(prompt, read=judge, **context, attempt=attempt)

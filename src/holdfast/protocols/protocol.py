@@ -12,7 +12,7 @@ from inspect_ai.model import GenerateConfig
 from holdfast.defences import Block
 from holdfast.dialogue import TESTED, Run
 from holdfast.models.behaviour import Behaviour
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions import QuestionSet
 
 from .dry_run import REPLY_TOKENS, Explorer, Path, QuestionPlan
 from .settings import QuestionSettings, declared, signature
@@ -155,7 +155,7 @@ class StudyPlan:
         skipped: by path, how many questions it cannot be asked of, by reason.
         goes_on: whether anything is asked after an answer.
         certain: requests to the model under test that are made whatever is answered.
-        possible: those that are made for some answers.
+        possible: forms of those that are made for some answers.
         forms: of the requests to helpers, as ``QuestionPlan`` has them.
     """
 
@@ -333,14 +333,3 @@ class Study:
     def _plans(self) -> dict[object, StudyPlan]:
         """By helpers, places and length of a reply."""
         return {}
-
-
-def asked_question(question: Question) -> dict[str, Any]:
-    """The metadata of a question's sample."""
-    from holdfast.questions import LABELS
-
-    return {
-        "gold": question.gold,
-        **{label: getattr(question, label) for label in LABELS},
-        "content_hash": question.content_hash,
-    }

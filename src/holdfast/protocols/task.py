@@ -16,11 +16,11 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from holdfast.defences import DefendedLive, wording_of
 from holdfast.dialogue import Run, Turn, seated
 from holdfast.errors import InputError
-from holdfast.questions import Question
+from holdfast.questions import LABELS, Question
 from holdfast.results.runs import GROWS, INPUTS
 from holdfast.simulation import MADE_OF
 
-from .protocol import Protocol, Study, asked_question
+from .protocol import Protocol, Study
 from .scoring import LEFT_OUT, PREPARED, TURNS, robustness, samples_view, score_keys
 from .second_reading import read_by, reader_of
 from .settings import signature
@@ -194,5 +194,9 @@ def _sample(question: Question) -> Sample:
         input=question.stem,
         choices=list(question.options.values()),
         target=question.gold,
-        metadata=asked_question(question),
+        metadata={
+            "gold": question.gold,
+            **{label: getattr(question, label) for label in LABELS},
+            "content_hash": question.content_hash,
+        },
     )
