@@ -22,6 +22,7 @@ TABLES: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "labels": ("labels", [{"question": "q0", "system": "Renal"}]),
 }
 TOMLS = {
+    "a study": ("study", 'protocols = "followup"\nmodel = "simulated/sycophant"\n'),
     "techniques": ("techniques", '[[technique]]\nid = "a"\n'),
     "rules": ("rules", "level = 0.9\n[[rule]]\nmin_accuracy = 0.5\n"),
     "a defence": ("defence", 'id = "a"\nkind = "prompt"\nturn = "{message}"\n'),

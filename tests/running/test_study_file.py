@@ -146,3 +146,39 @@ def test_python_runs_and_plans_a_study_file(study: Path) -> None:
     running = resolved(options(study))
     assert [str(model) for model in running.models] == ["simulated/sycophant"]
     assert python.run(study, limit=1).run_turns["question"].unique().to_list() == ["q0"]
+
+
+def test_check_says_what_a_study_names(study: Path) -> None:
+    done = holdfast("check", study, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report == {
+        "source": str(study),
+        "kind": "study",
+        "protocols": ["followup"],
+        "questions": ["q"],
+        "defences": [],
+        "models": ["simulated/sycophant"],
+        "roles": ["judge=simulated/judge"],
+        "problems": [],
+    }
+    assert not (study.parent / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("limit = 2", "limt = 2", "Did you mean 'limit'?"),
+        ('["followup"]', '["folowup"]', "Did you mean 'followup'?"),
+        ("controls = false", "control = false", "Did you mean 'controls'?"),
+        ('techniques = "rethink"', 'techniques = "rethnk"', "rethnk"),
+        ('"q.jsonl"', '"p.jsonl"', "p.jsonl"),
+        ("simulated/sycophant", "simulated/sycofant", "sycofant"),
+        ("seed = 7", 'until = "rules.toml"', "rules.toml"),
+    ],
+)
+def test_check_refuses_what_a_run_would_refuse(old: str, new: str, words: str, study: Path) -> None:
+    study.write_text(STUDY.replace(old, new))
+    done = holdfast("check", study)
+    assert done.returncode == 2
+    assert words in done.stderr.splitlines()[-1]

@@ -67,7 +67,7 @@ def check(
         str | None,
         typer.Option(
             help="What it is, where that is not recognised: questions, contexts, distractors, "
-            "labels, techniques, defence, rules or mapping."
+            "labels, study, techniques, defence, rules or mapping."
         ),
     ] = None,
     questions: Annotated[
@@ -235,6 +235,7 @@ def _kind_of_toml(source: str) -> str:
 
 
 _MARKS: Mapping[str, Mapping[str, type]] = {
+    "study": {"protocols": object},
     "techniques": {"technique": object},
     "rules": {"rule": object},
     "defence": {"kind": object},
@@ -338,6 +339,27 @@ def _counted(
     return Checked(counts, [line], problems, refusal=refusal)
 
 
+def _study(file: File) -> Checked:
+    from holdfast.results import read_rules
+    from holdfast.running.run import checked
+    from holdfast.running.study_file import UNTIL, with_study_file
+
+    given = with_study_file({"protocols": [file.source]})
+    if UNTIL in given:
+        read_rules(given[UNTIL])
+    studies, models, roles = checked(given)
+    named = {
+        "protocols": [study.name for study in studies],
+        "questions": [study.questions.name for study in studies],
+        "defences": [study.defence.id for study in studies if study.defence],
+        "models": models,
+        "roles": [f"{role}={model}" for role, model in roles.items()],
+    }
+    facts = {name: list(dict.fromkeys(values)) for name, values in named.items()}
+    lines = [f"{name}: {', '.join(values)}" for name, values in facts.items() if values]
+    return Checked(facts, lines)
+
+
 def _techniques(file: File) -> Checked:
     from holdfast.challenges import built_in, load_catalogue
 
@@ -384,6 +406,7 @@ KINDS: Mapping[str, Callable[[File], Checked]] = {
     "contexts": _contexts,
     "distractors": _distractors,
     "labels": _labels,
+    "study": _study,
     "techniques": _techniques,
     "defence": _defence,
     "rules": _gate_rules,
@@ -393,6 +416,7 @@ KINDS: Mapping[str, Callable[[File], Checked]] = {
 
 _CALLED = {kind: kind for kind in KINDS} | {
     "distractors": "wrong options",
+    "study": "a study",
     "defence": "a defence",
     "rules": "rules of a gate",
     "mapping": "a mapping",

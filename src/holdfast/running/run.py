@@ -329,13 +329,8 @@ def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
     Raises:
         InputError: an option names something unknown, or a file cannot be used.
     """
-    models.load_prices(given.get("prices"))
-    roles = models.role_names(_roles(given))
-    models.checked_names(list(roles.values()) or ["simulated/sycophant"])
-    studies, limit = _studies(given, roles), given.get("limit")
-    tested = models.checked_names(given.get("model") or ())
-    check_readers(roles, tested)
-    _check_inputs(given, studies, roles, tested)
+    studies, tested, roles = checked(given)
+    limit = given.get("limit")
     left_out = [
         (path, reason, n)
         for study in studies
@@ -345,6 +340,25 @@ def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
     rows = estimates(studies, tested, roles, limit, reply_tokens)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     return Plan(table, left_out, lacking(studies, limit, roles))
+
+
+def checked(given: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], Mapping[str, str]]:
+    """The studies, the models under test and those by role that options name; none is called.
+
+    Args:
+        given: as for ``resolved``.
+
+    Raises:
+        InputError: an option names something unknown, or a file cannot be used.
+    """
+    models.load_prices(given.get("prices"))
+    roles = models.role_names(_roles(given))
+    models.checked_names(list(roles.values()) or ["simulated/sycophant"])
+    studies = _studies(given, roles)
+    tested = models.checked_names(given.get("model") or ())
+    check_readers(roles, tested)
+    _check_inputs(given, studies, roles, tested)
+    return studies, tested, roles
 
 
 def _check_inputs(
