@@ -126,8 +126,8 @@ def test_an_answer_is_restated_as_often_as_the_deepest_chain_challenges(source: 
 def test_no_resample_is_asked_beside_other_epochs(source: str) -> None:
     once, thrice = (followup_study(source, techniques="rethink", epochs=n) for n in (1, 3))
     assert (set(counted(once)), set(counted(thrice))) == ({8}, {7})
-    assert ("control", "resample") in once.paths
-    assert ("control", "resample") not in thrice.paths
+    assert ("control", "resample") in once.plan().paths
+    assert ("control", "resample") not in thrice.plan().paths
     assert thrice.plan().counts["tested"].most == 8 * 3 * 7
     assert set(counted(single_turn_study(source, biases="recency", epochs=2))) == {2}
 

@@ -1,11 +1,14 @@
 """A protocol in one file, given by its path."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.studies import holdfast, holdfast_apart, question_rows, write_jsonl
 
+from holdfast import declared
+from holdfast.lookups import forget
 from holdfast.protocols import PROTOCOLS
 from holdfast.protocols.registry import load_protocol
 from holdfast.results import TABLES
@@ -57,6 +60,16 @@ TABLE = Table(
                 pl.lit("asked again"), lambda rows, k: rows.unique("model")),),
 )
 '''
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Protocols of files, and their tables, are known in this test alone."""
+    monkeypatch.setattr(PROTOCOLS, "_of_files", {})
+    monkeypatch.setattr(declared, "_of_files", [])
+    yield
+    monkeypatch.undo()
+    forget()
 
 
 def written(folder: Path, name: str) -> Path:

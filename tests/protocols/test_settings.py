@@ -32,7 +32,8 @@ def test_the_task_takes_the_settings(name: str) -> None:
 
 
 def test_a_log_says_what_of_its_run_may_grow_and_what_is_an_input() -> None:
-    task = study_task(PROTOCOLS["followup"].study(techniques="none"))
+    study = PROTOCOLS["followup"].study(techniques="none")
+    task = study_task(study, study.plan())
     assert task.metadata is not None
     assert {"-T techniques", "-T chains", "--model-role judge"} <= {*task.metadata[GROWS]}
     assert "-T seed" not in task.metadata[GROWS]

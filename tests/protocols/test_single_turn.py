@@ -210,7 +210,7 @@ def test_the_gold_stays_where_it_is(tmp_path: Path) -> None:
 
 def test_without_wrong_options_for_the_questions_the_condition_is_not_there(one: str) -> None:
     study = single_turn_study(one, controls=False)
-    assert [path for _, path in study.paths if path] == BIASES
+    assert [path for _, path in study.plan().paths if path] == BIASES
     assert skipped(study, only(one)) == {}
 
 
@@ -240,7 +240,7 @@ def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
 def test_wrong_options_that_are_to_be_generated_need_a_generator() -> None:
     with pytest.raises(InputError, match="no model has the role 'generator'"):
         single_turn(distractors="generate")
-    assert ("single-turn", "wrong-option") in single_turn_study(distractors="generate").paths
+    assert ("single-turn", "wrong-option") in single_turn_study(distractors="generate").plan().paths
 
 
 # --- letters ---

@@ -39,7 +39,9 @@ def study(run: str, model: str) -> list[Row]:
     read = {"cue": True, "stance": "defer", "cue_judged": False}
     by_reader = {"reader": "m0", "reader_all": True, "reader_status": "parsed"}
     rows += sorted(drawn(3, ("m1",)), key=lambda row: (row["question"], row["turn"], row["arm"]))
-    rows += attacks_drawn(5, ("m1",))
+    attacks = attacks_drawn(5, ("m1",))
+    # a replay, a run apart there, asks again what the attacked run has asked again too
+    rows += [row for row in attacks if (row["run"], row["arm"]) != ("replay on m1", "reask")]
     rows = [row | {"dataset": "d1"} for row in rows if row["dataset"] == "d1"]
     return [
         {**row, **STRATA, **by_reader, "run": run, "model": model, **(read if row["path"] else {}),

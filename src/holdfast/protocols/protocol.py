@@ -278,12 +278,6 @@ class Study:
         """By the helpers that are bound, and the length of a reply."""
         return {}
 
-    @property
-    def paths(self) -> Sequence[Path]:
-        """Arm and path of every turn that some question has, of those planned where some are."""
-        plan = next(iter(self._plans.values()), None)
-        return tuple((plan or self.plan()).paths)
-
     def needs(self, setting: str) -> bool:
         """Whether anything that is asked depends on what a setting names."""
         without = self.with_args(**{setting: "none"})

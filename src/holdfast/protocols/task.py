@@ -20,7 +20,7 @@ from holdfast.questions import LABELS, Question
 from holdfast.results.runs import GROWS, INPUTS
 from holdfast.simulation import MADE_OF
 
-from .protocol import Protocol, Study
+from .protocol import Protocol, Study, StudyPlan
 from .scoring import LEFT_OUT, PREPARED, TURNS, robustness, samples_view, score_keys
 from .second_reading import read_by, reader_of
 from .settings import signature
@@ -43,17 +43,21 @@ def bound(role: str) -> Model | None:
     return model if isinstance(model, Model) or model is None else model[0]
 
 
-_loaded: ContextVar[Study | None] = ContextVar("loaded", default=None)
+_loaded: ContextVar[tuple[Study, StudyPlan] | None] = ContextVar("loaded", default=None)
 
 
 @contextmanager
-def loaded(study: Study) -> Iterator[None]:
+def loaded(study: Study, plan: StudyPlan) -> Iterator[None]:
     """Have the tasks that are made inside take this study for their settings.
 
     A task is known to Inspect by the function and the arguments that it is made with; loading the
     settings again would read the questions a second time, and hold them twice.
+
+    Args:
+        study: the study.
+        plan: what is asked of it.
     """
-    token = _loaded.set(study)
+    token = _loaded.set((study, plan))
     try:
         yield
     finally:
@@ -64,11 +68,10 @@ def task_of(protocol: Protocol[Any]) -> Callable[..., Task]:
     """The function that makes a protocol's task; its parameters are the settings."""
 
     def make(*args: Any, **kwargs: Any) -> Task:
-        known = _loaded.get()
-        if known is None:
-            given = signature(protocol.settings).bind(*args, **kwargs).arguments
-            known = protocol.study(**given)
-        return study_task(known)
+        if known := _loaded.get():
+            return study_task(*known)
+        study = protocol.study(**signature(protocol.settings).bind(*args, **kwargs).arguments)
+        return study_task(study, study.plan())
 
     make.__name__ = make.__qualname__ = protocol.name.replace("-", "_")
     make.__doc__ = protocol.settings.__doc__
@@ -77,11 +80,11 @@ def task_of(protocol: Protocol[Any]) -> Callable[..., Task]:
     return inspect_task(make)
 
 
-def study_task(study: Study) -> Task:
-    """The task of a study."""
+def study_task(study: Study, plan: StudyPlan) -> Task:
+    """The task of a study, scored on the turns that are planned."""
     protocol, defence = study.protocol, study.defence
     study.settings.check_made()
-    scored = [one for one in study.paths if not protocol.scored or one[0] in protocol.scored]
+    scored = [path for path in plan.paths if not protocol.scored or path[0] in protocol.scored]
     keys = [] if protocol.generates else score_keys(scored)
     return Task(
         dataset=_Questions(study),

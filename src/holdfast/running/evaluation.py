@@ -288,9 +288,9 @@ class Evaluation:
         return run_ids([*self._there(), *headers])[-len(headers) :]
 
     def _sheets_of(self, study: Study, run: str, number: int) -> Iterator[Sheet]:
-        with loaded(study):
-            task = task_named(study.name)(**study.args)
         asked, places = study.questions.questions, self._places(study)
+        with loaded(study, study.plan(roles=self.roles, places=places)):
+            task = task_named(study.name)(**study.args)
         part = str(self.shard) if self.shard else f"after {self.after}" if self.after else None
         shard = {SHARD: {"shard": part, "places": places}} if part else {}
         given = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
@@ -339,15 +339,18 @@ class Evaluation:
         there, here = _settings(log), _settings(begun)
         arguments = (name for name in there if name.startswith("-M "))
         grows = growing(begun)
-        for name in (*_NEVER_LEFT_OUT, *here, *arguments):
-            if there.get(name) == here.get(name) or _grows(name, there, here, grows):
-                continue
-            was, now = _difference(there.get(name), here.get(name))
+        changed = [
+            (name, *map(_short, _difference(there.get(name), here.get(name))))
+            for name in dict.fromkeys((*_NEVER_LEFT_OUT, *here, *arguments))
+            if there.get(name) != here.get(name) and not _grows(name, there, here, grows)
+        ]
+        if changed:
+            listed = "; ".join(f"{name} was {was}, now it is {now}" for name, was, now in changed)
+            setting = "another setting" if len(changed) == 1 else "other settings"
             raise InputError(
-                f"holds a run of '{log.eval.model}' with another setting: {name} was "
-                f"{_short(was)}, now it is {_short(now)}",
+                f"holds a run of '{log.eval.model}' with {setting}: {listed}",
                 self.log_dir,
-                remedy="Use the same setting, or another --log-dir",
+                remedy=f"Use the same setting{'s'[: len(changed) > 1]}, or another --log-dir",
             )
 
 

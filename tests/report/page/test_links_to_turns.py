@@ -26,8 +26,8 @@ TURNS = table([*study("r1", "m1"), *study("r2", "m2")])
 
 
 def failing(turns: pl.DataFrame) -> pl.DataFrame:
-    """The same turns, every eleventh of which failed."""
-    failed = pl.int_range(pl.len()) % 11 == 10
+    """The same turns, every thirteenth of which failed."""
+    failed = pl.int_range(pl.len()) % 13 == 12
     return turns.with_columns(
         status=pl.when(failed).then(pl.lit("error")).otherwise("status"),
         answer=pl.when(~failed).then("answer"),
