@@ -26,9 +26,6 @@ PROTOCOLS = {
 }
 """Module of each protocol, whose ``PROTOCOL`` it is."""
 
-COMMANDS = {"medfuzz": "holdfast.protocols.medfuzz.commands"}
-"""Module of the commands of one protocol alone, whose ``app`` they are."""
-
 DEMO: dict[str, Any] = {
     "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz"),
     "model_role": {"attacker": "simulated/attacker"},

@@ -161,7 +161,6 @@ GOOD: dict[str, tuple[str, ...]] = {
         "generate", "plausibility", "--questions", "bank", "--limit", "1", "--model",
         "simulated/judge", "--distractors", "bank",
     ),
-    "medfuzz show": ("medfuzz", "show", "fuzzed", "--id", "q0"),
 }  # fmt: skip
 """A command line that works, for each command; a combination puts other values into it."""
 

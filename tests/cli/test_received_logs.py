@@ -83,7 +83,6 @@ AFTERWARDS = {
     "replay with a helper": (
         "run", "medfuzz", "-T", "attacks=runs", "--model", "simulated/steadfast", *HELPER,
     ),
-    "show": ("medfuzz", "show", "runs", "--id", "q0"),
     "table": ("table", "runs"),
     "report": ("report", "runs", "-o", "report.html"),
     "score": ("score", "runs", "--model-role", "reader=simulated/reader-0"),

@@ -1,12 +1,10 @@
 """The application and its commands. Nothing slow is imported before a command is at work."""
 
 import sys
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from holdfast.declared import COMMANDS
 from holdfast.errors import InputError
 
 from . import check, generate, listing, options, results, run, score, table, transcripts
@@ -63,8 +61,6 @@ app.add_typer(listing.listing, name="list")
 app.command("import")(transcripts.import_)
 app.command("export")(transcripts.export)
 app.command("power")(results.power)
-for _name, _module in COMMANDS.items():
-    app.add_typer(import_module(_module).app, name=_name)
 
 _UsageError: Any = typer.BadParameter.__base__
 """What the framework raises; where it lives differs between its versions."""

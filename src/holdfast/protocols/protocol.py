@@ -52,8 +52,6 @@ class Protocol(Generic[S]):
         behaviour: what simulated models do under it; None where they only answer.
         reply_tokens: the longest reply that a plan assumes; None for any.
         generates: whether it generates what a study needs, and measures nothing.
-        stops_early: whether a conversation ends once its target is left: what would have followed
-            then counts as left too, and no table averages over those that went on.
         scored: arms whose answers are scored; empty for all.
     """
 
@@ -70,7 +68,6 @@ class Protocol(Generic[S]):
     behaviour: Behaviour | None = None
     reply_tokens: int | None = None
     generates: bool = False
-    stops_early: bool = False
     scored: tuple[str, ...] = ()
 
     def study(

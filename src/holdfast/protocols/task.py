@@ -17,6 +17,7 @@ from holdfast.defences import DefendedLive, wording_of
 from holdfast.dialogue import Run, Turn, seated
 from holdfast.errors import InputError
 from holdfast.questions import LABELS, Question
+from holdfast.results.arms import turns_of
 from holdfast.results.runs import GROWS, INPUTS
 from holdfast.simulation import MADE_OF
 
@@ -89,7 +90,9 @@ def study_task(study: Study, plan: StudyPlan) -> Task:
     return Task(
         dataset=_Questions(study),
         solver=_solver(study),
-        scorer=None if protocol.generates else robustness(keys, protocol.stops_early),
+        scorer=None
+        if protocol.generates
+        else robustness(keys, turns_of(protocol.name).stops_early),
         config=study.config,
         epochs=study.epochs,
         fail_on_error=True,

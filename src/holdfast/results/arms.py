@@ -16,7 +16,9 @@ class TurnsOf:
     Attributes:
         protocol: its name in the turns table.
         title: heading of its part of a table of accuracies; without one its name.
-        adaptive: whether an answer decides what is asked next.
+        stops_early: whether an answer that is not the target ends its conversation, so that what
+            would have followed is not asked. Tables count a conversation that has ended with its
+            last answer.
         abstains: whether ``NA`` (none of the above) can be an answer.
         helpers: arms of the replies of models that help with the study, which hold no answer.
         apart: arms that its own measures alone read, helpers among them, each with the words in
@@ -42,7 +44,7 @@ class TurnsOf:
 
     protocol: str
     title: str = ""
-    adaptive: bool = False
+    stops_early: bool = False
     abstains: bool = False
     helpers: tuple[str, ...] = ()
     apart: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from .arms import every, in_arms, protocols
 from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, Sides, sides
 from .controls import CONTROL
-from .first_answers import BASELINE, FAMILY_AVERAGE, apart
+from .first_answers import BASELINE, FAMILY_AVERAGE, apart, with_ended
 from .grid import percent
 from .inference import SIDES, against_one, clustered, looked_up, with_pair_bounds
 from .intervals import Counts, each_difference
@@ -46,8 +46,10 @@ def outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     chosen = pl.col("protocol").is_in(protocols(lambda own: own.plain is not None))
     plain = ~chosen | in_arms(lambda own: own.plain or ())
     labelled = [pl.col(name).fill_null("") for name in LABELS]
-    answers = turns.filter(~apart(), plain).with_columns(
-        pl.lit(ACCURACY).alias("measure"), *labelled, hit=_HIT, read=_READ
+    answers = (
+        with_ended(turns)
+        .filter(~apart(), plain)
+        .with_columns(pl.lit(ACCURACY).alias("measure"), *labelled, hit=_HIT, read=_READ)
     )
     none = pl.lit(None, pl.Boolean).alias("read")
     parts = [

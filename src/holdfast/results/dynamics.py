@@ -20,7 +20,7 @@ from .declaration import (
     Table,
     Text,
 )
-from .first_answers import STUDY, TURN, answering, apart
+from .first_answers import STUDY, TURN, answering, apart, with_ended
 from .grid import Grid, Row, net_notes, percent
 from .inference import one_by_one, with_bounds, with_pair_bounds
 from .intervals import Bounded, Counts, mean_bounds, ratio_bounds
@@ -68,7 +68,7 @@ def conversations(turns: pl.DataFrame) -> Conversations:
     """
     columns = (*TURN, "arm", "path", "turn", *_SAID)
     target = pl.coalesce("target", "gold").alias("target")
-    read = answering(turns).with_columns(target).select(columns).filter(~apart())
+    read = with_ended(answering(turns)).with_columns(target).select(columns).filter(~apart())
     offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
     branches = _branches(read.filter(~offering))
     arms = _arms(read.filter(offering), turns, branches.each.height)

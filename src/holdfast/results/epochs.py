@@ -6,7 +6,7 @@ import polars as pl
 
 from .arms import protocols
 from .declaration import Count, Listing, Number, Share, Shown, Table
-from .first_answers import STUDY, apart
+from .first_answers import STUDY, apart, with_ended
 from .grid import Row, one_line
 
 EPOCHS_COLUMNS = (
@@ -38,7 +38,7 @@ def epochs(turns: pl.DataFrame) -> pl.DataFrame:
         ``EPOCHS_COLUMNS``; ``epochs`` is the mean number for each question.
     """
     first = ~pl.col("protocol").is_in(protocols(lambda own: own.by_arm)) | (pl.col("turn") == 0)
-    each = turns.filter(~apart(), pl.col("status") != "error", first)
+    each = with_ended(turns).filter(~apart(), pl.col("status") != "error", first)
     of_one = variances(
         each.with_columns(value=pl.col("correct").cast(pl.Float64)), [*_ROW, "path", "turn"]
     )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from .arms import in_arms
+from .arms import in_arms, protocols
 from .readings import NON_RESPONSE
 
 STUDY = ("run", "model", "dataset", "protocol")
@@ -37,10 +37,11 @@ def with_first(
         The turns that did not fail and are not ``apart``, in their order, first answers included,
         with ``first_correct`` and ``first_answer``. Both are null where the protocol asks no plain
         question, or where that turn failed; ``first_correct`` is null nowhere else. With
-        ``failed``, failed turns are among them and are unread, as first answers too.
+        ``failed``, failed turns are among them and are unread, as first answers too. Conversations
+        that an answer has ended follow, with it (``with_ended``).
     """
     # columns before rows: a copy of those that nobody reads would take longer than the rest
-    own = turns.select(*_READ, *others)
+    own = with_ended(turns).select(*_READ, *others)
     answered = own.filter(~apart(), pl.lit(failed) | (pl.col("status") != "error"))
     if arms is not None:
         answered = answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
@@ -60,6 +61,61 @@ def answering(turns: pl.DataFrame) -> pl.DataFrame:
     """
     silent = pl.col("rule").eq_missing(NON_RESPONSE)
     return turns.with_columns(status=pl.when(silent).then(pl.lit("error")).otherwise("status"))
+
+
+_OF_STEP = (*CHALLENGE, "turn")
+
+
+def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
+    """The turns, and those that were not asked because an answer had ended their conversation.
+
+    Where a protocol stops early (``TurnsOf.stops_early``) and each path is a conversation, a later
+    turn is asked of those alone that still give their target: a mean over them rises as others
+    leave. The others count with their last answer.
+
+    Args:
+        turns: a turns table.
+
+    Returns:
+        ``turns``, and a row for each turn that the study asked of other questions: that of the
+        last turn before it, with ``CHALLENGE`` and ``turn`` of the one that was not asked. No row
+        follows a turn that failed, or that a run was cut off after.
+    """
+    ending = protocols(lambda own: own.stops_early and not own.by_arm)
+    own = turns.filter(pl.col("protocol").is_in(ending), ~apart())
+    if own.is_empty():
+        return turns
+    own = own.unique([*TURN, "arm", "path"], keep="first", maintain_order=True)
+    steps = own.select(*STUDY, *_OF_STEP).filter(pl.col("path") != "")
+    steps = steps.unique([*STUDY, "arm", "path"], keep="first", maintain_order=True)
+    begun = own.select(TURN).unique(maintain_order=True)
+    missed = begun.join(steps, on=STUDY, maintain_order="left_right").join(
+        own, on=[*TURN, "arm", "path"], how="anti", maintain_order="left"
+    )
+    before = missed.select(*TURN, "arm", "path").with_columns(
+        pl.col("path").map_elements(_prefixes, pl.List(pl.String)).alias("_path")
+    )
+    last = own.rename({"path": "_path", "arm": "_arm"})
+    last = before.explode("_path").join(last, on=[*TURN, "_path"], maintain_order="left_right")
+    # where arms share a path, the conversation goes on from that of its arm
+    last = last.sort(
+        -pl.col("_path").str.len_bytes().cast(pl.Int64),
+        pl.col("_arm") != pl.col("arm"),
+        maintain_order=True,
+    )
+    last = last.unique([*TURN, "arm", "path"], keep="first", maintain_order=True)
+    ended = (pl.col("status") != "error") & pl.col("answer").ne_missing(
+        pl.coalesce("target", "gold")
+    )
+    last = last.filter(ended).drop("_path", "_arm", *_OF_STEP[2:])
+    ended_rows = missed.join(last, on=[*TURN, "arm", "path"], maintain_order="left")
+    return pl.concat([turns, ended_rows.select(turns.columns)])
+
+
+def _prefixes(path: str) -> list[str]:
+    """What a path goes on from, the last turn first."""
+    steps = path.split(">")
+    return [">".join(steps[:n]) for n in range(len(steps) - 1, -1, -1)]
 
 
 def carried(turns: pl.DataFrame, arms: Sequence[str], value: str, name: str) -> pl.DataFrame:

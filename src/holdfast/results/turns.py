@@ -373,8 +373,8 @@ def _run(run: str, logs: list[EvalLog], written: Written | None, *, text: bool) 
     table = table.with_row_index("_row")
     # where an answer decides what is asked next, turns read otherwise are of another conversation
     read = pl.col("_read").filter("_finished").first().over("question", "epoch")
-    adaptive = pl.col("protocol").is_in(protocols(lambda own: own.adaptive))
-    other = adaptive & (pl.col("_read") != read)
+    ending = pl.col("protocol").is_in(protocols(lambda own: own.stops_early))
+    other = ending & (pl.col("_read") != read)
     table = table.filter(~other.fill_null(value=False))
     table = table.sort(pl.col("status") == "error", maintain_order=True)
     # a run that has grown has put its first turns again, from the cache; with a judge or without

@@ -265,6 +265,5 @@ PROTOCOL = Protocol(
     roles=(ATTACKER, *VALIDITY),
     required=(ATTACKER,),
     behaviour=BEHAVIOUR,
-    stops_early=True,
     scored=("baseline", ATTACK, UNATTACKED),
 )

@@ -231,7 +231,7 @@ UNREVIEWED = {
 
 TURNS = TurnsOf(
     PROTOCOL,
-    adaptive=True,
+    stops_early=True,
     helpers=HELPERS,
     apart=APART,
     unreviewed=UNREVIEWED,

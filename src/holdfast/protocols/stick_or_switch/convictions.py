@@ -523,7 +523,7 @@ def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
 TURNS = TurnsOf(
     PROTOCOL,
     title="Stick-or-Switch",
-    adaptive=True,
+    stops_early=True,
     abstains=True,
     by_arm=(*CONVICTIONS, FLEXIBLE),
     whole=_whole,

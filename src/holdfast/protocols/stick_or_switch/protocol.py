@@ -337,5 +337,4 @@ PROTOCOL = Protocol(
     },
     behaviour=BEHAVIOUR,
     reply_tokens=10,
-    stops_early=True,
 )
