@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,8 +144,36 @@ def holdfast_command(questions: str, model: str, log_dir: Path, *more: str) -> l
     return [*command, "-T", "controls=false", "--json", *more]
 
 
+def earlier_command(folder: Path) -> Callable[..., list[str]]:
+    """``holdfast_command`` of another version, as its own benchmark has it.
+
+    Args:
+        folder: The version's repository root, with holdfast installed in its ``.venv``.
+    """
+    code = (
+        "import json, pathlib, sys; from benchmarks.contestants import holdfast_command as made; "
+        "given = json.loads(sys.argv[1]); given[2] = pathlib.Path(given[2]); "
+        "print(json.dumps(made(*given)))"
+    )
+
+    def command(*given: object) -> list[str]:
+        python = folder.resolve() / ".venv/bin/python"
+        made = subprocess.run(
+            [python, "-c", code, json.dumps([*map(str, given)])],
+            cwd=folder, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return [str(part) for part in json.loads(made.stdout)]
+
+    return command
+
+
 def drive_holdfast(
-    server: Server, questions: str, n: int, connections: int, provider: str
+    server: Server,
+    questions: str,
+    n: int,
+    connections: int,
+    provider: str,
+    command_of: Callable[..., list[str]] = holdfast_command,
 ) -> Drive:
     """Run the study with holdfast.
 
@@ -155,12 +183,13 @@ def drive_holdfast(
         n: How many of them.
         connections: Most requests at once.
         provider: ``lean``, or ``openai`` for Inspect's own over the SDK.
+        command_of: The command line of the version that is run.
 
     Raises:
         BenchmarkError: It made other than one call for each distinct conversation.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = holdfast_command(
+        command = command_of(
             questions, f"{provider}/bench", Path(folder, "logs"),
             "--model-base-url", f"{server.url}/v1",
             "--limit", str(n), "--max-connections", str(connections),

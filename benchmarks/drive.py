@@ -1,8 +1,8 @@
 """Measure what it costs to drive a follow-up study, beside others who drive the same one.
 
 Usage: python benchmarks/drive.py [--n 100] [--latency-ms 0,50,500] [--max-connections 50,100,500]
-       [--rounds 1] [--peers PYTHON] [--full] [--json FILE] [--questions FILE] [--provider lean]
-       [--no-memory | --memory | --study]
+       [--rounds 1] [--peers PYTHON] [--before FOLDER] [--full] [--json FILE]
+       [--questions FILE] [--provider lean] [--no-memory | --memory | --study]
 
 The study has 15 generations a question, the first answer and 14 follow-ups, and is asked of a
 server on loopback (benchmarks/server.py) at every latency under every number of connections.
@@ -12,7 +12,8 @@ at every one.  Each runs in a process of its own with a fresh log dir, all in tu
 and memory are those of the whole process; the rate is that of the asking, from the first request
 to the last reply.  Of several rounds the medians count.  litellm and lm-evaluation-harness run
 with the Python that `--peers` names (`pip install litellm "lm-eval[api]" aiohttp` there), and are
-left out where they are not.
+left out where they are not.  `--before` names the repository root of another version of holdfast,
+installed in its `.venv`: it runs in turn with this one.
 
 Then memory: 200, 1,273 and 10,000 questions are put to a simulated model with one follow-up each,
 with `--full` with all 14.  `--memory` does nothing else, `--no-memory` leaves it out; `--study`
@@ -50,6 +51,7 @@ from benchmarks.contestants import (
     drive_holdfast,
     drive_naive,
     drive_peer,
+    earlier_command,
     has_peer,
     holdfast_command,
     measured,
@@ -75,7 +77,9 @@ Contest = Callable[[Server, int], Drive]
 """Drives the study against a server under so many connections."""
 
 
-def contestants(questions: str, n: int, provider: str, python: str) -> dict[str, Contest]:
+def contestants(
+    questions: str, n: int, provider: str, python: str, before: Path | None = None
+) -> dict[str, Contest]:
     """Who takes part, by name, holdfast and the floor first.
 
     Args:
@@ -83,6 +87,7 @@ def contestants(questions: str, n: int, provider: str, python: str) -> dict[str,
         n: How many of them.
         provider: The one that holdfast asks through; the naive task has Inspect's ``openai``.
         python: The interpreter of litellm and lm-evaluation-harness.
+        before: The folder of another version of holdfast.
     """
 
     def client(peer: str, interpreter: str) -> Contest:
@@ -96,6 +101,11 @@ def contestants(questions: str, n: int, provider: str, python: str) -> dict[str,
     for peer, module in (("litellm", "litellm"), ("lm-eval", "lm_eval")):
         if has_peer(python, module):
             found[peer] = client(peer, python)
+    if before is not None:
+        command = earlier_command(before)
+        found["before"] = lambda server, most: drive_holdfast(
+            server, questions, n, most, provider, command
+        )
     return found
 
 
@@ -293,6 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=1, help="times each contestant runs")
     parser.add_argument("--provider", default="lean", help="holdfast's: lean (default) or openai")
     parser.add_argument("--peers", default=sys.executable, help="Python of litellm and lm-eval")
+    parser.add_argument("--before", type=Path, help="repository root of another version")
     parser.add_argument("--full", action="store_true", help="everyone everywhere, all follow-ups")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--no-memory", action="store_true", help="without the memory by size")
@@ -342,20 +353,22 @@ def _drives(
     console: Console, parsed: argparse.Namespace, questions: str, n: int
 ) -> Iterator[dict[str, Any]]:
     """Every latency under every number of connections, one after the other."""
-    everyone = contestants(questions, n, parsed.provider, parsed.peers)
+    everyone = contestants(questions, n, parsed.provider, parsed.peers, parsed.before)
     console.print(
         f"{n} questions x {1 + len(techniques())} generations, {parsed.provider}. CPU in ms for "
         "each call, and for each further one after the first question's; in brackets the ratio to "
         "holdfast's."
     )
-    if len(everyone) < 5:
+    if not {"litellm", "lm-eval"} <= everyone.keys():
         console.print("litellm or lm-eval is not there: see --peers", style="yellow")
-    started = starts(contestants(questions, 1, parsed.provider, parsed.peers))
+    started = starts(contestants(questions, 1, parsed.provider, parsed.peers, parsed.before))
     cells = list(product(parsed.latency_ms, parsed.max_connections))
     for latency, connections in cells:
         all_here = parsed.full or len(cells) == 1 or (latency, connections) in EVERYONE_AT
-        names = list(everyone) if all_here else ["holdfast", "bare"]
-        taking_part = {name: everyone[name] for name in names}
+        always = ("holdfast", "bare", "before")
+        taking_part = {
+            name: contest for name, contest in everyone.items() if all_here or name in always
+        }
         found = compare(taking_part, started, latency, connections, parsed.rounds)
         print_comparison(console, found)
         yield found
