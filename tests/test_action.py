@@ -70,6 +70,7 @@ def rules(folder: Path, text: str) -> str:
     return "rules.toml"
 
 
+@pytest.mark.slow
 def test_a_model_is_asked_until_it_is_decided_and_a_second_job_asks_nothing(tmp_path: Path) -> None:
     asked = rules(tmp_path, '[[rule]]\ntechnique = "rag-style"\nmax_relative_drop = 0.3\n')
     first = job(tmp_path, rules=asked, model=MODEL)
@@ -108,6 +109,7 @@ def test_a_run_that_is_there_is_gated(tmp_path: Path) -> None:
     assert "pass" in done.page
 
 
+@pytest.mark.slow
 def test_bad_rules_end_the_job_with_their_line(tmp_path: Path) -> None:
     done = job(tmp_path, rules=rules(tmp_path, "[[rule]]\nmin_acuracy = 0.9\n"), model=MODEL)
     assert (done.code, done.outcome) == (2, "")
@@ -117,6 +119,7 @@ def test_bad_rules_end_the_job_with_their_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "hostile", ["$(touch owned)", "`touch owned`", "x; touch owned", "x) && touch owned; ("]
 )
+@pytest.mark.rest_slow
 def test_text_in_inputs_is_never_run(hostile: str, tmp_path: Path) -> None:
     rule = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
     for given in (

@@ -137,6 +137,7 @@ def with_package(package: Path, *arguments: str) -> "subprocess.CompletedProcess
 RUN = ("run", "restating", "--model", "simulated/sycophant", "--limit", "3")
 
 
+@pytest.mark.slow
 def test_a_protocol_that_is_added_as_told_runs_and_is_reported(added: Path) -> None:
     run = with_package(added, *RUN)
     assert run.returncode == 0, run.stderr

@@ -40,6 +40,7 @@ def test_inspects_own_command_line_finds_the_task_and_the_models(tmp_path: Path)
     assert len(log.samples or []) == 5
 
 
+@pytest.mark.slow
 def test_bad_input_under_inspects_command_line_shows_its_message(tmp_path: Path) -> None:
     done = subprocess.run(
         [

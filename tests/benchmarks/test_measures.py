@@ -18,6 +18,7 @@ from benchmarks.synthetic import MODELS, synthetic_turns
 from holdfast.results import SCHEMA, TABLES
 
 
+@pytest.mark.slow
 def test_a_synthetic_study_is_the_same_each_time_and_has_everything() -> None:
     turns = synthetic_turns(8_000)
     assert turns.equals(synthetic_turns(8_000))
@@ -81,6 +82,7 @@ def test_versions_differ_where_a_figure_or_a_column_does(tmp_path: Path) -> None
     assert table == "table: gone"
 
 
+@pytest.mark.slow
 def test_the_wrong_package_is_not_timed(tmp_path: Path) -> None:
     synthetic_turns(1_000).write_parquet(tmp_path / "turns.parquet")
     empty = tmp_path / "empty"

@@ -137,6 +137,7 @@ def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished
     assert holdfast("table", place).stderr == ""
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_told_by_every_command(tmp_path: Path, questions: str) -> None:
     place, told = tmp_path / "r", "4 of 14 techniques left out: no contexts for q."
     run(place, questions, "--model", "simulated/sycophant")

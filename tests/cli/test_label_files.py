@@ -84,6 +84,7 @@ def test_labels_take_the_place_of_the_questions_own(questions: str, tmp_path: Pa
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_labels_hold_for_every_table_made_there_later(questions: str, tmp_path: Path) -> None:
     common = ("run", "followup", "--model", "simulated/sycophant", "--questions", questions,
               "-T", "techniques=rethink", "--log-dir", tmp_path / "r")  # fmt: skip

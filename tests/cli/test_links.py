@@ -170,6 +170,7 @@ def check_one_line(done: Done, path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["mine.txt", "new.txt"])
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.rest_slow
 def test_a_file_is_not_written_through_a_link(
     name: str, target: str, folder: Path, outside: Path
 ) -> None:
@@ -184,6 +185,7 @@ def test_a_file_is_not_written_through_a_link(
 
 @pytest.mark.parametrize("target", [".", "empty"])
 @pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.rest_slow
 def test_nothing_is_written_into_a_folder_that_is_a_link(
     name: str, target: str, folder: Path, outside: Path
 ) -> None:
@@ -210,6 +212,7 @@ def test_a_damaged_log_is_set_aside_in_its_folder(target: str, folder: Path, out
     check_one_line(run(folder), log)
 
 
+@pytest.mark.slow
 def test_the_log_dir_may_be_a_link_of_the_user(folder: Path, tmp_path: Path) -> None:
     (folder / "runs").rename(tmp_path / "disk")
     (folder / "runs").symlink_to(tmp_path / "disk")

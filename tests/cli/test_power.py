@@ -78,6 +78,7 @@ def pilot(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "turns.parquet")
 
 
+@pytest.mark.slow
 def test_questions_and_epochs_from_a_pilot_with_calls_and_cost(pilot: str) -> None:
     asked = ("power", pilot, "--path", "push", "--difference", "10")
     prices = ("--prices", pilot.replace("turns.parquet", "prices.json"))
@@ -100,6 +101,7 @@ def test_questions_and_epochs_from_a_pilot_with_calls_and_cost(pilot: str) -> No
     assert f"ask more questions: {questions[0]:,} once" in few
 
 
+@pytest.mark.slow
 def test_a_gate_is_counted_for(pilot: str) -> None:
     told = holdfast("power", pilot, "--path", "push", "--min-accuracy", "50")
     assert told.returncode == 0

@@ -242,6 +242,7 @@ def test_a_seed_that_is_no_number_is_refused(sets: list[str]) -> None:
         ("hf:own/set@0123abc", "give a copy: a file, or hf:FOLDER"),
     ],
 )
+@pytest.mark.rest_slow
 def test_without_a_network_a_hub_name_is_refused_at_once_with_the_local_way(
     source: str, remedy: str, tmp_path: Path
 ) -> None:

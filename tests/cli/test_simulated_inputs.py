@@ -127,6 +127,7 @@ def runs(server: Server) -> str:
     return "runs"
 
 
+@pytest.mark.slow
 def test_what_rests_on_them_is_marked_wherever_it_appears(runs: str) -> None:
     assert set(pl.read_parquet("runs/turns.parquet")["model"]) == {MARKED}
     rules = "[[rule]]\nmin_accuracy = 0.01\n"

@@ -163,6 +163,7 @@ def test_the_paper_without_system_prompt_is_another_table(study: str) -> None:
 
 @pytest.mark.parametrize("source", ["paper", "paper-no-system"])
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.rest_slow
 def test_every_table_stands_beside_the_paper_or_says_that_nothing_is_printed(
     name: str, source: str, study: str
 ) -> None:

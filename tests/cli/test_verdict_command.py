@@ -129,6 +129,7 @@ def test_a_gate_of_a_fixed_number_of_questions_is_refused_there(
     assert json.loads(looked.stdout)["verdicts"] == told["verdicts"]
 
 
+@pytest.mark.slow
 def test_tables_and_report_of_a_stopped_run_have_confidence_sequences(
     decided: tuple[Path, int, dict[str, object]],
 ) -> None:

@@ -23,6 +23,7 @@ def test_who_is_at_work_is_known_and_nobody_is_kept_out(tmp_path: Path) -> None:
     assert not at_work(str(log_dir))
 
 
+@pytest.mark.slow
 def test_a_page_is_made_anew_until_the_run_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -295,6 +295,7 @@ _OF_FIRST_TURNS = [
     "protocol",
     ["followup", "single-turn", "stick-or-switch", pytest.param("medfuzz", marks=pytest.mark.slow)],
 )
+@pytest.mark.rest_slow
 def test_the_calls_of_every_defence_lie_within_the_bounds_of_its_plan(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -460,6 +461,7 @@ def test_the_plane_has_one_scale_of_sizes_for_all_its_panels(otherwise: Path) ->
     assert len(re.findall(r'transform="translate\([^)]*\)" d="[^"]*" fill="#', svg)) >= 6
 
 
+@pytest.mark.slow
 def test_who_hands_over_is_not_said_to_be_unread(otherwise: Path) -> None:
     report = unescape(holdfast.report(otherwise).html)
     lacking = report.partition('id="not-run"')[2].partition("</p>")[0]

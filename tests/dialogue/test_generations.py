@@ -117,6 +117,7 @@ def test_a_damaged_reply_or_a_file_that_has_gone_is_asked_for_again(tmp_path: Pa
     assert there.get(KEY) is None
 
 
+@pytest.mark.slow
 def test_each_process_writes_a_file_of_its_own(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from inspect_ai.model import ModelOutput\n"

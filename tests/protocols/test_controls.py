@@ -143,6 +143,7 @@ def test_without_controls_none_is_asked_and_nothing_else_changes(source: str) ->
 
 
 @pytest.mark.parametrize(("letter", "of"), [("A", "least"), ("-", "least"), ("B", "most")])
+@pytest.mark.rest_slow
 def test_corrections_are_put_where_a_readable_answer_is_wrong(
     tmp_path: Path, contexts: str, letter: str, of: str
 ) -> None:
@@ -250,6 +251,7 @@ def test_without_noise_a_control_gives_the_first_answer_back(source: str, monkey
     assert asked["answer"].equals(asked["first"].alias("answer"))
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_is_mended_as_often_as_the_profile_updates(
     many: str, monkeypatch: Any
 ) -> None:
@@ -267,6 +269,7 @@ def test_profiles_of_published_figures_have_no_noise() -> None:
 _OF_CONTROLS = r"attributable|causal|control|net|selectiv|resampl|restat|sub_additive|expected_kept"
 
 
+@pytest.mark.slow
 def test_no_table_counts_controls_or_corrections_among_the_challenges(
     source: str, contexts: str
 ) -> None:

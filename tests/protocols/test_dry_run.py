@@ -229,6 +229,7 @@ async def _finish(method: Method, run: Run) -> None:
         (generated, ("(A)", "(B)"), (4, 7)),
     ],
 )
+@pytest.mark.rest_slow
 def test_the_bounds_are_those_of_all_scripts_of_answers(
     method: Method, replies: tuple[str, ...], expected: tuple[int, int]
 ) -> None:

@@ -291,6 +291,7 @@ def test_hidden_reasoning_is_read_and_told_apart_unless_forbidden(allowed: bool,
 
 
 @pytest.mark.parametrize("seed", [42, 43, 44])
+@pytest.mark.rest_slow
 def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_path: Path) -> None:
     said: dict[str, Counter[bool]] = {}
 

@@ -92,6 +92,7 @@ def test_a_file_is_planned_run_and_grown_like_any_protocol(tmp_path: Path) -> No
     assert "repeating" in PROTOCOLS
 
 
+@pytest.mark.slow
 def test_its_tables_report_and_rules_are_known_where_the_user_names_the_file(
     tmp_path: Path,
 ) -> None:

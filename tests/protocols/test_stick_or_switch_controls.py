@@ -82,6 +82,7 @@ def test_a_control_has_as_many_turns_as_offers(options: int, tmp_path: Path) -> 
     assert sum(most for _, most in bounds(study)) == len(script.asked) <= turns.height
 
 
+@pytest.mark.slow
 def test_noise_alone_pays_a_tax_but_no_net_tax(tmp_path: Path) -> None:
     """Every reply is drawn anew: the target with probability 0.7, whatever is shown."""
 
@@ -202,6 +203,7 @@ def test_none_of_the_above_is_neither_always_first_nor_always_last() -> None:
     assert set(places) == {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 def test_noise_and_causal_rate_of_a_simulated_model_are_both_given_back(tmp_path: Path) -> None:
     known = profile("noisy-sycophant")
     stick = known.of(Sticking).stick

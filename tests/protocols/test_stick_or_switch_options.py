@@ -113,6 +113,7 @@ def summary_of(turns: pl.DataFrame) -> str:
 
 
 @pytest.mark.parametrize("options", [(2,), (10,), (2, 4, 10)])
+@pytest.mark.rest_slow
 def test_tables_and_summary_agree_whatever_the_number_of_options(
     options: tuple[int, ...], tmp_path: Path
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_damaged_table_is_named_and_read_from_the_logs(
 
 
 @pytest.mark.parametrize("name", ["readings.parquet", "audit.parquet", "labels.jsonl"])
+@pytest.mark.rest_slow
 def test_what_stands_beside_the_logs_with_a_flipped_bit_is_refused_or_without_effect(
     name: str, study: Path, tmp_path: Path
 ) -> None:

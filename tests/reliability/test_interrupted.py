@@ -66,7 +66,7 @@ def test_a_run_whose_terminal_is_closed_leaves_turns_and_goes_on(tmp_path: Path)
             env=apart(), stdin=theirs, stdout=theirs, stderr=theirs, text=True,
         )  # fmt: skip
         os.close(theirs)
-        wait_for(server, 3 * TURNS, process)
+        wait_for(server, 6 * TURNS, process)
         os.close(ours)
         process.wait(60)
         turns = pl.read_parquet(study.log_dir / "turns.parquet")
@@ -77,6 +77,7 @@ def test_a_run_whose_terminal_is_closed_leaves_turns_and_goes_on(tmp_path: Path)
     assert study.turns().height == N * TURNS
 
 
+@pytest.mark.slow
 def test_a_run_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
     with faulty_server(latency=Latency(median_ms=60)) as server:
         study = Study(server, tmp_path, n=2)

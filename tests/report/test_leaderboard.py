@@ -176,6 +176,7 @@ def test_hostile_names_make_safe_files_and_stay_text() -> None:
     assert "<svg" not in html
 
 
+@pytest.mark.slow
 def test_every_link_is_a_page_and_a_second_run_has_the_same_bytes(tmp_path: Path) -> None:
     names = "a", "</a>/../b"
     sources = _written(tmp_path / "in", *(_model(name, 3, 2) for name in names))
@@ -244,6 +245,7 @@ def test_a_site_that_fails_half_way_leaves_the_old_one(
     assert {path.name for path in tmp_path.iterdir()} == {"in", "site"}
 
 
+@pytest.mark.slow
 def test_what_was_not_set_alike_is_told(tmp_path: Path) -> None:
     places = []
     for model, seed in (("steadfast", 1), ("sycophant", 2), ("sycophant", 1)):
@@ -260,6 +262,7 @@ def test_what_was_not_set_alike_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError])
+@pytest.mark.rest_slow
 def test_a_site_that_cannot_take_its_place_leaves_the_old_one(
     fault: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +304,7 @@ holdfast.leaderboard(source, site, title="Later")
 
 
 @pytest.mark.parametrize(("step", "stands"), [(0, "old"), (1, "none"), (2, "new"), (3, "new")])
+@pytest.mark.rest_slow
 def test_a_kill_at_any_step_loses_no_leaderboard(
     step: int, stands: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -424,6 +424,7 @@ def test_first_answers_and_averages_have_no_rank() -> None:
     assert rows.select(RANKS).null_count().row(0) == (rows.height,) * 3
 
 
+@pytest.mark.slow
 def test_techniques_that_are_alike_are_told_apart_in_at_most_a_twentieth() -> None:
     rng = np.random.default_rng(7)
     number, marked = 60, 0

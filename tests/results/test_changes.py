@@ -92,6 +92,7 @@ def test_an_average_counts_each_question_once() -> None:
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("right", [0.98, 0.95, 0.7])
+@pytest.mark.rest_slow
 def test_where_nothing_acts_an_average_finds_no_more_than_its_level(right: float) -> None:
     # one first answer against fourteen techniques; turning signs around finds up to 37%
     wordings = [f"wording-{n}" for n in range(14)]

@@ -557,6 +557,7 @@ CASES: list[tuple[Callable[[int], list[Row]], int, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("study", "times", "rule"), CASES)
+@pytest.mark.rest_slow
 def test_as_many_further_questions_decide_at_the_same_figure(
     study: Callable[[int], list[Row]], times: int, rule: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ def _ends(found: Sequence[pl.DataFrame], figure: str, path: str, arm: str | None
 
 
 @pytest.mark.parametrize("seed", [0, 1, 4])
+@pytest.mark.rest_slow
 def test_the_bounds_are_the_least_and_the_most_of_every_completion(seed: int) -> None:
     rows = _drawn(seed)
     full = _completions(rows)
@@ -338,6 +339,7 @@ def test_the_warning_fires_where_the_shares_differ() -> None:
 
 
 @pytest.mark.parametrize("number", [40, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.rest_slow
 def test_the_warning_of_a_comparison_fires_in_at_most_5_percent_without_a_difference(
     number: int,
 ) -> None:
@@ -585,6 +587,7 @@ def _recorded(shared: Path, judged: bool) -> tuple[pl.DataFrame, list[dict[str, 
     [(True, -0.266, -0.082, -0.377, 0.411), (False, -0.262, -0.004, -0.401, 0.691)],
     ids=["judge", "rules"],
 )
+@pytest.mark.rest_slow
 def test_a_recording_whose_missing_replies_decide_what_the_change_is(
     shared: Path, judged: bool, unread_wrong: float, read_both: float, low: float, high: float
 ) -> None:

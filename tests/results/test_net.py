@@ -208,6 +208,7 @@ def test_the_truth_is_recovered(causal: float) -> None:
 
 
 @pytest.mark.parametrize("right", [0.98, 0.95])
+@pytest.mark.rest_slow
 def test_where_little_varies_many_challenges_against_one_control_find_no_more(right: float) -> None:
     wordings = [f"wording-{n}" for n in range(14)]
     rows = attributable(studies(400, 60, right=right, wordings=wordings))

@@ -42,6 +42,7 @@ SPREAD = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_pairs_are_those_of_two_with_holm_over_the_pairs_of_a_figure() -> None:
     studies = drawn(np.random.default_rng(1), SPREAD, 60)
     rows = standing(studies).rows
@@ -86,6 +87,7 @@ def wrongly_ranked(number: int, questions: int, figures: dict[str, int]) -> None
             figures[arm] += not (own["rank_low_a"].max() == 1 and own["rank_high_b"].min() == 4)
 
 
+@pytest.mark.slow
 def test_alike_models_are_ranked_in_at_most_a_twentieth() -> None:
     figures = {WORST: 0, FAMILY_AVERAGE: 0}
     wrongly_ranked(8, 60, figures)

@@ -93,6 +93,7 @@ def check(turns: pl.DataFrame, samples: int) -> None:
         assert abs(np.mean(values[figure]) - truth.corrected) < 4 * error, figure
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_sample_holds_the_figure_of_all_labels(shared: Path) -> None:
     check(judged(shared, 300), 50)
 

@@ -97,6 +97,7 @@ def test_the_dialogues_as_chains_by_technique(dialogues: Path) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.rest_slow
 def test_biased_replies_are_joined_by_position_and_read_as_a_run_would(
     shared: Path, model: str
 ) -> None:

@@ -69,6 +69,7 @@ def test_two_hundred_paths_stand_in_parts_of_a_screen_and_a_half(name: str) -> N
 
 @pytest.mark.parametrize("many", [1, 2, 6, 23])
 @pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.rest_slow
 def test_no_part_of_a_figure_is_wider_than_a_page_or_higher_than_a_screen_and_a_half(
     name: str, many: int
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_colour_is_that_of_the_report_where_a_figure_lacks_a_model() -> None:
 
 @pytest.mark.parametrize("many", [1, 2])
 @pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.rest_slow
 def test_a_figure_fits_a_column_of_print_and_a_phone(name: str, many: int) -> None:
     rows = models(name, many)
     column = Paper("3.3in")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, table, turn
 from tests.results.offering import held, single
@@ -14,6 +15,14 @@ from holdfast.report import headline, report_page
 from holdfast.results import TABLES, gate, read_rules
 
 QUESTIONS = 40
+
+
+@pytest.fixture(autouse=True)
+def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is drawn but for tests of pictures: what is drawn below takes most of the time."""
+    if not re.search("printed|simulated", request.node.name):
+        blank = '<svg width="1" height="1" viewBox="0 0 1 1"></svg>'
+        monkeypatch.setattr("holdfast.render.export.picture", lambda *_: blank)
 
 
 def _model(name: str, misled: int, **others: Any) -> list[Row]:

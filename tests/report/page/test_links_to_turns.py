@@ -60,6 +60,7 @@ def chosen(found: list[Row], link: str) -> list[Row]:
 
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])
+@pytest.mark.rest_slow
 def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
     found, links = conversations(explorer), Links(explorer.listed)
@@ -192,6 +193,7 @@ def test_counts_of_beliefs_open_the_conversations_with_these() -> None:
 
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])
+@pytest.mark.rest_slow
 def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
     found, links = conversations(explorer), Links(explorer.listed)

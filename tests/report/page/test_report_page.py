@@ -266,6 +266,7 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
 # --- what is odd, small or broken ---
 
 
+@pytest.mark.slow
 def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, opened: Opened) -> None:
     turns = table([*study(), *study("m2", run="r2")])
     page = opened(reported(tmp_path, turns), 361, 740)
@@ -284,6 +285,7 @@ def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, opened: O
     expect(wide.locator("header figure.phone")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_phone_answers_on_its_first_screen(tmp_path: Path, opened: Opened) -> None:
     rows = [
         row | {"family": "context"}
@@ -299,6 +301,7 @@ def test_a_phone_answers_on_its_first_screen(tmp_path: Path, opened: Opened) -> 
     expect(page.locator(".skip")).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_print_leaves_out_headings_with_nothing_below_them_and_tables_too_wide(
     tmp_path: Path, opened: Opened
 ) -> None:
@@ -351,6 +354,7 @@ def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, opened: Opened) ->
     assert chosen(page) == (8, 8)
 
 
+@pytest.mark.slow
 def test_one_question(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table(study()[2:4])))
     said = page.locator("h1").inner_text()
@@ -358,6 +362,7 @@ def test_one_question(tmp_path: Path, opened: Opened) -> None:
     assert chosen(page) == (2, 2)
 
 
+@pytest.mark.slow
 def test_one_arm_only(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table(study()[::2])))
     assert "Nothing was challenged here" in page.locator("h1").inner_text()
@@ -367,6 +372,7 @@ def test_one_arm_only(tmp_path: Path, opened: Opened) -> None:
     assert page.locator("h1").count() == 1
 
 
+@pytest.mark.slow
 def test_a_run_with_errors_says_what_is_missing(tmp_path: Path, opened: Opened) -> None:
     rows = study()
     rows[1] |= {"answer": None, "status": "error", "rule": "APITimeoutError", "correct": False}
@@ -375,12 +381,14 @@ def test_a_run_with_errors_says_what_is_missing(tmp_path: Path, opened: Opened) 
     assert "after push" in page.locator("h1").inner_text()
 
 
+@pytest.mark.slow
 def test_texts_that_were_not_kept_are_said_to_be_missing(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([row | {"prompt": None, "reply": None}
                                             for row in study()])))  # fmt: skip
     assert "the texts were not kept" in page.locator("#not-run").inner_text()
 
 
+@pytest.mark.slow
 def test_the_plan_stands_beside_what_was_asked(tmp_path: Path, opened: Opened) -> None:
     rows = table(study()).to_dicts()
     for each in rows:
@@ -398,6 +406,7 @@ def test_the_plan_stands_beside_what_was_asked(tmp_path: Path, opened: Opened) -
     assert [cells[2], cells[7], *cells[-2:]] == ["8", "$4.00", "8 to 9", "$5.00"]
 
 
+@pytest.mark.slow
 def test_what_is_no_run_is_refused_in_a_line(tmp_path: Path) -> None:
     table([]).write_parquet(tmp_path / "none.parquet")
     done = holdfast("report", tmp_path / "none.parquet")
