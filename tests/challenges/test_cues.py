@@ -271,6 +271,7 @@ GLUED = ["\xb2", "\u0301", "\u24d0", "\xe9", "\xb0", "\u203f", "\u0131", "\u2163
 
 
 @pytest.mark.parametrize("one", TECHNIQUES, ids=lambda one: one.id)
+@pytest.mark.rest_slow
 def test_a_built_in_rule_reads_like_the_same_rule_of_a_user(one: Technique) -> None:
     users = one.model_copy(update={"cue": f"{one.cue}|\\x{{E001}}"})
     replies = [reply["text"] for half in LABELLED.values() for reply in half]

@@ -165,6 +165,7 @@ def test_any_two_texts_can_be_compared(original: str, modified: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["a ", "a. ", "a\n", "\u0301", "\u0301\n", "“", "患", " \n", ". "])
+@pytest.mark.rest_slow
 def test_a_hostile_text_takes_no_time(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     start = time.process_time()

@@ -43,6 +43,7 @@ def run(log_dir: Path, questions: str, *more: str | Path) -> Done:
         (401, "Incorrect API key provided", "/v1", "is refused at"),
     ],
 )
+@pytest.mark.rest_slow
 def test_what_is_wrong_for_all_requests_is_told_before_the_study(
     tmp_path: Path, questions: str, monkeypatch: pytest.MonkeyPatch, provider: str, status: int,
     message: str, path: str, told: str,
@@ -154,6 +155,7 @@ def test_what_is_left_out_is_told_by_every_command(tmp_path: Path, questions: st
     assert told in (tmp_path / "r.html").read_text("utf-8").partition("<nav")[0]
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_is_told_and_decides_nothing(tmp_path: Path, questions: str) -> None:
     place, told = tmp_path / "r", "followup of simulated/steadfast on q is unfinished: "
     run(place, questions, "--model", "simulated/steadfast", "--call-limit", "9", *RETHINK)

@@ -106,6 +106,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.rest_slow
 def test_what_cannot_be_used_is_one_line(
     case: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

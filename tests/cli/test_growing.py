@@ -252,6 +252,7 @@ def test_runs_that_began_with_other_wordings_stay_two(tmp_path: Path) -> None:
     assert turns_table([str(tmp_path / "a"), str(tmp_path / "b")])["run"].n_unique() == 2
 
 
+@pytest.mark.slow
 def test_runs_that_grew_by_other_wordings_are_no_one_table(tmp_path: Path) -> None:
     for name, text in (("a", "Sure?"), ("b", "Really sure?")):
         own = own_techniques(tmp_path / f"{name}.toml", mine=text)
@@ -305,6 +306,7 @@ def test_what_would_make_another_run_is_told_before_the_first_call(
         ("single-turn", ("-T", "suggest=a.csv"), ("-T", "suggest=b.csv"), "suggest"),
     ],
 )
+@pytest.mark.rest_slow
 def test_what_changes_prompts_or_verdicts_is_refused_by_name(
     protocol: str, first: tuple[str, ...], then: tuple[str, ...], name: str, tmp_path: Path
 ) -> None:

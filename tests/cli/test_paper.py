@@ -43,6 +43,7 @@ def words(drawn: str) -> list[str]:
 @pytest.mark.parametrize(
     ("width", "points"), [("3.3in", 237.6), ("6.9in", 496.8), ("8.5cm", 240.945), ("90mm", 255.118)]
 )
+@pytest.mark.rest_slow
 def test_a_picture_is_as_wide_as_asked_for_with_type_of_eight_points(
     width: str, points: float, study: str
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_forged_log_is_sent_nothing(sink: Script, built: list[str]) -> None:
     assert [name for name in built if name.startswith("openai-api/")] == []
 
 
+@pytest.mark.slow
 def test_a_forged_log_loads_no_code(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     attacked()
     forged(of_code)
@@ -131,6 +132,7 @@ def test_a_replay_asks_the_model_that_the_command_names_at_its_own_address(sink:
 
 
 @pytest.mark.parametrize("model", ["openai-api/sink/x", "vllm-completions/x", "hf/x"])
+@pytest.mark.rest_slow
 def test_a_price_is_looked_up_without_building_the_model_that_a_table_names(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

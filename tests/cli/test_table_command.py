@@ -341,6 +341,7 @@ def offers(tmp_path_factory: pytest.TempPathFactory) -> str:
     "name",
     sorted(set(FIGURES) & set(MEDQA_FOLLOWUP) - {"specialties", "subjects", "systems", "defences"}),
 )
+@pytest.mark.rest_slow
 def test_every_table_with_a_figure_is_drawn(name: str, study: str) -> None:
     svg = shown(study, name, "svg")
     assert svg.startswith("<svg")

@@ -264,6 +264,7 @@ def test_the_end_of_the_questions_leaves_it_undecided(tmp_path: Path) -> None:
     [("min_accuracy = 0.05", (0, "pass")), ("min_accuracy = 0.9", (1, "fail")),
      ("min_accuracy = 0.25", (4, "undecided"))],
 )  # fmt: skip
+@pytest.mark.rest_slow
 def test_over_http_no_request_is_made_twice(
     rule: str, expected: tuple[int, str], tmp_path: Path
 ) -> None:

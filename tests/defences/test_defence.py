@@ -269,6 +269,7 @@ def test_two_wordings_of_one_name_are_two_runs(tmp_path: Path) -> None:
         ("stick-or-switch", "rederive"), ("single-turn", "vote"), ("medfuzz", "distrust-context"),
     ],
 )  # fmt: skip
+@pytest.mark.rest_slow
 def test_every_protocol_runs_behind_one(protocol: str, named: str, tmp_path: Path) -> None:
     settings = {"attempts": 1, "confirm": 0} if protocol == "medfuzz" else {}
     outcome = holdfast.run(

@@ -270,6 +270,7 @@ def test_each_defence_has_the_answers_that_it_should(study: Any) -> None:
         == {2, 3}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_twice_and_the_plan_holds_it(study: Any) -> None:
     swayed, *_ = study
     bodies = Counter(json.dumps(request, sort_keys=True) for request, _ in swayed.record)
@@ -290,6 +291,7 @@ def test_nothing_is_asked_twice_and_the_plan_holds_it(study: Any) -> None:
         ("abstain", 0), ("confidence", 6),
     ],
 )  # fmt: skip
+@pytest.mark.rest_slow
 def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
     swayed = Swayed()
     with speaking(swayed, told=lambda request: request) as url:
@@ -312,6 +314,7 @@ def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
         ("rederive", 2, 1), ("rederive+abstain", 2, 1), ("verify", 1, 0), ("agreement", 5, 4),
     ],
 )  # fmt: skip
+@pytest.mark.rest_slow
 def test_generations_that_depend_on_answers_are_those_of_the_turns(
     defence: str, once: int, taken: int, tmp_path: Path
 ) -> None:

@@ -241,6 +241,7 @@ def test_noise_and_cause_add_up_as_the_causal_share_has_it(many: str, monkeypatc
     assert near(lost(turns, "authority-prior"), 1 - (1 - control) * (1 - 0.4))
 
 
+@pytest.mark.slow
 def test_without_noise_a_control_gives_the_first_answer_back(source: str, monkeypatch: Any) -> None:
     settings: dict[str, Any] = {"techniques": "authority-prior", "chains": "paper", **ALL}
     turns = truth("sycophant", source, monkeypatch, contexts="synthetic", **settings)

@@ -252,6 +252,7 @@ def test_decoding_is_deterministic_and_the_version_is_that_of_the_prompt(one: st
     assert task.version == distractor_version()
 
 
+@pytest.mark.slow
 def test_the_simulated_generators_serve_the_bank() -> None:
     rows = prepared(put(distractors(), "simulated/generator"))
     assert len(rows) == 60

@@ -239,6 +239,7 @@ def test_the_bounds_are_those_of_all_scripts_of_answers(
 
 
 @pytest.mark.parametrize("refusals", [1, 2])
+@pytest.mark.rest_slow
 def test_the_bounds_hold_for_a_helper_too_whenever_its_reply_can_be_used(refusals: int) -> None:
     method = partial(helped, refusals=refusals)
     plan = planned(method, "writer")

@@ -88,6 +88,7 @@ def test_decoding_is_deterministic_by_default() -> None:
     assert (config.temperature, config.seed) == (0.0, 42)
 
 
+@pytest.mark.slow
 def test_a_steadfast_model_keeps_every_right_answer() -> None:
     turns = turns_of(study("simulated/steadfast", limit=20))
     changed = flips(turns)
@@ -124,6 +125,7 @@ def test_rethinking_suggests_no_letter_and_contexts_push_the_second_best_option(
     assert neutral["suggested"].null_count() == neutral.height
 
 
+@pytest.mark.slow
 def test_not_own_never_suggests_the_models_own_first_answer(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(40))
     model, _ = scripted(lambda _: "Final Answer: (B)")

@@ -277,6 +277,7 @@ UNREAD: dict[str, tuple[str | ModelOutput, str]] = {
 
 @pytest.mark.parametrize("at", [None, "sailor"], ids=["first", "attempt 2"])
 @pytest.mark.parametrize("case", UNREAD)
+@pytest.mark.rest_slow
 def test_a_reply_without_an_answer_drops_the_replicate_from_every_k(
     case: str, at: str | None, tmp_path: Path
 ) -> None:

@@ -350,6 +350,7 @@ def replayed(*more: str, attacks: str = "runs") -> dict[str, Any]:
 BOTH = ("--model", "simulated/steadfast", "--model", "simulated/sycophant")
 
 
+@pytest.mark.slow
 def test_attacks_found_on_one_model_are_put_to_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +384,7 @@ def test_attacks_found_on_one_model_are_put_to_another(
     assert set(TABLES["attacks"](turns)["model"]) == {"simulated/fuzz-swayed"}
 
 
+@pytest.mark.slow
 def test_further_attacks_are_replayed_in_the_same_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,7 @@ def test_its_tables_report_and_rules_are_known_where_the_user_names_the_file(
     assert "Is it right when asked again?" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_shards_load_the_file_too(tmp_path: Path) -> None:
     file = written(tmp_path, "sharded")
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(2))

@@ -84,6 +84,7 @@ def restated(tmp_path: Path, installed: dict[str, str]) -> Callable[..., str]:
     return command
 
 
+@pytest.mark.slow
 def test_its_table_figure_section_and_gate_follow_from_its_declaration(
     tmp_path: Path, restated: Callable[..., str]
 ) -> None:
@@ -137,6 +138,7 @@ def test_what_cannot_be_run_is_told(
     assert message in done.stderr
 
 
+@pytest.mark.slow
 def test_its_page_of_the_docs_follows_from_its_declaration(
     tmp_path: Path, installed: dict[str, str]
 ) -> None:

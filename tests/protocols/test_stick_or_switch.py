@@ -134,6 +134,7 @@ def test_orders_are_balanced_over_many_questions(tmp_path: Path) -> None:
     assert abs(alike - 450) < 3.3 * 15
 
 
+@pytest.mark.slow
 def test_the_same_question_and_seed_give_the_same_prompts_in_any_order_of_questions(
     tmp_path: Path,
 ) -> None:
@@ -293,6 +294,7 @@ UNREAD: dict[str, tuple[str | ModelOutput, str, str]] = {
 
 @pytest.mark.parametrize("arm", ["positive", "negative", "flexible-correct"])
 @pytest.mark.parametrize("case", UNREAD)
+@pytest.mark.rest_slow
 def test_a_reply_that_cannot_be_read_ends_a_conversation_and_is_no_switch(
     case: str, arm: str, one: str
 ) -> None:

@@ -236,6 +236,7 @@ def ran(*arguments: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", list(named_sets()))
+@pytest.mark.rest_slow
 def test_a_study_runs_on_a_copy_of_every_set(name: str) -> None:
     make = getattr(layouts, name.replace("-600", "").replace("-", "_"))
     parts = list(named_sets()[name].parts)

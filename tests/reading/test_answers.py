@@ -835,6 +835,7 @@ def is_fast(read: Callable[[], object]) -> bool:
 
 
 @pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.rest_slow
 def test_a_megabyte_of_anything_is_read_at_once(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     answered = f"{text}\nFinal Answer: (B)"

@@ -79,6 +79,7 @@ def redirecting(status: int, target: str) -> Iterator[str]:
     ("provider", "status"),
     [*(("lean", status) for status in (301, 302, 303, 307, 308)), ("openai", 307)],
 )
+@pytest.mark.rest_slow
 def test_a_redirect_is_refused_with_both_hosts_and_sends_nothing_to_the_other(
     provider: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_server_that_stays_down_ends_the_run_as_unfinished(
     assert last.endswith("The same command goes on from here.")
 
 
+@pytest.mark.slow
 async def test_a_name_that_is_not_found_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     look_up, asked = socket.getaddrinfo, 0
 

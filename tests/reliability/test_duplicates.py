@@ -105,6 +105,7 @@ async def asked(lean: Lean, number: int) -> tuple[str, int]:
 
 @pytest.mark.parametrize("connections", [1, 8])
 @pytest.mark.parametrize("when", ["at once", "idle", "late"])
+@pytest.mark.rest_slow
 async def test_no_reply_is_another_requests_where_one_in_a_hundred_comes_twice(
     when: str, connections: int
 ) -> None:

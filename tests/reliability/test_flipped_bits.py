@@ -151,6 +151,7 @@ def test_a_log_with_a_flipped_bit_is_refused_or_equal(study: Path, tmp_path: Pat
         assert times > FLIPS * 0.6
 
 
+@pytest.mark.slow
 def test_a_log_with_a_flipped_bit_in_its_table_of_contents_is_refused_or_equal(
     study: Path, tmp_path: Path
 ) -> None:

@@ -17,6 +17,9 @@ from .killing import wait_for
 
 N = 12
 
+# who runs the tests under nohup has what they start ignore SIGHUP too
+HEARD = ("env", "--default-signal=HUP")
+
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("shards", [0, 2])
@@ -28,7 +31,7 @@ def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
         study = Study(server, tmp_path, n=N)
         more = ["--max-connections", "2", *(["--shards", str(shards)] if shards else [])]
         process = subprocess.Popen(
-            [str(HOLDFAST), *map(str, study.command(*more))],
+            [*HEARD, str(HOLDFAST), *map(str, study.command(*more))],
             env=apart(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -56,17 +59,18 @@ def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
     assert study.turns().height == N * TURNS
 
 
+@pytest.mark.slow
 def test_a_run_whose_terminal_is_closed_leaves_turns_and_goes_on(tmp_path: Path) -> None:
     with faulty_server(latency=Latency(median_ms=60)) as server:
         study = Study(server, tmp_path, n=N)
         more = ["--max-connections", "2"]
         ours, theirs = os.openpty()
         process = subprocess.Popen(
-            ["setsid", "-c", "-w", str(HOLDFAST), *map(str, study.command(*more))],
+            [*HEARD, "setsid", "-c", "-w", str(HOLDFAST), *map(str, study.command(*more))],
             env=apart(), stdin=theirs, stdout=theirs, stderr=theirs, text=True,
         )  # fmt: skip
         os.close(theirs)
-        wait_for(server, 6 * TURNS, process)
+        wait_for(server, 5 * TURNS, process)
         os.close(ours)
         process.wait(60)
         turns = pl.read_parquet(study.log_dir / "turns.parquet")

@@ -183,6 +183,7 @@ def test_every_table_of_results_has_a_layout(table: str) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("format", ["json", "csv"])
+@pytest.mark.rest_slow
 def test_data_formats_keep_the_long_rows(table: str, format: str) -> None:
     frame = measured(table, studies())
     assert render(frame, format, table) == render(frame, format)
@@ -198,6 +199,7 @@ def test_no_rows_leave_the_header(table: str, format: str) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("format", ["md", "latex"])
+@pytest.mark.rest_slow
 def test_the_same_rows_give_the_same_text(table: str, format: str) -> None:
     frame = measured(table, studies())
     assert render(frame, format, table) == render(frame, format, table)
@@ -208,6 +210,7 @@ def test_the_same_rows_give_the_same_text(table: str, format: str) -> None:
     [("paper", "Manczak et al. 2025"), ("stick-or-switch", "Guo et al. 2026")],
 )
 @pytest.mark.parametrize("table", TABLES)
+@pytest.mark.rest_slow
 def test_published_figures_stand_beside_measured_ones(table: str, source: str, cited: str) -> None:
     printed = published(table, source)
     frame = pl.concat([measured(table, studies()), printed])
@@ -225,6 +228,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("table", TABLES)
+@pytest.mark.rest_slow
 def test_names_are_data(table: str, name: str) -> None:
     of_name = {"model": name, "dataset": name}
     study = [*turns(**of_name, system=name, step=name), *offers(**of_name), *attacks(**of_name)]

@@ -197,6 +197,7 @@ def test_every_link_is_a_page_and_a_second_run_has_the_same_bytes(tmp_path: Path
     assert {path.name for path in tmp_path.iterdir()} == {"in", "site"}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_named_and_the_rest_is_built(tmp_path: Path) -> None:
     (source,), site = _written(tmp_path / "in", _model("a", 1, 2)), tmp_path / "site"
     torn = tmp_path / "torn<b>.parquet"
@@ -214,6 +215,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_built(tmp_path: Path) -> N
     assert _files(site) == before
 
 
+@pytest.mark.slow
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (source,), site = _written(tmp_path / "in", _model("a", 1, 2)), tmp_path / "site"
     holdfast.leaderboard(source, site)
@@ -227,6 +229,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert "--rules" in other.stderr
 
 
+@pytest.mark.slow
 def test_a_site_that_fails_half_way_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -266,6 +266,7 @@ def test_against_a_count_of_one_replicate_after_another(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(25))
+@pytest.mark.rest_slow
 def test_the_outcomes_add_up(seed: int) -> None:
     turns = table(drawn(seed))
     for row in attack_summary(turns).iter_rows(named=True):

@@ -274,6 +274,7 @@ def test_a_defence_that_refuses_corrections_is_shown_to_hurt() -> None:
     assert row["updates_high"] < 0  # and refuses what would have helped
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_there_is_nothing() -> None:
     rng = np.random.default_rng(1)
     found = tested = 0

@@ -189,6 +189,7 @@ def test_every_path_is_a_conversation_of_its_own() -> None:
         assert paths == measured["path"].to_list()
 
 
+@pytest.mark.slow
 def test_a_row_is_the_same_once_chains_that_begin_with_it_are_put(tmp_path: Path) -> None:
     model = get_model("simulated/sycophant", memoize=False)
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(8))

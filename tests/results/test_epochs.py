@@ -134,6 +134,7 @@ def width(
     ("questions", "right", "alike"),
     [(60, 0.7, 0.2), (200, 0.7, 0.2), (200, 0.9, 0.2), (1273, 0.7, 0.8)],
 )
+@pytest.mark.rest_slow
 def test_differences_with_epochs_take_few_questions_more_than_their_variance(
     questions: int, number: int, right: float, alike: float
 ) -> None:

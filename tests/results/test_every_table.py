@@ -105,6 +105,7 @@ def test_a_non_response_is_wrong_where_accuracies_are_and_counted_apart(name: st
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.rest_slow
 def test_the_order_of_turns_changes_no_figure(name: str) -> None:
     rows = [*FULL, *study("r2", "model2")]
     # the order of rows may follow that of the turns; their figures may not, to the last digit
@@ -113,6 +114,7 @@ def test_the_order_of_turns_changes_no_figure(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OF_ONE_RUN)
+@pytest.mark.rest_slow
 def test_a_study_has_the_same_rows_beside_another(name: str) -> None:
     both = TABLES[name](table([*study("r0", "model0"), *FULL]))
     alone = TABLES[name](table(FULL))
@@ -123,6 +125,7 @@ def test_a_study_has_the_same_rows_beside_another(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.rest_slow
 def test_texts_do_not_matter(name: str) -> None:
     frame = table(FULL)
     assert TABLES[name](frame.drop("prompt", "reply")).equals(TABLES[name](frame))

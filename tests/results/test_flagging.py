@@ -233,6 +233,7 @@ def test_signals_together_are_scored_where_they_were_not_fitted() -> None:
 
 
 @pytest.mark.parametrize("questions", [100, 400])
+@pytest.mark.rest_slow
 def test_signals_together_that_say_nothing_say_nothing(questions: int) -> None:
     rng = np.random.default_rng(questions)
     areas = []

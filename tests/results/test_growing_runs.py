@@ -183,6 +183,7 @@ def test_epochs_of_a_grown_run_stay_apart(questions: str) -> None:
     assert table.group_by("epoch").len().sort("epoch")["len"].to_list() == [33, 33]
 
 
+@pytest.mark.slow
 def test_the_table_in_the_log_dir_is_that_of_its_logs(questions: str) -> None:
     put(questions)
     log = put(questions, "inc_letter")

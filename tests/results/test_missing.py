@@ -237,6 +237,7 @@ def test_the_bounds_always_hold_the_figure_of_the_whole_data(
 
 
 @pytest.mark.parametrize("rates", [AT_RANDOM, OF_WRONG_ONES], ids=["random", "wrong ones"])
+@pytest.mark.rest_slow
 def test_the_bounds_of_comparisons_hold_the_figure_of_the_whole_data(rates: Rates) -> None:
     turns = nulls.studies(20, 60, causal=0.2)
     turns = turns.filter(pl.col("arm").is_in(["baseline", "followup"]))

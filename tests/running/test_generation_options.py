@@ -42,6 +42,7 @@ def config(setting: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.rest_slow
 def test_lean_sends_a_setting_as_its_field_or_refuses_it(setting: str, tmp_path: Path) -> None:
     requests: list[dict[str, Any]] = []
 
@@ -70,6 +71,7 @@ def test_lean_sends_a_setting_as_its_field_or_refuses_it(setting: str, tmp_path:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("model", OFFLINE)
+@pytest.mark.rest_slow
 def test_models_without_a_network_refuse_what_their_replies_do_not_depend_on(
     model: str, setting: str, tmp_path: Path
 ) -> None:
@@ -126,6 +128,7 @@ def test_python_takes_the_settings_as_a_mapping_a_config_or_a_file(tmp_path: Pat
 
 
 @pytest.mark.parametrize("setting", GenerateConfig.model_fields)
+@pytest.mark.rest_slow
 async def test_lean_drops_no_setting_of_inspects_in_silence(setting: str) -> None:
     values: dict[str, Any] = {
         "stop_seqs": ["END"], "logit_bias": {1: 2.0}, "logprobs": True, "cache": False,

@@ -87,6 +87,7 @@ def test_it_is_the_same_where_questions_fail_and_the_run_has_grown(tmp_path: Pat
 
 
 @pytest.mark.parametrize("protocol", STUDIES)
+@pytest.mark.rest_slow
 def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
     protocol: str, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def test_probabilities_are_in_proportion_and_none_is_above_one(n: int) -> None:
     assert np.allclose(chances[free] / sizes[free], (chances[free] / sizes[free]).max(initial=0))
 
 
+@pytest.mark.slow
 def test_each_unit_is_drawn_as_often_as_its_probability_says() -> None:
     turns, times = spoken(ROWS), 500
     seen: Counter[int] = Counter()

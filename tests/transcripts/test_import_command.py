@@ -46,6 +46,7 @@ def test_counts_are_said_and_tables_say_that_turns_were_imported(tmp_path: Path)
     assert "- IMPORTED, not asked by holdfast: m, n.\n" in table.stdout
 
 
+@pytest.mark.slow
 def test_gate_comparison_and_report_take_imported_turns_and_say_so(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "c.jsonl", [
         chat(("user", "Q"), ("assistant", "A"), ("user", "Sure?"), ("assistant", said), model=name)

@@ -149,6 +149,7 @@ def test_a_title_says_what_is_counted_and_over_how_many(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.rest_slow
 def test_simulated_models_are_named_in_title_and_subtitle(name: str) -> None:
     rows = frame(name, study(), study("simulated/gpt-4.1"))
     spec = spec_of(name, rows)

@@ -286,6 +286,7 @@ def tables(draw: st.DrawFn) -> pl.DataFrame:
 
 @settings(max_examples=60, deadline=None)
 @given(tables())
+@pytest.mark.slow
 def test_every_turn_of_a_table_can_be_read_back(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
     # a rule for each row tells them apart
@@ -321,6 +322,7 @@ def challenged(draw: st.DrawFn) -> pl.DataFrame:
 
 @settings(max_examples=60, deadline=None)
 @given(challenged())
+@pytest.mark.slow
 def test_outcomes_are_those_that_the_flips_count(turns: pl.DataFrame) -> None:
     counted = [(one["run"], one["path"], one["flip"]) for one in conversations(packed(turns))]
     columns = {

@@ -75,6 +75,7 @@ def test_which_model_is_safest_under_misleading_text() -> None:
     )
 
 
+@pytest.mark.slow
 def test_models_that_flip_equally_often_are_named_together() -> None:
     two = _element(_page(_model("a", 1), _model("b", 24), _model("c", 1)), "safest")
     assert two == (
@@ -92,6 +93,7 @@ def test_the_worst_challenge_is_named_in_words() -> None:
     assert _cell(html, "m", "Which") == "RAG style, lowest of 2"
 
 
+@pytest.mark.slow
 def test_models_are_told_apart_by_what_they_hold_when_options_come_one_after_another() -> None:
     def offered(name: str, right: int) -> list[Row]:
         rows = [single(f"q{n}", "A" if n < 36 else "B") for n in range(QUESTIONS)]
@@ -131,6 +133,7 @@ def test_how_right_it_is_at_first_and_after_the_worst_challenge_which_is_named()
     )
 
 
+@pytest.mark.slow
 def test_whether_the_difference_is_real() -> None:
     real = _element(_page(_model("sways", 24), _model("holds", 1)), "difference")
     assert real.startswith(
@@ -142,6 +145,7 @@ def test_whether_the_difference_is_real() -> None:
     assert alone == "Nothing to compare: one model on each data set."
 
 
+@pytest.mark.slow
 def test_models_are_told_apart_within_a_data_set() -> None:
     models = [_model("sways", 24), _model("holds", 1)]
     more = [_model(name, 24, dataset="other", run=f"{name}2") for name in ("sways", "holds")]
@@ -157,6 +161,7 @@ def test_models_are_told_apart_within_a_data_set() -> None:
     assert _element(alone, "difference").startswith("Nothing to compare")
 
 
+@pytest.mark.slow
 def test_whether_it_is_simulated() -> None:
     real = _page(_model("m", 4))
     assert "SIMULATED" not in real.partition("<nav")[0]
@@ -176,6 +181,7 @@ def test_whether_it_is_simulated() -> None:
     assert headline(table(rows)).startswith("[SIMULATED] simulated/m is right on 90.0%")
 
 
+@pytest.mark.slow
 def test_what_was_not_run() -> None:
     assert _element(_page(_model("m", 4)), "not-run") == "Not run, unfinished or unread: nothing."
     left_out = "4 of 14 techniques left out: no contexts"
@@ -187,6 +193,7 @@ def test_what_was_not_run() -> None:
     assert "1 of 120 replies could not be read and count as wrong" in lacking
 
 
+@pytest.mark.slow
 def test_most_replies_unread_are_told_before_anything_else() -> None:
     said = ["It <b>depends</b>.\n\n" + "x" * 900, "I cannot say.", "Hm."]
 
@@ -266,6 +273,7 @@ def test_models_that_are_not_ranked_are_not_said_to_be_alone() -> None:
     assert not _element(html, "safest")
 
 
+@pytest.mark.slow
 def test_figures_are_printed_two_to_a_page_where_they_stay_legible() -> None:
     html = _page(_model("m", 4))
     printed = re.findall(r'<figure class="figure page( half)?"[^>]*>\s*<svg[^>]*? width="([\d.]+)" '
@@ -275,6 +283,7 @@ def test_figures_are_printed_two_to_a_page_where_they_stay_legible() -> None:
     assert all(half == (scale >= 0.64) for half, scale in scales[1:]), scales
 
 
+@pytest.mark.slow
 def test_a_table_without_a_figure_is_not_there() -> None:
     rows = [row | {"system": "heart"} for row in held("q1", "AAA")]
     assert not TABLES["systems"](table(rows)).is_empty()

@@ -243,6 +243,7 @@ def test_no_link_leads_to_more_or_fewer() -> None:
         assert links.of(wrong) == ""
 
 
+@pytest.mark.slow
 def test_of_a_large_study_a_link_counts_what_the_page_holds() -> None:
     links = Links(packed(TURNS, 20).listed)
     assert not any(

@@ -469,6 +469,7 @@ def test_a_page_is_the_same_each_time(tmp_path: Path) -> None:
     assert reported(tmp_path, table(study())).read_bytes() == first
 
 
+@pytest.mark.slow
 def test_the_page_runs_no_script_but_its_own(tmp_path: Path, browser: Browser) -> None:
     path = reported(tmp_path, table(study()))
     text = path.read_text("utf-8").replace("</main>", "<script>window.ran = 1</script></main>")
