@@ -342,6 +342,7 @@ class Evaluation:
         changed = [
             (name, *map(_short, _difference(there.get(name), here.get(name))))
             for name in dict.fromkeys((*_NEVER_LEFT_OUT, *here, *arguments))
+            if name.removeprefix("-T ") == name or name.removeprefix("-T ") not in here
             if there.get(name) != here.get(name) and not _grows(name, there, here, grows)
         ]
         if changed:
