@@ -149,7 +149,13 @@ def earlier_command(folder: Path) -> Callable[..., list[str]]:
 
     Args:
         folder: The version's repository root, with holdfast installed in its ``.venv``.
+
+    Raises:
+        BenchmarkError: The version is not there, or says no command.
     """
+    python = folder.resolve() / ".venv/bin/python"
+    if not python.exists():
+        raise BenchmarkError(f"{python} is not there: install holdfast in it")
     code = (
         "import json, pathlib, sys; from benchmarks.contestants import holdfast_command as made; "
         "given = json.loads(sys.argv[1]); given[2] = pathlib.Path(given[2]); "
@@ -157,12 +163,14 @@ def earlier_command(folder: Path) -> Callable[..., list[str]]:
     )
 
     def command(*given: object) -> list[str]:
-        python = folder.resolve() / ".venv/bin/python"
         made = subprocess.run(
             [python, "-c", code, json.dumps([*map(str, given)])],
-            cwd=folder, capture_output=True, text=True, check=True,
+            cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        return [str(part) for part in json.loads(made.stdout)]
+        if made.returncode:
+            raise BenchmarkError(f"{folder} says no command:\n{made.stderr[-3000:]}")
+        words: list[str] = json.loads(made.stdout)
+        return words
 
     return command
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.contestants import earlier_command
 from benchmarks.drive import BenchmarkError, measured
 
 
@@ -27,3 +28,32 @@ def test_time_is_told_by_the_wall_and_by_the_processor(tmp_path: Path) -> None:
 def test_a_command_that_failed_is_told_with_what_it_said(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match=r"(?s)ended with 3:.*no such thing"):
         measured([sys.executable, "-c", "print('no such thing'); exit(3)"], tmp_path / "output")
+
+
+OTHER = """
+def holdfast_command(questions, model, log_dir, *more):
+    return ["other", questions, model, str(log_dir.parent), *more]
+"""
+
+
+def version(folder: Path, code: str) -> Path:
+    """The repository of another version whose benchmark is that code."""
+    (folder / ".venv/bin").mkdir(parents=True)
+    (folder / ".venv/bin/python").symlink_to(sys.executable)
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks/contestants.py").write_text(code)
+    return folder
+
+
+def test_another_version_says_itself_how_it_is_run(tmp_path: Path) -> None:
+    command = earlier_command(version(tmp_path, OTHER))
+    said = command("q.jsonl", "lean/x", Path("logs/here"), "--limit", "2")
+    assert said == ["other", "q.jsonl", "lean/x", "logs", "--limit", "2"]
+
+
+def test_a_version_that_is_not_there_or_broken_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match="python is not there"):
+        earlier_command(tmp_path / "nowhere")
+    broken = earlier_command(version(tmp_path, "raise ValueError('no such study')"))
+    with pytest.raises(BenchmarkError, match="no such study"):
+        broken("q.jsonl", "lean/x", Path("logs"))

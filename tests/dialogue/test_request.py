@@ -10,7 +10,17 @@ import pytest
 from inspect_ai.model import ChatMessageUser, ContentText, GenerateConfig, ModelOutput
 from tests.scripted import Scripted, said
 
-from holdfast.dialogue import Budget, GenerationFailedError, Live, Run, Turn, run_budget
+from holdfast.dialogue import (
+    Budget,
+    Connections,
+    GenerationFailedError,
+    Live,
+    Run,
+    Sitting,
+    Turn,
+    run_budget,
+    seated,
+)
 from holdfast.errors import BudgetExceededError
 from holdfast.questions import Question, under_test
 
@@ -213,3 +223,20 @@ async def test_messages_reach_the_model_in_order_and_stay_as_they_are() -> None:
     await (await begin(script.model, system=hostile).ask(hostile)).ask("again")
     assert [message.text for message in script.asked[1]] == [hostile] * 3 + ["again"]
     assert isinstance(script.asked[1][-1], ChatMessageUser)
+
+
+async def test_a_reply_that_has_come_is_kept_though_the_run_is_interrupted() -> None:
+    scope = anyio.CancelScope()
+
+    def interrupted(_: Any) -> str:
+        scope.cancel()  # takes effect where the request next lets others run
+        return "(A)"
+
+    script = Scripted(interrupted)
+    script.model.api.direct = True  # type: ignore[attr-defined]
+    seated.set(Sitting(script.model, {}, GenerateConfig(), Connections()))
+    with scope:
+        await say(script.model)
+    assert scope.cancelled_caught
+    assert (await say(script.model)).completion == "(A)"
+    assert len(script.asked) == 1

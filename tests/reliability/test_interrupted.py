@@ -17,21 +17,26 @@ from .killing import wait_for
 
 N = 12
 
-# who runs the tests under nohup has what they start ignore SIGHUP too
-HEARD = ("env", "--default-signal=HUP")
+# whatever the tests were started with: under nohup, or in the background of a script
+AT_HAND = ("env", "--default-signal=HUP,INT")
+IN_BACKGROUND = ("env", "--default-signal=HUP", "--ignore-signal=INT")
 
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("shards", [0, 2])
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("started", "sent"),
+    [(AT_HAND, signal.SIGINT), (AT_HAND, signal.SIGTERM), (AT_HAND, signal.SIGHUP),
+     (IN_BACKGROUND, signal.SIGTERM), (IN_BACKGROUND, signal.SIGHUP)],
+)  # fmt: skip
 def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
-    sent: signal.Signals, shards: int, tmp_path: Path
+    started: tuple[str, ...], sent: signal.Signals, shards: int, tmp_path: Path
 ) -> None:
     with faulty_server(latency=Latency(median_ms=60)) as server:
         study = Study(server, tmp_path, n=N)
         more = ["--max-connections", "2", *(["--shards", str(shards)] if shards else [])]
         process = subprocess.Popen(
-            [*HEARD, str(HOLDFAST), *map(str, study.command(*more))],
+            [*started, str(HOLDFAST), *map(str, study.command(*more))],
             env=apart(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -66,7 +71,7 @@ def test_a_run_whose_terminal_is_closed_leaves_turns_and_goes_on(tmp_path: Path)
         more = ["--max-connections", "2"]
         ours, theirs = os.openpty()
         process = subprocess.Popen(
-            [*HEARD, "setsid", "-c", "-w", str(HOLDFAST), *map(str, study.command(*more))],
+            [*AT_HAND, "setsid", "-c", "-w", str(HOLDFAST), *map(str, study.command(*more))],
             env=apart(), stdin=theirs, stdout=theirs, stderr=theirs, text=True,
         )  # fmt: skip
         os.close(theirs)

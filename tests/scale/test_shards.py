@@ -43,7 +43,8 @@ def outcome(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
 
 def started(arguments: list[str], environment: dict[str, str]) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [str(HOLDFAST), *arguments],
+        # a shell has what it starts in the background ignore Ctrl-C
+        ["env", "--default-signal=INT", str(HOLDFAST), *arguments],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -51,6 +51,8 @@ def _end_as_by_ctrl_c() -> None:
                 os.dup2(null, stream)
         signal.raise_signal(signal.SIGINT)
 
+    # a script's shell has what it starts in the background ignore Ctrl-C, by which the others end
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, interrupt)
     # nohup has a command ignore it, and Windows has none
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

@@ -80,6 +80,9 @@ async def request(
         asking.reset(tokens[1])
         if (waited_for := _under_way.pop(key)) is not None:
             waited_for.set()
+    if made.kept is None and not getattr(model.api, "offline", False):
+        # who waits for the connection asks before this is read; an interrupt finds it kept
+        await anyio.sleep(0)
     if (probe := probing.get()) is not None:
         probe.answered = True
         raise ProbedError

@@ -136,7 +136,6 @@ class Sitting:
                     async with self.connections.to(model.api, config.max_connections):
                         began = datetime.now(UTC)
                         output, retries = await _tried(model, said, config)
-                    await anyio.sleep(0)  # who waits for the connection asks before this is read
                 if output.usage and (price := self.prices.get(model)):
                     output.usage.total_cost = _dollars(output.usage, price)
             else:

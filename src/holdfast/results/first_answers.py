@@ -83,10 +83,10 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
     """
     ending = protocols(lambda own: own.stops_early and not own.by_arm)
     own = turns.filter(pl.col("protocol").is_in(ending), ~apart())
-    if own.is_empty():
+    steps = own.select(*STUDY, *_OF_STEP).filter(pl.col("path") != "")
+    if steps.is_empty():
         return turns
     own = own.unique([*TURN, "arm", "path"], keep="first", maintain_order=True)
-    steps = own.select(*STUDY, *_OF_STEP).filter(pl.col("path") != "")
     steps = steps.unique([*STUDY, "arm", "path"], keep="first", maintain_order=True)
     begun = own.select(TURN).unique(maintain_order=True)
     missed = begun.join(steps, on=STUDY, maintain_order="left_right").join(
@@ -107,9 +107,10 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
     ended = (pl.col("status") != "error") & pl.col("answer").ne_missing(
         pl.coalesce("target", "gold")
     )
-    last = last.filter(ended).drop("_path", "_arm", *_OF_STEP[2:])
-    ended_rows = missed.join(last, on=[*TURN, "arm", "path"], maintain_order="left")
-    return pl.concat([turns, ended_rows.select(turns.columns)])
+    step = [name for name in _OF_STEP if name not in ("arm", "path")]
+    last = last.filter(ended).drop("_path", "_arm", *step)
+    added = missed.join(last, on=[*TURN, "arm", "path"], maintain_order="left")
+    return pl.concat([turns, added.select(turns.columns)])
 
 
 def _prefixes(path: str) -> list[str]:

@@ -339,19 +339,23 @@ class Evaluation:
         there, here = _settings(log), _settings(begun)
         arguments = (name for name in there if name.startswith("-M "))
         grows = growing(begun)
-        changed = [
-            (name, *map(_short, _difference(there.get(name), here.get(name))))
-            for name in dict.fromkeys((*_NEVER_LEFT_OUT, *here, *arguments))
-            if name.removeprefix("-T ") == name or name.removeprefix("-T ") not in here
-            if there.get(name) != here.get(name) and not _grows(name, there, here, grows)
-        ]
+        changed: dict[str, str] = {}
+        for name in (*_NEVER_LEFT_OUT, *here, *arguments):
+            if there.get(name) == here.get(name) or _grows(name, there, here, grows):
+                continue
+            was, now = _difference(there.get(name), here.get(name))
+            told = f"{name} was {_short(was)}, now it is {_short(now)}"
+            changed.setdefault(name.removeprefix("-T "), told)  # a seed is the generation's too
         if changed:
-            listed = "; ".join(f"{name} was {was}, now it is {now}" for name, was, now in changed)
-            setting = "another setting" if len(changed) == 1 else "other settings"
+            another, same = (
+                ("another setting", "setting")
+                if len(changed) == 1
+                else ("other settings", "settings")
+            )
             raise InputError(
-                f"holds a run of '{log.eval.model}' with {setting}: {listed}",
+                f"holds a run of '{log.eval.model}' with {another}: {'; '.join(changed.values())}",
                 self.log_dir,
-                remedy=f"Use the same setting{'s'[: len(changed) > 1]}, or another --log-dir",
+                remedy=f"Use the same {same}, or another --log-dir",
             )
 
 

@@ -324,6 +324,7 @@ def _start(given: Mapping[str, Any], shard: Shard, tries: int, before: ShardRepo
 def _work(given: Mapping[str, Any], shard: Shard, said: "Connection[Any, Any]") -> None:
     # the terminal's interrupt goes to the one who has started this, who passes it on once
     os.setpgrp()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # standard output is for the summary of the whole; handlers of logs keep to what they found
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
