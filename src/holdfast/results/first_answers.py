@@ -82,7 +82,7 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
         follows a turn that failed, or that a run was cut off after.
     """
     ending = protocols(lambda own: own.stops_early and not own.by_arm)
-    own = turns.filter(pl.col("protocol").is_in(ending), ~apart())
+    own = turns.filter(pl.col("protocol").is_in(ending)).filter(~apart())
     steps = own.select(*STUDY, *_OF_STEP).filter(pl.col("path") != "")
     if steps.is_empty():
         return turns
