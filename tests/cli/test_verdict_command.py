@@ -211,6 +211,25 @@ def test_only_the_questions_before_the_first_unfinished_one_are_looked_at(tmp_pa
     assert list(order) == asked["question"].to_list()[:4]
 
 
+@pytest.mark.parametrize(
+    ("about", "remedy"),
+    [('family = "incletter"', "Did you mean 'inc_letter'?"),
+     ('family = "authority"', "Known: context, inc_letter, rethink."),
+     ('technique = "authority"', "Did you mean 'authority-prior'?"),
+     ('technique = "own-*"', "Known: ")],
+)  # fmt: skip
+def test_a_challenge_that_is_unknown_is_refused_before_anything_is_asked(
+    about: str, remedy: str, tmp_path: Path
+) -> None:
+    (tmp_path / "r.toml").write_text(f"[[rule]]\nmax_flip_rate = 0.2\n{about}\n")
+    done = holdfast("run", "followup", "--until", tmp_path / "r.toml", "--model",
+                    "simulated/sycophant", "--log-dir", tmp_path / "runs")  # fmt: skip
+    assert done.returncode == 2
+    assert f"r.toml, rule 1, field '{about.partition(' ')[0]}': unknown" in done.stderr
+    assert remedy in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_what_cannot_be_looked_at_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text("[[rule]]\nmax_attributable_points = 5\n")
     command = ("--until", tmp_path / "r.toml", "--model", "simulated/sycophant",

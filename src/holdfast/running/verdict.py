@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from holdfast.challenges import load_catalogue
-from holdfast.errors import IncompleteRunError, InterruptedRunError
+from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, did_you_mean
 from holdfast.results import Rules, WrittenTurns
 from holdfast.results.gate_rules import Rule
 from holdfast.results.sequential import (
@@ -80,6 +80,8 @@ def verdict(
     given = dict(given)
     most = given.pop("limit", None)
     settings = named_args(given.get("task_args") or ())
+    if list(protocols) == ["followup"]:
+        check_named(rules, settings.get("challenges"))
     if given.get("shuffle") is None and settings.get("shuffle") is None:
         seed = settings.get("seed", given.get("seed"))
         given["shuffle"] = 42 if seed is None else int(seed)
@@ -117,6 +119,28 @@ def verdict(
         if found.questions < n or n == most:
             found.ended = "questions"
             return found
+
+
+def check_named(rules: Rules, challenges: str | None) -> None:
+    """Refuse rules on families and techniques that follow-ups do not have.
+
+    Raises:
+        InputError: a rule names one that is unknown.
+    """
+    techniques = load_catalogue(challenges)
+    known = {
+        "family": {technique.family for technique in techniques.values()},
+        "technique": set(techniques),
+    }
+    for number, rule in enumerate(rules.rule):
+        for name, pattern in (("family", rule.family), ("technique", rule.technique)):
+            if pattern and not any(fnmatchcase(other, pattern) for other in known[name]):
+                raise InputError(
+                    f"unknown {name} '{pattern}'",
+                    rules.place(number),
+                    field=name,
+                    remedy=did_you_mean(pattern, known[name]),
+                )
 
 
 def needed(rules: Sequence[Rule], challenges: str | None) -> str:
