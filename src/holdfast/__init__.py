@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 if TYPE_CHECKING:
     import altair
@@ -53,7 +53,7 @@ def run(
     models: str | Sequence[str] = (),
     questions: "Sources" = (),
     *,
-    shards: int | None = None,
+    shards: int | Literal["auto"] | None = None,
     ray: str | None = None,
     progress: "Progress | None" = None,
     **options: "Unpack[RunOptions]",
@@ -66,7 +66,8 @@ def run(
         models: one or several, as Inspect names them.
         questions: one or several of ``bank``, ``medqa``, ``medmcqa``, a file,
             ``hf:NAME@REVISION``; ``bank`` unless given.
-        shards: processes that share the questions, None for this one alone.
+        shards: processes that share the questions, None for this one alone; "auto" for as many as
+            a ``lean/`` server keeps busy. A script that gives it has ``if __name__ == "__main__"``.
         ray: address of a Ray cluster for the shards.
         progress: is told how it goes on; lines on standard error unless given.
         options: as ``holdfast run`` has them, such as ``limit=50``, ``log_dir="runs"`` (what is
@@ -86,11 +87,13 @@ def run(
     from holdfast.running.run import resolved
     from holdfast.running.shards import Sharding
 
-    if ray and not shards:
+    if ray and not isinstance(shards, int):
         raise InputError("needs a number of shards", field="--ray", remedy="Also give --shards N")
     given = _given(protocols, models, questions, options)
     running = resolved(given, progress)
-    return Sharding(running, given, shards, ray).run() if shards else running.run()
+    if not shards:
+        return running.run()
+    return Sharding(running, given, None if shards == "auto" else shards, ray).run()
 
 
 def plan(

@@ -134,7 +134,8 @@ def _ran(given: dict[str, Any], shards: int | None, ray: str | None, *, as_json:
     from .outcome import Drawn, printed, printed_tables
 
     printed_tables()  # what is missing for them is named before a call is paid for
-    outcome = holdfast.run(**given, shards=shards, ray=ray, progress=Drawn())
+    split: Any = shards or (None if ray else "auto")
+    outcome = holdfast.run(**given, shards=split, ray=ray, progress=Drawn())
     if not (as_json and outcome.interrupted):
         printed(outcome, as_json=as_json)
     if outcome.interrupted:

@@ -18,7 +18,7 @@ from .guarding import make_call_sound, refusals
 from .live import Asked, GenerationFailedError, Live
 from .probing import LASTING, Probe, fault_of_all, is_unreached, probing
 from .request import request
-from .sitting import KEPT_AS, Connections, Sitting, branch, seated
+from .sitting import CONNECTIONS, KEPT_AS, Connections, Sitting, branch, seated
 from .turn import (
     CUT_OFF,
     Choice,
@@ -30,6 +30,7 @@ from .turn import (
 )
 
 __all__ = [
+    "CONNECTIONS",
     "CUT_OFF",
     "JUDGEMENT_TOKENS",
     "KEPT_AS",

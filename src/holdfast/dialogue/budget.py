@@ -47,6 +47,13 @@ class Budget:
     _in_flight: int = 0
     _waiting: anyio.Event | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit of any kind."""
+        return any(
+            limit is not None for limit in (self.call_limit, self.token_limit, self.cost_limit)
+        )
+
     async def admit(self) -> None:
         """Wait until one request more may be made; ``settle`` is called when it has ended.
 

@@ -107,11 +107,11 @@ class Probe:
 
     Attributes:
         error: what its only attempt raised, None while it has raised nothing.
-        answered: whether a reply came, which is kept.
+        seconds: that the reply took, which is kept; None while there is none.
     """
 
     error: Exception | None = None
-    answered: bool = False
+    seconds: float | None = None
 
 
 class ProbedError(HoldfastError):

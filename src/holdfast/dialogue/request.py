@@ -84,7 +84,7 @@ async def request(
         # who waits for the connection asks before this is read; an interrupt finds it kept
         await anyio.sleep(0)
     if (probe := probing.get()) is not None:
-        probe.answered = True
+        probe.seconds = output.time or 0.0
         raise ProbedError
     return with_refusals(output)
 

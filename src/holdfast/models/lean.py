@@ -39,6 +39,7 @@ from pydantic import ValidationError
 from tenacity import RetryCallState
 from tenacity.wait import wait_base
 
+from holdfast.encoding import json_bytes, json_value
 from holdfast.errors import InputError, redirected
 
 from .connections import Connector, LargeReplyError, Response, body_of
@@ -149,7 +150,10 @@ class Lean(ModelAPI):
             )
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         key = api_key or os.environ.get("LEAN_API_KEY")
-        self._authorization = basic.header if basic else f"Bearer {key}" if key else None
+        authorization = basic.header if basic else f"Bearer {key}" if key else None
+        self._headers = {"Content-Type": "application/json"}
+        if authorization:
+            self._headers["Authorization"] = authorization
         self._secrets = [*(basic.secrets if basic else ()), *([key] if key else ())]
         self._largest = _largest_reply()
         self._extra = model_args
@@ -206,7 +210,7 @@ class Lean(ModelAPI):
             async with (
                 self._client().post(
                     self._url,
-                    json=body,
+                    data=json_bytes(body),
                     headers=config.extra_headers,
                     timeout=_at_most(config.attempt_timeout or ATTEMPT_SECONDS),
                     allow_redirects=False,
@@ -250,7 +254,7 @@ class Lean(ModelAPI):
             self._session = aiohttp.ClientSession(
                 connector=self._connector,
                 response_class=Response,
-                headers={"Authorization": self._authorization} if self._authorization else None,
+                headers=self._headers,
                 trust_env=_environment_speaks_of(self._url),
             )
         return self._session
@@ -409,6 +413,8 @@ def _parsed(content: bytearray) -> Any:
     """
     try:
         try:
+            if not _LONG_NUMBER.search(content):
+                return json_value(content)
             return json.loads(content, parse_int=_whole_number)
         except RecursionError:
             return json.loads(_shallow(bytes(content)), parse_int=_whole_number)
@@ -441,6 +447,7 @@ def _whole_number(digits: str) -> float:
 
 
 _MOST_DIGITS = 12
+_LONG_NUMBER = re.compile(rb"\d{13}")
 
 
 def _id(reply: object) -> object:

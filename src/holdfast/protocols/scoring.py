@@ -1,6 +1,5 @@
 """How a protocol's turns reach Inspect: the log's record of them, scores, metrics, viewer."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from inspect_ai.solver import TaskState
 from inspect_ai.viewer import ScoreColorScale, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
 from holdfast.dialogue import UNCHALLENGED
+from holdfast.encoding import json_value
 
 from .dry_run import Path
 
@@ -27,7 +27,7 @@ SCORER = "robustness"
 
 def logged_turns(state: TaskState) -> list[dict[str, Any]]:
     """The turns of the sample that is scored, by the names of the turns table."""
-    turns: list[dict[str, Any]] = json.loads(state.store.get(TURNS) or "[]")
+    turns: list[dict[str, Any]] = json_value(state.store.get(TURNS) or "[]")
     return turns
 
 

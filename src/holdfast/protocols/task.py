@@ -1,6 +1,5 @@
 """The Inspect task of a study: a sample for each question and epoch, scored from its turns."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +14,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.defences import DefendedLive, wording_of
 from holdfast.dialogue import Run, Turn, seated
+from holdfast.encoding import json_bytes
 from holdfast.errors import InputError
 from holdfast.questions import LABELS, Question
 from holdfast.results.arms import turns_of
@@ -131,7 +131,7 @@ def _solver(study: Study) -> Solver:
                 columns = read_by(reader)
                 records = [{**turn.record(), **columns} for turn in turns]
                 # as one text: what is in a store is walked, compared and copied with every span
-                state.store.set(TURNS, json.dumps(records))
+                state.store.set(TURNS, json_bytes(records).decode())
                 if run.rows:
                     state.store.set(PREPARED, run.rows)
                 state.metadata[LEFT_OUT] = dict(run.skipped)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from holdfast.encoding import json_value
 from holdfast.errors import InputError, in_one_line
 from holdfast.parquet import DAMAGED, is_whole, reading_table
 
@@ -386,7 +387,7 @@ def _run(run: str, logs: list[EvalLog], written: Written | None, *, text: bool) 
 
 def turns_in(sample: EvalSample) -> list[dict[str, Any]]:
     """The turns that a logged sample holds, by the names of the columns."""
-    turns: list[dict[str, Any]] = json.loads(sample.store.get("turns", "[]"))
+    turns: list[dict[str, Any]] = json_value(sample.store.get("turns", "[]"))
     return turns
 
 

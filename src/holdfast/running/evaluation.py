@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from itertools import product
 from time import monotonic, sleep
 from typing import Any
@@ -24,6 +25,7 @@ from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.defences import VERIFIER
 from holdfast.dialogue import (
+    CONNECTIONS,
     KEPT_AS,
     LASTING,
     TESTED,
@@ -169,12 +171,12 @@ class Evaluation:
         whole: list[EvalLog] = []
         left: list[Sheet] = []
         for sheet in sheets:
-            if same := [log for log in there if _is_whole(log, sheet)]:
-                whole.append(same[0])
+            if same := _whole(there, sheet):
+                whole += same
             elif sheet.places:
                 left.append(sheet)
         below = logs_in(self.log_dir, kind=self.kind, below=True) if not there and left else []
-        if any(_is_whole(log, sheet) for sheet, log in product(left, below)):
+        if any(_whole(below, sheet) for sheet in left):
             raise InputError(
                 "a folder in it holds this very run, so none was made here",
                 self.log_dir,
@@ -205,11 +207,17 @@ class Evaluation:
         finally:
             run_budget.reset(token)
 
-    def probe(self) -> None:
-        """Send the first request to each server by itself, before a study is run in shards."""
+    def probe(self) -> tuple[float, int]:
+        """Send the first request to each server by itself, before a study is run in shards.
+
+        Returns:
+            Replies a second that the connections allow if all come as fast as the first, and the
+            number of generations that are kept.
+        """
         with generations_beside(self.log_dir), self._asking():
             self._restore(self._there())
-            self._probe(Runner(self.log_dir, self.roles), self._sheets())
+            rate = self._probe(Runner(self.log_dir, self.roles), self._sheets())
+            return rate, len(generations())
 
     def _restore(self, there: Sequence[EvalLog]) -> None:
         """Complete what is kept from the logs; name what is damaged of it, and remove that."""
@@ -220,16 +228,15 @@ class Evaluation:
         if kept_elsewhere() is None and kept_in(self.log_dir):  # no other process writes there
             generations().mend()
 
-    def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> None:
+    def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> float:
         """The same where generations are kept and counted; its reply is not asked for again."""
-        if self._there():
-            return
+        rate = 0.0
         first = {sheet.model: sheet for sheet in reversed(sheets)}
         for model in self.models:
             if str(model).startswith(OFFLINE) or model not in first:
                 continue
             until = 0.0
-            while (error := self._probed(runner, first[model])) is not None:
+            while (error := (probe := self._probed(runner, first[model])).error) is not None:
                 # from the first answer on: the first attempt loads what it needs
                 until = until or monotonic() + PATIENCE
                 if is_unreached(error) and monotonic() < until:
@@ -239,9 +246,12 @@ class Evaluation:
                 if fault is None:  # it may pass, and is told with the question if it does not
                     break
                 raise InputError(fault[0], f"'{model}'", remedy=fault[1])
+            if probe.seconds:
+                rate += self.connections / probe.seconds
+        return rate
 
-    def _probed(self, runner: Runner, sheet: Sheet) -> Exception | None:
-        """What the only attempt at the first request has raised; None where it was answered."""
+    def _probed(self, runner: Runner, sheet: Sheet) -> Probe:
+        """What has become of the only attempt at the first request."""
         probe = Probe()
         token = probing.set(probe)
         disabled = logging.root.manager.disable
@@ -252,8 +262,13 @@ class Evaluation:
             probing.reset(token)
             logging.disable(disabled)
         # the study finds it kept, and has not saved a call by it
-        self.budget.cached -= probe.answered
-        return probe.error
+        self.budget.cached -= probe.seconds is not None
+        return probe
+
+    @property
+    def connections(self) -> int:
+        """Requests that may be in flight to a server that is asked directly."""
+        return self.generation.get("max_connections") or CONNECTIONS
 
     @cached_property
     def _dealt(self) -> Mapping[str, int]:
@@ -375,15 +390,24 @@ def _settings(log: EvalLog) -> dict[str, Any]:
     return settings
 
 
-def _is_whole(log: EvalLog, sheet: Sheet) -> bool:
-    """Whether a log holds all that a sheet would ask, finished, and no more of each question."""
-    there, asked = log.eval, sheet.header.eval
-    return (
-        log.status == "success"
+def _whole(logs: Sequence[EvalLog], sheet: Sheet) -> list[EvalLog]:
+    """The newest log that holds all that a sheet would ask, or those of shards that do together.
+
+    Empty where questions are missing, or were asked less often.
+    """
+    asked = {*(sheet.header.eval.dataset.sample_ids or ())}
+    fit = [
+        log
+        for log in logs
+        if log.status == "success"
         and _settings(log) == _settings(sheet.header)
-        and {*(there.dataset.sample_ids or ())} >= {*(asked.dataset.sample_ids or ())}
-        and (there.config.epochs or 1) >= sheet.epochs
-    )
+        and (log.eval.config.epochs or 1) >= sheet.epochs
+    ]
+    ids = [{*(log.eval.dataset.sample_ids or ())} for log in fit]
+    for log, there in zip(fit, ids, strict=True):
+        if there >= asked:
+            return [log]
+    return fit if asked and asked <= set().union(*ids) else []
 
 
 def restore(logs: Sequence[EvalLog]) -> None:
@@ -409,11 +433,17 @@ def in_own_loop(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
         if _in_loop():
             with ThreadPoolExecutor(1) as thread:
                 context = copy_context()
-                thread.submit(lambda: context.run(lambda: anyio.run(function, *args))).result()
+                thread.submit(lambda: context.run(lambda: _run(function, *args))).result()
         else:
-            anyio.run(function, *args)
+            _run(function, *args)
     except ExceptionGroup as group:
         raise _first_in(group) from group
+
+
+def _run(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    # it has no version for Windows
+    faster = find_spec("uvloop") is not None
+    anyio.run(function, *args, backend_options={"use_uvloop": faster})
 
 
 def _first_in(error: Exception) -> Exception:

@@ -111,17 +111,7 @@ class Running:
             InterruptedRunError: the user stopped it before anything was logged.
         """
         written = written or WrittenTurns()
-
-        def ask(evaluation: Evaluation) -> tuple[str, bool]:
-            try:
-                ended = replace(evaluation, turns=written).run()
-            except InterruptedRunError:
-                if not logs_in(self.log_dir):  # nothing to tell of
-                    raise
-                return "", True
-            return ended.unfinished, ended.interrupted
-
-        return self.made(ask, written)
+        return self.made(lambda evaluation: ask_here(evaluation, written), written)
 
     def made(
         self, ask: Callable[[Evaluation], tuple[str, bool]], written: WrittenTurns | None = None
@@ -257,6 +247,17 @@ class Running:
             prepared.append(made)
             study = study.with_args(**{setting: f"{GENERATED}{file}"})
         return study
+
+
+def ask_here(evaluation: Evaluation, written: WrittenTurns) -> tuple[str, bool]:
+    """Ask everything in this process: what is unfinished, and whether the user has stopped it."""
+    try:
+        ended = replace(evaluation, turns=written).run()
+    except InterruptedRunError:
+        if not logs_in(evaluation.log_dir):  # nothing to tell of
+            raise
+        return "", True
+    return ended.unfinished, ended.interrupted
 
 
 @dataclass(frozen=True)

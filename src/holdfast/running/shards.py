@@ -26,11 +26,12 @@ from holdfast.errors import (
     in_one_line,
     printable,
 )
+from holdfast.results import WrittenTurns
 
 from . import Progress
 from .evaluation import Evaluation, missing_told
 from .log_dir import holding_shard, without_damaged
-from .run import Outcome, Running, resolved
+from .run import Outcome, Running, ask_here, resolved
 from .shard import Shard
 
 TRIES = 3
@@ -44,6 +45,12 @@ _GRACE = 60
 
 HERE = "local"
 """Address that starts a cluster on this machine, for this run alone."""
+
+FULL = 500
+"""Replies a second that keep a process busy."""
+
+WORTH = 5_000
+"""Generations for which another process is worth its start."""
 
 _SPENT = ("calls", "cached", "tokens", "cost", "estimated")
 
@@ -105,9 +112,11 @@ class ShardFailure:
         return f"{told}; it goes on in another process" if self.again else told
 
 
+End = ShardReport | ShardFailure | HoldfastError
+"""What a shard's process has to tell."""
+
 RunShards = Callable[
-    [Mapping[str, Any], Sequence[Shard], int, Callable[[ShardReport], None]],
-    Iterator[ShardReport | ShardFailure | HoldfastError],
+    [Mapping[str, Any], Sequence[Shard], int, Callable[[ShardReport], None]], Iterator[End]
 ]
 """Has shards run by processes: options, shards, tries, what to call on progress; their ends."""
 
@@ -151,13 +160,18 @@ def _check_inputs_there(running: Running) -> None:
 class Sharding:
     """A run about to be made in shards.
 
-    Each process resolves it for itself, by the options that are given; ``ray`` is the address of a
-    cluster, None for processes on this machine.
+    Each process resolves it for itself, by the options that are given.
+
+    Attributes:
+        running: the run.
+        given: its options.
+        shards: how many, None for as many as the server keeps busy.
+        ray: address of a cluster, None for processes on this machine.
     """
 
     running: Running
     given: Mapping[str, Any]
-    shards: int
+    shards: int | None
     ray: str | None = None
 
     def run(self) -> Outcome:
@@ -165,14 +179,21 @@ class Sharding:
 
         Under a budget it is not: what it has spent is not known.
         """
-        run_shards = self._runner()
+        run_shards, written = self._runner(), WrittenTurns()
 
         def ask(evaluation: Evaluation) -> tuple[str, bool]:
             without_damaged(evaluation.log_dir, evaluation.progress)
             total = evaluation.generations()
-            evaluation.probe()
+            rate, kept = evaluation.probe()
+            given = self._left(evaluation.budget)
+            shards = self.shards or self._busy(evaluation.budget, total - kept, rate)
+            if not self.shards:
+                if shards < 2:
+                    return ask_here(evaluation, written)
+                given["max_connections"] = -(-evaluation.connections // shards)
+            run = partial(run_shards, given, Shard.all(shards))
             try:
-                ends = self._ends(run_shards, evaluation.budget, total)
+                ends = self._ends(run, evaluation.budget, total)
             except InterruptedRunError:
                 return "", True
             left, reasons = 0, Counter[str]()
@@ -185,10 +206,20 @@ class Sharding:
                     reasons.update(end.reasons)
             return missing_told(left, reasons), False
 
-        return self.running.made(ask)
+        return self.running.made(ask, written)
+
+    def _busy(self, budget: Budget, missing: int, rate: float) -> int:
+        """How many processes the server keeps busy, as far as they are worth their start."""
+        direct = all(getattr(model.api, "direct", False) for model in self.running.models)
+        if not direct or budget.is_limited:
+            return 1
+        return min(_processors(), int(rate // FULL), missing // WORTH)
 
     def _ends(
-        self, run_shards: RunShards, budget: Budget, total: int
+        self,
+        run_shards: Callable[[int, Callable[[ShardReport], None]], Iterator[End]],
+        budget: Budget,
+        total: int,
     ) -> list[ShardReport | ShardFailure]:
         """Run all shards; what they spend is added to the budget."""
         ends: list[ShardReport | ShardFailure] = []
@@ -204,11 +235,10 @@ class Sharding:
             if budget.on_turn:
                 budget.on_turn(budget)
 
-        limited = [budget.call_limit, budget.token_limit, budget.cost_limit]
-        tries = TRIES if limited == [None, None, None] else 1
+        tries = 1 if budget.is_limited else TRIES
         # standard output is for results alone, and Ray speaks on it
         with redirect_stdout(sys.stderr), self.running.progress.asking(budget, total):
-            for end in run_shards(self._left(budget), Shard.all(self.shards), tries, advance):
+            for end in run_shards(tries, advance):
                 if isinstance(end, HoldfastError):
                     wrong.append(end)
                     continue
@@ -216,7 +246,8 @@ class Sharding:
                     advance(end)
                 if isinstance(end, ShardReport) or not end.again:
                     ends.append(end)
-                self.running.progress.say(printable(str(end)))
+                if self.shards or isinstance(end, ShardFailure):
+                    self.running.progress.say(printable(str(end)))
         if wrong:
             raise wrong[0]
         return ends
@@ -239,6 +270,12 @@ class Sharding:
             return run_on_this_machine
         check_installed()
         return partial(run_on_ray, self.ray)
+
+
+def _processors() -> int:
+    """Those that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not everywhere
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 @dataclass
