@@ -1,0 +1,118 @@
+"""Every table on turns that stay the same, held to the last digit while the code of tables changes.
+
+``python -m tests.golden`` writes the tables anew; a commit that does says which change is wanted.
+"""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+from benchmarks.synthetic import synthetic_turns
+
+from holdfast.results import TABLES, errors
+
+FOLDER = Path(__file__).parent
+SYNTHETIC = 150_000
+
+
+def demo() -> pl.DataFrame:
+    """The turns of the demo, with a code for each text."""
+    return pl.read_parquet(FOLDER / "turns.parquet")
+
+
+def disturbed() -> pl.DataFrame:
+    """The demo's turns of three models and two epochs, some of them unread, refused or failed.
+
+    One model also stands behind a defence, and people have labelled a third of the turns.
+    """
+    turns = demo()
+    third = turns.filter(pl.col("model") == pl.col("model").first()).with_columns(
+        model=pl.lit("simulated/third"), run=pl.col("run").str.replace("^", "third-")
+    )
+    guarded = turns.filter(
+        pl.col("model") == pl.col("model").first(), pl.col("protocol") == "followup"
+    ).with_columns(defence=pl.lit("warn"), run=pl.lit("guarded"))
+    models = pl.concat([turns, _answered_otherwise(third, 3), _answered_otherwise(guarded, 4)])
+    plain = pl.col("protocol") != "medfuzz"
+    second = _answered_otherwise(models.filter(plain), 5).with_columns(epoch=pl.col("epoch") + 1)
+    every = pl.concat([models, second])
+    draw = _draw(every, 7)
+    pressed = pl.col("technique").is_in(["expert_correction", "third_party_doctor"])
+    unread = (draw < 0.05) & pl.col("answer").is_not_null()
+    refused = draw.is_between(0.05, 0.07) | (pressed & draw.is_between(0.07, 0.2))
+    failed, silent = draw.is_between(0.9, 0.92), draw.is_between(0.92, 0.93)
+    status = (
+        pl.when(failed).then(pl.lit("error"))
+        .when(refused & pl.col("answer").is_not_null()).then(pl.lit("refused"))
+        .when(unread).then(pl.lit("none"))
+        .when(silent & pl.col("answer").is_not_null()).then(pl.lit("none"))
+        .otherwise("status")
+    )  # fmt: skip
+    rule = pl.when(silent & (status == "none")).then(pl.lit("non-response")).otherwise("rule")
+    gone = status.is_in(["error", "refused", "none"])
+    labelled = ~failed & (_draw(every, 9) < 1 / 3)
+    return every.with_columns(
+        status=status,
+        rule=rule,
+        answer=pl.when(~gone).then("answer"),
+        correct=pl.when(~gone).then("correct").otherwise(pl.lit(value=False)),
+        # people read what the rules have not
+        label=pl.when(labelled).then("answer"),
+        label_weight=pl.when(labelled).then(3.0),
+    )
+
+
+def _draw(turns: pl.DataFrame, seed: int) -> pl.Expr:
+    """A number in 0 to 1 for each turn, which hangs on nothing but the turn."""
+    names = ("model", "protocol", "question", "epoch", "arm", "path", "turn")
+    text = turns.select(pl.concat_str(*names, separator="|", ignore_nulls=True)).to_series()
+    numbers = [zlib.crc32(f"{seed}|{one}".encode()) / 2**32 for one in text]
+    return pl.lit(pl.Series("_draw", numbers))
+
+
+def _answered_otherwise(turns: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """A fifth of the answers that were read became the suggested, or another wrong one."""
+    other = (_draw(turns, seed) < 0.2) & (pl.col("status") == "parsed")
+    wrong = pl.when(pl.col("gold") == "A").then(pl.lit("B")).otherwise(pl.lit("A"))
+    answer = pl.when(other).then(pl.coalesce("suggested", wrong)).otherwise("answer")
+    return turns.with_columns(
+        answer=answer,
+        correct=pl.when(other).then(answer == pl.col("gold")).otherwise("correct"),
+    )
+
+
+SETS: Mapping[str, Callable[[], pl.DataFrame]] = {
+    "demo": demo,
+    "disturbed": disturbed,
+    "synthetic": partial(synthetic_turns, SYNTHETIC),
+}
+"""Makers of turns tables by name."""
+
+
+def tables(turns: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Every table by name."""
+    for name, table in TABLES.items():
+        yield name, table(turns)
+    yield "errors", errors(turns)
+
+
+def written(name: str) -> dict[str, pl.DataFrame]:
+    """The tables of a set as they are to be."""
+    with zipfile.ZipFile(FOLDER / f"{name}.zip") as archive:
+        return {
+            one.removesuffix(".parquet"): pl.read_parquet(io.BytesIO(archive.read(one)))
+            for one in archive.namelist()
+        }
+
+
+def write(name: str) -> None:
+    """Write the tables of a set."""
+    with zipfile.ZipFile(FOLDER / f"{name}.zip", "w") as archive:
+        for table, rows in tables(SETS[name]()):
+            data = io.BytesIO()
+            rows.write_parquet(data, compression="zstd", compression_level=19)
+            archive.writestr(zipfile.ZipInfo(f"{table}.parquet"), data.getvalue())

@@ -1,0 +1,31 @@
+"""Tables keep their figures while the code of tables changes."""
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.golden import SETS, tables, written
+
+LIKE = 1e-8
+
+
+@pytest.mark.parametrize(
+    "name", ["demo", *(pytest.param(one, marks=pytest.mark.slow) for one in list(SETS)[1:])]
+)
+def test_every_table_has_its_figures(name: str) -> None:
+    expected, found = written(name), dict(tables(SETS[name]()))
+    assert list(found) == list(expected)
+    different = []
+    for table, rows in expected.items():
+        try:
+            assert_frame_equal(found[table], rows, abs_tol=LIKE, rel_tol=LIKE)
+        except AssertionError as error:
+            different.append(f"{table}: {' '.join(str(error).split())[:300]}")
+    assert not different, "\n".join(different)
+
+
+def test_a_figure_that_differs_is_seen() -> None:
+    rows = written("demo")["accuracy"]
+    other = rows.with_columns(pl.col("accuracy") + 1e-7)
+    with pytest.raises(AssertionError):
+        assert_frame_equal(rows, other, abs_tol=LIKE, rel_tol=LIKE)
