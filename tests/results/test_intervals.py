@@ -521,11 +521,25 @@ def test_coverage_near_the_edges(questions: int) -> None:
 
 @pytest.mark.parametrize("p", [0.9, 0.95, 0.975, 0.995])
 def test_student_against_scipy(p: float) -> None:
-    for df in (1, 2, 3, 4, 5, 8, 20, 100, 4000):
-        # the expansion is worst at three degrees of freedom
-        assert student_t(p, df) == pytest.approx(float(t.ppf(p, df)), rel=0.02 if df == 3 else 0.01)
-        if p == 0.975:
-            assert student_t(p, df) == pytest.approx(float(t.ppf(p, df)), rel=0.005)
+    for df in (1, 2, 3, 4, 5, 6, 7, 8, 20, 100, 4000):
+        assert student_t(p, df) == pytest.approx(float(t.ppf(p, df)), rel=1e-9)
+
+
+def test_a_quantile_that_is_none_is_refused() -> None:
+    assert student_t(0.5, 3) == 0.0
+    for p, df in ((0.4, 3), (1.0, 3), (0.975, 0)):
+        with pytest.raises(ValueError, match="no quantile"):
+            student_t(p, df)
+
+
+def test_values_that_the_bounds_would_cut_are_refused() -> None:
+    of, in_range = counts((1.8, 1), (2.0, 1)), counts((0.8, 1), (1.0, 1))
+    with pytest.raises(ValueError, match="outside 0 to 1"):
+        mean_bounds(of)
+    with pytest.raises(ValueError, match="outside 0 to 1"):
+        mean_difference_bounds(in_range, of)
+    with pytest.raises(ValueError, match="more successes than trials"):
+        wilson(np.array([3.0]), np.array([2.0]))
 
 
 def test_a_mean_by_hand() -> None:

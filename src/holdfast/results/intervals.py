@@ -12,6 +12,9 @@ from .scores import Counts as Counts
 from .scores import Floats as Floats
 from .scores import Pair, design_effect, outcomes_of, paired_change, paired_difference
 
+ROUNDING = 1e-9
+"""What sums may be off by rounding."""
+
 Paired = tuple[tuple[Counts, ...], Callable[..., tuple[float, float]]]
 """Sides of a figure over the same clusters, and its interval: of them, and of a level behind."""
 
@@ -32,7 +35,12 @@ def wilson(correct: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Flo
 
     Returns:
         Lower and upper bounds in 0 to 1, each of shape (k,); NaN for a share of nothing.
+
+    Raises:
+        ValueError: there are more successes than trials, or fewer than none.
     """
+    if ((correct < -ROUNDING) | (correct > n + ROUNDING)).any():
+        raise ValueError("more successes than trials, or fewer than none")
     z = _z(level)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = correct / n
@@ -269,6 +277,7 @@ def mean_bounds(of: Counts, level: float = 0.95) -> tuple[float, float]:
     ``of`` is the sum of the values and their number by question. Bounds are in 0 to 1; NaN with
     fewer than two questions.
     """
+    _check_means(of)
     totals, sizes = (part[of[1] > 0] for part in of)
     if len(totals) < 2:
         return math.nan, math.nan
@@ -285,12 +294,20 @@ def mean_difference_bounds(
     Both sides are as for ``mean_bounds``, 0 where a question has none. Bounds of first less second
     are in -1 to 1; NaN where either has fewer than two questions.
     """
+    _check_means(first, second)
     fewest = min(int((counts[1] > 0).sum()) for counts in (first, second))
     if fewest < 2:
         return math.nan, math.nan
     (mean, influence), (other, opposite) = _share(*first), _share(*second)
     half = _half_of_means(influence - opposite, fewest, level)
     return max(mean - other - half, -1.0), min(mean - other + half, 1.0)
+
+
+def _check_means(*sides: Counts) -> None:
+    """Refuse values whose interval the bounds of 0 and 1 would cut to one without them."""
+    for totals, sizes in sides:
+        if ((totals < -ROUNDING) | (totals > sizes + ROUNDING)).any():
+            raise ValueError("values outside 0 to 1: divide them by the largest that they can be")
 
 
 def _half_of_means(influence: Floats, clusters: int, level: float) -> float:
@@ -332,24 +349,28 @@ def resamples_of(clusters: int, resamples: int, seed: int) -> Floats:
     return np.random.default_rng(seed).multinomial(clusters, equal, resamples).astype(float)
 
 
+@lru_cache(maxsize=4096)
 def student_t(p: float, df: int) -> float:
-    """Quantile of Student's t distribution, p in 0.5 to 1.
+    """Quantile of Student's t distribution, p in 0.5 to 1, with at least one degree of freedom."""
+    if not (0.5 <= p < 1 and df >= 1):
+        raise ValueError(f"no quantile of Student's t at {p} with {df} degrees of freedom")
+    if p == 0.5:
+        return 0.0
+    # what lies beyond t on both sides is the share of the beta distribution below df / (df + t^2)
+    low, high = 0.0, 1.0
+    beyond = 2 * (1 - p)
+    while _beyond(high, df) > beyond:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if _beyond(middle, df) > beyond else (low, middle)
+    return (low + high) / 2
 
-    Exact for one and two degrees of freedom; else the expansion in powers of 1 / df (Abramowitz
-    and Stegun, 26.7.5), off by less than 0.5% at p = 0.975.
-    """
-    if df == 1:
-        return math.tan(math.pi * (p - 0.5))
-    if df == 2:
-        return (2 * p - 1) * math.sqrt(2 / (4 * p * (1 - p)))
-    z = NormalDist().inv_cdf(p)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + math.fsum(term / df**power for power, term in enumerate(terms, start=1))
+
+def _beyond(t: float, df: int) -> float:
+    return 1.0 if t == 0 else _beta_share(df / (df + t * t), df / 2, 0.5)
 
 
 def _z(level: float) -> float:
