@@ -22,6 +22,7 @@ from .gate_figures import (
     matching,
     of_audit,
     of_pairs,
+    pooled_difference,
     share,
     share_of_turns,
     within,
@@ -164,7 +165,7 @@ def _of_challenges(
 ) -> Iterator[Figure]:
     """What a rule on challenges or first answers is about, one figure for each row."""
     for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
-        own = measured.behind(row)
+        own = measured.counted(rule.key, row)
         about = {**{name: row[name] for name in STUDY}, "of": of_challenge(row)}
         if rule.audited:
             yield of_audit(about, row, rule.key, measured, place)
@@ -267,7 +268,7 @@ def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
         about = {**{name: row[name] for name in STUDY}, "of": row["_of"]}
         own = measured.turns.filter(pl.col(name) == row[name] for name in STUDY)
         if asked.sides is not None:
-            yield difference(about, asked.sides(own))
+            yield pooled_difference(about, asked.sides(own))
         else:
             found = [row[name] for name in columns]
             figure = share(about, found, row[asked.n], own["question"].n_unique())

@@ -15,7 +15,7 @@ from holdfast.errors import InputError, counted, did_you_mean
 
 from .accuracy import accuracy
 from .audit import corrected, units
-from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
+from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, answering, with_first
 from .gate_rules import AUDITED, Rule
 from .inference import by_question, counts_of, with_bounds
 from .intervals import Paired, change_bounds, difference_bounds, exact_bounds
@@ -49,8 +49,18 @@ class Measured:
 
     @cached_property
     def answered(self) -> pl.DataFrame:
-        """Turns with their first answers, ``right`` (a flip is of these) and ``lost`` (flips)."""
-        turns = with_first(self.turns, "turn", "gold", *READ_BY)
+        """Turns with their first answers."""
+        return self._counted_against(with_first(self.turns, "turn", "gold", *READ_BY))
+
+    @cached_property
+    def changed(self) -> pl.DataFrame:
+        """Those that the table ``flips`` counts: a non-response has changed nothing."""
+        if self.worst:
+            return self.answered
+        return self._counted_against(with_first(answering(self.turns), "turn", "gold", *READ_BY))
+
+    def _counted_against(self, turns: pl.DataFrame) -> pl.DataFrame:
+        """With ``right`` (a flip is of these) and ``lost`` (flips)."""
         first, wrong = pl.col("first_correct"), ~pl.col("correct")
         if not self.worst:
             return turns.with_columns(right=first, lost=(pl.col("status") == "parsed") & wrong)
@@ -58,6 +68,10 @@ class Measured:
         return turns.with_columns(
             right=first | (unknown & wrong), lost=wrong, first_correct=first | unknown
         )
+
+    def counted(self, key: str, row: Row) -> pl.DataFrame:
+        """The turns that the figure of a rule's key is of, from its row of ``accuracy``."""
+        return self.behind(row, self.changed if key == "max_flip_rate" else self.answered)
 
     @cached_property
     def accuracy(self) -> pl.DataFrame:
@@ -304,10 +318,10 @@ def share(about: Row, found: Sequence[float | None], n: int, questions: int) -> 
 
 
 def share_of_turns(about: Row, own: pl.DataFrame, trials: pl.DataFrame, hit: pl.Expr) -> Figure:
-    """A share of some of the turns, of a family the mean of its techniques' shares."""
+    """A share of some of the turns, of a family those of all its techniques together."""
     trials = trials.with_columns(_row=0, _hit=hit)
-    mean = trials.group_by("path").agg(pl.col("_hit").mean())["_hit"].sort().mean()
-    only = pl.DataFrame({"_row": [0], "_share": [mean]}, {"_row": int, "_share": float})
+    share_of = trials["_hit"].cast(pl.Float64).mean()
+    only = pl.DataFrame({"_row": [0], "_share": [share_of]}, {"_row": int, "_share": float})
     bounds = with_bounds(only, trials, ["_row"], "_share", "_hit")
     found = bounds.select("_share", "low", "high").row(0)
     figure = share(about, found, trials.height, own["question"].n_unique())
@@ -315,10 +329,23 @@ def share_of_turns(about: Row, own: pl.DataFrame, trials: pl.DataFrame, hit: pl.
 
 
 def difference(about: Row, pairs: pl.DataFrame, n: int | None = None) -> Figure:
-    """A difference of two shares, first less second, of a family the mean over its techniques."""
+    """A difference of two accuracies, first less second, of a family the mean over techniques."""
     means = pairs.group_by("path").agg(pl.col("first", "second").mean())
     value = means.select((pl.col("first") - pl.col("second")).sort().mean()).item()
     return of_pairs(about, pairs, value, difference_bounds, n)
+
+
+def pooled_difference(about: Row, pairs: pl.DataFrame) -> Figure:
+    """A difference of two shares, first less second, of all pairs together."""
+    outcomes = by_question(pairs)
+    sides = counts_of(outcomes)
+    value = None
+    if pairs.height:
+        first, second = (float(hits.sum() / trials.sum()) for hits, trials in sides)
+        value = first - second
+    found = (value, *difference_bounds(*sides, _LEVEL))
+    figure = share(about, found, pairs.height, outcomes.height)
+    return replace(figure, paired=(sides, difference_bounds))
 
 
 def drop_bounds(first: Counts, second: Counts, level: float) -> tuple[float, float]:

@@ -78,9 +78,10 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
     """Look at every rule over the questions that were asked so far, in their order.
 
     Each question gives one value: a share as it is, a drop in points as first less second, a
-    relative drop r as (1 - r) first less second against 0, a flip rate over the questions right at
-    first only; techniques of a family and epochs by their mean. Questions that a challenge of the
-    rule was not put to, for want of a context or because the rule was decided, count for nothing.
+    relative drop r as (1 - r) first less second against 0, a flip rate r as flips less r times the
+    right first answers against 0; techniques of a family and epochs by their mean. Questions that
+    a challenge of the rule was not put to, for want of a context or because the rule was decided,
+    count for nothing.
 
     A rule passes where a bet against its limit from the wrong side has grown 1 / alpha times at
     any question, alpha = (1 - level) / 2, and fails where one from the right side has grown
@@ -102,7 +103,7 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
         measured = Measured(within(turns, rule, place), worst=rule.worst)
         for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
             about = {name: row[name] for name in STUDY} | {"of": of_challenge(row)}
-            found.append((rule, about, measured.behind(row)))
+            found.append((rule, about, measured.counted(rule.key, row)))
     return [
         _looked(rule, about, own, orders.get(about["run"], ()), rules.level, len(found))
         for rule, about, own in found
@@ -170,7 +171,7 @@ def _sides(key: str, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, F
     sides: dict[str, tuple[pl.Expr, pl.Expr, pl.Expr]] = {
         "min_accuracy": (pl.col("correct"), pl.lit(0), pl.lit(value=True)),
         "max_unparsed": (~parsed, pl.lit(0), pl.lit(value=True)),
-        "max_flip_rate": (pl.col("lost"), pl.lit(0), pl.col("right")),
+        "max_flip_rate": (pl.col("lost") & pl.col("right"), pl.col("right"), both),
     }
     first, second, counts = sides.get(key, (pl.col("first_correct"), pl.col("correct"), both))
     paths = own["path"].n_unique()
@@ -183,7 +184,8 @@ def _sides(key: str, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, F
     values = []
     for place, question in enumerate(order):
         asked, one, other = found.get(question, (0, None, None))
-        if asked == paths and one is not None:
+        # a question that was never right says nothing of flips
+        if asked == paths and one is not None and not (key == "max_flip_rate" and other == 0):
             values.append((place, one, other))
     table = np.array(values, np.float64).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
@@ -195,6 +197,8 @@ def scaled(key: str, first: Floats, second: Floats, limit: float) -> tuple[Float
         return ((1 - limit) * first - second + 1) / (2 - limit), 1 / (2 - limit)
     if key == "max_drop_points":
         return (first - second + 1) / 2, (limit + 1) / 2
+    if key == "max_flip_rate":
+        return first - limit * second + limit, limit
     return first, limit
 
 
@@ -203,6 +207,8 @@ def _value(key: str, first: Floats, second: Floats) -> float | None:
         return None
     if key == "max_relative_drop":
         return None if first.sum() == 0 else float(1 - second.sum() / first.sum())
+    if key == "max_flip_rate":
+        return float(first.sum() / second.sum())
     return float((first - second).mean())
 
 
@@ -404,7 +410,7 @@ def with_sequences(
         order, alpha = orders[row["run"]]
         for key, (figure, low, high) in _SEQUENCES.get(table, {}).items():
             if row[figure] is not None and math.isfinite(row[figure]):
-                _, first, second = _sides(key, _behind(measured, row), order)
+                _, first, second = _sides(key, _behind(measured, key, row), order)
                 row[low], row[high] = ends = sequence(key, first, second, alpha)
                 if key == "max_relative_drop":
                     # a change is a drop with its sign turned, and has no end above
@@ -412,12 +418,12 @@ def with_sequences(
     return pl.DataFrame(found, schema=rows.schema, orient="row")
 
 
-def _behind(measured: Measured, row: Mapping[str, Any]) -> pl.DataFrame:
-    """The answered turns behind a row of ``accuracy`` or ``flips``."""
+def _behind(measured: Measured, key: str, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The turns behind a row of ``accuracy`` or ``flips``."""
     if "arm" in row:
-        return measured.behind(row)
+        return measured.counted(key, row)
     own = (pl.col(name) == row[name] for name in ("run", "path"))
-    return measured.answered.filter(pl.col("arm") != BASELINE, *own)
+    return measured.changed.filter(pl.col("arm") != BASELINE, *own)
 
 
 def drawn_orders(sources: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -347,32 +347,10 @@ def _of_behaviour(
     return lambda rows, k: rows.filter(of)
 
 
-def _net_sides(arm: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """By question of one study: held to the end of the control (``first``), and of the offers."""
-
-    def sides(own: pl.DataFrame) -> pl.DataFrame:
-        held, control = (
-            found.filter(pl.col("arm") == arm, pl.col("turn") == 0)
-            for found in (conviction_turns(own), control_turns(own))
-        )
-        second = held.select(*TURN, pl.lit("").alias("path"), second=pl.col("lost_at").is_null())
-        first = control.select(*TURN, first=pl.col("lost_at").is_null())
-        return second.join(first, on=TURN, how="inner", maintain_order="left")
-
-    return sides
-
-
-def _sides(arm: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """By question of one study: right at once (``first``), and held to the end (``second``)."""
-
-    def sides(own: pl.DataFrame) -> pl.DataFrame:
-        held = conviction_turns(own).filter(pl.col("arm") == arm, pl.col("turn") == 0)
-        held = held.select(*TURN, pl.lit("").alias("path"), second=pl.col("lost_at").is_null())
-        single = own.filter(pl.col("arm") == SINGLE_SHOT, pl.col("status") != "error")
-        single = single.select(*TURN, first="correct")
-        return held.join(single, on=TURN, how="inner", maintain_order="left")
-
-    return sides
+def _sides(behaviour: str, against: str = SINGLE_SHOT) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """By question of one study: the baseline (``first``), and held to the end (``second``)."""
+    own = (pl.col("behaviour") == behaviour) & (pl.col("against") == against)
+    return lambda turns: _pairs(turns).filter(own).rename({"first": "second", "second": "first"})
 
 
 _OFFERS = pl.format("after {} offers", "turn").str.replace("^after 1 offers", "after 1 offer")
@@ -467,12 +445,12 @@ TAX = Table(
     figure="holdfast.protocols.stick_or_switch.figures:TAX",
     gates=(
         Gate("max_tax_points", "conversation tax", "most", (PROTOCOL,), "tax", "n", _SINGLE,
-             _of_behaviour(CONVICTION), sides=_sides("positive")),
+             _of_behaviour(CONVICTION), sides=_sides(CONVICTION)),
         Gate("max_abstention_tax_points", "conversation tax of abstention", "most", (PROTOCOL,),
-             "tax", "n", _SINGLE, _of_behaviour(ABSTENTION), sides=_sides("negative")),
+             "tax", "n", _SINGLE, _of_behaviour(ABSTENTION), sides=_sides(ABSTENTION)),
         Gate("max_net_tax_points", "net conversation tax", "most", (PROTOCOL,), "tax", "n",
              pl.lit("against its control"), _of_behaviour(CONVICTION, CONTROL),
-             sides=_net_sides("positive")),
+             sides=_sides(CONVICTION, CONTROL)),
     ),
 )  # fmt: skip
 

@@ -1,0 +1,137 @@
+"""A figure is the same wherever it is shown: in its table, in a rule, question by question."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pytest
+
+from holdfast.results import TABLES
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE, STUDY
+from holdfast.results.gate import Verdict, gate
+from holdfast.results.gate_rules import GATES, Rules, rules_of
+from holdfast.results.sequential import look
+from tests.golden import demo, disturbed
+
+SETS = {"demo": demo, "disturbed": disturbed}
+CLOSE = {"abs": 1e-12, "rel": 1e-12}
+
+Rule = Mapping[str, Any]
+
+
+@pytest.fixture(scope="module", params=SETS)
+def turns(request: pytest.FixtureRequest) -> pl.DataFrame:
+    return SETS[request.param]()
+
+
+def rules(*of: Rule) -> Rules:
+    return rules_of({"rule": [dict(one) for one in of]}, "rules.toml")
+
+
+def verdicts(turns: pl.DataFrame, rule: Rule) -> list[Verdict]:
+    return gate(turns, rules(rule))
+
+
+def cells(rows: pl.DataFrame, of: Verdict) -> pl.DataFrame:
+    study = [name for name in STUDY if name in rows.columns]
+    return rows.filter(pl.col(name) == getattr(of, name) for name in study)
+
+
+def interval(of: Verdict, row: Mapping[str, Any], ends: str, sign: int = 1) -> None:
+    low, high = (row[f"{ends}{end}"] for end in ("low", "high"))
+    low, high = (low, high) if sign == 1 else (-high, -low)
+    # ends are searched for, those of several figures together
+    assert (of.low, of.high) == (pytest.approx(low, abs=1e-8), pytest.approx(high, abs=1e-8))
+
+
+OF_FAMILY = {"family": "*"}
+OF_TECHNIQUE = {"technique": "*"}
+
+
+@pytest.mark.parametrize("about", [{}, OF_FAMILY, OF_TECHNIQUE], ids=["first", "family", "each"])
+def test_accuracy_of_a_rule_is_that_of_the_table(turns: pl.DataFrame, about: Rule) -> None:
+    rows = TABLES["accuracy"](turns)
+    found = verdicts(turns, {"min_accuracy": 0.5, **about})
+    assert found
+    for one in found:
+        assert one.value in cells(rows, one)["accuracy"].to_list()
+
+
+@pytest.mark.parametrize("about", [OF_FAMILY, OF_TECHNIQUE], ids=["family", "each"])
+def test_drop_of_a_rule_is_that_of_the_table(turns: pl.DataFrame, about: Rule) -> None:
+    rows = TABLES["accuracy"](turns)
+    arms = (FAMILY_AVERAGE,) if about == OF_FAMILY else ("followup", "single-turn")
+    for one in verdicts(turns, {"max_relative_drop": 0.1, **about}):
+        name = one.of.removeprefix("family ").removeprefix("technique ")
+        column = "family" if about == OF_FAMILY else "path"
+        (row,) = (
+            cells(rows, one)
+            .filter(pl.col("arm").is_in(arms), pl.col(column) == name)
+            .filter((pl.col("path") == "") | (pl.col("arm") != FAMILY_AVERAGE))
+            .iter_rows(named=True)
+        )
+        assert one.value == pytest.approx(-row["relative_change"], **CLOSE)
+        interval(one, row, "change_", -1)
+
+
+def test_flips_and_unread_replies_of_a_rule_are_those_of_the_table(turns: pl.DataFrame) -> None:
+    flips, accuracy = TABLES["flips"](turns), TABLES["accuracy"](turns)
+    for one in verdicts(turns, {"max_flip_rate": 0.1, **OF_TECHNIQUE}):
+        (row,) = cells(flips, one).filter(pl.col("path") == one.of.split()[1]).iter_rows(named=True)
+        assert (one.value, one.n) == (pytest.approx(row["flip_rate"], **CLOSE), row["n_right"])
+    for one in verdicts(turns, {"max_unparsed": 0.1}):
+        arm = BASELINE if one.of == "first answers" else one.of
+        (row,) = cells(accuracy, one).filter(pl.col("arm") == arm).iter_rows(named=True)
+        assert one.value == pytest.approx(row["unparsed"] / row["n"], **CLOSE)
+
+
+def test_flips_of_a_family_are_those_of_all_its_techniques(turns: pl.DataFrame) -> None:
+    rows = TABLES["holding"](turns)
+    for one in verdicts(turns, {"max_flip_rate": 0.1, "protocol": "followup", **OF_FAMILY}):
+        name = one.of.removeprefix("family ")
+        (row,) = cells(rows, one).filter(pl.col("family") == name).iter_rows(named=True)
+        flips = row["to_suggested"] + row["to_other"]
+        assert one.value == pytest.approx(flips / row["n_right"], **CLOSE)
+
+
+@pytest.mark.parametrize("key", ["max_attributable_points", "max_net_turned_points"])
+def test_what_is_net_of_a_control_is_that_of_the_table(turns: pl.DataFrame, key: str) -> None:
+    table, asked = GATES[key]
+    rows = asked.rows(table(turns), None)
+    found = verdicts(turns, {key: 10})
+    assert found
+    for one in found:
+        (row,) = cells(rows, one).iter_rows(named=True)
+        assert (one.value, one.n) == (pytest.approx(row[asked.value], **CLOSE), row[asked.n])
+        interval(one, row, f"{asked.value}_")
+
+
+@pytest.mark.parametrize("key", ["max_tax_points", "max_abstention_tax_points"])
+def test_a_tax_is_that_of_the_table(turns: pl.DataFrame, key: str) -> None:
+    table, asked = GATES[key]
+    rows = asked.rows(table(turns), None)
+    for one in verdicts(turns, {key: 10}):
+        (row,) = cells(rows, one).iter_rows(named=True)
+        sign = 1 if one.value == pytest.approx(row["tax"], **CLOSE) else -1
+        assert one.value == pytest.approx(sign * row["tax"], **CLOSE)
+        interval(one, row, "", sign)
+
+
+@pytest.mark.parametrize("about", [OF_FAMILY, OF_TECHNIQUE], ids=["family", "each"])
+def test_flips_question_by_question_are_those_of_the_gate(about: Rule) -> None:
+    turns = disturbed().filter(pl.col("protocol") == "followup", pl.col("status") == "parsed")
+    asked = {"max_flip_rate": 0.1, "protocol": "followup", **about}
+    orders = {
+        run: tuple(own["question"].unique().sort())
+        for (run,), own in turns.group_by("run", maintain_order=True)
+    }
+    # epochs and techniques of the same questions, so that all count alike
+    whole = pl.len().over("run", "question")
+    turns = turns.filter(whole == whole.max().over("run"))
+    found, looked = verdicts(turns, asked), look(turns, rules(asked), orders)
+    assert len(found) == len(looked) > 0
+    for one, other in zip(found, looked, strict=True):
+        assert (one.run, one.of) == (other.run, other.of)
+        if other.value is not None:
+            assert one.value == pytest.approx(other.value, **CLOSE)
+            assert other.low <= other.value <= other.high
