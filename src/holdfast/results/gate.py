@@ -28,7 +28,7 @@ from .gate_figures import (
     within,
 )
 from .gate_rules import GATES, Rule, Rules
-from .readings import check_read_alike
+from .readings import check_read_alike, missing
 from .runs import by_system, defence_of
 from .turns import turns_table
 
@@ -179,7 +179,6 @@ def _figure(rule: Rule, row: Row, about: Row, own: pl.DataFrame) -> Figure:
     """The figure of a rule, from its row of ``accuracy`` and the turns behind it."""
     known = own.filter(pl.col("first_correct").is_not_null())
     pairs = known.select("path", "question", first="first_correct", second="correct")
-    parsed = pl.col("status") == "parsed"
     match rule.key:
         case "min_accuracy":
             found = [row[name] for name in ("accuracy", "low", "high")]
@@ -187,7 +186,7 @@ def _figure(rule: Rule, row: Row, about: Row, own: pl.DataFrame) -> Figure:
         case "max_flip_rate":
             return share_of_turns(about, own, own.filter("right"), pl.col("lost"))
         case "max_unparsed":
-            return share_of_turns(about, own, own, ~parsed)
+            return share_of_turns(about, own, own, missing())
         case "max_relative_drop":
             change = row["change_worst_low" if rule.worst else "relative_change"]
             return of_pairs(about, pairs, None if change is None else -change, drop_bounds)
@@ -225,7 +224,7 @@ def _against(
     here, there = own.join(other, on=key, how="semi"), other.join(own, on=key, how="semi")
     check_read_alike({"this run": here, source: there}, place, "no_worse_than")
     # what is missing of the run before is for it, and so against this one
-    hit = pl.col("correct") | (pl.lit(rule.worst) & (pl.col("status") != "parsed"))
+    hit = pl.col("correct") | (pl.lit(rule.worst) & missing())
     pairs = pl.concat(
         [here.select(*key, first="correct"), there.select(*key, second=hit)], how="diagonal"
     )

@@ -24,6 +24,7 @@ from .gate import Outcome, of_challenge
 from .gate_figures import Measured, challenged, within
 from .gate_rules import GATES, Rule, Rules, rules_of
 from .intervals import Floats
+from .readings import missing
 from .records import beside_logs, finished_orders, put_beside_logs, run_records
 from .runs import system_of
 
@@ -166,11 +167,10 @@ def _sides(key: str, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, F
 
     What it gives is over all paths of the turns, so a question that lacks one does not count.
     """
-    parsed = pl.col("status") == "parsed"
     both = pl.col("first_correct").is_not_null()
     sides: dict[str, tuple[pl.Expr, pl.Expr, pl.Expr]] = {
         "min_accuracy": (pl.col("correct"), pl.lit(0), pl.lit(value=True)),
-        "max_unparsed": (~parsed, pl.lit(0), pl.lit(value=True)),
+        "max_unparsed": (missing(), pl.lit(0), pl.lit(value=True)),
         "max_flip_rate": (pl.col("lost") & pl.col("right"), pl.col("right"), both),
     }
     first, second, counts = sides.get(key, (pl.col("first_correct"), pl.col("correct"), both))
