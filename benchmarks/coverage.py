@@ -12,13 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, binom
 
-from holdfast.results.intervals import (
-    detection_bounds,
-    mean_bounds,
-    mean_difference_bounds,
-    wilson,
-)
-from holdfast.results.scores import Outcomes, design_effect, paired_change, paired_difference
+from holdfast.stats.intervals import detection_bounds, mean_bounds, mean_difference_bounds, wilson
+from holdfast.stats.scores import Outcomes, design_effect, paired_change, paired_difference
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ import pytest
 from statsmodels.stats.inter_rater import cohens_kappa as kappa_of_table
 
 from holdfast.results.audit import READING_COLUMNS, reading
-from holdfast.results.intervals import wilson
+from holdfast.stats.intervals import wilson
 from tests.results.frames import Row, table, turn
 
 

@@ -12,8 +12,8 @@ from polars.testing import assert_frame_equal
 from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
 from holdfast.protocols.medfuzz.replicates import replicates
 from holdfast.results import TABLES, turns_table
-from holdfast.results.intervals import effective_n, wilson
 from holdfast.results.turns import ATTACKS, OPTIONAL
+from holdfast.stats.intervals import effective_n, wilson
 from tests.results.attacking import attack, drawn, mentioned, probed, tries
 from tests.results.frames import STUDY as FOLLOWUP
 from tests.results.frames import Row, table

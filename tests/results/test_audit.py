@@ -22,7 +22,7 @@ from holdfast.results.audit import (
     units,
 )
 from holdfast.results.flows import flips
-from holdfast.results.intervals import exact_bounds
+from holdfast.stats.intervals import exact_bounds
 from tests.results.frames import Row, table, turn
 
 ERRORS: dict[str, Any] = {"missed": 0.08, "invented": 0.15}

@@ -13,8 +13,8 @@ from holdfast.protocols.followup.compounding import compounding
 from holdfast.protocols.single_turn.measures import single_turn
 from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.accuracy import accuracy
-from holdfast.results.intervals import change_bounds, influence_of_difference
 from holdfast.results.strata import lengths, strata
+from holdfast.stats.intervals import change_bounds, influence_of_difference
 from tests.results.frames import Row, row_of, table, turn
 from tests.results.nulls import studies
 

@@ -14,8 +14,8 @@ from statsmodels.stats.multitest import multipletests
 from holdfast.errors import InputError
 from holdfast.results import FAMILY_AVERAGE, Side, compare
 from holdfast.results.comparison import COMPARISON_COLUMNS, Comparison
-from holdfast.results.inference import against_one, clustered
-from holdfast.results.intervals import difference_bounds
+from holdfast.stats.intervals import difference_bounds
+from holdfast.stats.pvalues import against_one, clustered
 from tests.results.attacking import attack
 from tests.results.frames import STUDY, Row, alone, control, table, turn
 from tests.results.offering import flexible, held, single

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from benchmarks import coverage
-from holdfast.results.intervals import (
+from holdfast.stats.intervals import (
     Counts,
     detection_bounds,
     mean_bounds,

@@ -19,10 +19,10 @@ from holdfast.results.designs import (
     verdict_questions,
 )
 from holdfast.results.gate_rules import Rule, read_rules
-from holdfast.results.inference import each_against_one
-from holdfast.results.intervals import exact_bounds, outside
 from holdfast.results.power import power_of
 from holdfast.results.sequential import look
+from holdfast.stats.intervals import exact_bounds, outside
+from holdfast.stats.pvalues import each_against_one
 from tests.results.frames import Row, table, turn
 
 

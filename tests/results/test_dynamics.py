@@ -15,8 +15,8 @@ from polars.testing import assert_frame_equal
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.results import TABLES, turns_table
 from holdfast.results.dynamics import resistance, sticky_incorrect, turn_of_flip
-from holdfast.results.intervals import mean_bounds, wilson
 from holdfast.results.runs import run_id
+from holdfast.stats.intervals import mean_bounds, wilson
 from tests.results.duet import TURNS, duet_turns
 from tests.results.frames import Row, alone, row_of, table, turn
 from tests.results.offering import drawn, flexible, held, single

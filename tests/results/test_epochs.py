@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.stats import f_oneway
 
 from holdfast.results.epochs import EPOCHS_COLUMNS, epochs
-from holdfast.results.intervals import each_difference
+from holdfast.stats.intervals import each_difference
 from tests.results.frames import Row, table, turn
 
 Drawn = NDArray[np.bool_]

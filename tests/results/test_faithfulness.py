@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa as kappa_of_table
 
 from holdfast.protocols.medfuzz.faithfulness import faithfulness
-from holdfast.results.inference import cohens_kappa
-from holdfast.results.intervals import mean_bounds, wilson
+from holdfast.stats.intervals import mean_bounds, wilson
+from holdfast.stats.pvalues import cohens_kappa
 from tests.results.attacking import attack, drawn, mentioned
 from tests.results.frames import Row, table
 

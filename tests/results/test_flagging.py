@@ -25,7 +25,7 @@ from holdfast.results.flagging import (
     flagging,
     flagging_curve,
 )
-from holdfast.results.intervals import Floats
+from holdfast.stats.intervals import Floats
 
 from .duet import duet_turns
 from .frames import Row, table, turn

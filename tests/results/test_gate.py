@@ -18,8 +18,8 @@ from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips
 from holdfast.results.gate_figures import wilson_n
 from holdfast.results.gate_rules import CONDITIONS
-from holdfast.results.intervals import difference_bounds, exact_bounds
 from holdfast.results.strata import strata
+from holdfast.stats.intervals import difference_bounds, exact_bounds
 from tests.results import attacking, frames, offering
 from tests.results.frames import Row, alone, turn
 

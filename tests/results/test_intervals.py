@@ -10,7 +10,7 @@ from scipy import optimize, stats
 from scipy.stats import beta, binom, binomtest, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
-from holdfast.results.intervals import (
+from holdfast.stats.intervals import (
     Bounded,
     Counts,
     bootstrap_shares,
@@ -26,7 +26,7 @@ from holdfast.results.intervals import (
     student_t,
     wilson,
 )
-from holdfast.results.scores import outcomes_of, paired_change
+from holdfast.stats.scores import outcomes_of, paired_change
 
 Z = 1.959963984540054
 

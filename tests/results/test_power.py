@@ -10,11 +10,11 @@ from scipy.stats import binom, binomtest
 
 from holdfast.errors import InputError
 from holdfast.results import further_questions, questions_needed
-from holdfast.results.intervals import wilson
 from holdfast.results.power import (
     further_questions_for_interval,
     power_of,
 )
+from holdfast.stats.intervals import wilson
 
 # --- to find a difference ---
 

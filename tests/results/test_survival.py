@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.protocols.stick_or_switch.convictions import SURVIVAL_COLUMNS, survival
 from holdfast.render.reported import report_of
-from holdfast.results.intervals import wilson
+from holdfast.stats.intervals import wilson
 from tests.results.frames import Row, table
 from tests.results.offering import held, single
 

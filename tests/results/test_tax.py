@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 
 from holdfast.protocols.stick_or_switch.convictions import TAX_COLUMNS, tax
-from holdfast.results.intervals import difference_bounds
+from holdfast.stats.intervals import difference_bounds
 from tests.results.frames import Row, table
 from tests.results.nulls import offered
 from tests.results.offering import held, single

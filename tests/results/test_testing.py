@@ -11,7 +11,8 @@ from scipy.stats import binomtest, false_discovery_control, norm
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from holdfast.results.inference import (
+from holdfast.stats.intervals import Counts, Floats
+from holdfast.stats.pvalues import (
     against_one,
     benjamini_hochberg,
     clustered,
@@ -20,8 +21,7 @@ from holdfast.results.inference import (
     sign_flips,
     two_sided,
 )
-from holdfast.results.intervals import Counts, Floats
-from holdfast.results.scores import Pair
+from holdfast.stats.scores import Pair
 
 
 def counts(*clusters: tuple[float, float]) -> Counts:

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.results.intervals import wilson
 from holdfast.results.worst import ranks, ties, worst
+from holdfast.stats.intervals import wilson
 from tests.results.frames import Row, table, turn
 
 

@@ -11,8 +11,8 @@ from tests.transcripts.imports import MAPPINGS, imported
 from holdfast.results import TURN_KEY
 from holdfast.results.audit import FIGURES, corrected, units
 from holdfast.results.first_answers import TURN
-from holdfast.results.intervals import effective_n, exact_bounds
 from holdfast.results.readings import labelled
+from holdfast.stats.intervals import effective_n, exact_bounds
 from holdfast.transcripts.audit import drawn
 
 LABELS = 200

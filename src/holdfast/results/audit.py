@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from holdfast.stats.intervals import Counts, Paired, effective_n, exact_bounds
+from holdfast.stats.pvalues import cohens_kappa
+
 from .declaration import Count, Listing, Number, Section, Share, Shown, Table, steps_of
 from .first_answers import BASELINE, STUDY, TURN, with_first
 from .grid import Row, one_line
-from .inference import cohens_kappa, with_bounds
-from .intervals import Counts, Paired, effective_n, exact_bounds
+from .inference import with_bounds
 from .readings import LABELLED, NO_LETTER
 from .runs import is_simulated
 

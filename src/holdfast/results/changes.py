@@ -6,20 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import polars as pl
 
+from holdfast.stats.intervals import change_bounds
+from holdfast.stats.pvalues import against_one, clustered, holm, sign_flips, two_sided
+from holdfast.stats.scores import Counts, Floats, difference_statistic, filled, paired_change
+
 from .first_answers import STUDY
-from .inference import (
-    against_one,
-    by_question,
-    clustered,
-    coded,
-    holm,
-    looked_up,
-    sign_flips,
-    two_sided,
-    with_computed,
-)
-from .intervals import change_bounds
-from .scores import Counts, Floats, difference_statistic, filled, paired_change
+from .inference import by_question, coded, looked_up, with_computed
 
 CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted")
 """A relative change as tables have it."""

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from holdfast.errors import InputError, counted, did_you_mean
+from holdfast.stats.intervals import Counts, each_difference
+from holdfast.stats.pvalues import against_one, clustered
+from holdfast.stats.scores import Pair
 
 from .arms import every, in_arms, protocols
 from .changes import with_adjusted
@@ -13,11 +16,9 @@ from .comparison_sides import STUDY, Side, Sides, sides
 from .controls import CONTROL
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart, with_ended
 from .grid import percent
-from .inference import SIDES, against_one, clustered, looked_up, with_pair_bounds
-from .intervals import Counts, each_difference
+from .inference import SIDES, looked_up, with_pair_bounds
 from .missing import LEVEL, WORST, unlike, with_missing_test
 from .readings import check_read_alike, missing
-from .scores import Pair
 
 ACCURACY = "accuracy"
 

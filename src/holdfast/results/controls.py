@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from holdfast.stats.intervals import each_difference, excess_bounds
+from holdfast.stats.pvalues import each_against_one
+from holdfast.stats.scores import Pair
+
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
-from .inference import each_against_one, with_pair_bounds
-from .intervals import each_difference, excess_bounds
-from .scores import Pair
+from .inference import with_pair_bounds
 
 CONTROL = "control"
 """``arm`` and ``family`` of the controls; of attacks the arm alone."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from holdfast.declared import found_in
+from holdfast.stats.intervals import Paired
 
 from .grid import Block, Cell, Grid, Line, Row, Studies, one_line, percent, studies
-from .intervals import Paired
 
 if TYPE_CHECKING:
     from altair import VConcatChart

@@ -10,6 +10,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from holdfast.stats.intervals import contrast_bounds, each_difference
+from holdfast.stats.pvalues import each_against_one
+from holdfast.stats.scores import Pair
+
 from .arms import every, in_arms, protocols, turns_of
 from .changes import with_adjusted
 from .controls import CORRECTION, with_control
@@ -17,17 +21,9 @@ from .declaration import ByStudy, Count, Number, PValue, Section, Share, Table, 
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .flows import CHALLENGED, MITIGATED
 from .grid import Row
-from .inference import (
-    by_question,
-    each_against_one,
-    looked_up,
-    with_computed,
-    with_pair_bounds,
-)
-from .intervals import contrast_bounds, each_difference
+from .inference import by_question, looked_up, with_computed, with_pair_bounds
 from .readings import HANDED_OVER
 from .runs import undefended
-from .scores import Pair
 
 DEFENCE_COLUMNS = (
     "model", "dataset", "protocol", "defence", "path",

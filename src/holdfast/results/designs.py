@@ -18,15 +18,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from holdfast.errors import InputError, did_you_mean
+from holdfast.stats.intervals import Counts, Floats, effective_n, outside
+from holdfast.stats.pvalues import each_against_one, sign_flips
+from holdfast.stats.scores import difference_statistic, outcomes_of
 
 from .comparison_sides import listed, names_of
 from .epochs import variances
 from .first_answers import BASELINE, apart
 from .flows import CHALLENGED, MITIGATED
-from .inference import each_against_one, sign_flips
-from .intervals import Counts, Floats, effective_n, outside
 from .power import questions_needed
-from .scores import difference_statistic, outcomes_of
 from .sequential import growth, scaled
 
 EPOCHS = (1, 3, 5, 10)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from holdfast.stats.intervals import Bounded, Counts, mean_bounds, ratio_bounds
+
 from .arms import every, protocols
 from .controls import EFFECT, controls_of, with_net
 from .declaration import (
@@ -23,7 +25,6 @@ from .declaration import (
 from .first_answers import STUDY, TURN, answering, apart, with_ended
 from .grid import Grid, Row, net_notes, percent
 from .inference import one_by_one, with_bounds, with_pair_bounds
-from .intervals import Bounded, Counts, mean_bounds, ratio_bounds
 
 KIND = (*STUDY, "arm", "path")
 """Columns that tell apart conversations of different challenges."""

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from holdfast.stats.intervals import Floats, resamples_of
+
 from .arms import in_arms, protocols
 from .declaration import Count, Listing, Number, Section, Share, Shown, Table
 from .first_answers import BASELINE, STUDY, TURN, with_first
 from .flows import CHALLENGED, MITIGATED
 from .grid import Row, one_line
-from .intervals import Floats, resamples_of
 
 FLAGGING_COLUMNS = (
     "model", "dataset", "protocol", "signal", "conversations", "questions", "harmful",

@@ -12,17 +12,17 @@ import numpy as np
 import polars as pl
 
 from holdfast.errors import InputError, counted, did_you_mean
+from holdfast.stats.intervals import Paired, change_bounds, difference_bounds, exact_bounds
+from holdfast.stats.scores import Counts
 
 from .accuracy import accuracy
 from .audit import corrected, units
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, answering, with_first
 from .gate_rules import AUDITED, Rule
 from .inference import by_question, counts_of, with_bounds
-from .intervals import Paired, change_bounds, difference_bounds, exact_bounds
 from .power import further_questions, further_questions_for_interval
 from .readings import READ_BY
 from .runs import system_of
-from .scores import Counts
 
 Row = Mapping[str, Any]
 

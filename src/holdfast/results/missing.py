@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from holdfast.stats.intervals import Counts
+from holdfast.stats.pvalues import clustered
+
 from .arms import in_arms
 from .changes import with_adjusted
 from .declaration import steps_of
 from .first_answers import BASELINE, STUDY, apart, with_first
 from .grid import Figure, Grid, Row, matrix, percent
-from .inference import clustered, looked_up, one_by_one, with_pair_bounds
-from .intervals import Counts
+from .inference import looked_up, one_by_one, with_pair_bounds
 from .readings import missing
 
 WORST = ("worst_low", "worst_high")

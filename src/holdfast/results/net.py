@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
+from holdfast.stats.intervals import Counts, Paired, contrast_bounds
+
 from .changes import with_adjusted
 from .controls import (
     CONTROL,
@@ -34,7 +36,6 @@ from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row
 from .inference import looked_up, with_bounds
-from .intervals import Counts, Paired, contrast_bounds
 
 CONTROLS_COLUMNS = (
     "model", "dataset", "protocol", "control", "n_right", "unread", "lost", "low", "high",

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import InputError
-
-from .inference import log_factorials
-from .intervals import Floats
+from holdfast.stats.intervals import Floats
+from holdfast.stats.pvalues import log_factorials
 
 MOST = 20_000
 """Questions up to which the power is computed in full; above, by the formula."""

@@ -18,12 +18,12 @@ import numpy as np
 import polars as pl
 
 from holdfast.errors import InputError
+from holdfast.stats.intervals import Floats
 
 from .first_answers import BASELINE, STUDY
 from .gate import Outcome, of_challenge
 from .gate_figures import Measured, challenged, within
 from .gate_rules import GATES, Rule, Rules, rules_of
-from .intervals import Floats
 from .readings import missing
 from .records import beside_logs, finished_orders, put_beside_logs, run_records
 from .runs import system_of

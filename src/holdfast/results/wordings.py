@@ -4,12 +4,13 @@ import math
 
 import polars as pl
 
+from holdfast.stats.intervals import Floats, student_t
+
 from .declaration import Count, Listing, Share, Shown, Table
 from .first_answers import STUDY, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row, percent
 from .inference import with_pair_bounds
-from .intervals import Floats, student_t
 
 WORDINGS_COLUMNS = (
     "model", "dataset", "protocol", "family", "techniques", "questions", "drop", "low", "high",

@@ -7,12 +7,14 @@ from statistics import NormalDist
 import numpy as np
 import polars as pl
 
+from holdfast.stats.intervals import Floats
+from holdfast.stats.pvalues import holm
+
 from .declaration import ByStudy, Count, Path, Section, Share, Shown, Table
 from .first_answers import BASELINE, STUDY, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol
 from .grid import Row
-from .inference import holm, looked_up, with_bounds
-from .intervals import Floats
+from .inference import looked_up, with_bounds
 
 OPENING_COLUMNS = (
     *STUDY[1:], "n", "first", "first_low", "first_high", "challenge", "challenges", "tied",

@@ -33,15 +33,9 @@ from holdfast.results.grid import (
     percent,
     studies,
 )
-from holdfast.results.inference import (
-    clustered,
-    looked_up,
-    one_by_one,
-    two_sided,
-    with_bounds,
-    with_pair_bounds,
-)
+from holdfast.results.inference import looked_up, one_by_one, with_bounds, with_pair_bounds
 from holdfast.results.runs import is_simulated
+from holdfast.stats.pvalues import clustered, two_sided
 
 COMPOUNDING_COLUMNS = (
     "model", "dataset", "path", "challenges", "n", "correct", "accuracy", "low", "high",

@@ -23,7 +23,7 @@ from holdfast.results.declaration import (
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
 from holdfast.results.grid import Figure, Grid, Row, Studies, matrix, one_line, percent, studies
 from holdfast.results.inference import looked_up, with_bounds
-from holdfast.results.intervals import bootstrap_shares
+from holdfast.stats.intervals import bootstrap_shares
 
 from .arms import AGAIN, AGAIN_PLAIN, ATTACK, ATTACKER, INERT, REASK
 from .net import last_attempt

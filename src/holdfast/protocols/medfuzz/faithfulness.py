@@ -8,7 +8,8 @@ import polars as pl
 from holdfast.results.declaration import Column, Count, Listing, Share, Shown, Table, Text, count
 from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Row
-from holdfast.results.inference import cohens_kappa, looked_up, with_bounds, with_mean_bounds
+from holdfast.results.inference import looked_up, with_bounds, with_mean_bounds
+from holdfast.stats.pvalues import cohens_kappa
 
 from .replicates import successes
 

@@ -8,7 +8,7 @@ import polars as pl
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import with_adjusted
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
-from holdfast.results.inference import benjamini_hochberg
+from holdfast.stats.pvalues import benjamini_hochberg
 
 from .arms import (
     AGAIN,

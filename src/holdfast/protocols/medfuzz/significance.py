@@ -6,7 +6,8 @@ from holdfast.results.changes import with_adjusted
 from holdfast.results.declaration import Count, Listing, Number, Share, Shown, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
-from holdfast.results.inference import benjamini_hochberg, looked_up
+from holdfast.results.inference import looked_up
+from holdfast.stats.pvalues import benjamini_hochberg
 
 from .arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
 from .replicates import HYPOTHESIS, PROBES, PROTOCOL, hypotheses

@@ -18,7 +18,7 @@ from holdfast.protocols.generating import obtain
 from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import QuestionSettings, setting
 from holdfast.questions import Question
-from holdfast.results.intervals import wilson
+from holdfast.stats.intervals import wilson
 
 from .distractors import Distractors, load_distractors
 

@@ -29,7 +29,7 @@ from holdfast.results.inference import (
     with_mean_bounds,
     with_pair_bounds,
 )
-from holdfast.results.intervals import Counts, detection_bounds, mean_difference_bounds
+from holdfast.stats.intervals import Counts, detection_bounds, mean_difference_bounds
 
 from .convictions import (
     CONVICTIONS,
