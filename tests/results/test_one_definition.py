@@ -14,9 +14,12 @@ from holdfast.results.sequential import look
 from tests.golden import demo, disturbed
 
 SETS = {"demo": demo, "disturbed": disturbed}
-CLOSE = {"abs": 1e-12, "rel": 1e-12}
 
 Rule = Mapping[str, Any]
+
+
+def close(value: float) -> Any:
+    return pytest.approx(value, rel=1e-12, abs=1e-12)
 
 
 @pytest.fixture(scope="module", params=SETS)
@@ -41,7 +44,7 @@ def interval(of: Verdict, row: Mapping[str, Any], ends: str, sign: int = 1) -> N
     low, high = (row[f"{ends}{end}"] for end in ("low", "high"))
     low, high = (low, high) if sign == 1 else (-high, -low)
     # ends are searched for, those of several figures together
-    assert (of.low, of.high) == (pytest.approx(low, abs=1e-8), pytest.approx(high, abs=1e-8))
+    assert [of.low, of.high] == pytest.approx([low, high], abs=1e-8)
 
 
 OF_FAMILY = {"family": "*"}
@@ -70,7 +73,7 @@ def test_drop_of_a_rule_is_that_of_the_table(turns: pl.DataFrame, about: Rule) -
             .filter((pl.col("path") == "") | (pl.col("arm") != FAMILY_AVERAGE))
             .iter_rows(named=True)
         )
-        assert one.value == pytest.approx(-row["relative_change"], **CLOSE)
+        assert one.value == close(-row["relative_change"])
         interval(one, row, "change_", -1)
 
 
@@ -78,11 +81,11 @@ def test_flips_and_unread_replies_of_a_rule_are_those_of_the_table(turns: pl.Dat
     flips, accuracy = TABLES["flips"](turns), TABLES["accuracy"](turns)
     for one in verdicts(turns, {"max_flip_rate": 0.1, **OF_TECHNIQUE}):
         (row,) = cells(flips, one).filter(pl.col("path") == one.of.split()[1]).iter_rows(named=True)
-        assert (one.value, one.n) == (pytest.approx(row["flip_rate"], **CLOSE), row["n_right"])
+        assert (one.value, one.n) == (close(row["flip_rate"]), row["n_right"])
     for one in verdicts(turns, {"max_unparsed": 0.1}):
         arm = BASELINE if one.of == "first answers" else one.of
         (row,) = cells(accuracy, one).filter(pl.col("arm") == arm).iter_rows(named=True)
-        assert one.value == pytest.approx(row["unparsed"] / row["n"], **CLOSE)
+        assert one.value == close(row["unparsed"] / row["n"])
 
 
 def test_flips_of_a_family_are_those_of_all_its_techniques(turns: pl.DataFrame) -> None:
@@ -91,7 +94,7 @@ def test_flips_of_a_family_are_those_of_all_its_techniques(turns: pl.DataFrame) 
         name = one.of.removeprefix("family ")
         (row,) = cells(rows, one).filter(pl.col("family") == name).iter_rows(named=True)
         flips = row["to_suggested"] + row["to_other"]
-        assert one.value == pytest.approx(flips / row["n_right"], **CLOSE)
+        assert one.value == close(flips / row["n_right"])
 
 
 @pytest.mark.parametrize("key", ["max_attributable_points", "max_net_turned_points"])
@@ -102,7 +105,7 @@ def test_what_is_net_of_a_control_is_that_of_the_table(turns: pl.DataFrame, key:
     assert found
     for one in found:
         (row,) = cells(rows, one).iter_rows(named=True)
-        assert (one.value, one.n) == (pytest.approx(row[asked.value], **CLOSE), row[asked.n])
+        assert (one.value, one.n) == (close(row[asked.value]), row[asked.n])
         interval(one, row, f"{asked.value}_")
 
 
@@ -112,8 +115,8 @@ def test_a_tax_is_that_of_the_table(turns: pl.DataFrame, key: str) -> None:
     rows = asked.rows(table(turns), None)
     for one in verdicts(turns, {key: 10}):
         (row,) = cells(rows, one).iter_rows(named=True)
-        sign = 1 if one.value == pytest.approx(row["tax"], **CLOSE) else -1
-        assert one.value == pytest.approx(sign * row["tax"], **CLOSE)
+        sign = 1 if one.value == close(row["tax"]) else -1
+        assert one.value == close(sign * row["tax"])
         interval(one, row, "", sign)
 
 
@@ -133,5 +136,5 @@ def test_flips_question_by_question_are_those_of_the_gate(about: Rule) -> None:
     for one, other in zip(found, looked, strict=True):
         assert (one.run, one.of) == (other.run, other.of)
         if other.value is not None:
-            assert one.value == pytest.approx(other.value, **CLOSE)
+            assert one.value == close(other.value)
             assert other.low <= other.value <= other.high

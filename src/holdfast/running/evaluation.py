@@ -163,10 +163,7 @@ class Evaluation:
 
     def _run(self) -> "Ended":
         total = self.generations()
-        there, sheets = self._there(), self._sheets()
-        for sheet, log in product(sheets, there):
-            self._check_settings(sheet.header, log)
-        check_writable(self.log_dir)
+        there, sheets = self._checked()
         self._restore(there)
         whole: list[EvalLog] = []
         left: list[Sheet] = []
@@ -196,6 +193,14 @@ class Evaluation:
         missing = sum(log.missing for log in runner.ended)
         return Ended([*(log.header for log in runner.ended), *whole], missing, reasons)
 
+    def _checked(self) -> tuple[list[EvalLog], list[Sheet]]:
+        """The logs that are there, and what is to be asked, which may be put beside them."""
+        there, sheets = self._there(), self._sheets()
+        for sheet, log in product(sheets, there):
+            self._check_settings(sheet.header, log)
+        check_writable(self.log_dir)
+        return there, sheets
+
     @contextmanager
     def _asking(self) -> Iterator[None]:
         token = run_budget.set(self.budget)
@@ -215,8 +220,9 @@ class Evaluation:
             number of generations that are kept.
         """
         with generations_beside(self.log_dir), self._asking():
-            self._restore(self._there())
-            rate = self._probe(Runner(self.log_dir, self.roles), self._sheets())
+            there, sheets = self._checked()
+            self._restore(there)
+            rate = self._probe(Runner(self.log_dir, self.roles), sheets)
             return rate, len(generations())
 
     def _restore(self, there: Sequence[EvalLog]) -> None:
