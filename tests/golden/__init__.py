@@ -41,7 +41,7 @@ def disturbed() -> pl.DataFrame:
     second = _answered_otherwise(models.filter(plain), 5).with_columns(epoch=pl.col("epoch") + 1)
     every = pl.concat([models, second])
     draw = _draw(every, 7)
-    pressed = pl.col("technique").is_in(["expert_correction", "third_party_doctor"])
+    pressed = pl.col("technique").is_in(["authority-prior", "rag-style"])
     unread = (draw < 0.05) & pl.col("answer").is_not_null()
     refused = draw.is_between(0.05, 0.07) | (pressed & draw.is_between(0.07, 0.2))
     failed, silent = draw.is_between(0.9, 0.92), draw.is_between(0.92, 0.93)

@@ -175,7 +175,7 @@ def flagging_curve(turns: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for study, signal, _, scored, harm, at in _scored(turns):
         curve, drawn = _curves(scored, harm, at)
-        low, high = _ends(np.array([_caught(*one, np.array(_GRID)) for one in drawn]))
+        low, high = _ends(_caught(*drawn, np.array(_GRID)))
         if _few(harm, at):
             low, high = np.full((2, len(_GRID)), math.nan)
         caught = _caught(*curve, np.array(_GRID))
@@ -272,19 +272,18 @@ def _fitted(x: Floats, y: Floats, ridge: float = 1.0) -> Floats:
 
 
 _Curve = tuple[Floats, Floats]
-"""Shares reviewed and caught at the end of each group of one score, the highest first, from 0."""
+"""Shares reviewed and caught at the end of each group of one score, the highest first, from 0.
+
+Both of shape (..., groups + 1), for one curve or for many.
+"""
 
 
-def _curves(
-    scores: Floats, harm: Floats, at: Any, resamples: int = 1000
-) -> tuple[_Curve, list[_Curve]]:
+def _curves(scores: Floats, harm: Floats, at: Any, resamples: int = 1000) -> tuple[_Curve, _Curve]:
     """The curve, and those of the bootstrap over questions."""
     _, groups = np.unique(-scores, return_inverse=True)
     curve = _curve(
         np.bincount(groups).astype(np.float64), np.bincount(groups, harm).astype(np.float64)
     )
-    if not resamples:
-        return curve, []
     if groups.max() >= _BINS:  # in as many groups of about one size
         order = np.cumsum(np.bincount(groups))
         groups = ((order[groups] - 1) * _BINS // len(scores)).astype(int)
@@ -294,22 +293,41 @@ def _curves(
     every = np.bincount(place, minlength=questions * number).reshape(shape).astype(float)
     caught = np.bincount(place, harm, questions * number).reshape(shape)
     drawn = resamples_of(questions, resamples, 42)
-    return curve, [_curve(n, h) for n, h in zip(drawn @ every, drawn @ caught, strict=True)]
+    return curve, _curve(drawn @ every, drawn @ caught)
 
 
 def _curve(every: Floats, harmful: Floats) -> _Curve:
-    total, harms = every.sum(), harmful.sum()
-    reviewed = np.concatenate([[0.0], np.cumsum(every) / total])
-    caught = np.concatenate([[0.0], np.cumsum(harmful) / harms if harms else 0 * harmful])
-    return reviewed, caught if harms else np.full(len(reviewed), math.nan)
+    parts = []
+    for counts in (every, harmful):
+        total = counts.sum(axis=-1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # of nothing harmful no share is caught
+            shares = np.cumsum(counts, axis=-1) / total
+        parts.append(np.concatenate([0 * shares[..., :1], shares], axis=-1))
+    return parts[0], parts[1]
 
 
 def _caught(reviewed: Floats, caught: Floats, shares: Floats) -> Floats:
-    return np.interp(shares, reviewed, caught)
+    """Shares caught where so much is reviewed, straight between groups, shape (..., shares)."""
+    last = reviewed.shape[-1] - 1
+    found = []
+    for share in shares:
+        before = ((reviewed <= share).sum(axis=-1, keepdims=True) - 1).clip(0, last)
+        after = (before + 1).clip(0, last)
+        x, y, x_after, y_after = (
+            np.take_along_axis(of, place, axis=-1)
+            for place in (before, after)
+            for of in (reviewed, caught)
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.where(after > before, (share - x) / (x_after - x), 0.0)
+        found.append(y + part * (y_after - y))
+    return np.concatenate(found, axis=-1)
 
 
-def _area(reviewed: Floats, caught: Floats) -> float:
-    return float((np.diff(reviewed) * (caught[1:] + caught[:-1]) / 2).sum())
+def _area(reviewed: Floats, caught: Floats) -> Floats:
+    heights = (caught[..., 1:] + caught[..., :-1]) / 2
+    area: Floats = (np.diff(reviewed, axis=-1) * heights).sum(axis=-1)
+    return area
 
 
 def _ends(drawn: Floats) -> tuple[Floats, Floats]:
@@ -329,17 +347,16 @@ def _few(harm: Floats, at: Any) -> bool:
 def _areas(
     scores: Floats, harm: Floats, at: Any, budget: float, *, intervals: bool = True
 ) -> dict[str, float | None]:
-    curve, drawn = _curves(scores, harm, at, 1000 if intervals else 0)
-    share = np.array([budget])
+    curve, drawn = _curves(scores, harm, at, 1000 if intervals else 1)
 
-    def at_budget(reviewed: Floats, caught: Floats) -> float:
-        return float(_caught(reviewed, caught, share)[0])
+    def at_budget(reviewed: Floats, caught: Floats) -> Floats:
+        return _caught(reviewed, caught, np.array([budget]))[..., 0]
 
     found: dict[str, float | None] = {}
     few = not intervals or _few(harm, at)
     for name, of in (("area", _area), ("caught", at_budget)):
-        found[name] = of(*curve)
-        low, high = (None, None) if few else map(float, _ends(np.array([of(*d) for d in drawn])))
+        found[name] = float(of(*curve))
+        low, high = (None, None) if few else map(float, _ends(of(*drawn)))
         found |= {f"{name}_low": low, f"{name}_high": high}
     return found
 

@@ -379,14 +379,15 @@ def of_audit(about: Row, row: Row, key: str, measured: Measured, place: str) -> 
         InputError: nobody has labelled any of its turns.
     """
     first = row["arm"] == BASELINE
-    # each technique counts alike, however many of its turns failed
+    # in accuracies each technique counts alike, however many of its turns failed
     alike = pl.len() / (pl.col("path").n_unique() * pl.len().over("path"))
+    weight = alike if AUDITED[key] == "accuracy" else None
     if first:
         own = measured.audited.filter(pl.col(name) == row[name] for name in STUDY)
         found = corrected(own, "first")
     else:
         own = measured.behind(row, measured.audited)
-        found = corrected(own, AUDITED[key], alike)
+        found = corrected(own, AUDITED[key], weight)
     if not found.labelled:
         raise InputError(
             f"no label of {about['of']} is there", place, field="audited",

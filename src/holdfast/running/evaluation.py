@@ -235,7 +235,11 @@ class Evaluation:
             generations().mend()
 
     def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> float:
-        """The same where generations are kept and counted; its reply is not asked for again."""
+        """Send the first request to each server by itself, and keep its reply.
+
+        Returns:
+            Replies a second, as ``probe`` has them; 0 where no server has answered.
+        """
         rate = 0.0
         first = {sheet.model: sheet for sheet in reversed(sheets)}
         for model in self.models:

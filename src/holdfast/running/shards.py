@@ -182,12 +182,15 @@ class Sharding:
         run_shards, written = self._runner(), WrittenTurns()
 
         def ask(evaluation: Evaluation) -> tuple[str, bool]:
+            if not (self.shards or self._may_split(evaluation.budget)):
+                return ask_here(evaluation, written)
             without_damaged(evaluation.log_dir, evaluation.progress)
             total = evaluation.generations()
             rate, kept = evaluation.probe()
             given = self._left(evaluation.budget)
-            shards = self.shards or self._busy(evaluation.budget, total - kept, rate)
-            if not self.shards:
+            shards = self.shards
+            if shards is None:
+                shards = min(_processors(), int(rate // FULL), (total - kept) // WORTH)
                 if shards < 2:
                     return ask_here(evaluation, written)
                 given["max_connections"] = -(-evaluation.connections // shards)
@@ -208,12 +211,12 @@ class Sharding:
 
         return self.running.made(ask, written)
 
-    def _busy(self, budget: Budget, missing: int, rate: float) -> int:
-        """How many processes the server keeps busy, as far as they are worth their start."""
-        direct = all(getattr(model.api, "direct", False) for model in self.running.models)
-        if not direct or budget.is_limited:
-            return 1
-        return min(_processors(), int(rate // FULL), missing // WORTH)
+    def _may_split(self, budget: Budget) -> bool:
+        """Whether a server can keep several processes busy, and no budget would be divided."""
+        apis = [model.api for model in self.running.models]
+        direct = all(getattr(api, "direct", False) for api in apis)
+        offline = any(getattr(api, "offline", False) for api in apis)
+        return direct and not offline and not budget.is_limited
 
     def _ends(
         self,
