@@ -89,6 +89,12 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set, protocol and path, with ``ACCURACY_COLUMNS``, and then
         one for each family.
     """
+    rows, answered = _without_ranks(turns)
+    return with_ranks(rows, answered).select(ACCURACY_COLUMNS)
+
+
+def _without_ranks(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows of ``accuracy`` but for ``RANKS``, and the turns that they are of."""
     # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
     offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
     selected = offering & pl.col("shown").is_not_null() & (pl.col("turn") > 0)
@@ -98,11 +104,8 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_missing(with_effect(rows, own), own, as_averages)
     rows = looked_up(rows, _of_all(own.filter(offering)), _STOPPING)
     survivors = pl.col("n_all") > pl.col("n")
-    return (
-        with_ranks(rows, answered)
-        .with_columns(pl.when(survivors).then(name).alias(name) for name in ("n_all", "of_all"))
-        .select(ACCURACY_COLUMNS)
-    )
+    known = (pl.when(survivors).then(name).alias(name) for name in ("n_all", "of_all"))
+    return rows.with_columns(known), answered
 
 
 def families(turns: pl.DataFrame) -> pl.DataFrame:
@@ -112,7 +115,10 @@ def families(turns: pl.DataFrame) -> pl.DataFrame:
         The rows of ``accuracy`` that are averages, one for each model, data set, protocol, family
         and mitigation, with ``ACCURACY_COLUMNS``.
     """
-    return accuracy(turns).filter(pl.col("arm") == FAMILY_AVERAGE)
+    rows, _ = _without_ranks(turns)
+    unranked = (pl.lit(None, pl.Int64).alias(name) for name in RANKS)
+    averages = rows.filter(pl.col("arm") == FAMILY_AVERAGE)
+    return averages.with_columns(unranked).select(ACCURACY_COLUMNS)
 
 
 _STOPPING = (*STUDY, "arm", "path")
@@ -224,8 +230,7 @@ def with_ranks(rows: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
     keys = [*STUDY, "arm", "_together"]
     each = answered.filter(plain).with_columns(_together=together)
     found = []
-    for key, own in each.group_by(keys, maintain_order=True):
-        shares = by_challenge(own, [])[()]
+    for key, shares in by_challenge(each, keys).items():
         bounds = ranks([right[None] for right in shares.values()])
         found += [(*key, *one, len(shares)) for one in zip(shares, *bounds, strict=True)]
     text = dict.fromkeys([*keys, "path"], pl.String()) | dict.fromkeys(RANKS, pl.Int64())

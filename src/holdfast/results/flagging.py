@@ -308,20 +308,19 @@ def _curve(every: Floats, harmful: Floats) -> _Curve:
 
 def _caught(reviewed: Floats, caught: Floats, shares: Floats) -> Floats:
     """Shares caught where so much is reviewed, straight between groups, shape (..., shares)."""
-    last = reviewed.shape[-1] - 1
-    found = []
-    for share in shares:
-        before = ((reviewed <= share).sum(axis=-1, keepdims=True) - 1).clip(0, last)
-        after = (before + 1).clip(0, last)
-        x, y, x_after, y_after = (
-            np.take_along_axis(of, place, axis=-1)
-            for place in (before, after)
-            for of in (reviewed, caught)
-        )
-        with np.errstate(invalid="ignore", divide="ignore"):
-            part = np.where(after > before, (share - x) / (x_after - x), 0.0)
-        found.append(y + part * (y_after - y))
-    return np.concatenate(found, axis=-1)
+    x, y = (np.atleast_2d(of) for of in (reviewed, caught))
+    curves, groups = x.shape
+    # all curves one behind the other: each goes from 0 to 1, and the next begins at 2
+    ahead = 2.0 * np.arange(curves)[:, None]
+    found = np.searchsorted((x + ahead).ravel(), (shares + ahead).ravel(), side="right")
+    before = found.reshape(curves, len(shares)) - 1 - groups * np.arange(curves)[:, None]
+    before = before.clip(0, groups - 2)
+    rows = np.arange(curves)[:, None]
+    (x_0, y_0), (x_1, y_1) = ((x[rows, at], y[rows, at]) for at in (before, before + 1))
+    wide = x_1 > x_0
+    part = np.where(wide, (shares - x_0) / np.where(wide, x_1 - x_0, 1.0), 0.0).clip(0.0, 1.0)
+    between: Floats = y_0 + part * (y_1 - y_0)
+    return between.reshape(*reviewed.shape[:-1], len(shares))
 
 
 def _area(reviewed: Floats, caught: Floats) -> Floats:

@@ -162,8 +162,13 @@ def lowest_apart(one: Floats, other: Floats) -> tuple[float, bool]:
     Returns:
         The p-value, and whether the evidence is for ``one``.
     """
-    up, down = (float(_above(*pair).max(axis=1).min()) for pair in ((one, other), (other, one)))
-    p = 2 * min(_one_sided(up, len(other)), _one_sided(down, len(one)))
+    return _told(_above(one, other), _above(other, one))
+
+
+def _told(above: Floats, below: Floats) -> tuple[float, bool]:
+    """``lowest_apart`` of how far each row of one is above each of the other, and the reverse."""
+    up, down = (float(rows.max(axis=1).min()) for rows in (above, below))
+    p = 2 * min(_one_sided(up, above.shape[1]), _one_sided(down, below.shape[1]))
     return min(1.0, p), up > down
 
 
@@ -192,7 +197,11 @@ def ranks(tables: Sequence[Floats]) -> tuple[list[int], list[int]]:
         Least and greatest rank of each, 1 for the highest.
     """
     pairs = [(a, b) for a in range(len(tables)) for b in range(a)]
-    apart = [lowest_apart(tables[a], tables[b]) for a, b in pairs]
+    ends = np.cumsum([len(table) for table in tables])
+    rows = [slice(end - len(table), end) for end, table in zip(ends, tables, strict=True)]
+    every = np.concatenate(tables)
+    above = _above(every, every)
+    apart = [_told(above[rows[a], rows[b]], above[rows[b], rows[a]]) for a, b in pairs]
     adjusted = holm([p for p, _ in apart])
     return places(
         len(tables),
