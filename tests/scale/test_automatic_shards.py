@@ -8,6 +8,7 @@ import pytest
 from benchmarks.server import running_server
 
 import holdfast
+from holdfast.errors import InputError
 from holdfast.running import shards
 from holdfast.running.run import Outcome
 
@@ -74,3 +75,16 @@ def test_others_are_asked_by_this_process(
         outcome = run(tmp_path / "r", f"{server.url}/v1", **more)
     assert not outcome.unfinished
     assert len(logs(tmp_path / "r")) == 1
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_a_folder_above_a_run_in_shards_is_refused_before_a_call(tmp_path: Path) -> None:
+    with running_server() as server:
+        run(tmp_path / "split", f"{server.url}/v1")
+        with pytest.raises(InputError, match="holds this very run"):
+            run(tmp_path, f"{server.url}/v1")
+        # half of it here and half there is no run
+        for half, log in zip(("a", "b"), logs(tmp_path / "split"), strict=True):
+            (tmp_path / "apart" / half).mkdir(parents=True)
+            (tmp_path / "split" / log).rename(tmp_path / "apart" / half / log)
+        assert run(tmp_path / "apart", f"{server.url}/v1").unfinished == ""

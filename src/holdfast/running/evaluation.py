@@ -173,7 +173,10 @@ class Evaluation:
             elif sheet.places:
                 left.append(sheet)
         below = logs_in(self.log_dir, kind=self.kind, below=True) if not there and left else []
-        if any(_whole(below, sheet) for sheet in left):
+        folders: dict[str, list[EvalLog]] = {}
+        for log in below:
+            folders.setdefault(log.location.rpartition("/")[0], []).append(log)
+        if any(_whole(logs, sheet) for sheet, logs in product(left, folders.values())):
             raise InputError(
                 "a folder in it holds this very run, so none was made here",
                 self.log_dir,
