@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+# Where Python may not keep what it has compiled, a start of the program takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The CPU build, where pip is pointed at one; elsewhere the platform's own.
 TORCH ?= torch==2.13.0
 
@@ -98,7 +101,7 @@ build: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -e ".[dev,docs]" || \
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e ".[dev,docs]" || \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,docs]"
 	touch $@
 

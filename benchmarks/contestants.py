@@ -115,6 +115,7 @@ def measured(command: Sequence[str], output: Path) -> Cost:
         BenchmarkError: It failed.
     """
     environment = {k: v for k, v in os.environ.items() if not k.startswith("INSPECT_")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or every start compiles holdfast anew
     environment["OPENAI_API_KEY"] = "none"
     figures = output.with_name(f"{output.name}.json")
     launch = [sys.executable, "-I", "-S", str(LAUNCH), str(figures), *command]
