@@ -49,7 +49,7 @@ HERE = "local"
 FULL = 500
 """Replies a second that keep a process busy."""
 
-WORTH = 5_000
+WORTH = 15_000
 """Generations for which another process is worth its start."""
 
 _SPENT = ("calls", "cached", "tokens", "cost", "estimated")
