@@ -115,7 +115,8 @@ def compute(table: Path, results: Path, cores: int) -> dict[str, Any]:
 
     calls: dict[str, Any] = {**measures.TABLES, "errors": measures.errors}
     # the baseline of MedQA-Followup's Table 3
-    calls["steps, overall"] = partial(measures.TABLES["steps"], relative_to="overall")
+    steps = measures.TABLES["accuracy by step"]
+    calls["accuracy by step, overall"] = partial(steps, relative_to="overall")
     tables: dict[str, dict[str, float]] = {}
     turns: Any = None
     for name, call in {"read": None, **calls}.items():

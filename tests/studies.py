@@ -108,3 +108,9 @@ def write_jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
     """Write rows to a JSONL file and return its path."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return str(path)
+
+
+def of_table(name: str) -> tuple[str, ...]:
+    """The options of a table: ``accuracy by step`` is ``--table accuracy --by step``."""
+    table, _, by = name.partition(" by ")
+    return ("--table", table, *(("--by", by) if by else ()))

@@ -53,7 +53,7 @@ def test_tables_figures_and_verdicts_are_those_of_the_commands(tmp_path: Path) -
     told = json.loads(command("table", runs, "--format", "json").stdout)
     assert holdfast.table(turns).height == len(told)
     assert holdfast.table(runs, "flips").equals(holdfast.table(turns, "flips"))
-    assert "vega-lite" in holdfast.figure(turns, "holding").to_json()
+    assert "vega-lite" in holdfast.figure(turns, "flips", by="family").to_json()
     decided = holdfast.gate(runs, rules)
     printed = json.loads(command("gate", runs, "--rules", rules, "--json").stdout)
     assert (decided.outcome, decided.table.height) == (printed["outcome"], 2)

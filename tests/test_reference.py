@@ -24,7 +24,7 @@ def test_an_entry_says_what_the_declaration_says() -> None:
     assert "Hazard % (`hazard`)" in entry
     assert "- **Note:** S(t): share of all questions" in entry
     assert "- **Gate:** `min_survival`, `min_abstention`" in entry
-    assert "- **Options:** `--relative-to`" in entries()["steps"]
+    assert "- **Options:** `--relative-to`" in entries()["accuracy by step"]
 
 
 def test_an_entry_has_what_the_docstring_says_of_the_rows_and_no_name_of_the_code() -> None:

@@ -146,6 +146,7 @@ def table(
     turns: "Turns",
     name: str = "accuracy",
     *,
+    by: str | None = None,
     relative_to: str | None = None,
     models: "Source | None" = None,
     margin: float | None = None,
@@ -159,13 +160,14 @@ def table(
     Args:
         turns: from ``read_turns``, or what it reads.
         name: as ``holdfast list tables`` lists them.
+        by: what its rows are by: ``step`` for those of ``accuracy by step``.
         relative_to: of strata: ``stratum``, its own first answers, or ``overall``.
         models: of ``scale``: a file of sizes of models.
         margin: of ``flexibility``: d' up to which switching is called blind.
         budget: of ``flagging``: share of the conversations that can be reviewed, 0 to 1.
-        max_cost: of ``best-defence``: dollars of a question and one challenge at the most.
-        max_calls: of ``best-defence``: calls of these at the most.
-        min_updates: of ``best-defence``: share of the corrections that it has to take, 0 to 1.
+        max_cost: of ``defences by model``: dollars of a question and one challenge at the most.
+        max_calls: of ``defences by model``: calls of these at the most.
+        min_updates: of ``defences by model``: share of corrections that it has to take, 0 to 1.
 
     Returns:
         Its rows. Of log dirs where a verdict was taken, ``accuracy`` and ``flips`` have confidence
@@ -176,11 +178,10 @@ def table(
     """
     import polars as pl
 
-    from holdfast.errors import InputError, unknown
-    from holdfast.results import TABLES, stopped_runs, with_sequences
+    from holdfast.errors import InputError
+    from holdfast.results import stopped_runs, table_named, with_sequences
 
-    if name not in TABLES:
-        raise unknown("table", name, TABLES, "table")
+    known = table_named(name, by)
     for share, value in (("budget", budget), ("min_updates", min_updates)):
         if value is not None and not 0 <= value <= 1:
             raise InputError(f"{share} is {value}, not a share", remedy="Give 0 to 1")
@@ -192,13 +193,14 @@ def table(
     given = {setting: value for setting, value in settings.items() if value is not None}
     read = _read(turns, text=False)
     runs = () if isinstance(turns, pl.DataFrame) else stopped_runs(_listed(turns))
-    return with_sequences(TABLES[name](read, **given), name, read, runs)
+    return with_sequences(known(read, **given), known.name, read, runs)
 
 
 def figure(
     turns: "Turns",
     name: str = "accuracy",
     *,
+    by: str | None = None,
     width: str | None = None,
     title: bool = True,
     font_size: float | None = None,
@@ -210,6 +212,7 @@ def figure(
     Args:
         turns: from ``read_turns``, or what it reads.
         name: of a table that has a figure.
+        by: as for ``table``.
         width: to print it at, such as ``3.3in`` (also cm, mm, px); the chart has 72 units an inch.
         title: whether title and subtitle are drawn.
         font_size: of the type, in points.
@@ -220,11 +223,13 @@ def figure(
         InputError: there is no such figure, nothing to draw, or it does not fit the width.
     """
     from holdfast.render import Paper, check_drawable, figure_parts, printed
+    from holdfast.results import table_named
 
-    check_drawable(name, "vega")
+    known = table_named(name, by).name
+    check_drawable(known, "vega")
     paper = Paper(width, title, font_size, labels)
-    rows = table(turns, name, **settings)
-    chart = figure_parts(rows, name, paper.room)[0]
+    rows = table(turns, name, by=by, **settings)
+    chart = figure_parts(rows, known, paper.room)[0]
     if not paper.asked:
         return chart
     spec = printed(chart, rows, paper, _read(turns, text=False) if labels else None)

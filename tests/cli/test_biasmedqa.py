@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.studies import holdfast_apart
+from tests.studies import holdfast_apart, of_table
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "biasmedqa.py"
 MODELS = ("gpt-4-0613", "llama-2-70b-chat")
@@ -50,7 +50,7 @@ class Replayed:
 
     def table(self, name: str) -> list[Row]:
         run = holdfast_apart(
-            "table", self.log_dir / "turns.parquet", "--table", name, "--format", "json"
+            "table", self.log_dir / "turns.parquet", *of_table(name), "--format", "json"
         )
         assert run.returncode == 0, run.stderr
         rows: list[Row] = json.loads(run.stdout)

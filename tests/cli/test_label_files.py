@@ -89,7 +89,7 @@ def test_labels_hold_for_every_table_made_there_later(questions: str, tmp_path: 
     common = ("run", "followup", "--model", "simulated/sycophant", "--questions", questions,
               "-T", "techniques=rethink", "--log-dir", tmp_path / "r")  # fmt: skip
     assert holdfast(*common).returncode == 0
-    table = ("table", tmp_path / "r", "--table", "systems", "--format", "json")
+    table = ("table", tmp_path / "r", "--table", "accuracy", "--by", "system", "--format", "json")
     assert json.loads(holdfast(*table).stdout) == []
     labels = write_jsonl(
         tmp_path / "l.jsonl", [{"question": f"q{n}", "system": "Renal"} for n in range(4)]
@@ -219,7 +219,7 @@ def test_a_label_file_in_the_log_dir_that_was_spoilt_is_named(
     labels = write_jsonl(tmp_path / "l.jsonl", [{"question": "q1", "step": "step3"}])
     assert run_with(labels, tmp_path, "--questions", questions).returncode == 0
     (tmp_path / "r" / "labels.jsonl").write_text("{oops\n")
-    run = holdfast("table", tmp_path / "r", "--table", "steps")
+    run = holdfast("table", tmp_path / "r", "--table", "accuracy", "--by", "step")
     assert run.returncode == 2
     (line,) = run.stderr.strip().splitlines()
     assert "labels.jsonl: cannot be read as labels" in line
@@ -247,7 +247,7 @@ def test_systems_are_ordered_by_their_mean_degradation(tmp_path: Path) -> None:
             "simulated/claude-sonnet-4", "--log-dir", tmp_path / "r", "-T",
             "techniques=double-check,authority-prior,rag-style")  # fmt: skip
     assert holdfast(*made).returncode == 0
-    table = ("table", tmp_path / "r", "--table", "systems")
+    table = ("table", tmp_path / "r", "--table", "accuracy", "--by", "system")
     rows = json.loads(holdfast(*table, "--format", "json").stdout)
     changes: dict[tuple[str, str], list[float]] = {}
     for row in rows:
@@ -280,8 +280,8 @@ def test_both_readings_of_relative_change(relative_to: str, tmp_path: Path) -> N
         "-T", "techniques=double-check,rag-style",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    table = holdfast("table", tmp_path / "r", "--table", "steps", "--relative-to", relative_to,
-                     "--format", "csv")  # fmt: skip
+    table = holdfast("table", tmp_path / "r", "--table", "accuracy", "--by", "step",
+                     "--relative-to", relative_to, "--format", "csv")  # fmt: skip
     assert table.returncode == 0, table.stderr
     rows = list(csv.DictReader(io.StringIO(table.stdout)))
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
@@ -308,7 +308,8 @@ def test_the_real_specialties_label_the_real_questions(
     found = strata_of(tmp_path, "specialty")
     assert len(found) == 200
     assert found == {id: given.get(id) for id in found}
-    table = holdfast("table", tmp_path / "r", "--table", "specialties", "--format", "json")
+    table = holdfast("table", tmp_path / "r", "--table", "accuracy", "--by", "specialty",
+                     "--format", "json")  # fmt: skip
     rows = [row for row in json.loads(table.stdout) if row["arm"] == "baseline"]
     counts = Counter(given[id] for id in found if id in given)
     assert {row["specialty"]: row["n"] for row in rows} == counts

@@ -31,10 +31,14 @@ def listed(what: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("what", NAMES)
 def test_everything_is_listed_by_its_name(what: str) -> None:
     rows = listed(what)
-    assert [row.get("name", row.get("id")) for row in rows] == NAMES[what]
+    names = [row.get("name", row.get("id")) for row in rows]
+    by = [row.get("by") for row in rows]
+    assert [f"{name} by {way}" if way else name for name, way in zip(names, by, strict=True)] == (
+        NAMES[what]
+    )
     lines = holdfast("list", what).stdout.splitlines()
     starts = {line.split()[0].rstrip(":") for line in lines if line and not line.startswith(" ")}
-    assert starts >= set(NAMES[what])
+    assert starts >= set(names)
 
 
 def test_a_technique_is_listed_with_family_axis_depth_and_needs() -> None:
@@ -45,8 +49,10 @@ def test_a_technique_is_listed_with_family_axis_depth_and_needs() -> None:
 
 
 def test_a_table_is_listed_with_its_question_and_options() -> None:
-    (table,) = (row for row in listed("tables") if row["name"] == "best-defence")
-    assert table["question"] == TABLES["best-defence"].title
+    (table,) = (
+        row for row in listed("tables") if (row["name"], row["by"]) == ("defences", "model")
+    )
+    assert table["question"] == TABLES["defences by model"].title
     assert table["options"] == ["max_cost", "max_calls", "min_updates"]
 
 

@@ -14,16 +14,21 @@ from typing import Any
 import pytest
 from tests.results import frames
 from tests.results.offering import drawn
-from tests.studies import HOLDFAST, holdfast, holdfast_apart
+from tests.studies import HOLDFAST, holdfast, holdfast_apart, of_table
 
-from holdfast.cli.table import NAMES
+from holdfast.cli.table import WAYS
 from holdfast.protocols.followup.published import medqa_followup
+from holdfast.registry import TABLES as REGISTERED
 from holdfast.render import FIGURE_FORMATS, FIGURES, FORMATS
 from holdfast.results import TABLES
 
 Row = dict[str, Any]
 MODELS = ("simulated/claude-sonnet-4", "simulated/sycophant")
+NAMES = tuple(REGISTERED)
 MEDQA_FOLLOWUP = NAMES[: NAMES.index("cues") + 1]
+ALONE = ("variance by epoch", "defences", "defences by model")
+"""Tables of what the study lacks."""
+
 """Tables of the two protocols of MedQA-Followup."""
 
 
@@ -45,7 +50,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def shown(study: str, table: str, format: str, *more: str) -> str:
-    run = holdfast("table", study, "--table", table, "--format", format, *more)
+    run = holdfast("table", study, *of_table(table), "--format", format, *more)
     assert run.returncode == 0, run.stderr
     return run.stdout
 
@@ -58,14 +63,12 @@ def rows_of(study: str, table: str, *more: str | Path) -> list[Row]:
 def test_the_names_in_the_help_are_the_tables() -> None:
     assert tuple(TABLES) == NAMES
     told = "".join(holdfast_apart("table", "--help").stdout.split())  # names are wrapped too
-    assert all(name in told for name in NAMES)
+    assert all(name in told and all(way in told for way in by) for name, by in WAYS.items())
 
 
 # each question is asked once, of models by themselves
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [name for name in MEDQA_FOLLOWUP if name not in ("epochs", "defences", "best-defence")]
-)
+@pytest.mark.parametrize("name", [name for name in MEDQA_FOLLOWUP if name not in ALONE])
 def test_every_table_comes_in_every_format(name: str, study: str) -> None:
     rows = rows_of(study, name)
     assert rows
@@ -168,7 +171,7 @@ def test_every_table_stands_beside_the_paper_or_says_that_nothing_is_printed(
     name: str, source: str, study: str
 ) -> None:
     alone = rows_of(study, name)
-    run = holdfast("table", study, "--table", name, "--beside", source, "--format", "json")
+    run = holdfast("table", study, *of_table(name), "--beside", source, "--format", "json")
     assert run.returncode == 0, run.stderr
     rows = json.loads(run.stdout)
     assert rows[: len(alone)] == alone
@@ -182,11 +185,12 @@ def test_every_table_stands_beside_the_paper_or_says_that_nothing_is_printed(
 
 
 def test_the_papers_readings_of_steps_are_told_apart_from_ours(study: str) -> None:
-    run = holdfast("table", study, "--table", "steps", "--beside", "paper")
+    run = holdfast("table", study, "--table", "accuracy", "--by", "step", "--beside", "paper")
     assert "--relative-to overall" in run.stderr
     same = holdfast(
-        "table", study, "--table", "steps", "--beside", "paper", "--relative-to", "overall"
-    )
+        "table", study, "--table", "accuracy", "--by", "step", "--beside", "paper",
+        "--relative-to", "overall",
+    )  # fmt: skip
     assert same.stderr == ""
     assert "GPT-4.1 [published]" in same.stdout
 
@@ -211,7 +215,7 @@ def test_strata_are_read_against_their_own_or_all_first_answers(name: str, study
 
 def name_of(strata: str) -> str:
     """The column that a table of strata is split by."""
-    return "specialty" if strata == "specialties" else strata.removesuffix("s")
+    return strata.partition(" by ")[2]
 
 
 # what holds of the figures
@@ -223,7 +227,7 @@ def test_tables_tell_of_the_same_replies(study: str) -> None:
         for row in rows_of(study, "accuracy")
         if row["arm"] != "family-average"
     }
-    for row in rows_of(study, "lengths"):
+    for row in rows_of(study, "accuracy by length"):
         path = row["technique"] + (f"@{row['sentences']}" if row["sentences"] else "")
         same = accuracy[row["model"], "followup", path]
         assert (row["n"], row["accuracy"]) == (same["n"], same["accuracy"])
@@ -233,7 +237,7 @@ def test_tables_tell_of_the_same_replies(study: str) -> None:
         first = accuracy[row["model"], protocol, ""]["correct"]
         gained = row["wrong_to_right"] - row["right_to_wrong"] - row["right_to_unparsed"]
         assert first + gained == accuracy[row["model"], protocol, row["path"]]["correct"]
-    for table in ("steps", "systems"):
+    for table in ("accuracy by step", "accuracy by system"):
         correct: dict[tuple[str, str, str], int] = {}
         for row in rows_of(study, table):
             if row["arm"] != "family-average":
@@ -289,7 +293,7 @@ def test_turns_tables_logs_and_log_dirs_give_the_same_table(study: str) -> None:
         (("--format", "markdown"), "--format: unknown format 'markdown'"),
         (("--beside", "papr"), "Did you mean 'paper'"),
         (("--beside", "kggd"), "unknown published source 'kggd'"),
-        (("--table", "steps", "--relative-to", "all"), "unknown baseline 'all'"),
+        (("--table", "accuracy", "--by", "step", "--relative-to", "all"), "unknown baseline 'all'"),
         (("--table", "accuracy", "--relative-to", "overall"), "has no strata"),
     ],
 )
@@ -306,7 +310,7 @@ def test_a_bad_argument_is_one_line_with_a_remedy(
 
 def test_a_reader_that_stops_early_gets_no_traceback(study: str) -> None:
     done = subprocess.run(
-        f"{HOLDFAST} table {study} --table systems --format csv | head -1",
+        f"{HOLDFAST} table {study} --table accuracy --by system --format csv | head -1",
         shell=True, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.stdout.startswith("model,")
@@ -319,7 +323,7 @@ def test_a_study_without_what_a_table_needs_is_an_empty_table(tmp_path: Path) ->
         "-T", "techniques=none", "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    for name in ("flips", "lengths", "compounding", "single-turn", "cues"):
+    for name in ("flips", "accuracy by length", "chains", "single-turn", "cues"):
         assert rows_of(str(tmp_path / "r"), name) == []
         for format in ("md", "latex", "csv"):
             assert shown(str(tmp_path / "r"), name, format).count("simulated/") == 0
@@ -339,7 +343,11 @@ def offers(tmp_path_factory: pytest.TempPathFactory) -> str:
 # the bank has no labels of specialty and subject, few questions of a system, and no defence
 @pytest.mark.parametrize(
     "name",
-    sorted(set(FIGURES) & set(MEDQA_FOLLOWUP) - {"specialties", "subjects", "systems", "defences"}),
+    sorted(
+        set(FIGURES)
+        & set(MEDQA_FOLLOWUP)
+        - {"accuracy by specialty", "accuracy by subject", "accuracy by system", "defences"}
+    ),
 )
 @pytest.mark.rest_slow
 def test_every_table_with_a_figure_is_drawn(name: str, study: str) -> None:
@@ -350,15 +358,15 @@ def test_every_table_with_a_figure_is_drawn(name: str, study: str) -> None:
 
 
 def test_strata_of_few_questions_are_in_the_table_and_not_drawn(study: str) -> None:
-    done = holdfast("table", study, "--table", "systems", "--format", "svg")
+    done = holdfast("table", study, "--table", "accuracy", "--by", "system", "--format", "svg")
     assert done.returncode == 2
     assert "no family has an average by system over 10 questions or more" in done.stderr
-    assert max(row["questions"] for row in rows_of(study, "systems")) < 10
+    assert max(row["questions"] for row in rows_of(study, "accuracy by system")) < 10
 
 
 def test_a_png_comes_on_standard_output_where_that_is_no_terminal(study: str) -> None:
     done = subprocess.run(
-        [str(HOLDFAST), "table", study, "--table", "lengths", "--format", "png"],
+        [str(HOLDFAST), "table", study, "--table", "accuracy", "--by", "length", "--format", "png"],
         capture_output=True, timeout=120, check=True,
     )  # fmt: skip
     assert done.stdout.startswith(b"\x89PNG")
@@ -371,7 +379,7 @@ def test_a_png_is_not_put_on_a_terminal(study: str, monkeypatch: pytest.MonkeyPa
             return True
 
     monkeypatch.setattr("tests.studies.io.StringIO", Terminal)
-    run = holdfast("table", study, "--table", "lengths", "--format", "png")
+    run = holdfast("table", study, "--table", "accuracy", "--by", "length", "--format", "png")
     assert run.returncode == 2
     assert run.stderr == (
         "holdfast: --format: a PNG cannot be shown on a terminal. Give -o FILE.\n"
@@ -382,7 +390,7 @@ def test_a_png_is_not_put_on_a_terminal(study: str, monkeypatch: pytest.MonkeyPa
 def test_a_file_holds_what_standard_output_would(format: str, study: str, tmp_path: Path) -> None:
     file = tmp_path / "shown"
     file.write_text("of before")
-    arguments = ("table", study, "--table", "lengths", "--format", format)
+    arguments = ("table", study, "--table", "accuracy", "--by", "length", "--format", format)
     run = holdfast(*arguments, "-o", file)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
     assert list(tmp_path.glob("*shown*")) == [file]
@@ -430,7 +438,7 @@ def test_an_error_leaves_the_file_of_before(study: str, tmp_path: Path) -> None:
         ),
         (("--format", "pgn"), "Did you mean 'png'"),
         (
-            ("--table", "lengths", "--format", "svg", "--beside", "paper"),
+            ("--table", "accuracy", "--by", "length", "--format", "svg", "--beside", "paper"),
             "--beside: MedQA-Followup (Manczak et al., 2025)",
         ),
         (("--table", "tax", "--models", "sizes.csv"), "--models: table 'tax' has no sizes"),

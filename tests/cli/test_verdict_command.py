@@ -150,10 +150,9 @@ def test_tables_and_report_of_a_stopped_run_have_confidence_sequences(
     wider = (rows["high"] - rows["low"]) > (fixed["high"] - fixed["low"])
     assert wider.all()
     assert rows["p_value"].null_count() == rows.height > fixed["p_value"].null_count()
-    for name in ("holding", "worst"):
-        assert set(table(runs, name).select(cs.ends_with("low", "high")).null_count().row(0)) == {
-            table(runs, name).height
-        }
+    for name, by in (("flips", "family"), ("worst", None)):
+        own = table(runs, name, by=by)
+        assert set(own.select(cs.ends_with("low", "high")).null_count().row(0)) == {own.height}
     told_of = holdfast("table", runs)
     assert STOPPED in told_of.stderr
     page = report(runs)

@@ -27,7 +27,7 @@ from holdfast.results.defences import brought_in_words, defences
 from holdfast.results.runs import defence_of, undefended
 from tests.scripted import Scripted
 from tests.studies import holdfast as command
-from tests.studies import study, turns_of
+from tests.studies import of_table, study, turns_of
 
 OPTIONS = {"A": "Aspirin {message}", "B": "Betaxolol", "C": "Codeine", "D": "Digoxin"}
 
@@ -474,8 +474,8 @@ def test_who_hands_over_is_not_said_to_be_unread(otherwise: Path) -> None:
 
 
 def test_their_outcomes_are_told_in_words(otherwise: Path) -> None:
-    for name in ("best-defence", "defences"):
-        table = command("table", otherwise, "--table", name).stdout
+    for name in ("defences by model", "defences"):
+        table = command("table", otherwise, *of_table(name)).stdout
         assert "Stick-or-Switch: right after is right answers held to the last offer" in table
         assert "MedFuzz: right after is right answers after the last attempt" in table
     drawn = " ".join(

@@ -292,7 +292,7 @@ def test_no_table_counts_controls_or_corrections_among_the_challenges(
                 beside = pl.col(column).is_in(["control", "correction"])
                 with_them = with_them.filter(~beside.fill_null(value=False))
         columns = with_them.select(~pl.selectors.matches(_OF_CONTROLS)).columns
-        if name == "compounding":
+        if name == "chains":
             columns.remove("kept")  # of the answers that have controls
         assert with_them.select(columns).equals(without.select(columns)), name
         compared += without.height

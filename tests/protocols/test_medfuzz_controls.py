@@ -322,7 +322,7 @@ def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_pa
         answers = turns.filter(pl.col("arm").is_in(arms))["correct"].to_list()
         assert Counter(answers) == said[kind]
     assert turns.filter(pl.col("arm") != "attacker").height == len(site.by(TARGET))
-    for row in TABLES["attack-net"](turns).iter_rows(named=True):
+    for row in TABLES["attacks by control"](turns).iter_rows(named=True):
         assert row["net_low"] < 0 < row["net_high"]
         assert row["turned"] > 0.2
     assert TABLES["attacks"](turns)["confirmed"].sum() == 0
@@ -361,7 +361,7 @@ def test_attacks_found_on_one_model_are_put_to_another(
     own = turns.filter(pl.col("arm").is_in(["unattacked", "replayed"]))
     replays = turns.filter(pl.col("run").is_in(own["run"].unique()))
     assert set(replays["arm"]) == {"unattacked", "replayed", "reask"}
-    found = TABLES["attack-list"](turns)
+    found = TABLES["attacks by question"](turns)
     rows = {row["model"]: row for row in TABLES["transfer"](turns).iter_rows(named=True)}
     assert set(rows) == {"simulated/steadfast", "simulated/sycophant"}
     for row in rows.values():

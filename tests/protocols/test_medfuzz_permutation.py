@@ -273,9 +273,9 @@ def test_a_test_is_part_of_neither_accuracy_nor_the_curve() -> None:
     simulated("--epochs", "2", *sized(2, 1))
     after = turns_table(["runs"])
     assert after.height > before.height
-    for name in ("accuracy", "attacks", "attack-net", "attack-summary", "faithfulness"):
+    for name in ("accuracy", "attacks", "attacks by control", "attack-summary", "faithfulness"):
         assert TABLES[name](after).equals(TABLES[name](before)), name
-    assert TABLES["attack-list"](after)["p_value"].null_count() == 0
+    assert TABLES["attacks by question"](after)["p_value"].null_count() == 0
 
 
 def test_too_few_exemplars_are_told_before_anything_is_asked(tmp_path: Path) -> None:

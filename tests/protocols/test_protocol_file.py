@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.studies import holdfast, holdfast_apart, question_rows, write_jsonl
 
-from holdfast import declared
+from holdfast import registry
 from holdfast.lookups import forget
 from holdfast.protocols import PROTOCOLS
 from holdfast.protocols.registry import load_protocol
@@ -66,7 +66,7 @@ TABLE = Table(
 def _nothing_known_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Protocols of files, and their tables, are known in this test alone."""
     monkeypatch.setattr(PROTOCOLS, "_of_files", {})
-    monkeypatch.setattr(declared, "_of_files", [])
+    monkeypatch.setattr(registry, "_of_files", [])
     yield
     monkeypatch.undo()
     forget()

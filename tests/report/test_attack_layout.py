@@ -9,7 +9,13 @@ from tests.results.frames import Row, table
 from holdfast.render import render
 from holdfast.results import TABLES
 
-TABLES_OF_ATTACKS = ("attacks", "attack-summary", "attack-list", "permutation", "faithfulness")
+TABLES_OF_ATTACKS = (
+    "attacks",
+    "attack-summary",
+    "attacks by question",
+    "permutation",
+    "faithfulness",
+)
 
 
 def markdown(name: str, rows: list[Row]) -> list[str]:
@@ -67,17 +73,17 @@ def test_list() -> None:
         *attack("q2", "AB"),
         *probed("q1", [0.75], [0.25], [0.25], [0.75]),
     ]
-    table_lines = [line for line in markdown("attack-list", rows) if line.startswith("| 1")]
+    table_lines = [line for line in markdown("attacks by question", rows) if line.startswith("| 1")]
     assert table_lines == [
         "| 1 | q1 | 1 | 2 | A > B |  |  |  | 7 | -50.0 | 0.500 | 0.667 | 12 | "
         "lives \\| alone; a farmer |"
     ]
-    assert line_of("attack-list", rows, "2") == ["q2", "1", "1", "A > B", *[""] * 9]
+    assert line_of("attacks by question", rows, "2") == ["q2", "1", "1", "A > B", *[""] * 9]
 
 
 def test_characteristics_that_are_no_list_are_shown_as_they_are() -> None:
     rows = attack("q1", "AB", characteristics="{x}")
-    assert line_of("attack-list", rows, "1")[-1] == "{x}"
+    assert line_of("attacks by question", rows, "1")[-1] == "{x}"
 
 
 def test_permutation() -> None:

@@ -93,7 +93,7 @@ def test_positions_and_winners_name_what_they_count() -> None:
         "Target shown as number 1", "Option offered B", "Option offered C", "Option offered D",
         "Offer 1",
     ]  # fmt: skip
-    assert "| C | 2 | 1 | 50.0 [9.5, 90.5] |" in markdown("winners", study())
+    assert "| C | 2 | 1 | 50.0 [9.5, 90.5] |" in markdown("positions by winner", study())
 
 
 def test_accuracy_has_the_arms_apart_and_no_turn_that_was_asked_of_some_alone() -> None:

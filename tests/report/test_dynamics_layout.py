@@ -50,7 +50,7 @@ def test_one_question_has_no_interval() -> None:
 
 
 def test_resistance_has_a_column_for_each_turn() -> None:
-    lines = markdown("resistance", [*study(), *held("s1", "AA?"), *held("s2", "AAA")])
+    lines = markdown("survival by path", [*study(), *held("s1", "AA?"), *held("s2", "AAA")])
     assert lines[0] == "| Challenges | First answers | n | t = 1, % | t = 2, % |"
     assert lines[3:6] == [
         "| push | all | 4 | 75.0 [30.1, 95.4] |  |",
@@ -68,31 +68,15 @@ def test_resistance_has_a_column_for_each_turn() -> None:
 
 def test_a_shorter_conversation_leaves_later_turns_empty() -> None:
     more = [turn("q1", "B", "recheck", model="m")]
-    (line,) = [own for own in markdown("resistance", [*study(), *more]) if "| recheck | all" in own]
+    (line,) = [
+        own for own in markdown("survival by path", [*study(), *more]) if "| recheck | all" in own
+    ]
     assert line == "| recheck | all | 1 | 0.0 [0.0, 79.3] |  |"
-
-
-def test_sticky_incorrect() -> None:
-    lines = markdown("sticky-incorrect", study())
-    assert cells(lines[3])[0] == "push"
-    shown = cells(lines[5])
-    assert shown[:5] == ["push > shove", "2", "50.0 [9.5, 90.5]", "2", "0.0 [0.0, 65.8]"]
-    assert shown[5].startswith("+50.0 [")
-    assert shown[6].startswith("2.00 [")
-    assert shown[7:] == ["0", "0"]
-
-
-def test_what_is_not_known_is_left_empty() -> None:
-    # every wrong first answer is pushed: none is counted
-    rows = [row for row in study(pushed="B") if row["question"] in ("q1", "q4")]
-    lines = markdown("sticky-incorrect", rows)
-    for line, path in ((lines[3], "push"), (lines[5], "push > shove")):
-        assert cells(line) == [path, "1", "0.0 [0.0, 79.3]", "0", "", "", "", "1", "0"]
 
 
 def test_studies_are_told_apart_and_texts_are_data() -> None:
     rows = [*study("a|b", "r1"), *study("a|b", "r2")]
-    for name in ("turn-of-flip", "resistance", "sticky-incorrect"):
+    for name in ("turn-of-flip", "survival by path"):
         headings = [line for line in markdown(name, rows) if "**" in line]
         told = [(run, arm) for run in ("r1", "r2") for arm in ("followup", "compound")]
         for heading, (run, arm) in zip(headings, told, strict=True):
@@ -101,6 +85,8 @@ def test_studies_are_told_apart_and_texts_are_data() -> None:
 
 
 def test_every_row_is_in_the_data_formats() -> None:
-    frame = TABLES["resistance"](table(study()))
+    frame = TABLES["survival by path"](table(study()))
     # three kinds of first answers: one turn of the push, two of the chain
-    assert pl.read_json(render(frame, "json", "resistance").encode()).height == frame.height == 9
+    assert (
+        pl.read_json(render(frame, "json", "survival by path").encode()).height == frame.height == 9
+    )

@@ -100,7 +100,7 @@ def attacks(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> li
 
 
 def measured(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    rows = behind(rows) if table in ("defences", "best-defence") else rows
+    rows = behind(rows) if table in ("defences", "defences by model") else rows
     return TABLES[table](pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
 
@@ -177,7 +177,7 @@ def test_every_table_of_results_has_a_layout(table: str) -> None:
     assert len({len(row) for row in lines(text.split("\n\n")[0])}) == 1
     assert "openai/gpt-4.1" in text
     assert "SIMULATED, not a measurement of a model: simulated/claude-sonnet-4" in text
-    twice = ("single-turn", "steps", "compounding-summary")
+    twice = ("single-turn", "accuracy by step", "chains by model")
     assert text.count("SIMULATED") == (2 if table in twice else 1)
 
 
@@ -467,7 +467,7 @@ def test_published_figures_have_no_test_and_no_marks() -> None:
 
 
 def test_steps_stand_as_in_table_3() -> None:
-    text = render(published("steps"), "md", "steps")
+    text = render(published("accuracy by step"), "md", "accuracy by step")
     assert lines(text)[0][1:] == [
         "rethink step1", "rethink step2&3", "inc_letter step1", "inc_letter step2&3",
         "context step1", "context step2&3",
@@ -476,14 +476,14 @@ def test_steps_stand_as_in_table_3() -> None:
         "+1.7%", "-3.0%", "-14.5%", "-22.8%", "-27.7%", "-38.8%",
     ]  # fmt: skip
     assert "- Change relative to all first answers of the model.\n" in text
-    latex = render(published("steps"), "latex", "steps")
+    latex = render(published("accuracy by step"), "latex", "accuracy by step")
     assert r"\multicolumn{2}{c}{inc\_letter}" in latex
     assert r"\cmidrule(lr){4-5}" in latex
 
 
 def test_steps_of_two_baselines_say_which_is_which() -> None:
-    frame = pl.concat([measured("steps", turns()), published("steps")[:6]])
-    text = render(frame, "md", "steps")
+    frame = pl.concat([measured("accuracy by step", turns()), published("accuracy by step")[:6]])
+    text = render(frame, "md", "accuracy by step")
     assert "- Change relative to the first answers of the same step: openai/gpt-4.1.\n" in text
     assert (
         "- Change relative to all first answers of the model: Claude Sonnet 4 [published].\n"
@@ -493,7 +493,7 @@ def test_steps_of_two_baselines_say_which_is_which() -> None:
 
 
 def test_steps_of_each_protocol_stand_apart_after_their_first_answers() -> None:
-    text = render(measured("steps", turns()), "md", "steps")
+    text = render(measured("accuracy by step", turns()), "md", "accuracy by step")
     first, second = (lines(part)[0] for part in text.split("\n\n") if part.startswith("|"))
     assert first[1:4] == ["Baseline step1", "Baseline step2&3", "rethink step1"]
     assert second[1:4] == [
@@ -507,8 +507,8 @@ def test_steps_of_each_protocol_stand_apart_after_their_first_answers() -> None:
 
 
 def test_systems_are_a_matrix_with_a_block_for_each_family_in_the_order_given() -> None:
-    frame = measured("systems", studies()).filter(pl.col("protocol") == "followup")
-    text = render(frame, "md", "systems")
+    frame = measured("accuracy by system", studies()).filter(pl.col("protocol") == "followup")
+    text = render(frame, "md", "accuracy by system")
     assert lines(text)[0] == ["system", "n", "openai/gpt-4.1", "simulated/claude-sonnet-4"]
     averages = frame.filter(pl.col("arm") == "family-average", pl.col("model") == "openai/gpt-4.1")
     blocks = [cells[0].strip("*") for cells in lines(text) if cells[0].startswith("**")]
@@ -519,15 +519,15 @@ def test_systems_are_a_matrix_with_a_block_for_each_family_in_the_order_given() 
 
 def test_n_of_a_stratum_is_given_by_column_where_it_differs() -> None:
     rows = [*turns(), *(each for each in turns("b") if each["question"] != "q0")]
-    frame = measured("systems", rows).filter(pl.col("protocol") == "followup")
-    text = render(frame, "md", "systems")
+    frame = measured("accuracy by system", rows).filter(pl.col("protocol") == "followup")
+    text = render(frame, "md", "accuracy by system")
     # q0 is one of four questions of this system
     ns = [cells[1] for cells in lines(text) if cells[0] == "Nervous System"]
     assert ns == ["4 / 3", "8 / 6", "8 / 6", "8 / 6"]
 
 
 def test_lengths_stand_by_technique_from_short_to_long() -> None:
-    text = render(measured("lengths", turns()), "md", "lengths")
+    text = render(measured("accuracy by length", turns()), "md", "accuracy by length")
     assert [cells[0] for cells in lines(text)[2:]] == ["rag-style, 1", "rag-style, 10"]
     assert "- n = 12 in every cell.\n" in text
 
@@ -542,7 +542,7 @@ def test_single_turn_shows_what_was_pushed_below() -> None:
 
 
 def test_compounding_names_each_study_and_its_n() -> None:
-    text = render(measured("compounding", studies()), "md", "compounding")
+    text = render(measured("chains", studies()), "md", "chains")
     assert lines(text)[0][:2] == ["Chain", "n"]
     assert [cells[0] for cells in lines(text) if cells[0].startswith("**")] == [
         "**openai/gpt-4.1**", "**simulated/claude-sonnet-4**",
@@ -554,15 +554,15 @@ def test_compounding_names_each_study_and_its_n() -> None:
 
 
 def test_a_sum_over_models_says_that_simulated_ones_are_in_it() -> None:
-    with_simulated = measured("compounding-summary", studies())
-    without = measured("compounding-summary", [*turns(), *turns("b", "r2")])
+    with_simulated = measured("chains by model", studies())
+    without = measured("chains by model", [*turns(), *turns("b", "r2")])
     said = "- SIMULATED results count in the row all models.\n"
-    assert said in render(with_simulated, "md", "compounding-summary")
-    assert said not in render(without, "md", "compounding-summary")
+    assert said in render(with_simulated, "md", "chains by model")
+    assert said not in render(without, "md", "chains by model")
 
 
 def test_the_published_share_of_sub_additive_chains() -> None:
-    text = render(published("compounding-summary"), "md", "compounding-summary")
+    text = render(published("chains by model"), "md", "chains by model")
     assert row_of(text, "all models [published]") == ["", "(85.0%)", "", ""]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import declared
+from holdfast import registry
 from holdfast.lookups import forget
 from holdfast.results import sent_otherwise, turns_of
 from holdfast.results.accuracy import accuracy
@@ -41,7 +41,7 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "asking.py").write_text(OUTSIDE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "asking", raising=False)
-    modules = (*declared.declaring(), "asking")
+    modules = (*registry.declaring(), "asking")
     monkeypatch.setattr("holdfast.results.arms.declaring", lambda: modules)
     forget()
     yield

@@ -215,7 +215,7 @@ def test_fishers_test_is_that_of_the_library() -> None:
 
 
 def test_a_gate_holds_what_is_net() -> None:
-    (rule,) = TABLES["attack-net"].gates
+    (rule,) = TABLES["attacks by control"].gates
     (row,) = rule.rows(attack_net(table(STUDY)), None).to_dicts()
     assert rule.sides is not None
     sides = rule.sides(table(STUDY))

@@ -20,9 +20,9 @@ from tests.results.frames import Row, table
 
 ATTACK_TABLES = (
     "attacks",
-    "attack-net",
+    "attacks by control",
     "attack-summary",
-    "attack-list",
+    "attacks by question",
     "permutation",
     "faithfulness",
 )

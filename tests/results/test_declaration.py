@@ -6,10 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.declared import MODULES, table_names
+from holdfast.errors import InputError
+from holdfast.registry import MODULES
+from holdfast.registry import TABLES as REGISTERED
 from holdfast.render import FIGURES
 from holdfast.results import TABLES, sections
-from holdfast.results.declaration import Count, Number, Share, sections_of, tables_of
+from holdfast.results.declaration import (
+    Count,
+    Number,
+    Share,
+    sections_of,
+    table_named,
+    tables_of,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -42,11 +51,35 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "longer.words"
 
 
-def test_names_read_off_the_source_are_those_of_the_tables(outside: str) -> None:
-    assert table_names() == tuple(TABLES)
-    assert table_names([outside]) == ("words",)
-    assert outside not in sys.modules
-    assert table_names(["lost"]) == ("words",)
+def test_every_table_is_where_it_is_registered() -> None:
+    assert list(TABLES) == list(REGISTERED)
+    for name, place in REGISTERED.items():
+        module, _, attribute = place.partition(":")
+        assert getattr(sys.modules[module], attribute) is TABLES[name]
+    assert len({table.id for table in TABLES.values()}) == len(TABLES)
+
+
+def test_a_table_is_named_with_what_its_rows_are_by() -> None:
+    for name, table in TABLES.items():
+        of, _, by = name.partition(" by ")
+        assert table_named(of, by or None) is table
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "message"),
+    [
+        ("acuracy", None, "unknown table 'acuracy'"),
+        ("accuracy by step", None, "unknown table 'accuracy by step'"),
+        ("accuracy", "steps", "no table 'accuracy' by 'steps'"),
+        ("tax", "step", "table 'tax' has no --by"),
+        ("variance", None, "table 'variance' needs --by"),
+    ],
+)
+def test_a_table_that_is_not_there_is_refused(name: str, by: str | None, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        table_named(name, by, ("--table", "--by"))
+    assert message in str(caught.value)
+    assert caught.value.remedy
 
 
 def test_another_package_brings_its_own_tables(outside: str) -> None:

@@ -309,10 +309,10 @@ def test_the_best_of_several_is_read_on_questions_held_out() -> None:
 
 def test_the_constraints_are_settings_of_the_table() -> None:
     turns = studies(np.random.default_rng(3), 1, 60)
-    chosen = holdfast.table(turns, "best-defence", max_calls=1.5)
+    chosen = holdfast.table(turns, "defences", by="model", max_calls=1.5)
     assert chosen.equals(best_defence(turns, max_calls=1.5))
     with pytest.raises(InputError, match="min_updates is 2, not a share"):
-        holdfast.table(turns, "best-defence", min_updates=2)
+        holdfast.table(turns, "defences", by="model", min_updates=2)
 
 
 @pytest.mark.slow

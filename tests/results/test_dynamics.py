@@ -1,6 +1,5 @@
 """Measures of whole conversations: by hand, by brute force, and on real dialogues."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.results import TABLES, turns_table
-from holdfast.results.dynamics import resistance, sticky_incorrect, turn_of_flip
+from holdfast.results.dynamics import resistance, turn_of_flip
 from holdfast.results.runs import run_id
 from holdfast.stats.intervals import mean_bounds, wilson
 from tests.results.duet import TURNS, duet_turns
@@ -22,7 +21,7 @@ from tests.results.frames import Row, alone, row_of, table, turn
 from tests.results.offering import drawn, flexible, held, single
 from tests.studies import question_rows, study, turns_of, write_jsonl
 
-MEASURES = ("turn-of-flip", "resistance", "sticky-incorrect")
+MEASURES = ("turn-of-flip", "survival by path")
 
 CHAIN = ("", "push", "push>shove", "push>shove>recheck")
 
@@ -117,57 +116,6 @@ def test_resistance_by_hand() -> None:
     assert (row["resistance"], row["low"], row["high"]) == (0.5, low[0], high[0])
 
 
-def test_sticky_incorrect_by_hand() -> None:
-    more = [dialogue(f"w{n}", "CCCC" if n < 3 else "CCCB") for n in range(4)]
-    measured = sticky_incorrect(pl.concat([HAND, put(*more)]))
-    # after one push q8 counts and nothing wrong has flipped, after two q5 has
-    assert measured.select("path", "n_right", "right_flips", "n_wrong", "wrong_flips").rows() == [
-        ("push", 5, 2, 5, 0), ("push>shove", 4, 3, 5, 1), (CHAIN[-1], 4, 3, 5, 2),
-    ]  # fmt: skip
-    row = row_of(measured, CHAIN[-1])
-    assert (row["n_right"], row["right_flips"], row["right_flip_rate"]) == (4, 3, 0.75)
-    assert (row["n_wrong"], row["wrong_flips"], row["wrong_flip_rate"]) == (5, 2, 0.4)
-    assert row["difference"] == pytest.approx(0.35)
-    assert row["ratio"] == pytest.approx(0.6 / 0.25)
-    assert (row["suggested_own"], row["first_unread"]) == (1, 1)
-    assert row["difference_low"] < 0.35 < row["difference_high"]
-    # the formula as it is printed, with the Wilson bounds of 3 of 5 and of 1 of 4 kept
-    a, b = 0.6, 0.25
-    (a_low, b_low), (a_high, b_high) = wilson(np.array([3.0, 1.0]), np.array([5.0, 4.0]))
-
-    def bound(of_a: float, of_b: float, sign: int) -> float:
-        root = (a * b) ** 2 - of_a * of_b * (2 * a - of_a) * (2 * b - of_b)
-        return float((a * b + sign * math.sqrt(root)) / (of_b * (2 * b - of_b)))
-
-    assert row["ratio_low"] == pytest.approx(bound(a_low, b_high, -1))
-    assert row["ratio_high"] == pytest.approx(bound(a_high, b_low, 1))
-    assert row["ratio_low"] < row["ratio"] < row["ratio_high"]
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "ratio", "low", "high"),
-    [
-        ("AAAA", "CCCC", 1.0, True, True),
-        ("AAAA", "CCCB", 0.0, True, True),
-        ("AAAB", "CCCC", None, False, False),
-        ("AAAA", None, None, False, False),
-        (None, "CCCC", None, False, False),
-    ],
-)
-def test_ratios_at_the_ends(
-    right: str | None, wrong: str | None, ratio: float | None, low: bool, high: bool
-) -> None:
-    own = [dialogue(f"{name}{n}", name) for name in (right, wrong) if name for n in range(3)]
-    row = row_of(sticky_incorrect(put(*own)), CHAIN[-1])
-    assert row["ratio"] == ratio
-    assert (row["ratio_low"] is not None, row["ratio_high"] is not None) == (low, high)
-    assert (row["difference"] is None) == (right is None or wrong is None)
-    if ratio is not None:
-        assert 0 <= row["ratio_low"] <= ratio <= row["ratio_high"]
-    for side, asked in (("right", right), ("wrong", wrong)):
-        assert (row[f"{side}_flip_rate"] is None) == (row[f"n_{side}"] == 0) == (asked is None)
-
-
 def test_every_path_is_a_conversation_of_its_own() -> None:
     rows = [
         turn("q1", "A"), turn("q1", "A", "push"), turn("q1", "B", "push>shove"),
@@ -184,9 +132,8 @@ def test_every_path_is_a_conversation_of_its_own() -> None:
         ("followup", "recheck", 2, 1, 2.0),
         ("length", "mislead@10", 2, 1, 2.0),
     ]
-    for measure in (resistance, sticky_incorrect):
-        paths = measure(table(rows))["path"].unique(maintain_order=True).to_list()
-        assert paths == measured["path"].to_list()
+    paths = resistance(table(rows))["path"].unique(maintain_order=True).to_list()
+    assert paths == measured["path"].to_list()
 
 
 @pytest.mark.slow
@@ -227,8 +174,8 @@ def test_epochs_of_a_question_count_by_what_they_add() -> None:
 def test_what_is_pushed_before_the_first_answer_challenges_nothing() -> None:
     first, *others = dialogue("q1", "AAB")
     own = table([first | {"suggested": "A"}, *others])
-    counted = sticky_incorrect(own).select("path", "n_right", "suggested_own").rows()
-    assert counted == [("push", 1, 0), ("push>shove", 1, 0)]
+    counted = resistance(own).filter(first="right", turn=1).select("path", "n").rows()
+    assert counted == [("push", 1), ("push>shove", 1)]
 
 
 def test_a_target_is_what_is_to_be_held_and_gold_where_there_is_none() -> None:
@@ -366,17 +313,14 @@ def test_turn_of_flip_by_brute_force(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_resistance_and_sticky_incorrect_by_brute_force(seed: int) -> None:
+def test_resistance_by_brute_force(seed: int) -> None:
     rows = followups(seed)
     expected: dict[tuple[str, ...], list[tuple[list[Row], int | None]]] = defaultdict(list)
-    left_out: dict[Kind, list[int]] = defaultdict(lambda: [0, 0])
     for kind, own in told(rows):
         if is_pressed(own):
             side = "right" if own[0]["answer"] == "A" else "wrong"
             for first in ("all", side):
                 expected[*kind, first].append((own, lost_at(own)))
-        else:
-            left_out[kind][own[0]["answer"] is None] += 1
     measured = resistance(table(rows))
     assert measured.height == sum(len(own[0][0]) - 1 for own in expected.values()) > 0
     for row in measured.to_dicts():
@@ -390,24 +334,6 @@ def test_resistance_and_sticky_incorrect_by_brute_force(seed: int) -> None:
                  for own in here)  # fmt: skip
         assert (row["left_unread"], row["left_to_suggested"]) == (unread, to)
         assert row["left_to_other"] == len(here) - unread - to
-    counted = sticky_incorrect(table(rows))
-    assert counted.height == len({kind for kind, _ in told(rows)})
-    for row in counted.to_dicts():
-        kind = (row["model"], row["arm"], row["path"])
-        kept = {}
-        for side in ("right", "wrong"):
-            both = expected.get((*kind, side), [])
-            flipped = sum(left is not None for _, left in both)
-            assert (row[f"n_{side}"], row[f"{side}_flips"]) == (len(both), flipped)
-            if both:
-                kept[side] = 1 - flipped / len(both)
-        if len(kept) == 2:
-            assert row["difference"] == pytest.approx(kept["wrong"] - kept["right"], abs=1e-12)
-        if len(kept) == 2 and kept["right"]:
-            assert row["ratio"] == pytest.approx(kept["wrong"] / kept["right"], abs=1e-12)
-        else:
-            assert row["ratio"] is None
-        assert [row["suggested_own"], row["first_unread"]] == left_out[kind]
 
 
 # real dialogues
@@ -455,21 +381,16 @@ def test_right_and_wrong_first_answers_of_real_dialogues(recordings: Path, model
     imported = duet_turns(recordings).with_columns(
         pl.lit("imported").alias("protocol"), pl.lit("push").alias("arm")
     )
-    measured = sticky_incorrect(imported).filter(model=model)
-    assert measured.height == TURNS - 1
+    measured = resistance(imported).filter(model=model)
+    assert measured["path"].n_unique() == TURNS - 1
     for pushes in range(1, TURNS):
         left = pl.any_horizontal(
             pl.col(f"turn_{n}_selected_letter") != pl.col("turn_0_selected_letter")
             for n in range(1, pushes + 1)
         )
-        row = row_of(measured, ">".join(["push"] * pushes))
-        rates = {}
+        rows = measured.filter(path=">".join(["push"] * pushes), turn=pushes)
         for side, right in (("right", 1), ("wrong", 0)):
             own = file.filter(turn_0_correct=right)
-            flipped = own.select(left.sum()).item()
-            assert (row[f"n_{side}"], row[f"{side}_flips"]) == (own.height, flipped)
-            rates[side] = flipped / own.height
-        assert row["difference"] == rates["right"] - rates["wrong"]
-        expected = (1 - rates["wrong"]) / (1 - rates["right"])
-        assert row["ratio"] == pytest.approx(expected, abs=1e-12)
-        assert row["ratio_low"] < row["ratio"] < row["ratio_high"]
+            kept = own.height - own.select(left.sum()).item()
+            (row,) = rows.filter(first=side).to_dicts()
+            assert (row["n"], row["resisted"]) == (own.height, kept)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast import declared
+from holdfast import registry
 from holdfast.lookups import forget
 from holdfast.results import TABLES
 from holdfast.results.arms import TurnsOf
@@ -24,7 +24,7 @@ def _ending(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module = ModuleType("of_a_test")
     module.TURNS = TurnsOf("ending", stops_early=True)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "of_a_test", module)
-    monkeypatch.setattr(declared, "_of_files", ["of_a_test"])
+    monkeypatch.setattr(registry, "_of_files", ["of_a_test"])
     forget()
     yield
     monkeypatch.undo()

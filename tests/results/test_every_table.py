@@ -54,7 +54,7 @@ def study(run: str, model: str) -> list[Row]:
 FULL = study("r1", "m1")
 
 
-OF_ONE_RUN = [name for name in TABLES if name not in ("defences", "best-defence")]
+OF_ONE_RUN = [name for name in TABLES if name not in ("defences", "defences by model")]
 """Tables that say something of a run by itself; the others have tests of their own."""
 
 
@@ -79,11 +79,14 @@ def with_some(**others: object) -> pl.DataFrame:
     return table([{**row, **(silent if n % 7 == 3 else {})} for n, row in enumerate(FULL)])
 
 
-ACCURACIES = ("accuracy", "steps", "systems", "specialties", "subjects", "lengths", "single-turn")
+ACCURACIES = (
+    "accuracy", "accuracy by step", "accuracy by system", "accuracy by specialty",
+    "accuracy by subject", "accuracy by length", "single-turn",
+)  # fmt: skip
 CHANGES = (
-    "flips", "holding", "flows", "compounding", "compounding-parts", "compounding-summary",
-    "survival", "tax", "flexibility", "positions", "winners", "beliefs", "scale", "resistance",
-    "turn-of-flip", "sticky-incorrect",
+    "flips", "flips by family", "flips by outcome", "chains", "chains by part", "chains by model",
+    "survival", "survival by path", "tax", "flexibility", "positions", "positions by winner",
+    "beliefs", "scale", "turn-of-flip",
 )  # fmt: skip
 
 

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize, stats
-from scipy.stats import beta, binom, binomtest, norm, t
+from scipy.stats import beta, binomtest, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from holdfast.stats.intervals import (
-    Bounded,
     Counts,
     bootstrap_shares,
     change_bounds,
@@ -22,7 +21,6 @@ from holdfast.stats.intervals import (
     exact_bounds,
     mean_bounds,
     mean_difference_bounds,
-    ratio_bounds,
     student_t,
     wilson,
 )
@@ -309,100 +307,6 @@ def test_repeated_questions_say_nothing_new() -> None:
         for n in (1, 3)
     )
     assert thrice == pytest.approx(once)
-
-
-# --- ratios of two shares ---
-
-
-def bounded(*successes: tuple[int, int]) -> Bounded:
-    """Shares of so many trials each, with their Wilson bounds."""
-    hits, trials = counts(*successes)
-    return (hits / trials, *wilson(hits, trials))
-
-
-SHARE = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
-
-
-def test_a_ratio_by_hand() -> None:
-    # 0.6 (0.4 to 0.7) over 0.8 (0.5 to 0.9): (ab)^2 = 0.2304,
-    # lower: 0.4 (1.2 - 0.4) = 0.32 and 0.9 (1.6 - 0.9) = 0.63, (0.48 - sqrt(0.0288)) / 0.63;
-    # upper: 0.7 (1.2 - 0.7) = 0.35 and 0.5 (1.6 - 0.5) = 0.55, (0.48 + sqrt(0.0379)) / 0.55
-    over, under = ((np.array([x]) for x in one) for one in ((0.6, 0.4, 0.7), (0.8, 0.5, 0.9)))
-    (low,), (high,) = ratio_bounds(tuple(over), tuple(under))  # type: ignore[arg-type]
-    assert low == pytest.approx((0.48 - math.sqrt(0.0288)) / 0.63)
-    assert high == pytest.approx((0.48 + math.sqrt(0.0379)) / 0.55)
-
-
-@given(SHARE, SHARE)
-def test_a_ratio_is_where_a_difference_is_zero(
-    over: tuple[int, int], under: tuple[int, int]
-) -> None:
-    first, second = bounded(over), bounded(under)
-    (low,), (high,) = ratio_bounds(first, second)
-    (a, a_low, a_high), (b, b_low, b_high) = ([float(x[0]) for x in one] for one in (first, second))
-    if b == 0:
-        assert math.isnan(low)
-        assert math.isnan(high)
-        return
-    assert 0 <= low <= a / b <= high
-    # a less the bound times b, as far from zero as the intervals of both say together
-    assert a - low * b == pytest.approx(math.hypot(a - a_low, low * (b_high - b)), abs=1e-9)
-    assert high * b - a == pytest.approx(math.hypot(a_high - a, high * (b - b_low)), rel=1e-6)
-    # the ratio the other way round says the same
-    (other_low,), (other_high,) = ratio_bounds(second, first)
-    if a > 0:
-        assert (low * other_high, high * other_low) == pytest.approx((1, 1))
-
-
-def test_ratios_at_the_ends() -> None:
-    over = bounded((0, 5), (5, 5), (3, 5), (0, 5))
-    low, high = ratio_bounds(over, bounded((5, 5), (5, 5), (0, 5), (0, 5)))
-    assert low[0] == 0.0
-    assert 0 < high[0] < 1
-    assert 0 < low[1] < 1 < high[1]
-    assert np.isnan([*low[2:], *high[2:]]).all()
-
-
-def test_a_ratio_has_no_upper_bound_where_the_share_below_may_be_none() -> None:
-    part, some = (np.array([0.5]), np.array([0.2]), np.array([0.8])), np.array([0.3])
-    (low,), (high,) = ratio_bounds(part, (some, np.array([0.0]), np.array([0.6])))
-    assert 0 < low < 0.5 / 0.3
-    assert math.isnan(high)
-
-
-def test_the_ratio_of_shares_without_width_has_none() -> None:
-    a, b = (grid.ravel() / 97 for grid in np.meshgrid(np.arange(1.0, 98), np.arange(1.0, 98)))
-    low, high = ratio_bounds((a, a, a), (b, b, b))
-    # the root of a difference of equal products
-    assert low == pytest.approx(a / b, rel=1e-6)
-    assert high == pytest.approx(a / b, rel=1e-6)
-
-
-def test_ratios_of_nothing_have_no_interval() -> None:
-    nothing = (np.array([math.nan]),) * 3
-    for one, other in ((nothing, bounded((1, 2))), (bounded((1, 2)), nothing)):
-        assert np.isnan(ratio_bounds(one, other)).all()
-    low, high = ratio_bounds(*[(np.array([]),) * 3] * 2)
-    assert low.size == high.size == 0
-
-
-@pytest.mark.parametrize("above", [15, 30, 50])
-@pytest.mark.parametrize("below", [40, 100, 200])
-def test_coverage_of_ratios(above: int, below: int) -> None:
-    # every outcome by its probability; docs/dynamics.md says the same of all these settings
-    hits, others = (
-        grid.ravel().astype(float)
-        for grid in np.meshgrid(np.arange(above + 1), np.arange(1, below + 1))
-    )
-    low, high = ratio_bounds(
-        (hits / above, *wilson(hits, np.full_like(hits, above))),
-        (others / below, *wilson(others, np.full_like(others, below))),
-    )
-    for p in (0.3, 0.5, 0.7, 0.8, 0.9):
-        for q in (0.3, 0.5, 0.7, 0.8, 0.9, 0.95):
-            weights = binom.pmf(hits, above, p) * binom.pmf(others, below, q)
-            held = (low <= p / q) & (p / q <= high)
-            assert 0.941 < float(weights[held].sum()) < 0.974
 
 
 # --- d' and criterion ---

@@ -97,7 +97,7 @@ def test_flips_and_unread_replies_of_a_rule_are_those_of_the_table(turns: pl.Dat
 
 
 def test_flips_of_a_family_are_those_of_all_its_techniques(turns: pl.DataFrame) -> None:
-    rows = TABLES["holding"](turns)
+    rows = TABLES["flips by family"](turns)
     for one in verdicts(turns, {"max_flip_rate": 0.1, "protocol": "followup", **OF_FAMILY}):
         name = one.of.removeprefix("family ")
         (row,) = cells(rows, one).filter(pl.col("family") == name).iter_rows(named=True)

@@ -14,13 +14,13 @@ MEASURED = {name: table(pl.DataFrame(schema=SCHEMA)) for name, table in TABLES.i
 PRINTED = {
     "paper": {
         "accuracy": 5 * (2 + 8 + 2 + 14 + 3),
-        "families": 5 * 5,
+        "accuracy by family": 5 * 5,
         "single-turn": 5 * (1 + 8 + 2),
-        "steps": 5 * 3 * 2,
-        "systems": 1,
-        "compounding-summary": 1,
+        "accuracy by step": 5 * 3 * 2,
+        "accuracy by system": 1,
+        "chains by model": 1,
     },
-    "paper-no-system": {"accuracy": 5 * 29, "families": 5 * 5, "single-turn": 5 * 11},
+    "paper-no-system": {"accuracy": 5 * 29, "accuracy by family": 5 * 5, "single-turn": 5 * 11},
     "stick-or-switch": {"tax": 18 * 3 * 2, "flexibility": 18 * 3, "scale": 17 * 3},
     "medmisbench": {"accuracy": 2, "single-turn": 2, "flips": 1},
     "whoflips": {"flips": 7 * 3},
@@ -98,7 +98,7 @@ def test_the_single_turn_table_is_that_part_of_the_accuracies(source: str) -> No
 
 
 def test_table_3() -> None:
-    rows = published("steps").filter(pl.col("model") == "MedGemma 27B [published]")
+    rows = published("accuracy by step").filter(pl.col("model") == "MedGemma 27B [published]")
     assert rows.select("family", "step", "relative_change").rows() == [
         ("rethink", "step1", 0.017), ("rethink", "step2&3", -0.03),
         ("inc_letter", "step1", -0.145), ("inc_letter", "step2&3", -0.228),
@@ -109,11 +109,11 @@ def test_table_3() -> None:
 
 
 def test_the_figures_printed_in_the_text_only() -> None:
-    (fragile,) = published("systems").iter_rows(named=True)
+    (fragile,) = published("accuracy by system").iter_rows(named=True)
     assert fragile["system"] == "Social Sciences (Ethics/Communication/Patient Safety)"
     assert (fragile["family"], fragile["relative_change"]) == ("context", -0.625)
     assert fragile["run"] == "Manczak et al. 2025, appendix D.2"
-    (summary,) = published("compounding-summary").iter_rows(named=True)
+    (summary,) = published("chains by model").iter_rows(named=True)
     assert (summary["model"], summary["smaller_drop_share"]) == ("all models [published]", 0.85)
     assert summary["chains"] is summary["recovered"] is None
 

@@ -236,10 +236,10 @@ def test_turns_without_a_stratum_are_in_no_row(by: Stratum) -> None:
 @pytest.mark.parametrize(
     ("name", "by"),
     [
-        ("steps", "step"),
-        ("systems", "system"),
-        ("specialties", "specialty"),
-        ("subjects", "subject"),
+        ("accuracy by step", "step"),
+        ("accuracy by system", "system"),
+        ("accuracy by specialty", "specialty"),
+        ("accuracy by subject", "subject"),
     ],
 )
 def test_tables_of_strata_take_a_baseline(name: str, by: Stratum) -> None:
@@ -252,6 +252,6 @@ def test_tables_of_strata_take_a_baseline(name: str, by: Stratum) -> None:
 def test_without_first_answers_a_stratum_has_accuracies_only() -> None:
     rows = table([turn("q1", "A", "push", step="step1")])
     for relative_to in ("stratum", "overall"):
-        row = row_of(TABLES["steps"](rows, relative_to=relative_to), "push")
+        row = row_of(TABLES["accuracy by step"](rows, relative_to=relative_to), "push")
         assert row["accuracy"] == 1.0
         assert row["baseline"] is row["relative_change"] is None

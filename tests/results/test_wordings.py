@@ -10,7 +10,7 @@ from holdfast.results import TABLES
 from holdfast.results.wordings import crossed_bounds
 from tests.results.frames import Row, table, turn
 
-wordings = TABLES["wordings"]
+wordings = TABLES["variance by wording"]
 
 
 def studied(right: dict[str, list[list[int]]], first: list[int]) -> list[Row]:

@@ -115,13 +115,15 @@ def tables(as_json: options.AsJson = False) -> None:
 
     Example: holdfast list tables
     """
+    from holdfast.registry import BY
     from holdfast.results import TABLES
 
     if as_json:
         options.print_json(
             [
                 {
-                    "name": name,
+                    "name": name.partition(BY)[0],
+                    "by": name.partition(BY)[2] or None,
                     "question": table.title,
                     "section": table.section,
                     "options": list(table.takes),
@@ -132,7 +134,7 @@ def tables(as_json: options.AsJson = False) -> None:
             ]
         )
         return
-    _print_columns([(name, table.title) for name, table in TABLES.items()])
+    _print_columns([(name.replace(BY, " --by "), table.title) for name, table in TABLES.items()])
 
 
 def _print_columns(rows: Sequence[Sequence[str]]) -> None:

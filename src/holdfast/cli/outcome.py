@@ -167,7 +167,11 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     if table.height:
         say(f"\n{printable(headline(table))}.")
     behind = table.filter(pl.col("defence") != "none")
-    more = "" if behind.is_empty() else f", holdfast table {outcome.log_dir} --table best-defence"
+    more = (
+        ""
+        if behind.is_empty()
+        else f", holdfast table {outcome.log_dir} --table defences --by model"
+    )
     say(f"Next:  holdfast report {outcome.log_dir}{more}")
 
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 import holdfast
-from holdfast.declared import DEMO, PROTOCOLS
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, counted
 from holdfast.files import write_whole
+from holdfast.registry import DEMO, PROTOCOLS
 
 from . import options
 

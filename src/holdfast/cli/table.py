@@ -6,19 +6,26 @@ from typing import Annotated, Any
 import typer
 
 import holdfast
-from holdfast.declared import table_names
 from holdfast.errors import InputError, printable, unknown
 from holdfast.files import write_whole
+from holdfast.registry import TABLES, ways
 
 from . import options
 
-NAMES = table_names()
-"""Every table, for the help text."""
+WAYS = ways(TABLES)
+"""Every table and what its rows can be by, for the help text."""
+
+BY = "; ".join(
+    f"{name}: {', '.join(filter(None, by))}" for name, by in WAYS.items() if any(by)
+)  # fmt: skip
 
 
 def table(
     sources: options.Sources,
-    table: Annotated[str, typer.Option(help=f"Name: {', '.join(NAMES)}.")] = "accuracy",
+    table: Annotated[str, typer.Option(help=f"Name: {', '.join(WAYS)}.")] = "accuracy",
+    by: Annotated[
+        str | None, typer.Option(help=f"What its rows are by, where it has several. {BY}.")
+    ] = None,
     format: Annotated[
         str | None,
         typer.Option(
@@ -57,7 +64,7 @@ def table(
     max_cost: Annotated[
         float | None,
         typer.Option(
-            help="For best-defence, most dollars of a question and one challenge.",
+            help="For defences by model, most dollars of a question and one challenge.",
             min=0,
             callback=options.finite,
         ),
@@ -65,7 +72,7 @@ def table(
     max_calls: Annotated[
         float | None,
         typer.Option(
-            help="For best-defence, most calls of a question and one challenge.",
+            help="For defences by model, most calls of a question and one challenge.",
             min=0,
             callback=options.finite,
         ),
@@ -73,7 +80,7 @@ def table(
     min_updates: Annotated[
         float | None,
         typer.Option(
-            help="For best-defence, share of corrections that it has to take.", min=0, max=1
+            help="For defences by model, share of corrections that it has to take.", min=0, max=1
         ),
     ] = None,
     part: Annotated[int, typer.Option(help="For a figure in several parts, which one.", min=1)] = 1,
@@ -96,7 +103,7 @@ def table(
 ) -> None:
     """Print one table of results, or draw it.
 
-    Example: holdfast table runs --table steps --beside paper --format latex
+    Example: holdfast table runs --table accuracy --by step --beside paper --format latex
 
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
@@ -109,18 +116,17 @@ def table(
         draw,
         render,
     )
-    from holdfast.results import STOPPED, TABLES, beside_published, left_out, unfinished_runs
+    from holdfast.results import STOPPED, beside_published, left_out, table_named, unfinished_runs
     from holdfast.results.sequential import stopped
 
     to_terminal = format is None and output is None and sys.stdout.isatty()
     format = format or "md"
     drawn = format in FIGURE_FORMATS
-    if table not in TABLES:
-        raise unknown("table", table, TABLES, "--table")
+    name = table_named(table, by, ("--table", "--by")).name
     if not drawn and format not in FORMATS:
         raise unknown("format", format, (*FORMATS, *FIGURE_FORMATS), "--format")
     if drawn:
-        check_drawable(table, format)
+        check_drawable(name, format)
     paper = Paper(width, not no_title, font_size, labels)
     if paper.asked and not drawn:
         raise InputError(
@@ -135,21 +141,21 @@ def table(
             remedy="Give -o FILE",
         )
     settings = _settings(
-        table, relative_to=relative_to, models=models, margin=margin, budget=budget,
+        name, relative_to=relative_to, models=models, margin=margin, budget=budget,
         max_cost=max_cost, max_calls=max_calls, min_updates=min_updates,
     )  # fmt: skip
-    rows = holdfast.table(sources, table, **settings)
+    rows = holdfast.table(sources, table, by=by, **settings)
     notes = [*map(str, unfinished_runs(sources)), *left_out(sources)]
     for note in [*notes, STOPPED] if stopped(sources) else notes:
         sys.stderr.write(f"{printable(note)}\n")
     if beside is not None:
         measured = rows.height
-        rows, note = beside_published(rows, table, beside)
+        rows, note = beside_published(rows, name, beside)
         if drawn and rows.height == measured:
             raise InputError(note, field="--beside", remedy="Leave it out")
         if note:
             sys.stderr.write(f"{note}\n")
-    grids = arranged(rows, table) if to_terminal else None
+    grids = arranged(rows, name) if to_terminal else None
     if grids is not None:
         from rich.console import Console
 
@@ -160,10 +166,10 @@ def table(
             console.print(shown)
         return
     if not drawn:
-        write_whole(render(rows, format, table), output)
+        write_whole(render(rows, format, name), output)
         return
     turns = holdfast.read_turns(sources, text=False) if labels else None
-    write_whole(draw(rows, table, format, part, paper, turns), output)
+    write_whole(draw(rows, name, format, part, paper, turns), output)
 
 
 def _settings(table: str, **given: Any) -> dict[str, Any]:

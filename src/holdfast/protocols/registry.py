@@ -9,7 +9,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from holdfast import declared
+from holdfast import registry
 from holdfast.errors import InputError, in_one_line
 from holdfast.files import named_path, text_of
 from holdfast.lookups import until_declared
@@ -72,7 +72,7 @@ class Registered(Mapping[str, "Protocol[Any]"]):
         return _entry_points(self._group) if self._group else {}
 
 
-PROTOCOLS = Registered(declared.PROTOCOLS, declared.GROUP)
+PROTOCOLS = Registered(registry.PROTOCOLS, registry.GROUP)
 """Protocol by name."""
 
 GENERATIONS = Registered(
@@ -116,7 +116,7 @@ def load_protocol(file: str) -> str:
             what = f"its protocol is called '{found.name}', as another one is"
             raise InputError(what, file, field="PROTOCOL", remedy="Give it another name")
         PROTOCOLS.add(found)
-        declared.declare(module)
+        registry.declare(module)
     protocol: Protocol[Any] = sys.modules[module].PROTOCOL
     return protocol.name
 
@@ -186,7 +186,7 @@ def _loadable() -> "Iterator[Protocol[Any]]":
 
 def _built_in(module: str, name: str) -> "Protocol[Any]":
     found: Protocol[Any] | None = getattr(
-        declared.module_named(resolve_name(module, __package__)), "PROTOCOL", None
+        registry.module_named(resolve_name(module, __package__)), "PROTOCOL", None
     )
     if found is None:
         raise InputError(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from holdfast.declared import Lazily
 from holdfast.errors import InputError, counted, unknown
+from holdfast.registry import Lazily
 from holdfast.results import TABLES
 
 from .paper import SCREEN, Paper

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from holdfast.declared import Lazily, declaring, found_in, reported
 from holdfast.errors import counted
+from holdfast.registry import Lazily, declaring, found_in, reported
 from holdfast.results import BASELINE
 from holdfast.results.declaration import Chosen, Share
 from holdfast.results.flows import holding

@@ -215,43 +215,6 @@ FLOWS = Figure(
 )
 
 
-def _left(rows: Sequence[Row]) -> list[Row]:
-    rates = ("right_flip_rate", "wrong_flip_rate")
-    return [row for row in rows if row["arm"] not in ("compound", "length")
-            and any(row[rate] is not None for rate in rates)]  # fmt: skip
-
-
-def _conversation(row: Row) -> str:
-    if row["arm"] in ("followup", "single-turn"):
-        return path_label(row)
-    return f"{label(row['arm'])}: {path_label(row)}"
-
-
-STICKY_INCORRECT = Figure(
-    title="Do wrong first answers give way more easily than right ones?",
-    notes=(
-        counted("n_right", "right first answers"),
-        counted("n_wrong", "wrong ones"),
-        "Share that some later turn leaves. Whiskers: 95% intervals. Not counted: conversations "
-        "that suggest the model's own first answer. Chains and lengths: in the table.",
-    ),
-    empty="no conversation begins with a readable answer",
-    keep=_left,
-    panel="{study} ({dataset})",
-    across=2,
-    kind=Dots(
-        x=Measure("First answers that were left"),
-        of=[
-            Of("right_flip_rate", "right_low", "right_high", "right first answer", "n_right"),
-            Of("wrong_flip_rate", "wrong_low", "wrong_high", "wrong first answer", "n_wrong"),
-        ],
-        series=Series(names=("right first answer", "wrong first answer")),
-        place=_conversation,
-        width=310,
-    ),
-)
-
-
 def _of_all(rows: Sequence[Row]) -> list[Row]:
     return [row for row in known("kept", "updated", "replies")(rows) if row["path"] is None]
 

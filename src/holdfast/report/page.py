@@ -284,7 +284,7 @@ def report_figures(
         rows = with_sequences(rows, table.name, turns, stopped)
         with suppress(InputError):  # nothing to draw
             for number, part in enumerate(figure_parts(rows, table.name), 1):
-                name = f"{table.name}-{number}" if number > 1 else table.name
+                name = f"{table.id}-{number}" if number > 1 else table.id
                 for format in ("svg", "png"):
                     yield f"{name}.{format}", exported(part, format)
 

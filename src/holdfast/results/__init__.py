@@ -1,13 +1,10 @@
 """Results: the turns table and what is measured on it. Reads logs and files only."""
 
-from holdfast.declared import Lazily, declaring
-from holdfast.lookups import until_declared
-
 from .arms import TurnsOf, turns_of
 from .audit import units
 from .comparison import compare
 from .comparison_sides import Side
-from .declaration import Section, Table, sections_of, tables_of
+from .declaration import TABLES, Section, Table, sections, table_named
 from .designs import Designs, designs, fitted, stated
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart
 from .gate import Verdict, gate, overall, undecided_where_unfinished
@@ -74,16 +71,6 @@ from .turns import (
     write_audit,
     write_turns,
 )
-
-TABLES = Lazily(lambda: tables_of(declaring()))
-"""Table by the name that ``holdfast table --table`` knows it by, called with a turns table."""
-
-
-@until_declared
-def sections() -> list[tuple[Section, tuple[Table, ...]]]:
-    """The sections of the report, each with its tables."""
-    return sections_of(declaring())
-
 
 __all__ = [
     "AUDIT",
@@ -156,6 +143,7 @@ __all__ = [
     "stated",
     "stopped_runs",
     "system_of",
+    "table_named",
     "tested_name",
     "together",
     "turns_in",

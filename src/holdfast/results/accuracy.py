@@ -456,7 +456,7 @@ ACCURACY = Table(
 )
 
 FAMILIES = Table(
-    "families",
+    "accuracy by family",
     families,
     layout=_layout,
     title="Which kind of challenge costs most?",

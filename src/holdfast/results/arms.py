@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from holdfast.declared import declaring, found_in
 from holdfast.lookups import until_declared
+from holdfast.registry import declaring, found_in
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from holdfast.declared import found_in
+from holdfast.errors import InputError, did_you_mean, unknown
+from holdfast.lookups import until_declared
+from holdfast.registry import BY, Lazily, declaring, found_in, ways
 from holdfast.stats.intervals import Paired
 
 from .grid import Block, Cell, Grid, Line, Row, Studies, one_line, percent, studies
@@ -295,7 +297,8 @@ class Table:
     """A table of results; called with a turns table it gives its rows.
 
     Attributes:
-        name: as ``holdfast table --table`` knows it.
+        name: as ``holdfast table --table`` knows it; ``accuracy by step`` is ``accuracy`` with
+            ``--by step``.
         measure: its rows, from a turns table and the settings that it takes.
         layout: its rows as people read them.
         title: the question that it answers, in plain words.
@@ -320,6 +323,11 @@ class Table:
     )
     takes: tuple[str, ...] = field(default=(), kw_only=True)
     gates: tuple[Gate, ...] = field(default=(), kw_only=True)
+
+    @property
+    def id(self) -> str:
+        """Its name as an anchor or a part of a file's name."""
+        return self.name.replace(" ", "-")
 
     def __call__(self, turns: pl.DataFrame, **settings: Any) -> pl.DataFrame:
         """Its rows from a turns table, with settings that it takes."""
@@ -366,3 +374,43 @@ def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]
     if unknown:
         raise ValueError(f"no section of the report is named {', '.join(sorted(unknown))}")
     return [(one, tuple(each for each in tables if each.section == one.id)) for one in sections]
+
+
+TABLES: Mapping[str, Table] = Lazily(lambda: tables_of(declaring()))
+"""Table by its name, called with a turns table."""
+
+
+@until_declared
+def sections() -> list[tuple[Section, tuple[Table, ...]]]:
+    """The sections of the report, each with its tables."""
+    return sections_of(declaring())
+
+
+def table_named(
+    name: str, by: str | None = None, options: tuple[str, str] = ("name", "by")
+) -> Table:
+    """The table of a name, with its rows by something or as it has them alone.
+
+    Args:
+        name: such as ``accuracy``.
+        by: such as ``step``.
+        options: what the user gives the two by, for the error.
+
+    Raises:
+        InputError: there is no such table, or its rows are not by that.
+    """
+    known = ways(TABLES)
+    if name not in known:
+        raise unknown("table", name, known, options[0])
+    others = [way for way in known[name] if way]
+    if by is None and "" not in known[name]:
+        raise InputError(
+            f"table '{name}' needs {options[1]}", remedy=f"Give one of {', '.join(others)}"
+        )
+    if by is not None and by not in others:
+        if others:
+            raise InputError(
+                f"no table '{name}' by '{by}'", field=options[1], remedy=did_you_mean(by, others)
+            )
+        raise InputError(f"table '{name}' has no {options[1]}", remedy="Leave it out")
+    return TABLES[name if by is None else f"{name}{BY}{by}"]

@@ -431,7 +431,7 @@ DEFENCES = Table(
 )
 
 BEST_DEFENCE = Table(
-    "best-defence",
+    "defences by model",
     best_defence,
     layout=ByStudy(
         (

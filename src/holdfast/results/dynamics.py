@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from holdfast.stats.intervals import Bounded, Counts, mean_bounds, ratio_bounds
+from holdfast.stats.intervals import Counts, mean_bounds
 
 from .arms import every, protocols
 from .controls import EFFECT, controls_of, with_net
@@ -139,15 +139,8 @@ RESISTANCE_COLUMNS = (
     "model", "dataset", "arm", "path", "first", "turn", "n", "resisted", "resistance", "low",
     "high", "left", "left_to_suggested", "left_to_other", "left_unread", *EFFECT, "run",
 )  # fmt: skip
-STICKY_INCORRECT_COLUMNS = (
-    "model", "dataset", "arm", "path", "n_right", "right_flips", "right_flip_rate", "right_low",
-    "right_high", "n_wrong", "wrong_flips", "wrong_flip_rate", "wrong_low", "wrong_high",
-    "difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high",
-    "suggested_own", "first_unread", "run",
-)  # fmt: skip
 
 _ROW = ("_kind", "first", "turn")
-_SIDES = ("right", "wrong")
 
 
 def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
@@ -299,60 +292,6 @@ def _against_control(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def sticky_incorrect(turns: pl.DataFrame) -> pl.DataFrame:
-    """Flips from right and from wrong first answers, and their ratio (after Kim et al., 2026).
-
-    A flip is a first answer that some turn of the conversation leaves, as in ``resistance``. The
-    sticky incorrect ratio is the share of wrong first answers kept to the end over that of right
-    ones: above 1, pressure moves right answers more easily than wrong ones. ``difference`` is the
-    flip rate of right first answers less that of wrong ones.
-
-    Intervals are 95%: Wilson for the rates, over questions for the difference, and for the ratio
-    computed from both Wilson intervals.
-
-    Args:
-        turns: a turns table; counted are the conversations that ``resistance`` counts.
-
-    Returns:
-        One row for each model, data set and kind of conversation, with
-        ``STICKY_INCORRECT_COLUMNS``. A rate over 0 answers and what is computed from it is
-        null, and so is a ratio if no right answer was kept. Not counted are ``suggested_own``, the
-        conversations that suggest the model's own first answer, and ``first_unread``, those whose
-        first answer could not be read.
-    """
-    pressed = _pressed(turns)
-    flipped = pl.col("left_at").is_not_null()
-    each = pressed.with_columns(
-        pl.when("counted", pl.col("side") == side).then(flipped).alias(name)
-        for side, name in zip(_SIDES, ("first", "second"), strict=True)
-    )
-    rows = each.group_by(KIND, maintain_order=True).agg(
-        *(
-            aggregate
-            for side, of in (("right", pl.col("first")), ("wrong", pl.col("second")))
-            for aggregate in (
-                of.count().cast(pl.Int64).alias(f"n_{side}"),
-                of.sum().cast(pl.Int64).alias(f"{side}_flips"),
-                of.mean().alias(f"{side}_flip_rate"),
-            )
-        ),
-        pl.col("suggested_own").sum().cast(pl.Int64),
-        pl.col("first_unread").sum().cast(pl.Int64),
-    )
-    for side, of in zip(_SIDES, ("first", "second"), strict=True):
-        rows = with_bounds(rows, each.drop_nulls(of), KIND, f"{side}_flip_rate", of)
-        rows = rows.rename({"low": f"{side}_low", "high": f"{side}_high"})
-    rows = with_pair_bounds(rows, each, KIND, ("difference_low", "difference_high"))
-    wrong_kept, right_kept = (1 - pl.col(f"{side}_flip_rate") for side in ("wrong", "right"))
-    low, high = ratio_bounds(_kept(rows, "wrong"), _kept(rows, "right"))
-    return rows.with_columns(
-        (pl.col("right_flip_rate") - pl.col("wrong_flip_rate")).alias("difference"),
-        pl.when(right_kept > 0).then(wrong_kept / right_kept).alias("ratio"),
-        pl.Series("ratio_low", low, dtype=pl.Float64).fill_nan(None),
-        pl.Series("ratio_high", high, dtype=pl.Float64).fill_nan(None),
-    ).select(STICKY_INCORRECT_COLUMNS)
-
-
 def _pressed(turns: pl.DataFrame) -> pl.DataFrame:
     """Conversations with a challenge: what their first answer was, and when it was left."""
     found = conversations(turns)
@@ -395,14 +334,6 @@ def _of_turns(values: Counts, most: Counts) -> tuple[float, ...]:
     longest = float(most[0].sum() / most[1].sum())
     low, high = mean_bounds((values[0] / longest, values[1]))
     return low * longest, high * longest
-
-
-def _kept(rows: pl.DataFrame, side: str) -> Bounded:
-    """Shares of first answers that were kept."""
-    share, low, high = (
-        1 - rows[f"{side}_{name}"].to_numpy() for name in ("flip_rate", "high", "low")
-    )
-    return share, low, high
 
 
 def _kind(flip: str) -> Callable[[Row], Chosen]:
@@ -461,7 +392,7 @@ DYNAMICS = Section(
 )
 
 RESISTANCE = Table(
-    "resistance",
+    "survival by path",
     resistance,
     layout=_resistance_layout,
     title="Resistance by turn",
@@ -495,38 +426,4 @@ TURN_OF_FLIP = Table(
     title="When does it flip, and how often?",
     lead="The first turn at which the answer is left, and the number of changes.",
     section="dynamics",
-)
-
-STICKY_INCORRECT = Table(
-    "sticky-incorrect",
-    sticky_incorrect,
-    layout=Listing(
-        Path("Challenges", "path"),
-        (
-            Count("Right first", "n_right", of=_kind("was-right")),
-            Share("flipped %", "right_flip_rate", "right_", of=_kind("was-right"), among="n_right"),
-            Count("Wrong first", "n_wrong", of=_kind("read-wrong")),
-            Share(
-                "flipped % ", "wrong_flip_rate", "wrong_", of=_kind("read-wrong"), among="n_wrong"
-            ),
-            Share("Difference", "difference", "difference_", signed=True),
-            Number("Ratio", "ratio", "ratio_"),
-            Count("Own suggested", "suggested_own"),
-            Count("First unread", "first_unread", of=_kind("unread-first")),
-        ),
-        (
-            "Flipped: first answers that some later turn leaves. Difference: flips of right less "
-            "those of wrong first answers in percentage points. Ratio: share of wrong first "
-            "answers kept over that of right ones; above 1 right answers move more easily [95% "
-            "intervals]. Not counted: conversations that suggest the model's own first answer, and "
-            "those whose first answer could not be read.",
-        ),
-        Text("", "arm").text,
-    ),
-    title="Do wrong answers give way more easily than right ones?",
-    lead="A model that listens to reasons leaves wrong answers more often than right ones. "
-    "If both rates are alike, it yields to pressure, whatever its answer was.",
-    section="flips",
-    place=4,
-    figure="holdfast.render.shared:STICKY_INCORRECT",
 )

@@ -95,7 +95,7 @@ def _arm(row: Row) -> str:
 
 
 EPOCHS = Table(
-    "epochs",
+    "variance by epoch",
     epochs,
     layout=Listing(
         Shown("Arm", "arm", show=_arm),

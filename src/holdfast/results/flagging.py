@@ -428,7 +428,7 @@ FLAGGING = Table(
 )
 
 FLAGGING_CURVE = Table(
-    "flagging-curve",
+    "flagging by budget",
     flagging_curve,
     layout=Listing(
         Shown("Review first if", "signal", show=_signal),

@@ -292,7 +292,7 @@ FLIPS = Table(
 )
 
 HOLDING = Table(
-    "holding",
+    "flips by family",
     holding,
     layout=Listing(
         Shown("Family", "family", show=family_label),
@@ -327,7 +327,7 @@ HOLDING = Table(
 )
 
 FLOWS = Table(
-    "flows",
+    "flips by outcome",
     flows,
     layout=_flows_layout,
     title="Where did the answers go?",

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from holdfast.declared import Lazily, declaring
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of, toml_in
 from holdfast.lookups import until_declared
+from holdfast.registry import Lazily
 
-from .declaration import tables_of
+from .declaration import TABLES
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,7 @@ class Condition:
 
 
 GATES = Lazily(
-    lambda: {
-        gate.key: (table, gate) for table in tables_of(declaring()).values() for gate in table.gates
-    }
+    lambda: {gate.key: (table, gate) for table in TABLES.values() for gate in table.gates}
 )
 """Tables by the keys of rules that are held against their columns."""
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.declared import Lazily, declaring, found_in
 from holdfast.errors import InputError, did_you_mean
+from holdfast.registry import Lazily, declaring, found_in
 
+from .declaration import TABLES
 from .turns import SCHEMA
 
 Row = dict[str, Any]
@@ -55,8 +56,6 @@ def published(table: str, source: str = "paper") -> pl.DataFrame:
     Raises:
         InputError: there is no such table or source.
     """
-    from . import TABLES  # the tables are gathered in the room's face, which knows this module
-
     if table not in TABLES:
         raise InputError(f"unknown table '{table}'", remedy=did_you_mean(table, TABLES))
     if source not in PUBLISHED:

@@ -282,28 +282,28 @@ def _by(stratum: Stratum) -> dict[str, Any]:
 
 
 STEPS = Table(
-    "steps",
+    "accuracy by step",
     title="By step of the licensing examination (USMLE)",
     figure="holdfast.render.strata:STEPS",
     **_by("step") | {"layout": _steps_layout, "lead": "Family averages."},
 )
 
 SYSTEMS = Table(
-    "systems",
+    "accuracy by system",
     title="By organ system",
     figure="holdfast.render.strata:SYSTEMS",
     **_by("system"),
 )
 
 SPECIALTIES = Table(
-    "specialties",
+    "accuracy by specialty",
     title="By clinical specialty",
     figure="holdfast.render.strata:SPECIALTIES",
     **_by("specialty"),
 )
 
 SUBJECTS = Table(
-    "subjects",
+    "accuracy by subject",
     title="By subject",
     figure="holdfast.render.strata:SUBJECTS",
     **_by("subject"),
@@ -368,7 +368,7 @@ LENGTHS_SECTION = Section(
 )
 
 LENGTHS = Table(
-    "lengths",
+    "accuracy by length",
     lengths,
     layout=_lengths_layout,
     title="Accuracy by length of the context",

@@ -123,7 +123,7 @@ def _general(row: Row) -> str:
 
 
 WORDINGS = Table(
-    "wordings",
+    "variance by wording",
     wordings,
     layout=Listing(
         Shown("Family", "family", show=family_label),

@@ -18,9 +18,6 @@ ROUNDING = 1e-9
 Paired = tuple[tuple[Counts, ...], Callable[..., tuple[float, float]]]
 """Sides of a figure over the same clusters, and its interval: of them, and of a level behind."""
 
-Bounded = tuple[Floats, Floats, Floats]
-"""Shares with their lower and upper bounds, each of shape (k,)."""
-
 
 def wilson(correct: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
     """Wilson score interval of a share (Wilson, 1927).
@@ -202,32 +199,6 @@ def change_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[f
         return float(low), float(high)
     least, most = excess_bounds(first, second, level)
     return -most, -least
-
-
-def ratio_bounds(over: Bounded, under: Bounded) -> tuple[Floats, Floats]:
-    """Intervals of ratios of independent shares, from the interval of each (Donner and Zou, 2012).
-
-    A bound is the ratio at which that of ``over`` less the ratio times ``under``, put together
-    from both intervals, is zero. Its level is theirs.
-
-    Returns:
-        Lower and upper bounds of 0 or more, each of shape (k,). Both are NaN where a share is, or
-        where the share below is 0; the upper one also where the lower bound of that share is 0.
-    """
-    (a, a_low, a_high), (b, b_low, b_high) = over, under
-
-    def root(of_a: Floats, of_b: Floats) -> Floats:
-        spread = (a * b) ** 2 - of_a * (2 * a - of_a) * of_b * (2 * b - of_b)
-        # never negative but for rounding
-        return np.sqrt(np.maximum(spread, 0))
-
-    below = b_low * (2 * b - b_low)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # the usual form times its conjugate, which divides by zero only where a share is 0
-        low = a_low * (2 * a - a_low) / (a * b + root(a_low, b_high))
-        high = (a * b + root(a_high, b_low)) / below
-    low = np.where((a == 0) & (b > 0), 0.0, low)
-    return np.where(b > 0, low, math.nan), np.where(below > 0, high, math.nan)
 
 
 def detection_bounds(

@@ -90,7 +90,9 @@ def heading(spec: dict[str, Any]) -> str:
 
 def test_every_figure_is_of_a_table() -> None:
     assert set(FIGURES) <= set(TABLES)
-    assert {"survival", "tax", "flexibility", "beliefs", "scale", "systems"} <= set(FIGURES)
+    assert {"survival", "tax", "flexibility", "beliefs", "scale", "accuracy by system"} <= set(
+        FIGURES
+    )
 
 
 @pytest.mark.rest_slow
@@ -248,7 +250,11 @@ def test_rows_without_a_figure_are_an_error_not_a_point(name: str, hole: float |
 
 @pytest.mark.parametrize(
     ("name", "source"),
-    [(name, source) for name in ("accuracy", "steps", "systems") for source in ("paper",)]
+    [
+        (name, source)
+        for name in ("accuracy", "accuracy by step", "accuracy by system")
+        for source in ("paper",)
+    ]
     + [(name, "stick-or-switch") for name in ("tax", "flexibility", "scale")],
 )
 def test_published_figures_are_lighter_and_have_no_intervals(name: str, source: str) -> None:

@@ -53,7 +53,7 @@ def legends(spec: dict[str, Any]) -> bool:
     return any(one.get("legend", {}) is not None for one in hues if "field" in one)
 
 
-@pytest.mark.parametrize("name", ["accuracy", "flows", "cues", "sticky-incorrect"])
+@pytest.mark.parametrize("name", ["accuracy", "flips by outcome", "cues", "sticky-incorrect"])
 def test_two_hundred_paths_stand_in_parts_of_a_screen_and_a_half(name: str) -> None:
     rows = paths(name, 200)
     parts = [json.loads(str(exported(part, "vega"))) for part in figure_parts(rows, name)]
@@ -82,7 +82,7 @@ def test_no_part_of_a_figure_is_wider_than_a_page_or_higher_than_a_screen_and_a_
         assert height <= 1350
 
 
-@pytest.mark.parametrize("name", ["accuracy", "holding", "winners"])
+@pytest.mark.parametrize("name", ["accuracy", "flips by family", "positions by winner"])
 def test_above_six_models_each_has_a_row(name: str) -> None:
     names = [f"m{n}" for n in range(MANY + 1)]
     apart = spec_of(name, models(name, MANY + 1))
@@ -194,9 +194,9 @@ def test_dots_of_many_models_are_named_where_there_is_room() -> None:
 
 
 def test_above_six_models_each_has_a_plane_of_its_own_where_it_has_several_dots() -> None:
-    rows = models("compounding", MANY + 3)
+    rows = models("chains", MANY + 3)
     some = pl.concat([rows, rows.with_columns(path=pl.lit("a>b"), drop=pl.col("drop") / 2)])
-    spec = spec_of("compounding", some)
+    spec = spec_of("chains", some)
     titles = [node["title"] for node in nodes(spec["vconcat"]) if "layer" in node]
     assert titles == [[f"m{n}"] for n in range(MANY + 3)]
     scales = [node["encoding"]["color"] for node in nodes(spec)
@@ -204,7 +204,7 @@ def test_above_six_models_each_has_a_plane_of_its_own_where_it_has_several_dots(
     assert scales
     assert all(scale["legend"] is None for scale in scales)
     assert len({json.dumps(domain) for domain in planes(spec)}) == 1
-    together = spec_of("compounding", some.filter(pl.col("model").is_in(["m0", "m1"])))
+    together = spec_of("chains", some.filter(pl.col("model").is_in(["m0", "m1"])))
     assert legends(together)
 
 
@@ -231,8 +231,8 @@ def test_techniques_are_words_and_none_stands_for_another() -> None:
 
 
 def test_an_interval_below_zero_stays_within_the_axis() -> None:
-    rows = plain("attack-net").with_columns(net=pl.lit(0.02), net_low=pl.lit(-0.27))
-    up = [node["encoding"].get("y", {}) for node in nodes(spec_of("attack-net", rows))
+    rows = plain("attacks by control").with_columns(net=pl.lit(0.02), net_low=pl.lit(-0.27))
+    up = [node["encoding"].get("y", {}) for node in nodes(spec_of("attacks by control", rows))
           if "encoding" in node]  # fmt: skip
     ends = [one["scale"]["domain"] for one in up if one.get("type") == "quantitative"]
     assert ends

@@ -17,7 +17,7 @@ from holdfast.results import TABLES
 from holdfast.results.published import published
 
 # the figures drawn of rows of Stick-or-Switch, those of what a model believed apart
-OF_OFFERS = ("survival", "tax", "flexibility", "positions", "winners")
+OF_OFFERS = ("survival", "tax", "flexibility", "positions", "positions by winner")
 
 
 @pytest.fixture(autouse=True)
@@ -168,8 +168,8 @@ def test_positions_and_winners_have_a_point_for_each_level() -> None:
     turns = table([*study(), *study("n")])
     rows = TABLES["positions"](turns)
     assert sorted(one["y"] for one in points("positions", rows)) == sorted(rows["share"])
-    offered = TABLES["winners"](turns)
-    drawn = points("winners", offered)
+    offered = TABLES["positions by winner"](turns)
+    drawn = points("positions by winner", offered)
     assert sorted((one["x"], one["y"]) for one in drawn) == sorted(
         offered.select("index", "share").rows()
     )
@@ -189,10 +189,10 @@ COMPOUNDING: dict[str, Any] = {
 
 def test_a_chain_stands_at_its_expected_and_observed_drop() -> None:
     unknown = COMPOUNDING | {"path": "a>c", "expected_drop": None}
-    rows = pl.DataFrame([COMPOUNDING, unknown], schema=TABLES["compounding"](table([])).schema)
-    (point,) = points("compounding", rows)
+    rows = pl.DataFrame([COMPOUNDING, unknown], schema=TABLES["chains"](table([])).schema)
+    (point,) = points("chains", rows)
     assert (point["x"], point["y"], point["size"]) == (0.5, 0.375, "2")
-    assert "not drawn: 1 of 2 chains" in titles("compounding", rows)
+    assert "not drawn: 1 of 2 chains" in titles("chains", rows)
 
 
 def test_the_share_of_chains_below_the_diagonal_is_named_as_the_papers() -> None:
@@ -203,13 +203,13 @@ def test_the_share_of_chains_below_the_diagonal_is_named_as_the_papers() -> None
             for n, drop in enumerate((0.1, 0.4, 0.49, 0.6))
         ]
     )  # fmt: skip
-    drawn = titles("compounding", rows)
+    drawn = titles("chains", rows)
     assert "smaller drop than expected, 3 of 4 chains (75%)" in drawn
     # the table's word is for what a test says
     assert drawn.count("sub-additive") == 1
     assert "which the paper calls sub-additive" in drawn
     below, above = (
-        [one for one in marks("compounding", rows) if one["mark"] == "area" and one["to"] == end]
+        [one for one in marks("chains", rows) if one["mark"] == "area" and one["to"] == end]
         for end in (0.0, 0.6)
     )
     assert [(one["x"], one["y"]) for one in below] == [(0.0, 0.0), (0.6, 0.6)]
@@ -246,27 +246,27 @@ def test_a_cell_is_a_chain_less_its_part() -> None:
             ("m", "d", "a>b", "b", 9, 0.5, 0.75, -0.25, "r"),
             ("m", "d", "a>b>c", "c", 9, 0.5, None, None, "r"),
         ],
-        schema=TABLES["compounding-parts"](table([])).schema,
+        schema=TABLES["chains by part"](table([])).schema,
         orient="row",
     )
-    cells = points("compounding-parts", rows, "rect")
+    cells = points("chains by part", rows, "rect")
     assert [(one["row"], one["column"], one["text"]) for one in cells] == [
         ("a > b", "a", "+30"),
         ("a > b", "b", "−25"),
     ]
-    assert "empty: 1 of 3 pairs" in titles("compounding-parts", rows)
+    assert "empty: 1 of 3 pairs" in titles("chains by part", rows)
 
 
 def test_chains_stand_apart_by_how_many_challenges_follow_the_first() -> None:
     chains = [("a>b>c", "a", 0.1), ("a>b", "a", 0.3), ("a>b>c", "c", 0.2)]
     rows = pl.DataFrame(
         [("m", "d", path, part, 9, 0.5, 0.5, by, "r") for path, part, by in chains],
-        schema=TABLES["compounding-parts"](table([])).schema,
+        schema=TABLES["chains by part"](table([])).schema,
         orient="row",
     )
-    spec = titles("compounding-parts", rows)
+    spec = titles("chains by part", rows)
     assert spec.index("m (d), 1-turn compounding") < spec.index("m (d), 2-turn compounding")
-    cells = points("compounding-parts", rows, "rect")
+    cells = points("chains by part", rows, "rect")
     assert [one["text"] for one in cells] == ["+30", "+10", "+20"]
 
 
@@ -280,11 +280,11 @@ def test_families_are_drawn_by_their_mean_change_from_the_first_answers() -> Non
         *(turn(f"q{n}", "A") for n in range(8)),
         *asked("one", "f", 6), *asked("two", "f", 2), *asked("three", "g", 8),
     ])  # fmt: skip
-    rows = TABLES["families"](turns)
-    drawn = {one["place"]: one for one in points("families", rows)}
+    rows = TABLES["accuracy by family"](turns)
+    drawn = {one["place"]: one for one in points("accuracy by family", rows)}
     assert {place: one["y"] for place, one in drawn.items()} == {"f": -0.5, "g": 0.0}
     assert drawn["f"]["low"] < -0.5 < drawn["f"]["high"]
-    printed = points("families", published("families"))
+    printed = points("accuracy by family", published("accuracy by family"))
     claude = {
         one["place"]: one["y"] for one in printed if one["study"].startswith("Claude Sonnet 4")
     }
@@ -306,7 +306,7 @@ def strata_row(system: str, change: float | None, **others: Any) -> dict[str, An
 
 
 def strata_frame(*rows: dict[str, Any]) -> pl.DataFrame:
-    schema = TABLES["systems"](table([])).schema
+    schema = TABLES["accuracy by system"](table([])).schema
     return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
 
@@ -319,11 +319,15 @@ def test_strata_keep_the_order_of_the_table_and_show_their_intervals() -> None:
         strata_row("skin", -0.1, arm="followup"),
         strata_row("eye", -0.5, questions=9),
     )
-    spec = json.loads(draw(rows, "systems", "vega"))
-    assert [(one["place"], one["y"]) for one in points("systems", rows)] == [
+    spec = json.loads(draw(rows, "accuracy by system", "vega"))
+    assert [(one["place"], one["y"]) for one in points("accuracy by system", rows)] == [
         ("skin", 0.05), ("heart", -0.4), ("brain", -0.62),
     ]  # fmt: skip
-    bounds = [(one["low"], one["high"]) for one in points("systems", rows, "rule") if "low" in one]
+    bounds = [
+        (one["low"], one["high"])
+        for one in points("accuracy by system", rows, "rule")
+        if "low" in one
+    ]
     assert bounds == [pytest.approx((x - 0.1, x + 0.1)) for x in (0.05, -0.4, -0.62)]
     assert "Not drawn: 1 of fewer than 10 questions." in spec["title"]["subtitle"]
     assert "n = 16 to 20 questions, by mark." in spec["title"]["subtitle"]
@@ -348,15 +352,15 @@ def test_lengths_have_a_line_a_technique_and_the_first_answers() -> None:
             for name, share in (("rag", 0.3), ("edge", 0.5))
             for length in (1, 10, 20)
         ],
-        schema=TABLES["lengths"](table([])).schema,
+        schema=TABLES["accuracy by length"](table([])).schema,
         orient="row",
     )  # fmt: skip
-    drawn = points("lengths", rows)
+    drawn = points("accuracy by length", rows)
     assert [(one["series"], one["x"], one["y"]) for one in drawn[:3]] == [
         ("rag", 1, 0.3), ("rag", 10, 0.3), ("rag", 20, 0.3),
     ]  # fmt: skip
     assert {one["series"] for one in drawn} == {"rag", "edge"}
-    ruled = points("lengths", rows, "rule")
+    ruled = points("accuracy by length", rows, "rule")
     assert [one["y"] for one in ruled if "low" not in one] == [0.9]
     assert len([one for one in ruled if "low" in one]) == len(drawn)
 
@@ -399,37 +403,37 @@ def challenged(model: str = "m") -> list[Row]:
 
 
 def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
-    rows = TABLES["holding"](table([*challenged(), *challenged("n")]))
-    drawn = points("holding", rows.reverse())
+    rows = TABLES["flips by family"](table([*challenged(), *challenged("n")]))
+    drawn = points("flips by family", rows.reverse())
     assert [(one["place"], one["study"]) for one in drawn if one["study"] == "m"] == [
         ("any challenge", "m"), ("asked to reconsider", "m"), ("told a wrong letter", "m"),
         ("any challenge", "m"), ("told a wrong letter", "m"),
     ]  # fmt: skip
-    kept = [one["y"] for one in points("holding", rows) if one["study"] == "m"]
+    kept = [one["y"] for one in points("flips by family", rows) if one["study"] == "m"]
     assert kept == pytest.approx([2 / 6, 1 / 4, 1 / 2, 0, 0])
     over_all = rows.filter(pl.col("family").is_null(), protocol="followup", model="m")
-    first = points("holding", rows)[0]
+    first = points("flips by family", rows)[0]
     assert (first["low"], first["high"]) == (over_all["low"][0], over_all["high"][0])
     assert first["text"] == "33%"
 
 
 def test_a_family_that_is_called_like_the_row_over_all_stays_apart() -> None:
-    rows = TABLES["holding"](
+    rows = TABLES["flips by family"](
         table([turn("q1", "A"), turn("q1", "A", "push", family="any challenge")])
     )
-    assert [one["place"] for one in points("holding", rows)] == ["any challenge"] * 2
+    assert [one["place"] for one in points("flips by family", rows)] == ["any challenge"] * 2
 
 
 def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None:
-    rows = TABLES["flows"](table(challenged())).filter(path="push", protocol="followup")
-    bars = points("flows", rows, "rect")
+    rows = TABLES["flips by outcome"](table(challenged())).filter(path="push", protocol="followup")
+    bars = points("flips by outcome", rows, "rect")
     left, right = ([one for one in bars if one["x"] == x] for x in sorted({b["x"] for b in bars}))
     whole = sum(one["to"] - one["y"] for one in left)
     # first answers: 4 right, 2 wrong, 1 unread; then 2 right, 2 pushed, 1 other, 2 unread
     for side, expected in ((left, [4, 2, 1]), (right, [2, 2, 1, 2])):
         heights = [7 * (one["to"] - one["y"]) / whole for one in side]
         assert heights == pytest.approx(expected, abs=0.01)
-    bands = points("flows", rows, "area")
+    bands = points("flips by outcome", rows, "area")
     pieces = list(dict.fromkeys(one["piece"] for one in bands))
     assert len(pieces) == rows.filter(pl.col("n") > 0).height == 7
     for piece in pieces:
@@ -453,7 +457,7 @@ def test_numbers_of_flows_stand_apart_however_thin_the_bars() -> None:
     rows += [turn(f"q{n}", "A", "push", suggested="B") for n in range(297)]
     rows += [turn(f"q{297 + n}", "BC"[n], "push", suggested="B") for n in range(2)]
     rows.append(turn("q299", None, "push", suggested="B"))
-    drawn = marks("flows", TABLES["flows"](table(rows)), "text")
+    drawn = marks("flips by outcome", TABLES["flips by outcome"](table(rows)), "text")
     beside = [one for one in drawn if one.get("side") == "left"]
     assert [one["text"] for one in beside] == ["297", "1", "1", "1"]
     steps = [b["y"] - a["y"] for a, b in itertools.pairwise(beside)]

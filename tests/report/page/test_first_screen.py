@@ -286,7 +286,7 @@ def test_figures_are_printed_two_to_a_page_where_they_stay_legible() -> None:
 @pytest.mark.slow
 def test_a_table_without_a_figure_is_not_there() -> None:
     rows = [row | {"system": "heart"} for row in held("q1", "AAA")]
-    assert not TABLES["systems"](table(rows)).is_empty()
+    assert not TABLES["accuracy by system"](table(rows)).is_empty()
     assert 'id="survival-table"' in _page(rows)
     assert 'id="systems-table"' not in _page(rows)
     challenged = [row | {"system": "heart"} for row in _model("m", 4)]

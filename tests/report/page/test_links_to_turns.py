@@ -77,13 +77,13 @@ def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataF
     assert followed.keys() >= {
         "accuracy",
         "flips",
-        "flows",
-        "holding",
+        "flips by outcome",
+        "flips by family",
         "survival",
         "tax",
-        "attack-list",
+        "attacks by question",
         "positions",
-        "winners",
+        "positions by winner",
         "beliefs",
     }
     assert "scale" not in followed
@@ -117,7 +117,7 @@ VARIED = TURNS.with_columns(
     ("name", "effect", "level", "counts"),
     [
         ("positions", None, "level", ("n", "kept")),
-        ("winners", "index", "index", ("offered", "adopted")),
+        ("positions by winner", "index", "index", ("offered", "adopted")),
         ("survival", "offer", "turn",
          ("at_risk", "lost", "lost_to_suggested", "lost_to_other", "lost_unread")),
     ],
@@ -208,7 +208,7 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
             "Corrected %": [one["turns"][one["named"]]["correct"] for one in those],
             "Flip %": [one["flip"] in GROUPS["gave-way"] for one in those],
         }.get(header)
-        if name in ("accuracy", "lengths") and {one["protocol"] for one in those} <= {
+        if name in ("accuracy", "accuracy by length") and {one["protocol"] for one in those} <= {
             "followup", "single-turn",
         }:  # fmt: skip
             hits = [one["turns"][one["named"]]["correct"] for one in those]
@@ -218,7 +218,7 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
         share = f"{100 * sum(hits) / len(hits):.1f}"
         # an average over techniques is their mean, which is the same where all are as many
         assert cell.text.split()[0] == share, (name, header, cell.text, link)
-    assert shares.keys() >= {"accuracy", "flips", "holding"}
+    assert shares.keys() >= {"accuracy", "flips", "flips by family"}
 
 
 def test_a_page_has_the_links_of_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tests.results.frames import alone, table, turn
 from tests.studies import holdfast, holdfast_apart
 
 from holdfast.render import FIGURES
-from holdfast.results import sections
+from holdfast.results import TABLES, sections
 
 SECTIONS_OF_ALL = {"net", "accuracy", "flips", "cues", "strata", "compounding", "single-turn",
                    "stick-or-switch", "dynamics", "medfuzz", "flagging"}  # fmt: skip
@@ -207,8 +207,15 @@ def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
     files = sorted((tmp_path / "f").iterdir())
     assert sorted(told["figures"]) == [str(file) for file in files]
     names = {re.sub(r"-\d+$", "", file.stem) for file in files}
-    assert names <= set(FIGURES)
-    assert {"holding", "flows", "accuracy", "survival", "steps", "compounding"} <= names
+    assert names <= {TABLES[name].id for name in FIGURES}
+    assert {
+        "flips-by-family",
+        "flips-by-outcome",
+        "accuracy",
+        "survival",
+        "accuracy-by-step",
+        "chains",
+    } <= names
     for file in files:
         start = file.read_bytes()[:8]
         assert start.startswith(b"<svg" if file.suffix == ".svg" else b"\x89PNG")

@@ -376,7 +376,7 @@ COMPOUNDING_SECTION = Section(
 )
 
 COMPOUNDING = Table(
-    "compounding",
+    "chains",
     compounding,
     layout=Listing(
         Path("Chain", "path"),
@@ -411,7 +411,7 @@ COMPOUNDING = Table(
 )
 
 PARTS = Table(
-    "compounding-parts",
+    "chains by part",
     compounding_parts,
     layout=_parts_layout,
     title="A chain against each of its parts",
@@ -421,7 +421,7 @@ PARTS = Table(
 )
 
 SUMMARY = Table(
-    "compounding-summary",
+    "chains by model",
     compounding_summary,
     layout=_summary_layout,
     title="All chains together",

@@ -228,11 +228,11 @@ PAPER = Source(
     "prompt for the general-purpose models",
     {
         "accuracy": lambda: _accuracy("paper"),
-        "families": lambda: _families("paper"),
+        "accuracy by family": lambda: _families("paper"),
         "single-turn": lambda: _single_turn("paper"),
-        "steps": _steps,
-        "systems": _systems,
-        "compounding-summary": _compounding_summary,
+        "accuracy by step": _steps,
+        "accuracy by system": _systems,
+        "chains by model": _compounding_summary,
     },
 )
 
@@ -241,7 +241,7 @@ NO_SYSTEM = Source(
     "MedQA-Followup (Manczak et al., 2025), Table 4; no system prompt",
     {
         "accuracy": lambda: _accuracy("paper-no-system"),
-        "families": lambda: _families("paper-no-system"),
+        "accuracy by family": lambda: _families("paper-no-system"),
         "single-turn": lambda: _single_turn("paper-no-system"),
     },
 )

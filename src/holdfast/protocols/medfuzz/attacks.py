@@ -477,7 +477,7 @@ ATTACK_SUMMARY = Table(
 )
 
 ATTACK_LIST = Table(
-    "attack-list",
+    "attacks by question",
     attack_list,
     layout=Listing(
         Count("Rank", "rank"),

@@ -143,7 +143,7 @@ def _worst(row: Row) -> str:
 
 
 ATTACK_NET = Table(
-    "attack-net",
+    "attacks by control",
     attack_net,
     layout=Listing(
         Count("k", "k"),

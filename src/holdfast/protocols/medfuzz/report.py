@@ -45,7 +45,7 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
             for row in own["attacks"].iter_rows(named=True)
         ),
     )
-    for row in last_attempt(own["attack-net"]).iter_rows(named=True):
+    for row in last_attempt(own["attacks by control"]).iter_rows(named=True):
         yield _net(row)
     for row in own["attack-summary"].iter_rows(named=True):
         yield from _attacks(row, own["faithfulness"])
@@ -190,6 +190,6 @@ MEDFUZZ = ReportOf(
         of=lambda row: {"protocol": PROTOCOL},
         beside=_beside,
     ),
-    tables=("attacks", "attack-net", "attack-summary", "faithfulness"),
+    tables=("attacks", "attacks by control", "attack-summary", "faithfulness"),
     summary=_summary,
 )  # fmt: skip

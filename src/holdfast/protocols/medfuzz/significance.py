@@ -169,7 +169,6 @@ PERMUTATION = Table(
             Share("pa %", "pa"),
             Share("Effect", "effect", signed=True),
             Shown("b of M", "b", show=_as_strong, of=_TESTED, among=1),
-            Number("b / M", "p_value", digits=3),
             Number("(b + 1) / (M + 1)", "p_plus_one", digits=3),
             Number("Adjusted", "p_adjusted", digits=3),
             Count("Samples", "samples"),

@@ -427,7 +427,7 @@ POSITIONS = Table(
 )
 
 WINNERS = Table(
-    "winners",
+    "positions by winner",
     winners,
     layout=Listing(
         Text("Option", "index"),

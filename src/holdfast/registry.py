@@ -3,13 +3,11 @@
 Imports none of it. Names are here for what has no time to import what they name.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -33,34 +31,66 @@ DEMO: dict[str, Any] = {
 }
 """What the demo runs, as ``holdfast.run`` takes it."""
 
-MODULES = (
-    "holdfast.results.worst",
-    "holdfast.results.net",
-    "holdfast.results.accuracy",
-    "holdfast.results.epochs",
-    "holdfast.results.wordings",
-    "holdfast.results.flows",
-    "holdfast.results.defences",
-    "holdfast.results.flagging",
-    "holdfast.results.strata",
+TABLES = {
+    "worst": "holdfast.results.worst:WORST",
+    "attributable": "holdfast.results.net:ATTRIBUTABLE",
+    "flips by control": "holdfast.results.net:CONTROLS",
+    "selectivity": "holdfast.results.net:SELECTIVITY",
+    "accuracy": "holdfast.results.accuracy:ACCURACY",
+    "accuracy by family": "holdfast.results.accuracy:FAMILIES",
+    "variance by epoch": "holdfast.results.epochs:EPOCHS",
+    "variance by wording": "holdfast.results.wordings:WORDINGS",
+    "flips": "holdfast.results.flows:FLIPS",
+    "flips by family": "holdfast.results.flows:HOLDING",
+    "flips by outcome": "holdfast.results.flows:FLOWS",
+    "defences": "holdfast.results.defences:DEFENCES",
+    "defences by model": "holdfast.results.defences:BEST_DEFENCE",
+    "flagging": "holdfast.results.flagging:FLAGGING",
+    "flagging by budget": "holdfast.results.flagging:FLAGGING_CURVE",
+    "accuracy by step": "holdfast.results.strata:STEPS",
+    "accuracy by system": "holdfast.results.strata:SYSTEMS",
+    "accuracy by specialty": "holdfast.results.strata:SPECIALTIES",
+    "accuracy by subject": "holdfast.results.strata:SUBJECTS",
+    "accuracy by length": "holdfast.results.strata:LENGTHS",
+    "chains": "holdfast.protocols.followup.compounding:COMPOUNDING",
+    "chains by part": "holdfast.protocols.followup.compounding:PARTS",
+    "chains by model": "holdfast.protocols.followup.compounding:SUMMARY",
+    "single-turn": "holdfast.protocols.single_turn.measures:SINGLE_TURN",
+    "cues": "holdfast.protocols.followup.cues:CUES",
+    "survival": "holdfast.protocols.stick_or_switch.convictions:SURVIVAL",
+    "tax": "holdfast.protocols.stick_or_switch.convictions:TAX",
+    "flexibility": "holdfast.protocols.stick_or_switch.flexibility:FLEXIBILITY",
+    "positions": "holdfast.protocols.stick_or_switch.flexibility:POSITIONS",
+    "positions by winner": "holdfast.protocols.stick_or_switch.flexibility:WINNERS",
+    "beliefs": "holdfast.protocols.stick_or_switch.flexibility:BELIEFS",
+    "scale": "holdfast.protocols.stick_or_switch.scale:SCALE",
+    "survival by path": "holdfast.results.dynamics:RESISTANCE",
+    "turn-of-flip": "holdfast.results.dynamics:TURN_OF_FLIP",
+    "attacks by control": "holdfast.protocols.medfuzz.net:ATTACK_NET",
+    "attacks": "holdfast.protocols.medfuzz.attacks:ATTACKS",
+    "attack-summary": "holdfast.protocols.medfuzz.attacks:ATTACK_SUMMARY",
+    "attacks by question": "holdfast.protocols.medfuzz.attacks:ATTACK_LIST",
+    "permutation": "holdfast.protocols.medfuzz.significance:PERMUTATION",
+    "transfer": "holdfast.protocols.medfuzz.transfer:TRANSFER",
+    "faithfulness": "holdfast.protocols.medfuzz.faithfulness:FAITHFULNESS",
+    "reading": "holdfast.results.audit:READING",
+    "audit": "holdfast.results.audit:AUDITED",
+}
+"""Each table, as ``MODULE:NAME``, in the order of their listing; ``accuracy by step`` is what
+``--table accuracy --by step`` shows."""
+
+_BESIDE = (
     "holdfast.protocols.followup.published",
-    "holdfast.protocols.followup.compounding",
-    "holdfast.protocols.single_turn.measures",
-    "holdfast.protocols.followup.cues",
-    "holdfast.protocols.stick_or_switch.convictions",
-    "holdfast.protocols.stick_or_switch.flexibility",
-    "holdfast.protocols.stick_or_switch.scale",
     "holdfast.protocols.stick_or_switch.published",
-    "holdfast.results.dynamics",
     "holdfast.protocols.medfuzz.replicates",
-    "holdfast.protocols.medfuzz.net",
-    "holdfast.protocols.medfuzz.attacks",
-    "holdfast.protocols.medfuzz.significance",
-    "holdfast.protocols.medfuzz.transfer",
-    "holdfast.protocols.medfuzz.faithfulness",
-    "holdfast.results.audit",
 )
-"""Modules that declare tables, published figures and turns, in the order of their listing."""
+"""Modules that declare published figures and turns, and no table."""
+
+MODULES = tuple(dict.fromkeys([*(place.partition(":")[0] for place in TABLES.values()), *_BESIDE]))
+"""Modules that declare tables, sections of the report, published figures and turns."""
+
+BY = " by "
+"""What stands between a table's name and what its rows are by."""
 
 GROUP = "holdfast.protocols"
 """Entry points by which a package brings a protocol: ``NAME = "MODULE:PROTOCOL"``."""
@@ -78,7 +108,7 @@ def module_named(name: str) -> ModuleType:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the module is there, and what it imports is not
         remedy = "Correct the name there, or add the module"
-        raise InputError(f"no module '{name}'", "holdfast/declared.py", remedy=remedy) from error
+        raise InputError(f"no module '{name}'", "holdfast/registry.py", remedy=remedy) from error
 
 
 def reported() -> tuple[str, ...]:
@@ -159,28 +189,14 @@ class Lazily(Mapping[str, T]):
         return len(self._found())
 
 
-_TABLE = re.compile(r'^\w+ = Table\(\s*"([^"]+)"', re.M)
-
-
-def table_names(modules: Sequence[str] = MODULES) -> tuple[str, ...]:
-    """Names of the tables that modules declare, read off their source.
-
-    The help of the command line tells them, and importing what measures takes longer than it may.
+def ways(tables: Iterable[str]) -> dict[str, list[str]]:
+    """What the rows of each table can be by, by the table's name; "" where it needs no ``--by``.
 
     Args:
-        modules: as they are imported; one without a source file is imported after all.
+        tables: names such as ``accuracy`` and ``accuracy by step``.
     """
-    return tuple(name for module in modules for name in _names(module))
-
-
-def _names(module: str) -> list[str]:
-    top, *rest = module.split(".")
-    spec = find_spec(top)  # looks for no more than the package, and imports nothing
-    folders = (spec and spec.submodule_search_locations) or []
-    for folder in folders:
-        file = Path(folder, *rest).with_suffix(".py")
-        if file.is_file():
-            return _TABLE.findall(file.read_text(encoding="utf-8"))
-    from holdfast.results.declaration import tables_of
-
-    return list(tables_of([module]))
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        name, _, by = table.partition(BY)
+        found.setdefault(name, []).append(by)
+    return found
