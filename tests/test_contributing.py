@@ -116,7 +116,9 @@ def added(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "tests/fixtures/restating/restating.py", folder / "protocol.py")
     module = '"holdfast.protocols.restating.protocol",\n'
     _add(package, "PROTOCOLS = {\n", f'    "restating": {module}')
-    _add(package, "MODULES = (\n", f"    {module}")
+    _add(
+        package, "TABLES = {\n", '    "restated": "holdfast.protocols.restating.protocol:TABLE",\n'
+    )
     return package
 
 
@@ -155,7 +157,7 @@ def test_a_protocol_that_is_added_as_told_runs_and_is_reported(added: Path) -> N
 @pytest.mark.parametrize(
     ("after", "line", "message"),
     [
-        ("MODULES = (\n", '    "holdfast.protocols.restating.mesures",\n',
+        ("TABLES = {\n", '    "restated": "holdfast.protocols.restating.mesures:TABLE",\n',
          "no module 'holdfast.protocols.restating.mesures'"),
         ("PROTOCOLS = {\n", '    "misnamed": "holdfast.protocols.misnamed.protocol",\n',
          "no module 'holdfast.protocols.misnamed"),

@@ -127,10 +127,10 @@ def test_epochs_come_in_every_format(format: str, tmp_path: Path) -> None:
         for epoch in (1, 2)
     ]
     frames.table(turns).write_parquet(tmp_path / "turns.parquet")
-    text = shown(str(tmp_path / "turns.parquet"), "epochs", format)
+    text = shown(str(tmp_path / "turns.parquet"), "variance by epoch", format)
     assert "baseline" in text
     # the standard error of one epoch is as wide as chances and replies together make it
-    (row,) = rows_of(str(tmp_path / "turns.parquet"), "epochs")
+    (row,) = rows_of(str(tmp_path / "turns.parquet"), "variance by epoch")
     assert row["one_epoch"] ** 2 == pytest.approx((row["between"] + row["within"]) / 12)
     assert row["endless_epochs"] < row["one_epoch"]
 

@@ -89,11 +89,11 @@ def test_characteristics_that_are_no_list_are_shown_as_they_are() -> None:
 def test_permutation() -> None:
     rows = [*attack("q1", "AB"), *probed("q1", [0.75], [0.25], [0.25], [0.75], [])]
     assert line_of("permutation", rows, "q1") == [
-        "1", "1", "75.0", "25.0", "-50.0", "1 of 2", "0.500", "0.667", "0.667", "1", "logprobs",
-        "1", "0", "0",
+        "1", "1", "75.0", "25.0", "-50.0", "1 of 2", "0.667", "0.667", "1", "logprobs", "1",
+        "0", "0",
     ]  # fmt: skip
     untested = line_of("permutation", probed("q1", "A", "B"), "q1")
-    assert untested[:9] == ["1", "", "100.0", "0.0", "-100.0", "", "", "", ""]
+    assert untested[:8] == ["1", "", "100.0", "0.0", "-100.0", "", "", ""]
 
 
 def test_faithfulness() -> None:

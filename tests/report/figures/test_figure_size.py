@@ -53,7 +53,7 @@ def legends(spec: dict[str, Any]) -> bool:
     return any(one.get("legend", {}) is not None for one in hues if "field" in one)
 
 
-@pytest.mark.parametrize("name", ["accuracy", "flips by outcome", "cues", "sticky-incorrect"])
+@pytest.mark.parametrize("name", ["accuracy", "flips by outcome", "cues"])
 def test_two_hundred_paths_stand_in_parts_of_a_screen_and_a_half(name: str) -> None:
     rows = paths(name, 200)
     parts = [json.loads(str(exported(part, "vega"))) for part in figure_parts(rows, name)]
