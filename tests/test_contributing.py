@@ -157,7 +157,7 @@ def test_a_protocol_that_is_added_as_told_runs_and_is_reported(added: Path) -> N
 @pytest.mark.parametrize(
     ("after", "line", "message"),
     [
-        ("TABLES = {\n", '    "restated": "holdfast.protocols.restating.mesures:TABLE",\n',
+        ("TABLES = {\n", '    "misplaced": "holdfast.protocols.restating.mesures:TABLE",\n',
          "no module 'holdfast.protocols.restating.mesures'"),
         ("PROTOCOLS = {\n", '    "misnamed": "holdfast.protocols.misnamed.protocol",\n',
          "no module 'holdfast.protocols.misnamed"),
