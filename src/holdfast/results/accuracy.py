@@ -26,6 +26,7 @@ from .grid import (
     unread_notes,
 )
 from .inference import looked_up, with_bounds
+from .kept import once
 from .missing import MISSING, missing_grid, missing_notes, with_missing
 from .published import OTHER_WORDING
 from .readings import NON_RESPONSE, missing
@@ -93,6 +94,7 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     return with_ranks(rows, answered).select(ACCURACY_COLUMNS)
 
 
+@once
 def _without_ranks(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The rows of ``accuracy`` but for ``RANKS``, and the turns that they are of."""
     # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
@@ -101,7 +103,7 @@ def _without_ranks(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     own = turns.filter(~selected)
     answered = with_first(own)
     rows = with_change(rated(answered), answered)
-    rows = with_missing(with_effect(rows, own), own, as_averages)
+    rows = with_missing(with_effect(rows, turns), own, as_averages)
     rows = looked_up(rows, _of_all(own.filter(offering)), _STOPPING)
     survivors = pl.col("n_all") > pl.col("n")
     known = (pl.when(survivors).then(name).alias(name) for name in ("n_all", "of_all"))
@@ -200,7 +202,7 @@ def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ())
         turns: the turns table that they were read from.
         by: the strata.
     """
-    challenged = with_control(turns, *by)
+    challenged = with_control(turns).drop_nulls(by)
     both = pl.concat([challenged, as_averages(challenged)])
     return with_net(rows, both, [*STUDY, *by, "arm", "path", "technique", "family"])
 
@@ -233,8 +235,9 @@ def with_ranks(rows: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
     for key, shares in by_challenge(each, keys).items():
         bounds = ranks([right[None] for right in shares.values()])
         found += [(*key, *one, len(shares)) for one in zip(shares, *bounds, strict=True)]
-    text = dict.fromkeys([*keys, "path"], pl.String()) | dict.fromkeys(RANKS, pl.Int64())
-    known = pl.DataFrame(found, schema=text, orient="row").drop("_together")
+    schema = {name: each.schema[name] for name in (*keys, "path")}
+    schema |= dict.fromkeys(RANKS, pl.Int64())
+    known = pl.DataFrame(found, schema=schema, orient="row").drop("_together")
     return looked_up(rows, known, [*STUDY, "arm", "path"])
 
 

@@ -15,6 +15,7 @@ from holdfast.stats.scores import Pair
 
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
 from .inference import with_pair_bounds
+from .kept import once
 
 CONTROL = "control"
 """``arm`` and ``family`` of the controls; of attacks the arm alone."""
@@ -84,6 +85,7 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([put, there.select(put.columns)])
 
 
+@once
 def with_control(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
     """Challenged turns, each with its question's first answer and its control.
 
@@ -96,7 +98,7 @@ def with_control(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
         ``control``, ``right`` (the first answer was), ``wrong`` (it was readable, and was not),
         ``pair`` (both replies could be read), ``lost`` and ``control_lost``.
     """
-    challenged = with_first(answering(turns), "turn", *others).filter(
+    challenged = with_first(answering(turns), *others).filter(
         ~pl.col("arm").is_in([BASELINE, CONTROL, CORRECTION]), pl.col("first_correct").is_not_null()
     )
     read = pl.col("status") == "parsed"

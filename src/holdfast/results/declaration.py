@@ -16,6 +16,7 @@ from holdfast.registry import BY, Lazily, declaring, found_in, ways
 from holdfast.stats.intervals import Paired
 
 from .grid import Block, Cell, Grid, Line, Row, Studies, one_line, percent, studies
+from .kept import in_codes, in_words
 
 if TYPE_CHECKING:
     from altair import VConcatChart
@@ -331,7 +332,7 @@ class Table:
 
     def __call__(self, turns: pl.DataFrame, **settings: Any) -> pl.DataFrame:
         """Its rows from a turns table, with settings that it takes."""
-        return self.measure(turns, **settings)
+        return in_words(self.measure(in_codes(turns), **settings))
 
 
 @dataclass(frozen=True)

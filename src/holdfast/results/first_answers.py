@@ -1,10 +1,11 @@
 """First answers: each answered turn beside what the model had said before any challenge."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
 from .arms import in_arms, protocols
+from .kept import once
 from .readings import NON_RESPONSE
 
 STUDY = ("run", "model", "dataset", "protocol")
@@ -22,13 +23,18 @@ BASELINE = "baseline"
 FAMILY_AVERAGE = "family-average"
 """``arm`` of the rows that average the techniques of a family."""
 
-_READ = (*TURN, *CHALLENGE, "suggested", "answer", "status", "rule", "correct")
+STRATA = ("step", "system", "specialty", "subject")
+"""Labels of questions by which they are told apart."""
+
+_READ = (
+    *TURN, *CHALLENGE, "turn", *STRATA, "suggested", "answer", "status", "rule", "correct",
+)  # fmt: skip
 
 
 def with_first(
     turns: pl.DataFrame,
     *others: str,
-    arms: Collection[str] | None = None,
+    arms: tuple[str, ...] | None = None,
     failed: bool = False,
 ) -> pl.DataFrame:
     """Answered turns, each with its question's first answer.
@@ -40,11 +46,15 @@ def with_first(
         ``failed``, failed turns are among them and are unread, as first answers too. Conversations
         that an answer has ended follow, with it (``with_ended``).
     """
+    answered = _with_first(turns, *others, failed=failed)
+    return answered if arms is None else answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
+
+
+@once
+def _with_first(turns: pl.DataFrame, *others: str, failed: bool) -> pl.DataFrame:
     # columns before rows: a copy of those that nobody reads would take longer than the rest
-    own = with_ended(turns).select(*_READ, *others)
+    own = with_ended(turns).select(*dict.fromkeys([*_READ, *others]))
     answered = own.filter(~apart(), pl.lit(failed) | (pl.col("status") != "error"))
-    if arms is not None:
-        answered = answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
     first = answered.filter(pl.col("arm") == BASELINE).select(
         *TURN, pl.col("correct").alias("first_correct"), pl.col("answer").alias("first_answer")
     )
@@ -53,6 +63,7 @@ def with_first(
     return answered.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")
 
 
+@once
 def answering(turns: pl.DataFrame) -> pl.DataFrame:
     """A turns table for a measure of changes: a non-response is no verdict, as a failed turn is.
 

@@ -6,7 +6,7 @@ conversations; the curve says what share of the harmful flips is among those rev
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from .declaration import Count, Listing, Number, Section, Share, Shown, Table
 from .first_answers import BASELINE, STUDY, TURN, with_first
 from .flows import CHALLENGED, MITIGATED
 from .grid import Row, one_line
+from .kept import once
 
 FLAGGING_COLUMNS = (
     "model", "dataset", "protocol", "signal", "conversations", "questions", "harmful",
@@ -203,8 +204,10 @@ def _schema(columns: tuple[str, ...], whole: tuple[str, ...]) -> pl.Schema:
 _Scored = tuple[dict[str, Any], str, pl.DataFrame, Floats, Floats, Any]
 
 
-def _scored(turns: pl.DataFrame) -> Iterator[_Scored]:
+@once
+def _scored(turns: pl.DataFrame) -> tuple[_Scored, ...]:
     """Study, signal, conversations, their scores, whether they are harmful, question by number."""
+    found: list[_Scored] = []
     for key, every in conversations(turns).group_by(STUDY, maintain_order=True):
         known = [name for name in SIGNALS if name in every.columns and not
                  every[name].is_null().all()]  # fmt: skip
@@ -212,13 +215,19 @@ def _scored(turns: pl.DataFrame) -> Iterator[_Scored]:
         for signal in (*known, *(["combined"] if len(known) > 1 else [])):
             own = every.drop_nulls(signal) if signal in known else every
             harm = own["harmful"].to_numpy().astype(float)
-            at = own["question"].cast(pl.Categorical).to_physical().to_numpy()
-            at = np.unique(at, return_inverse=True)[1]
+            # by where a question comes first: numbers of categories hang on what was read before
+            at = _numbered(own["question"])
             if not harm.any():
                 continue
             scores = own[signal].to_numpy() if signal in known else _combined(own, known, harm)
             if scores is not None:
-                yield study, signal, own, scores, harm, at
+                found.append((study, signal, own, scores, harm, at))
+    return tuple(found)
+
+
+def _numbered(questions: pl.Series) -> Any:
+    places = {name: place for place, name in enumerate(dict.fromkeys(questions))}
+    return np.array([places[name] for name in questions])
 
 
 def _sizes(own: pl.DataFrame) -> dict[str, int]:

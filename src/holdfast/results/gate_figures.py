@@ -50,14 +50,14 @@ class Measured:
     @cached_property
     def answered(self) -> pl.DataFrame:
         """Turns with their first answers."""
-        return self._counted_against(with_first(self.turns, "turn", "gold", *READ_BY))
+        return self._counted_against(with_first(self.turns, "gold", *READ_BY))
 
     @cached_property
     def changed(self) -> pl.DataFrame:
         """Those that the table ``flips`` counts: a non-response has changed nothing."""
         if self.worst:
             return self.answered
-        return self._counted_against(with_first(answering(self.turns), "turn", "gold", *READ_BY))
+        return self._counted_against(with_first(answering(self.turns), "gold", *READ_BY))
 
     def _counted_against(self, turns: pl.DataFrame) -> pl.DataFrame:
         """With ``right`` (a flip is of these) and ``lost`` (flips)."""

@@ -12,6 +12,7 @@ from holdfast.lookups import until_declared
 from holdfast.registry import Lazily
 
 from .declaration import TABLES
+from .first_answers import STRATA
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,6 @@ AUDITED = {"min_accuracy": "accuracy", "max_flip_rate": "flips"}
 """Figures that the labels of an audit correct, by the key of their condition."""
 
 CHALLENGES = ("family", "technique", "path")
-STRATA = ("step", "system", "specialty", "subject")
 
 _RANGES = {"level": "Write 0.5 to less than 1, such as 0.95", "k": "Write 0 or more"}
 

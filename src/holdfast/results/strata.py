@@ -83,7 +83,7 @@ def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum"
     """
     if relative_to not in get_args(RelativeTo):
         raise unknown("baseline", relative_to, get_args(RelativeTo), "relative_to")
-    answered = with_first(turns, by)
+    answered = with_first(turns)
     known = answered.filter(pl.col(by).is_not_null())
     rows, firsts = rated(known, (by,)), None
     if relative_to == "overall":
@@ -92,7 +92,7 @@ def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum"
         rows = looked_up(rows.drop("baseline"), overall, STUDY)
         rows = rows.with_columns(compared="accuracy")
     rows = with_change(rows, known, (by,), firsts).with_columns(relative_to=pl.lit(relative_to))
-    rows = with_effect(rows, turns.filter(pl.col(by).is_not_null()), (by,))
+    rows = with_effect(rows, turns, (by,))
     rows = looked_up(rows, _questions(known, by), [*STUDY, by, *_ROW], nulls_equal=True)
     return _ordered(rows, by).select(strata_columns(by))
 
@@ -326,7 +326,7 @@ def lengths(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set, technique and number of ``sentences``; a technique's rows
         from the shortest context to the longest.
     """
-    answered = with_first(turns, arms=["length"])
+    answered = with_first(turns, arms=("length",))
     rows = with_ranks(with_change(rated(answered), answered), answered)
     rows = rows.filter(pl.col("arm") == "length").with_row_index("_row")
     rows = rows.with_columns(

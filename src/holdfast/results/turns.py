@@ -19,6 +19,7 @@ from holdfast.errors import InputError, in_one_line
 from holdfast.parquet import DAMAGED, is_whole, reading_table
 
 from .arms import protocols
+from .first_answers import STRATA
 from .labels import LABELS_FILE, with_labels
 from .readings import (
     AUDIT,
@@ -98,7 +99,6 @@ _LOGGED = pl.Schema(
 )  # fmt: skip
 """With which record a turn is of, how that was read, whether it is whole, and where it is kept."""
 
-STRATA = ("step", "system", "specialty", "subject")
 
 FILE_NAME = "turns.parquet"
 """Name of the turns table in a log dir."""

@@ -34,6 +34,7 @@ from holdfast.results.grid import (
     studies,
 )
 from holdfast.results.inference import looked_up, one_by_one, with_bounds, with_pair_bounds
+from holdfast.results.kept import in_words, once
 from holdfast.results.runs import is_simulated
 from holdfast.stats.pvalues import clustered, two_sided
 
@@ -61,6 +62,7 @@ LEVEL = 0.05
 _CHAIN = (*STUDY, "path")
 
 
+@once
 def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     """Observed and expected outcome of each chain (MedQA-Followup, section 4.4, Figures 4 and 5).
 
@@ -237,7 +239,7 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
         last one over all of them, without a run (and without a data set where there are several).
         A share of 0 chains is null.
     """
-    rows = compounding(turns)
+    rows = in_words(compounding(turns))
     by_model = _summed(rows)
     if by_model["model"].n_unique() > 1:
         one = pl.when(pl.col("dataset").n_unique() == 1).then(pl.col("dataset").first())
@@ -258,9 +260,10 @@ def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@once
 def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
     """Each last turn of a chain once for each of its techniques, with the single follow-up."""
-    answered = with_first(answering(turns), arms=["followup", "compound"])
+    answered = with_first(answering(turns), arms=("followup", "compound"))
     singles = answered.filter(pl.col("arm") == "followup").select(
         *TURN, part="path", part_correct="correct"
     )

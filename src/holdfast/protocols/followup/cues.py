@@ -65,7 +65,7 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
 def _read(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies after a right first answer with their readings, once for each reader."""
     columns = [column for pair in _READERS.values() for column in pair]
-    answered = with_first(turns, *columns, arms=["followup", "compound", "length"])
+    answered = with_first(turns, *columns, arms=("followup", "compound", "length"))
     before = answered.select(*TURN, _before="path", before_correct="correct")
     parent = pl.col("path").str.replace(r">?[^>]*$", "")
     answered = looked_up(answered.with_columns(_before=parent), before, [*TURN, "_before"])

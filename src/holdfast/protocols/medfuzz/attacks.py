@@ -280,7 +280,7 @@ def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
         (*study, json.dumps(dict(own.select("reason", "n").iter_rows()), ensure_ascii=False))
         for study, own in by_reason.group_by(STUDY, maintain_order=True)
     ]
-    schema = dict.fromkeys([*STUDY, "reasons"], pl.String())
+    schema = {name: turns.schema[name] for name in STUDY} | {"reasons": pl.String()}
     return pl.DataFrame(reasons, schema, orient="row")
 
 

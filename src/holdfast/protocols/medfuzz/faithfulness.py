@@ -101,7 +101,7 @@ def _agreement(found: pl.DataFrame) -> pl.DataFrame:
         each, opposite = ([value for pair in both for value in pair[side]] for side in (0, 1))
         kappas = cohens_kappa(one, other), cohens_kappa(each, opposite)
         rows.append((*study, "judge", len(both), kappas[0], len(each), kappas[1]))
-    schema: dict[str, pl.DataType] = dict.fromkeys(_ROW, pl.String())
+    schema = {name: found.schema.get(name, pl.String()) for name in _ROW}
     for of in ("", "_characteristics"):
         schema |= {f"n{of or '_both'}": pl.Int64(), f"kappa{of}": pl.Float64()}
     return pl.DataFrame(rows, schema=schema, orient="row")

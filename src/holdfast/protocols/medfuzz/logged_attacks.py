@@ -82,7 +82,8 @@ def _attack(
     header: "EvalLog", sample: Any, run: str, k: int | None, log_dir: str
 ) -> "Attack | None":
     """The attack of that attempt, where this record has it."""
-    from holdfast.results.turns import STRATA, turns_in
+    from holdfast.results.first_answers import STRATA
+    from holdfast.results.turns import turns_in
 
     for turn in turns_in(sample):
         if turn["arm"] != ATTACK or turn["path"] != f"fuzz@{k}":

@@ -8,6 +8,7 @@ import polars as pl
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import with_adjusted
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
+from holdfast.results.kept import once
 from holdfast.stats.pvalues import benjamini_hochberg
 
 from .arms import (
@@ -79,6 +80,7 @@ def attempts(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@once
 def replicates(turns: pl.DataFrame) -> pl.DataFrame:
     """Replicates and their outcomes (MedFuzz, section 4).
 

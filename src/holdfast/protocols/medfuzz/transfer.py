@@ -5,6 +5,7 @@ import polars as pl
 from holdfast.results.controls import with_net
 from holdfast.results.declaration import Count, Listing, PValue, Share, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
+from holdfast.results.kept import in_words
 
 from .arms import REASK, REPLAYED
 from .net import NET_NAMES
@@ -36,6 +37,7 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     own = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("status") != "error")
     models = turns.filter(pl.col("protocol") == PROTOCOL)
     models = models.select(attacked_run="run", found_on="model").unique("attacked_run")
+    models = in_words(models)
     arm, read, wrong = pl.col("arm"), pl.col("status") == "parsed", ~pl.col("correct")
     control = own.filter(arm == REASK).select(
         *TURN, control_read=read, control_lost=(read & wrong).cast(pl.Float64)
