@@ -56,13 +56,7 @@ def tables_page() -> str:
 
 def table_entry(table: Table) -> str:
     """A table in Markdown: what it answers, its rows, its columns, and what reads them."""
-    columns = table.measure(pl.DataFrame(schema=SCHEMA)).columns
-    printed = getattr(table.layout, "columns", ())
     facts = {
-        "Columns": _code(name for name in columns if name not in ("model", "dataset", "run")),
-        "Printed as": ", ".join(
-            f"{each.header.strip()} (`{each.name}`)" for each in printed if each.header.strip()
-        ),
         "Note": " ".join(n for n in getattr(table.layout, "notes", ()) if isinstance(n, str)),
         "Options": _code(f"--{name.replace('_', '-')}" for name in table.takes),
         "Gate": _code(gate.key for gate in table.gates),
@@ -70,7 +64,17 @@ def table_entry(table: Table) -> str:
     }
     lines = "\n".join(f"- **{name}:** {fact}" for name, fact in facts.items() if fact)
     heading = f"### {table.name}\n\n*{table.title}* {table.lead}"
-    return f"{heading}\n\n{_doc(table.measure)}\n\n{lines}"
+    return "\n\n".join(filter(None, [heading, _doc(table.measure), lines, _columns(table)]))
+
+
+def _columns(table: Table) -> str:
+    """The columns of a table: their names, what they are printed as, and what they say."""
+    printed = getattr(table.layout, "columns", ())
+    headers = {each.name: each.header.strip() for each in printed}
+    columns = table(pl.DataFrame(schema=SCHEMA)).columns
+    own = [name for name in columns if name not in ("model", "dataset", "run")]
+    rows = [f"| `{name}` | {headers.get(name, '')} | {table.meaning(name)} |" for name in own]
+    return "\n".join(["| column | printed as | meaning |", "|---|---|---|", *rows])
 
 
 def tables_list(tables: Iterable[Table], *, linked: bool = False) -> str:

@@ -6,6 +6,7 @@ A module that measures something declares ``Table`` objects beside its functions
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -15,6 +16,7 @@ from holdfast.lookups import until_declared
 from holdfast.registry import BY, Lazily, declaring, found_in, ways
 from holdfast.stats.intervals import Paired
 
+from .columns import COMMON, INTERVALS
 from .grid import Block, Cell, Grid, Line, Row, Studies, one_line, percent, studies
 from .kept import in_codes, in_words
 
@@ -293,6 +295,9 @@ class Gate:
     paired: Callable[[pl.DataFrame], Paired] | None = None
 
 
+_ENDS = {"low": "Lower", "high": "Upper"}
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of results; called with a turns table it gives its rows.
@@ -310,6 +315,10 @@ class Table:
             when it is drawn; None where it has none.
         takes: names of the settings of ``measure`` that a user may give.
         gates: keys of rules that are held against its columns.
+        says: what its columns say that have no meaning in ``COMMON``, or another one there.
+        intervals: the figure of an interval that the layout does not show, by what stands before
+            ``_low`` and ``_high`` in the names of its ends; "" for ``low`` and ``high``. Without an
+            entry, it is what stands there.
     """
 
     name: str
@@ -324,6 +333,30 @@ class Table:
     )
     takes: tuple[str, ...] = field(default=(), kw_only=True)
     gates: tuple[Gate, ...] = field(default=(), kw_only=True)
+    says: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    intervals: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+    def meaning(self, column: str) -> str:
+        """What a column of its rows says; empty where nothing tells that."""
+        if said := self.says.get(column) or COMMON.get(column):
+            return said
+        of, end = self.interval_of(column), column.rpartition("_")[2]
+        return f"{_ENDS[end]} bound of the 95% interval of `{of}`." if of else ""
+
+    def interval_of(self, column: str) -> str:
+        """The figure whose interval, or bounds, a column is an end of; empty for others."""
+        prefix, _, end = column.rpartition("_")
+        if end not in _ENDS or prefix == "rank":
+            return ""
+        return self._figures.get(prefix, prefix)
+
+    @cached_property
+    def _figures(self) -> Mapping[str, str]:
+        """The figure of each interval, as the layout shows it or as it is said."""
+        shown = getattr(self.layout, "columns", ())
+        bounds = ((getattr(column, "bounds", None), column.name) for column in shown)
+        laid_out = {prefix.rstrip("_"): name for prefix, name in bounds if prefix is not None}
+        return {**INTERVALS, **laid_out, **self.intervals}
 
     @property
     def id(self) -> str:

@@ -23,7 +23,7 @@ _results: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
 
 def once(
-    function: Callable[Concatenate[pl.DataFrame, P], T],
+    function: Callable[Concatenate[pl.DataFrame, P], T], /
 ) -> Callable[Concatenate[pl.DataFrame, P], T]:
     """Have a function of a table of turns return the same result for the same table.
 
@@ -35,7 +35,7 @@ def once(
     """
 
     @wraps(function)
-    def kept(turns: pl.DataFrame, *args: P.args, **kwargs: P.kwargs) -> T:
+    def kept(turns: pl.DataFrame, /, *args: P.args, **kwargs: P.kwargs) -> T:
         table = id(turns)
         key = (table, function, args, *sorted(kwargs.items()))
         if key not in _results:
