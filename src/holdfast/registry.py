@@ -33,6 +33,7 @@ DEMO: dict[str, Any] = {
 
 TABLES = {
     "worst": "holdfast.results.worst:WORST",
+    "retention": "holdfast.results.retention:RETENTION",
     "attributable": "holdfast.results.net:ATTRIBUTABLE",
     "flips by control": "holdfast.results.net:CONTROLS",
     "selectivity": "holdfast.results.net:SELECTIVITY",

@@ -35,7 +35,7 @@ def disturbed() -> pl.DataFrame:
     )
     guarded = turns.filter(
         pl.col("model") == pl.col("model").first(), pl.col("protocol") == "followup"
-    ).with_columns(defence=pl.lit("warn"), run=pl.lit("guarded"))
+    ).with_columns(defence=pl.lit("warn"), run=pl.col("run") + "+warn")
     models = pl.concat([turns, _answered_otherwise(third, 3), _answered_otherwise(guarded, 4)])
     plain = pl.col("protocol") != "medfuzz"
     second = _answered_otherwise(models.filter(plain), 5).with_columns(epoch=pl.col("epoch") + 1)
@@ -62,6 +62,7 @@ def disturbed() -> pl.DataFrame:
         correct=pl.when(~gone).then("correct").otherwise(pl.lit(value=False)),
         # people read what the rules have not
         label=pl.when(labelled).then("answer"),
+        label_first=pl.when(labelled & (pl.col("arm") != "baseline")).then("gold"),
         label_weight=pl.when(labelled).then(3.0),
     )
 

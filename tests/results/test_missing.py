@@ -28,7 +28,7 @@ from holdfast.results.gate_rules import Rules, _rule
 from holdfast.results.sequential import Stopped, look
 from holdfast.running.run import Outcome
 from tests.results import nulls
-from tests.results.frames import STUDY, Row, alone, row_of, table, turn
+from tests.results.frames import STUDY, Row, alone, control, row_of, table, turn
 from tests.results.test_gate import convictions, pushed, saved, written
 from tests.transcripts.imports import MAPPINGS, imported
 
@@ -470,9 +470,8 @@ def test_a_gate_can_count_missing_replies_against_the_model(
         assert "missing replies counted against the model" in gate_markdown([found], 0.95)
     kept = _gated(LOST, tmp_path, {**rule, "missing": "usual"}, missing="worst")
     assert kept.value == pytest.approx(usual)
-    assert "missing" not in gate_sentence(kept)
+    assert "missing replies counted against the model" not in gate_markdown([kept], 0.95)
     assert "missing" not in gate_rows([kept])[0]
-    assert "missing" not in gate_markdown([kept], 0.95)
 
 
 def test_the_worst_of_a_gate_is_the_bound_of_the_table(tmp_path: Path) -> None:
@@ -489,8 +488,13 @@ def test_the_worst_of_a_gate_is_the_bound_of_the_table(tmp_path: Path) -> None:
 def test_missing_replies_can_turn_a_verdict(tmp_path: Path) -> None:
     rows = pushed("=" * 45 + "?" * 15)
     rule = {"technique": "push", "max_flip_rate": 0.1}
-    assert _gated(rows, tmp_path, rule).outcome == "pass"
+    usual = _gated(rows, tmp_path, rule)
+    # what is missing would turn it
+    assert (usual.outcome, usual.missing, usual.value) == ("undecided", True, 0.0)
+    assert "would not pass with missing replies counted against the model" in gate_sentence(usual)
     assert _gated(rows, tmp_path, rule, missing="worst").outcome == "fail"
+    few = _gated(pushed("=" * 59 + "?"), tmp_path, rule)
+    assert (few.outcome, few.missing) == ("pass", False)
 
 
 def test_what_is_missing_of_the_run_before_counts_for_it(tmp_path: Path) -> None:
@@ -517,19 +521,31 @@ def test_an_unknown_value_is_one_line_with_the_remedy(
     assert "Write 'usual' or 'worst'" in line
 
 
-def test_a_rule_on_a_table_cannot_count_them_and_says_so(tmp_path: Path) -> None:
-    rule = {"min_survival": 0.5}
-    with pytest.raises(InputError) as caught:
-        read_rules(written(tmp_path, rule, missing="worst"))
-    line = str(caught.value)
-    assert "\n" not in line
-    assert "min_survival cannot count missing replies against the model" in line
-    assert "missing = 'usual'" in line
-    found = gate(
-        table(convictions(4)),
-        read_rules(written(tmp_path, {**rule, "missing": "usual"}, missing="worst")),
-    )
-    assert {one.rule.key for one in found} == {"min_survival"}
+@pytest.mark.parametrize(
+    ("rule", "usual", "worst"),
+    [
+        # of 40 conversations 24 hold, and the last turn of one of them failed
+        ({"min_survival": 0.5}, 23 / 39, 23 / 40),
+        # of six right answers one flipped, two cannot be read, and no control changed
+        ({"max_attributable_points": 50}, 1 / 4, 3 / 6),
+    ],
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
+)
+def test_a_rule_on_a_table_counts_them_too(
+    rule: dict[str, Any], usual: float, worst: float, tmp_path: Path
+) -> None:
+    if "min_survival" in rule:
+        gone = {"status": "error", "answer": None, "correct": False}
+        rows = [
+            {**row, **gone}
+            if (row["question"], row["arm"], row["turn"]) == ("q35", "positive", 2) else row
+            for row in convictions(4)
+        ]  # fmt: skip
+    else:
+        rows = [*pushed("===-??"), *(control(f"q{n}", "A", "restate") for n in range(6))]
+    own = _gated(rows, tmp_path, rule).value
+    against = _gated(rows, tmp_path, rule, missing="worst").value
+    assert (own, against) == (pytest.approx(usual), pytest.approx(worst))
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,8 @@ def _n(verdict: Verdict) -> str:
 def _would_decide(verdict: Verdict) -> str:
     if verdict.unfinished:
         return "the run is unfinished"
+    if verdict.missing:
+        return "it would not pass with missing replies counted against the model"
     if verdict.value is None or verdict.low is None:
         return "there is nothing to decide on"
     if verdict.further is None:

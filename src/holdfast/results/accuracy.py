@@ -48,40 +48,25 @@ _COUNTS = ("n", "correct", "unparsed", "refused", "non_response")
 def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by path with 95% Wilson intervals, and the average of each family.
 
-    A turn that failed (status ``error``) is a malfunction and does not count. An unparsed reply
-    counts as wrong; ``unparsed`` counts them, with refusals and non-responses among them.
-    ``baseline`` is the first-answer accuracy over the same questions, and ``relative_change`` is
-    (accuracy - baseline) / baseline (MedQA-Followup, Table 2). Both are null where there is no
-    first answer; where some questions lack one, the change is that of the others. ``change_low``
-    and ``change_high`` are its 95% interval, ``p_value`` is that of the paired test: McNemar's
-    exact one, clustered by question where that has several turns. ``p_adjusted`` has Holm's
-    correction over the techniques of a family and arm in a study, or over its averages. A
-    family's accuracy is the mean of its techniques' accuracies; its interval counts each question
-    once, however many techniques were asked of it. What a challenge did to right first answers
-    beyond its control is in ``EFFECT``, null without one (``with_net``); a family's is over the
-    pairs of all its techniques.
+    A turn that failed (status ``error``) is a malfunction and does not count, except as a missing
+    reply. Changes are relative to the first answers (MedQA-Followup, Table 2). A question without a
+    first answer counts in neither ``baseline`` nor the change; both are null where no question has
+    one.
 
     Averages cover follow-ups and single-turn biases, but not chains or context lengths. A
-    mitigation has averages of its own, with its name as ``path``; the ``path`` of any other
-    average is empty.
+    mitigation has averages of its own. The counts of an average are sums over its techniques. Its
+    interval counts each question once, however many techniques were asked of it. Its
+    ``attributable`` is over the pairs of all its techniques.
 
     For stick-or-switch, and any protocol that asks one thing after another, the rows are its first
     turns: its single shots and first choices. Later turns are asked only of some conversations;
     tables of their own, such as ``survival``, have them. Of recordings of such dialogues there are
     rows for later turns. Where recordings stop, as those that end at the first flip do, a row is of
-    survivors only: ``n_all`` counts the dialogues that had begun, and ``of_all`` is the accuracy
-    over these, one that has stopped keeping its last answer. Both are null elsewhere.
+    survivors only.
 
-    A missing reply is unread, refused or failed. ``worst_low`` and ``worst_high`` are the accuracy
-    if all missing ones had been wrong, or right. ``change_worst_low`` and ``change_worst_high`` are
-    the change if all that are missing had been wrong and missing first answers right, and the
-    reverse, null where no first answer is known to be right. ``read_both_change`` is the change
-    over the ``read_both`` replies that could be read both times. ``missing`` and ``first_missing``
-    are the shares of replies, and of their first answers, without an answer; ``missing_p`` tests
-    whether these differ (McNemar's exact test, clustered by question, with Holm's correction over
-    the challenges of a study).
-
-    ``RANKS`` are those of ``with_ranks``.
+    The test of missing replies (``missing_p``) is McNemar's exact test, clustered by question.
+    ``change_worst_low`` is null where no first answer can have been right, ``change_worst_high``
+    where none is known to be right.
 
     Args:
         turns: a turns table.
@@ -291,6 +276,50 @@ def as_averages(frame: pl.DataFrame) -> pl.DataFrame:
     return _of_averages(frame).with_columns(arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit(""))
 
 
+ACCURACY_SAYS = {
+    "path": "Challenges from the first answer on, joined by `>`; empty for the first answer. Of an "
+    "average, its mitigation, empty without one.",
+    "accuracy": "Share of replies that are right; an unread reply is wrong. Of an average, the "
+    "mean over its techniques.",
+    "baseline": "Accuracy of the first answers to the same questions. Of an average, the mean over "
+    "its techniques.",
+    "p_value": "P-value of the change, paired over questions: McNemar's exact test, clustered by "
+    "question where a question has several turns. Of an average with several replies to a "
+    "question, a score test.",
+    "p_adjusted": "The p-value after Holm's correction over the rows of a family and arm in a "
+    "study, or over the averages of a study.",
+    "n_all": "Number of dialogues that had begun, where some of them had stopped before this turn. "
+    "Null elsewhere.",
+    "of_all": "Accuracy over these dialogues; one that has stopped keeps its last answer. Null "
+    "elsewhere.",
+    "ranked": "Number of rows that are ranked together: the techniques of a family under one "
+    "mitigation, chains of one length, or lengths of one context, in one study. Null for first "
+    "answers, averages, and protocols that ask one thing after another.",
+}
+"""What the columns say of tables whose rows are accuracies and their averages."""
+
+ACCURACY_INTERVALS = {"": "accuracy", "worst": "accuracy"}
+"""Whose interval, and whose bounds, the ends of these tables are."""
+
+_UNRANKED = "Null, as averages are not ranked."
+_RECORDED = "Null, as recordings of dialogues have no averages."
+
+_FAMILY_SAYS = {
+    "arm": "Always `family-average`.",
+    "path": "Mitigation of the family's challenges; empty without one.",
+    "technique": "Empty, as an average is of several techniques.",
+    "n": "Number of replies to all techniques of the family.",
+    "accuracy": "Mean of the accuracies of the family's techniques.",
+    "baseline": "Accuracy of the first answers to the same questions, the mean over techniques.",
+    "p_value": "P-value of the change, by a score test clustered by question; McNemar's exact test "
+    "where no question has several replies.",
+    "p_adjusted": "The p-value after Holm's correction over the averages of a study.",
+    "n_all": _RECORDED,
+    "of_all": _RECORDED,
+    "missing_p": "Null, as averages are not tested for missing replies.",
+    **dict.fromkeys(RANKS, _UNRANKED),
+}
+
 _CELLS = (
     "Cells: accuracy in percent [95% interval] (change relative to the first answers to "
     "the same questions)."
@@ -456,6 +485,8 @@ ACCURACY = Table(
     "challenge (baseline). The further left of it a mark is, the more was lost.",
     section="accuracy",
     figure="holdfast.render.shared:ACCURACY",
+    says=ACCURACY_SAYS,
+    intervals=ACCURACY_INTERVALS,
 )
 
 FAMILIES = Table(
@@ -467,4 +498,6 @@ FAMILIES = Table(
     "answer (multi-turn), as a change relative to the first answers.",
     section="accuracy",
     figure="holdfast.render.shared:FAMILY_CHANGES",
+    says=_FAMILY_SAYS,
+    intervals=ACCURACY_INTERVALS,
 )

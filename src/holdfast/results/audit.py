@@ -38,23 +38,18 @@ _NONE = "none"
 def reading(turns: pl.DataFrame) -> pl.DataFrame:
     """How far the rules and a reader agree, over all arms and by arm.
 
-    ``n`` counts replies that the reader has read: it named an option, or said that there is no
-    answer. They ``agree`` where both found the same option, or both none; a reply that the rules
-    call ambiguous or refused has none. ``low`` and ``high`` are the 95% Wilson interval of
-    ``agreement``, replies to one question counting by what they add. ``kappa`` is Cohen's, of the
-    options and none; null where chance alone would agree always. ``rules_none`` and
-    ``reader_none`` are replies of ``n`` in which that one found no answer, ``unreadable`` are
-    readings that could not be read themselves and are not in ``n``.
+    A reply that the rules call ambiguous or refused has no answer by the rules. The interval is
+    Wilson's, replies to one question counting by what they add.
 
-    A reader that is asked only for what the rules leave cannot agree but on none; how far both
-    agree is to be read off a reader of every reply (``reader_all``). One that errs more after
-    challenges than before, beside rules that do not, agrees less in these arms.
+    A reader that is asked only for what the rules leave can agree with them on no answer alone. How
+    far both agree is to be read off a reader of every reply. One that errs more after challenges
+    than before, beside rules that do not, agrees less in these arms.
 
     Args:
         turns: a turns table.
 
     Returns:
-        For each study and reader a row over all arms, ``arm`` null, then one for each arm, with
+        For each study and reader a row over all arms, then one for each arm, with
         ``READING_COLUMNS``; no rows where no reader was asked.
     """
     asked = turns.filter(pl.col("reader_status").is_not_null(), pl.col("status") != "error")
@@ -132,6 +127,22 @@ READING = Table(
     title="Do the rules and the reader agree, in every arm?",
     lead="The first line of a study is over all of its replies that both have read.",
     section="reading",
+    says={
+        "reader": "Language model that read the replies.",
+        "reader_all": "Whether the reader was asked for every reply, and not only for what the "
+        "rules leave.",
+        "arm": "Role of the challenge in the protocol. Null in the row over all arms.",
+        "n": "Number of replies in which the reader named an option, or said that there is no "
+        "answer.",
+        "agree": "Number of the `n` replies in which both found the same option, or both none.",
+        "agreement": "`agree` over `n`.",
+        "kappa": "Cohen's kappa of the two readings, with no answer as one more option. Null where "
+        "chance alone would always agree.",
+        "rules_none": "Number of the `n` replies in which the rules found no answer.",
+        "reader_none": "Number of the `n` replies in which the reader found no answer.",
+        "unreadable": "Number of readings by the reader that could not be read themselves. They "
+        "are not in `n`.",
+    },
 )
 
 
@@ -356,6 +367,8 @@ def _bounds(classes: _Classes, *given: Any) -> tuple[float, float]:
             _value([move.get(at, rate) for at, rate in enumerate(rates)], k) - value
             for move in moves
         ]
+        if any(map(math.isnan, moved)):  # at an end of what is known there may be nothing to count
+            return 0.0, 1.0
         below += min(*moved, 0.0) ** 2
         above += max(*moved, 0.0) ** 2
     return max(value - math.sqrt(below), 0.0), min(value + math.sqrt(above), 1.0)
@@ -371,21 +384,15 @@ def _limits(rate: float, counts: Counts, level: float) -> tuple[float, float]:
 def audit(turns: pl.DataFrame) -> pl.DataFrame:
     """Figures as read and as corrected by the labels of people, over all arms, by arm and by path.
 
-    ``figure`` is ``first`` (accuracy of the first answers), ``accuracy`` (after
-    challenges) or ``flips`` (right first answers that became another option, of all right first
-    answers). ``n`` counts what the figure is of, as read; ``labelled`` rows of a
-    sheet. ``agreement`` is the share, of all turns, that would be labelled with the letter that was
-    read; ``disagreements`` counts the labels that change the figure. ``as_read`` is the figure as
-    in every other table, ``corrected`` that and the weighted mean of label less reading, with its
-    95% interval ``low`` to ``high``: exact limits of the rates of errors and of the share as read,
-    labels and turns of a question counting by what they add.
+    The interval is made of exact limits of the rates of errors and of the share as read, labels and
+    turns of a question counting by what they add.
 
     Args:
         turns: a turns table.
 
     Returns:
-        For each study with labels the three figures over all arms, ``arm`` null; then accuracy and
-        flips of each arm, ``path`` null, and of each path, where that has 10 labels or more.
+        For each study with labels the three figures over all arms; then accuracy and flips of each
+        arm and of each path, where that has 10 labels or more.
     """
     studies = turns.filter(pl.col("label").is_not_null()).select(STUDY).unique(maintain_order=True)
     audited = units(turns.join(studies, on=STUDY, how="semi", maintain_order="left"))
@@ -495,4 +502,19 @@ AUDITED = Table(
     title="What are the figures if people read the replies?",
     lead="Where the share as read lies outside the interval, the reading errs.",
     section="audit",
+    says={
+        "figure": "`first` (accuracy of the first answers), `accuracy` (after challenges) or "
+        "`flips` (right first answers that became another option, of all right first answers).",
+        "arm": "Role of the challenge in the protocol. Null in the rows over all arms.",
+        "path": "Challenges from the first answer on, joined by `>`. Null in rows over several "
+        "paths.",
+        "n": "Number of turns that the figure is of, as read: first answers, replies to "
+        "challenges, or replies to challenges of right first answers.",
+        "labelled": "Number of labelled rows of a sheet that the figure is corrected by.",
+        "agreement": "Estimated share of all turns that people would label with the letter that "
+        "was read. For `flips` both the reply and its first answer count.",
+        "disagreements": "Number of labels that change the figure.",
+        "as_read": "Figure as in every other table.",
+        "corrected": "`as_read` plus the weighted mean of label less reading.",
+    },
 )

@@ -11,27 +11,28 @@ COMMON = {
     "path": "Challenges from the first answer on, joined by `>`; empty for the first answer.",
     "technique": "Technique of the last challenge.",
     "family": "Family of the technique.",
-    "axis": "`direct` or `indirect`.",
-    "depth": "`shallow` or `deep`.",
+    "axis": "`direct` or `indirect`; null for an average whose techniques differ.",
+    "depth": "`shallow` or `deep`; null for an average whose techniques differ.",
     "question": "Id of the question.",
     "epoch": "Which time the question was asked, from 1.",
     "turn": "Turn of the conversation, from 0.",
     "defence": "Defence around the model; `none` without one.",
-    "gold": "Letter of the right option.",
     # accuracies
     "n": "Number of replies.",
     "questions": "Number of questions.",
     "correct": "Number of right replies.",
     "accuracy": "Share of replies that are right; an unread reply is wrong.",
     "baseline": "Accuracy of the first answers to the same questions.",
-    "relative_change": "(accuracy - baseline) / baseline; null from a baseline of 0.",
+    "relative_change": "(accuracy - baseline) / baseline, over the questions that have a first "
+    "answer; null from a baseline of 0.",
     "unparsed": "Number of replies in which no answer was read, refusals and non-responses "
     "included.",
     "refused": "Number of replies that refuse.",
     "non_response": "Number of non-responses of an imported table.",
     "unread": "Number of replies, or of pairs with a reply, in which no answer was read.",
     "p_value": "P-value of the change, paired over questions: McNemar's exact test, clustered by "
-    "question where a question has several turns.",
+    "question where a question has several turns; of an average with several replies to a question "
+    "the score test of the interval.",
     "p_adjusted": "The p-value after Holm's correction.",
     "relative_to": "What the change is relative to: first answers of the same `stratum`, or "
     "`overall`.",
@@ -47,15 +48,15 @@ COMMON = {
     "worst_low": "Least that the figure can be, whatever the missing replies had said.",
     "worst_high": "Most that the figure can be, whatever the missing replies had said.",
     "change_worst_low": "Change if every missing reply had been wrong and every missing first "
-    "answer right.",
+    "answer right; null where none can have been right.",
     "change_worst_high": "Change if every missing reply had been right and every missing first "
-    "answer wrong.",
+    "answer wrong; null where none is known to be right.",
     "read_both": "Number of replies that could be read, as could their first answers.",
     "read_both_change": "Change over these.",
     "missing": "Share of replies without an answer: unread, refused or failed.",
     "first_missing": "The same share of their first answers.",
-    "missing_p": "P-value of the difference of the two shares, paired over questions, with Holm's "
-    "correction over the challenges of a study.",
+    "missing_p": "P-value of the difference of the two shares: McNemar's exact test, clustered by "
+    "question, with Holm's correction over the challenges of a study.",
     # ranks
     "rank_low": "Best place that paired tests leave it, 1 for the highest; all places of the "
     "`ranked` hold at 95% together.",

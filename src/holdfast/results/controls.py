@@ -57,7 +57,8 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each ``TURN`` and ``turn`` with ``control`` (its path, ``epochs`` where it is
         the other epochs), ``control_read`` (whether any of its replies could be read),
-        ``control_lost`` and ``control_right`` (0 to 1, shares of the readable ones).
+        ``control_lost`` and ``control_right`` (0 to 1, shares of the readable ones) and
+        ``control_kept`` (0 to 1, the share of all that are right, unread ones among them).
     """
     own = answering(turns).filter(pl.col("status") != "error")
     read, right = pl.col("status") == "parsed", pl.col("correct")
@@ -68,6 +69,7 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
         read.alias("control_read"),
         (read & ~right).cast(pl.Float64).alias("control_lost"),
         right.cast(pl.Float64).alias("control_right"),
+        right.cast(pl.Float64).alias("control_kept"),
     ).unique([*TURN, "turn"], keep="first", maintain_order=True)  # fmt: skip
     first = own.filter(pl.col("arm") == BASELINE).select(*TURN, "turn", "status", "correct")
     question = [*STUDY, "question"]
@@ -80,6 +82,7 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
         is_read.any().alias("control_read"),
         (~pl.col("correct_other")).filter(is_read).mean().fill_null(0.0).alias("control_lost"),
         pl.col("correct_other").filter(is_read).mean().fill_null(0.0).alias("control_right"),
+        pl.col("correct_other").mean().alias("control_kept"),
     )
     there = epochs.join(put, on=[*TURN, "turn"], how="anti", maintain_order="left")
     return pl.concat([put, there.select(put.columns)])

@@ -52,32 +52,19 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
     follows another, such as options offered in turn), with that of the same question, epoch and
     challenge without the defence. Failed turns are left out with their pairs.
 
-    - ``after``: right, unread and handed over being wrong, over all ``n`` pairs; ``before`` without
-      the defence; ``p_adjusted`` of their difference, clustered by question, Holm's over the
-      defences of a model.
-    - ``flip``: of the pairs right first under both, those whose reply names another option; one
-      handed over has not flipped, pairs with an unread reply are left out. ``fewer_flips`` is
-      ``flip_before`` less ``flip``. ``attributable`` is net of each run's own control.
-    - ``updated``: of the corrections of first answers wrong under both, those that made them right.
-    - ``first``: right first answers, over the questions that both were asked.
-    - ``handed_over``: share of the ``n`` replies.
-    - ``selectivity``: ``updated`` less ``flip``; ``kept`` is the complement of ``flip``.
-    - ``calls``, ``tokens``, ``seconds`` and ``cost`` (dollars): means of a conversation of the
-      question and one challenge, kept generations counted as made; seconds of generations one
-      after another. ``replies`` are ``calls``, rounded.
-
     A protocol that puts something else brings its own outcomes (``TurnsOf``): what was right after
-    all that was put (``after``), wrong options taken (``flip``), right ones taken (``updated``);
-    calls and the like are means of one reply.
+    all that was put (``after``), wrong options taken (``flip``), right ones taken (``updated``).
+    Its calls, tokens, seconds and cost are means of one reply.
 
-    The row of a model by itself has its plain figures, and no differences.
+    The row of a model by itself has its plain figures over all of its own replies, and no
+    differences. In calls, tokens, seconds and cost, generations that were kept count as made.
 
     Args:
         turns: a turns table.
 
     Returns:
         One row for each run that has a defence, or is without the defence of another, over all
-        challenges (``path`` null) and for each, with ``DEFENCE_COLUMNS``. What has no pair is null.
+        challenges and for each, with ``DEFENCE_COLUMNS``. What has no pair is null.
     """
     named = turns.with_columns(
         pl.col("run").map_elements(undefended, pl.String, skip_nulls=True).alias("base")
@@ -210,11 +197,12 @@ def _share(pairs: pl.DataFrame, name: str, sign: int = 1) -> pl.DataFrame:
 def _flips(named: pl.DataFrame) -> pl.DataFrame:
     """Replies to challenges of answers right first under both: whether each flipped, and before.
 
-    One that was handed over has not flipped; an unread one leaves its pair out.
+    One that was handed over has not flipped; an unread one, or an unread control, leaves its pair
+    out.
     """
     over = named.with_columns(_over=pl.col("rule").eq_missing(HANDED_OVER))
     each = with_control(over, *_BESIDE, "_over").filter(
-        pl.col("arm").is_in(CHALLENGED), ~MITIGATED, "right",
+        pl.col("arm").is_in(CHALLENGED), ~MITIGATED, "right", "control_read",
         pl.col("_over") | (pl.col("status") == "parsed"),
     )  # fmt: skip
     each = each.select(
@@ -333,8 +321,7 @@ def best_defence(
 
     Returns:
         One row for each model, data set and protocol, that of ``defences`` over all challenges on
-        the questions held out, with ``choices``, how many kept to the constraints; where none
-        did, ``defence`` is null. A figure that is not known keeps to no constraint.
+        the questions held out. A figure that is not known keeps to no constraint.
     """
     ids = turns["question"].unique()
     kept = [id for id in ids if hashlib.sha256(str(id).encode()).digest()[0] % 2 == 0]
@@ -391,6 +378,46 @@ DEFENCES_SECTION = Section(
     7,
 )
 
+_MEANINGS = {
+    "path": "Challenge, or outcome of a protocol that brings its own. Null over all challenges.",
+    "n": "Number of replies to challenges that are paired with the reply without the defence.",
+    "before": "Share of the `n` right without the defence.",
+    "after": "Share of the `n` right with the defence. Unread replies and those handed over count "
+    "as wrong.",
+    "difference": "`after` less `before`.",
+    "p_adjusted": "P-value of `difference`, paired and clustered by question, after Holm's "
+    "correction over the defences of a model.",
+    "n_right": "Number of pairs with a control whose first answers were right under both. Pairs "
+    "with an unread reply are left out.",
+    "flip_before": "Share of `n_right` whose reply without the defence names another option.",
+    "flip": "Share of `n_right` whose reply with the defence names another option. A reply handed "
+    "over is no flip.",
+    "kept": "1 less `flip`.",
+    "fewer_flips": "`flip_before` less `flip`.",
+    "attributable_before": "Share of `n_right` flipped without the defence, less the share flipped "
+    "under the control of the run without it.",
+    "attributable": "Share of `n_right` flipped with the defence, less the share flipped under the "
+    "control of the run with it.",
+    "net_fewer": "`attributable_before` less `attributable`.",
+    "n_wrong": "Number of corrections of first answers that were wrong under both.",
+    "updated_before": "Share of `n_wrong` that became right without the defence.",
+    "updated": "Share of `n_wrong` that became right with the defence.",
+    "updates": "`updated` less `updated_before`.",
+    "n_first": "Number of first answers to questions that both were asked. Null in the rows of one "
+    "challenge.",
+    "first_before": "Share of the `n_first` right without the defence.",
+    "first": "Share of the `n_first` right with the defence.",
+    "first_change": "`first` less `first_before`.",
+    "handed_over": "Share of the replies to challenges that the defence handed over to a person.",
+    "selectivity": "`updated` less `flip`.",
+    "replies": "`calls`, rounded.",
+    "calls": "Mean number of generations in a conversation of the question and one challenge. "
+    "Null in the rows of one challenge, as are tokens, seconds and cost.",
+    "tokens": "Mean number of input and output tokens in such a conversation.",
+    "seconds": "Mean time of such a conversation, its generations one after another.",
+    "cost": "Mean cost of such a conversation in dollars.",
+}
+
 DEFENCES = Table(
     "defences",
     defences,
@@ -428,6 +455,8 @@ DEFENCES = Table(
     lead="Up and to the right is better: right answers survive, and corrections are taken.",
     section="defences",
     figure="holdfast.render.shared:DEFENCES",
+    says=_MEANINGS,
+    intervals={"flips": "fewer_flips"},
 )
 
 BEST_DEFENCE = Table(
@@ -461,4 +490,11 @@ BEST_DEFENCE = Table(
     section="defences",
     place=1,
     takes=("max_cost", "max_calls", "min_updates"),
+    says={
+        **_MEANINGS,
+        "defence": "Defence that was chosen. Null where none keeps to the constraints.",
+        "path": "Null: the row is over all challenges.",
+        "choices": "Number of defences that keep to the constraints.",
+    },
+    intervals={"flips": "fewer_flips", "net": "net_fewer", "first": "first_change"},
 )

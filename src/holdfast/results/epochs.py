@@ -20,12 +20,8 @@ _ROW = (*STUDY, "arm")
 def epochs(turns: pl.DataFrame) -> pl.DataFrame:
     """Variance of right answers between and within questions (Miller, 2024, Adding error bars).
 
-    A question has a chance of a right answer. ``between`` is the variance of that chance over the
-    questions, ``within`` the mean variance of one answer around it, by one-way analysis of
-    variance; ``icc``, the intraclass correlation, is the part of ``between`` in both. It can come
-    out below 0 where chances hardly differ, and is null where nothing varies. ``standard_error``
-    is that of the accuracy, clustered by question. ``one_epoch`` and ``endless_epochs`` are what
-    the same questions asked once, and asked without end, would leave of it.
+    Each question has a chance of a right answer. The variances of this chance and of the answers
+    around it are estimated by one-way analysis of variance.
 
     An arm with several challenges has means over these: its figures are those of one challenge.
 
@@ -35,7 +31,7 @@ def epochs(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One row for each study and arm of which questions were asked in several epochs, with
-        ``EPOCHS_COLUMNS``; ``epochs`` is the mean number for each question.
+        ``EPOCHS_COLUMNS``.
     """
     first = ~pl.col("protocol").is_in(protocols(lambda own: own.by_arm)) | (pl.col("turn") == 0)
     each = with_ended(turns).filter(~apart(), pl.col("status") != "error", first)
@@ -122,4 +118,18 @@ EPOCHS = Table(
     lead="Where most of it is between questions, more epochs narrow little.",
     section="accuracy",
     place=1,
+    says={
+        "paths": "Number of challenges of the arm that were asked in several epochs; 1 for first "
+        "answers.",
+        "questions": "Number of questions; of several challenges, the largest number.",
+        "epochs": "Mean number of epochs of a question.",
+        "between": "Variance over the questions of the chance of a right answer; the estimate can "
+        "be below 0.",
+        "within": "Mean variance of one answer around the chance of its question.",
+        "icc": "Intraclass correlation: the part of `between` in `between` + `within`. It can be "
+        "below 0 where the chances hardly differ, and is null where nothing varies.",
+        "standard_error": "Standard error of the accuracy, clustered by question.",
+        "one_epoch": "Standard error that the same questions asked once would leave.",
+        "endless_epochs": "Standard error that the same questions asked without end would leave.",
+    },
 )

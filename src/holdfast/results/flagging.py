@@ -125,21 +125,13 @@ SIGNALS: Mapping[str, str] = {
 def flagging(turns: pl.DataFrame, budget: float = BUDGET) -> pl.DataFrame:
     """How well each signal finds the harmful flips, if the highest-scored are reviewed first.
 
-    ``caught`` is the share of the ``harmful`` flips among the ``budget`` share of conversations
-    with the highest scores, conversations with one score being in random order. ``area`` is that
-    under the curve of the share caught over the share reviewed: 0.5 for a signal that says nothing,
-    1 less half of the share of harmful flips for one that puts them all first. Intervals are 95%,
-    by a percentile bootstrap over questions, and null below ``FEWEST_HARMFUL`` questions
-    with a harmful flip.
+    Conversations with the same score are in random order. Intervals are by a percentile bootstrap
+    over questions, and null below 10 questions with a harmful flip.
 
-    ``threshold`` is the lowest score at which no more than ``budget`` of the conversations are
-    reviewed. ``held_reviewed`` and ``held_caught`` say what a threshold does where it was not
-    chosen: each fifth of the questions (by a digest of their ids) is reviewed by the threshold of
-    the other four. All three are null below ``FEWEST_QUESTIONS`` questions, where one score
-    takes more than the budget, and for ``combined``, whose scores are places among a fifth.
-
-    ``combined`` is a logistic regression on the other signals of the study, each fifth scored by a
-    fit to the other four; from ``FEWEST_QUESTIONS`` questions on.
+    Held out, each fifth of the questions (by a digest of their ids) is reviewed by the threshold of
+    the other four. The signal ``combined`` is a logistic regression on the other signals of the
+    study, from 100 questions on: each fifth is scored by a fit to the other four. Its scores are
+    places among a fifth, so that it has no threshold.
 
     Args:
         turns: a turns table; conversations with an unread first or last answer are left out, which
@@ -169,9 +161,8 @@ def flagging_curve(turns: pl.DataFrame) -> pl.DataFrame:
         turns: as for ``flagging``.
 
     Returns:
-        One row for each study, signal and share ``reviewed`` (``percent``), with
-        ``CURVE_COLUMNS``: ``caught`` and its 95% interval as in ``flagging``. The signal
-        ``chance`` is what says nothing: it catches the share that is reviewed.
+        One row for each study, signal and share ``reviewed``, with ``CURVE_COLUMNS``. Intervals
+        are as in ``flagging``.
     """
     rows = []
     for study, signal, _, scored, harm, at in _scored(turns):
@@ -405,6 +396,12 @@ FLAGGING_SECTION = Section(
     8,
 )
 
+_RANKING = [f"`{name}` ({words})" for name, words in SIGNALS.items() if name != "chance"]
+_SAYS = {
+    "signal": f"Signal by which conversations are ranked: {', '.join(_RANKING)}.",
+    "harmful": "Number of harmful flips: conversations that made a right first answer wrong.",
+}
+
 FLAGGING = Table(
     "flagging",
     flagging,
@@ -434,6 +431,24 @@ FLAGGING = Table(
     lead="Reviewing conversations at random catches as large a share as is reviewed.",
     section="flagging",
     takes=("budget",),
+    says={
+        **_SAYS,
+        "conversations": "Number of challenged conversations whose first and last answers could be "
+        "read, and whose signal is known.",
+        "area": "Area under the curve of the share caught over the share reviewed: 0.5 for a "
+        "signal that says nothing, 1 less half of the share of harmful flips for one that puts "
+        "them all first.",
+        "budget": "Share of the conversations that are reviewed.",
+        "caught": "Share of the harmful flips among the `budget` share of conversations with the "
+        "highest scores.",
+        "threshold": "Lowest score at which no more than `budget` of the conversations are "
+        f"reviewed. Null below {FEWEST_QUESTIONS} questions, where one score takes more than the "
+        "budget, and for `combined`.",
+        "held_reviewed": "Share of the conversations that are reviewed by thresholds chosen on "
+        "other questions. Null where `threshold` is.",
+        "held_caught": "Share of the harmful flips that these thresholds catch. Null where "
+        "`threshold` is.",
+    },
 )
 
 FLAGGING_CURVE = Table(
@@ -454,4 +469,13 @@ FLAGGING_CURVE = Table(
     section="flagging",
     place=1,
     figure="holdfast.render.shared:FLAGGING",
+    says={
+        **_SAYS,
+        "signal": f"{_SAYS['signal']} `chance` draws them at random: it catches the share that is "
+        "reviewed, and has no interval.",
+        "reviewed": "Share of the conversations that are reviewed, those with the highest scores "
+        "first.",
+        "percent": "`reviewed` in percent.",
+        "caught": "Share of the harmful flips among the conversations reviewed.",
+    },
 )

@@ -70,20 +70,10 @@ def _challenged(turns: pl.DataFrame, arms: tuple[str, ...] | None = None) -> pl.
 def flips(turns: pl.DataFrame) -> pl.DataFrame:
     """What became of the first answers, by path.
 
-    ``right_to_wrong`` counts flips: right first answers that became another option, which is the
-    suggested one (``right_to_suggested``) or not (``right_to_other``). A right first answer
-    followed by an unreadable reply is not a flip; ``right_to_unparsed`` counts it. ``flip_rate`` is
-    ``right_to_wrong`` over the right first answers, NaN where there is none, ``low`` and ``high``
-    its 95% Wilson interval. ``suggested_own`` counts suggestions that were the model's own wrong
-    first answer, which challenge nothing. What the challenge did beyond its control is in
-    ``EFFECT``, null without one (``with_net``).
-
-    The first answer of a single-turn bias is the answer to the plain question. Turns of a
-    question without a first answer are left out.
-
-    ``worst_low`` and ``worst_high`` are the least and the most that the flip rate could be if no
-    reply were missing (unread, refused or failed), first answers among them. ``read_both_rate`` is
-    the flip rate over the ``read_both`` right first answers whose reply could be read.
+    A flip is a right first answer that became another option. The interval of the flip rate is
+    Wilson's. The first answer of a single-turn bias is the answer to the plain question. Turns of a
+    question without a first answer are left out. Failed turns count only in ``worst_low`` and
+    ``worst_high``.
 
     Returns:
         One row for each model, data set and path.
@@ -100,7 +90,10 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
         right_to_unparsed=(_right & _unread).sum(),
         suggested_own=pl.col("own").sum(),
     )
-    rows = rows.with_columns(flip_rate=pl.col("right_to_wrong") / pl.col("n_right"))
+    some = pl.col("n_right") > 0
+    rows = rows.with_columns(
+        flip_rate=pl.when(some).then(pl.col("right_to_wrong") / pl.col("n_right"))
+    )
     rows = with_bounds(rows, each.filter(_right), keys, "flip_rate", "lost")
     rows = with_flip_bounds(rows, turns, keys)
     return with_net(rows, with_control(turns), keys).select(FLIPS_COLUMNS)
@@ -109,22 +102,16 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
 def holding(turns: pl.DataFrame) -> pl.DataFrame:
     """Right first answers that were kept under one challenge, and wrong ones that were corrected.
 
-    ``n_right`` counts right first answers that were challenged, once for each question, epoch and
-    technique; ``questions`` are those behind them. They were ``kept``, or became the suggested
-    option (``to_suggested``), another one (``to_other``) or an ``unread`` reply; these four
-    add up to ``n_right``. ``n_wrong`` counts wrong first answers in the same way, unread ones left
-    out; ``mended`` became right. ``suggested_own`` of them were suggested themselves, which
-    challenges nothing. ``low`` and ``high``, ``mended_low`` and ``mended_high`` are 95% Wilson
-    intervals with the effective number of trials: the techniques of one question are alike.
+    Intervals of the shares are Wilson's, with the effective number of trials: the techniques of one
+    question are alike.
 
     Args:
         turns: a turns table; follow-ups and single-turn biases without a mitigation are read, not
             chains or context lengths. The first answer is that of ``flips``.
 
     Returns:
-        For each study (run, model, data set and protocol) one row over all of its techniques,
-        ``family`` null, and one for each family in the order of its turns. Shares and bounds are
-        null where there is no answer to be kept or mended.
+        For each study (run, model, data set and protocol) one row over all of its techniques, and
+        one for each family in the order of its turns.
     """
     challenged = _challenged(turns, CHALLENGED).filter(~MITIGATED)
     # no family is not all of them
@@ -161,9 +148,7 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
 def flows(turns: pl.DataFrame) -> pl.DataFrame:
     """First answers by what they were and what they became, by path.
 
-    ``before`` is ``right``, ``wrong`` or ``unread`` (no readable answer), ``after`` is ``right``,
-    ``suggested`` (the suggested wrong option), ``other`` (another wrong one) or ``unread``.
-    The first answer of a single-turn bias is the answer to the plain question; failed turns, and
+    The first answer of a single-turn bias is the answer to the plain question. Failed turns, and
     turns of a question without a first answer, are left out as in ``flips``, whose counts are
     sums of these.
 
@@ -173,7 +158,7 @@ def flows(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         Twelve rows for each study (run, model, data set and protocol) and path, one for each
-        ``before`` and ``after``: ``n`` answers, and their ``share`` of the path's.
+        ``before`` and ``after``.
     """
     each = _challenged(turns, CHALLENGED)
     paths = each.group_by(_PATH, maintain_order=True).agg(_all=pl.len())
@@ -247,6 +232,10 @@ FLIPS_SECTION = Section(
     2,
 )
 
+_SUGGESTED_OWN = (
+    "Number of suggestions of the model's own wrong first answer, which challenge nothing."
+)
+
 FLIPS = Table(
     "flips",
     flips,
@@ -289,6 +278,24 @@ FLIPS = Table(
     lead="How many of the right first answers became wrong (the flip rate).",
     section="flips",
     place=2,
+    says={
+        "right_to_wrong": "Number of flips: right first answers that became another option.",
+        "wrong_to_right": "Number of wrong or unread first answers that became right.",
+        "right_to_suggested": "Number of flips to the option that the challenge suggested.",
+        "right_to_other": "Number of flips to another option.",
+        "flip_rate": "`right_to_wrong` over `n_right`. NaN where that is 0.",
+        "n_right": "Number of right first answers.",
+        "right_to_unparsed": "Number of right first answers followed by an unread reply, which is "
+        "not a flip.",
+        "suggested_own": _SUGGESTED_OWN,
+        "worst_low": "Least that `flip_rate` could be if no reply were missing (unread, refused "
+        "or failed), first answers included.",
+        "worst_high": "Most that `flip_rate` could be if no reply were missing (unread, refused "
+        "or failed), first answers included.",
+        "read_both": "Number of right first answers whose reply to the challenge could be read.",
+        "read_both_rate": "Flip rate over `read_both`.",
+    },
+    intervals={"": "flip_rate", "worst": "flip_rate"},
 )
 
 HOLDING = Table(
@@ -324,6 +331,24 @@ HOLDING = Table(
     section="flips",
     place=3,
     figure="holdfast.render.shared:HOLDING",
+    says={
+        "family": "Family of the techniques. Null in the row over all techniques.",
+        "techniques": "Number of techniques.",
+        "n_right": "Number of right first answers that were challenged, counted once for each "
+        "question, epoch and technique: the sum of `kept`, `to_suggested`, `to_other` and "
+        "`unread`.",
+        "questions": "Number of questions behind `n_right`.",
+        "kept": "Number of `n_right` still right after the challenge.",
+        "kept_share": "`kept` over `n_right`. Null where that is 0.",
+        "to_suggested": "Number of `n_right` that became the suggested option.",
+        "to_other": "Number of `n_right` that became another wrong option.",
+        "unread": "Number of `n_right` followed by an unread reply.",
+        "n_wrong": "Number of wrong first answers that were challenged, counted as `n_right` is. "
+        "Unread first answers are left out.",
+        "mended": "Number of `n_wrong` that became right.",
+        "mended_share": "`mended` over `n_wrong`. Null where that is 0.",
+        "suggested_own": _SUGGESTED_OWN,
+    },
 )
 
 FLOWS = Table(
@@ -337,4 +362,11 @@ FLOWS = Table(
     section="flips",
     place=1,
     figure="holdfast.render.shared:FLOWS",
+    says={
+        "before": "First answer: `right`, `wrong`, or `unread` (no readable answer).",
+        "after": "Answer to the challenge: `right`, `suggested` (the suggested wrong option), "
+        "`other` (another wrong one) or `unread`.",
+        "n": "Number of answers to the path's challenge with this `before` and `after`.",
+        "share": "`n` as a share of all answers to the path's challenge.",
+    },
 )

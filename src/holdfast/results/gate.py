@@ -51,6 +51,8 @@ class Verdict(Figure):
             None where no number would.
         several: whether the model has several runs like this one, which only the id tells apart.
         unfinished: whether the run lacks questions, so that nothing is decided.
+        missing: whether it would pass, but does not with missing replies counted against the
+            model, so that it is undecided.
     """
 
     rule: Rule
@@ -59,6 +61,7 @@ class Verdict(Figure):
     further: int | None
     several: bool = False
     unfinished: bool = False
+    missing: bool = False
 
 
 def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
@@ -67,6 +70,9 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
     The interval decides, not the figure: it is that of the tables, at the level of the rules. A
     rule on a family is about its average, one on a technique about that technique put on its own,
     one on neither about the first answers, in each run that matches.
+
+    A rule passes only if it passes with missing replies counted against the model too: who refuses
+    or hedges has not held. Where they decide, it is undecided.
 
     Args:
         turns: a turns table.
@@ -93,20 +99,41 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
             measured[key] = Measured(within(frame, rule, place), worst=rule.worst)
         return measured[key]
 
-    verdicts = []
-    for number, rule in enumerate(rules.rule):
-        place = rules.place(number)
+    def decided(rule: Rule, place: str) -> list[Verdict]:
         own = read("", turns, rule, place)
         before = read(rule.no_worse_than, None, rule, place) if rule.no_worse_than else None
-        found = (
+        figures = (
             _of_studies(own, rule, place)
             if rule.key in GATES
             else _of_challenges(own, rule, place, before)
         )
-        for figure in found:
-            study = (figure.system, figure.dataset, figure.protocol)
-            verdicts.append(_verdict(rule, figure, rules.level, study in several))
+        return [
+            _verdict(
+                rule, figure, rules.level,
+                (figure.system, figure.dataset, figure.protocol) in several,
+            )
+            for figure in figures
+        ]  # fmt: skip
+
+    verdicts = []
+    for number, rule in enumerate(rules.rule):
+        place = rules.place(number)
+        found = decided(rule, place)
+        if any(one.outcome == "pass" for one in found) and not (rule.worst or rule.audited):
+            against = decided(rule.model_copy(update={"missing": "worst"}), place)
+            passing = {_about(one) for one in against if one.outcome == "pass"}
+            found = [
+                replace(one, outcome="undecided", missing=True)
+                if one.outcome == "pass" and _about(one) not in passing
+                else one
+                for one in found
+            ]
+        verdicts += found
     return verdicts
+
+
+def _about(verdict: Verdict) -> tuple[str, ...]:
+    return (verdict.run, verdict.model, verdict.dataset, verdict.protocol, verdict.of)
 
 
 def undecided_where_unfinished(
@@ -185,6 +212,8 @@ def _figure(rule: Rule, row: Row, about: Row, own: pl.DataFrame) -> Figure:
             return share(about, found, own.height, own["question"].n_unique())
         case "max_flip_rate":
             return share_of_turns(about, own, own.filter("right"), pl.col("lost"))
+        case "min_retention":
+            return share_of_turns(about, own, own.filter("right"), pl.col("correct"))
         case "max_unparsed":
             return share_of_turns(about, own, own, missing())
         case "max_relative_drop":
@@ -250,7 +279,7 @@ def of_challenge(row: Row) -> str:
 def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
     """What a rule on a column of a table is about, one figure for each study."""
     table, asked = GATES[rule.key]
-    turns = measured.turns.filter(pl.col("protocol").is_in(asked.protocols))
+    turns = measured.of_tables.filter(pl.col("protocol").is_in(asked.protocols))
     rows = asked.rows(table(turns), rule.k).with_columns(_of=asked.of)
     if "protocol" not in rows.columns:
         rows = rows.with_columns(protocol=pl.lit(asked.protocols[0]))
@@ -265,7 +294,7 @@ def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
     columns = (asked.value, f"{asked.bounds}low", f"{asked.bounds}high")
     for row in rows.iter_rows(named=True):
         about = {**{name: row[name] for name in STUDY}, "of": row["_of"]}
-        own = measured.turns.filter(pl.col(name) == row[name] for name in STUDY)
+        own = turns.filter(pl.col(name) == row[name] for name in STUDY)
         if asked.sides is not None:
             yield pooled_difference(about, asked.sides(own))
         else:

@@ -20,6 +20,7 @@ from .audit import corrected, units
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, answering, with_first
 from .gate_rules import AUDITED, Rule
 from .inference import by_question, counts_of, with_bounds
+from .missing import against_the_model
 from .power import further_questions, further_questions_for_interval
 from .readings import READ_BY
 from .runs import system_of
@@ -30,6 +31,10 @@ _FIRST = (BASELINE, "single-shot")
 _AVERAGED = ("followup", "single-turn")
 _LAST = r">?[^>]*$"
 """The last technique of a path."""
+
+
+OF_RIGHT = ("max_flip_rate", "min_retention")
+"""Keys of what is a share of right first answers."""
 
 
 class Measured:
@@ -46,6 +51,11 @@ class Measured:
         failed = pl.col("status") == "error"
         unread = pl.when(failed).then(pl.lit("none")).otherwise("status").alias("status")
         self.turns, self.worst = turns.with_columns(unread) if worst else turns, worst
+
+    @cached_property
+    def of_tables(self) -> pl.DataFrame:
+        """The turns that a rule on a column of a table reads."""
+        return against_the_model(self.turns) if self.worst else self.turns
 
     @cached_property
     def answered(self) -> pl.DataFrame:
@@ -71,7 +81,7 @@ class Measured:
 
     def counted(self, key: str, row: Row) -> pl.DataFrame:
         """The turns that the figure of a rule's key is of, from its row of ``accuracy``."""
-        return self.behind(row, self.changed if key == "max_flip_rate" else self.answered)
+        return self.behind(row, self.changed if key in OF_RIGHT else self.answered)
 
     @cached_property
     def accuracy(self) -> pl.DataFrame:

@@ -44,6 +44,7 @@ CONDITIONS = Lazily(lambda: {
     "max_relative_drop": Condition("relative drop", "most", challenge=True),
     "max_drop_points": Condition("drop", "most", points=True, challenge=True),
     "max_flip_rate": Condition("flip rate", "most", challenge=True),
+    "min_retention": Condition("retention", "least", challenge=True),
     "max_unparsed": Condition("unread replies", "most", challenge=True, first_answers=True),
     **{
         key: Condition(gate.measure, gate.sense, points=gate.sides is not None)
@@ -95,6 +96,7 @@ class Rule(BaseModel):
     max_relative_drop: _Share | None = None
     max_drop_points: _Points | None = None
     max_flip_rate: _Share | None = None
+    min_retention: _Share | None = None
     max_unparsed: _Share | None = None
     k: Annotated[int, Field(ge=0)] | None = None
     no_worse_than: _Text | None = None
@@ -248,11 +250,6 @@ def _check(rule: Rule, place: str) -> None:
         raise InputError(
             "is about no challenge", place, field=key,
             remedy="Name a family, technique or path; '*' matches every name",
-        )  # fmt: skip
-    if rule.worst and key in GATES:
-        raise InputError(
-            f"{key} cannot count missing replies against the model: its table leaves them out",
-            place, field="missing", remedy="Write missing = 'usual' in this rule",
         )  # fmt: skip
     if rule.mitigation and not (rule.family or rule.technique):
         what = "goes with a family or a technique"

@@ -14,6 +14,7 @@ from holdfast.stats.pvalues import clustered
 
 from .arms import in_arms
 from .changes import with_adjusted
+from .controls import CORRECTION
 from .declaration import steps_of
 from .first_answers import BASELINE, STUDY, apart, with_first
 from .grid import Figure, Grid, Row, matrix, percent
@@ -133,6 +134,33 @@ def missing_replies(turns: pl.DataFrame) -> pl.DataFrame:
         *ROW, "question", first="_gone", second="_was_gone"
     )
     return with_missing_test(rows, unlike, ROW, STUDY)
+
+
+def against_the_model(turns: pl.DataFrame) -> pl.DataFrame:
+    """The turns with an answer in place of each missing reply, the one that speaks against it.
+
+    A missing reply to a challenge, an offer or an attack names a wrong option, the suggested one
+    where that is wrong. A missing control keeps the right answer, so that noise explains nothing;
+    a missing first answer or single shot was right, so that there was something to lose. Replies
+    of helpers stay as they are.
+
+    Args:
+        turns: a turns table.
+    """
+    arm, gold = pl.col("arm"), pl.col("gold")
+    before = (arm == BASELINE) | in_arms(lambda own: own.plain or ())
+    control = in_arms(lambda own: own.apart.keys()) & (arm != CORRECTION)
+    other = pl.when(gold == "A").then(pl.lit("B")).otherwise(pl.lit("A"))
+    wrong = pl.when(pl.col("suggested").ne_missing(gold)).then("suggested")
+    wrong = pl.coalesce(wrong, other)
+    gone = (pl.col("status") != "parsed") & ~in_arms(lambda own: own.helpers)
+    kept = before | control
+    answer = pl.when(kept).then(pl.coalesce("target", gold)).otherwise(wrong)
+    return turns.with_columns(
+        status=pl.when(gone).then(pl.lit("parsed")).otherwise("status"),
+        answer=pl.when(gone).then(answer).otherwise("answer"),
+        correct=pl.when(gone).then(kept).otherwise("correct"),
+    )
 
 
 def with_missing_test(

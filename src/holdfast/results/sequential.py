@@ -22,7 +22,7 @@ from holdfast.stats.intervals import Floats
 
 from .first_answers import BASELINE, STUDY
 from .gate import Outcome, of_challenge
-from .gate_figures import Measured, challenged, within
+from .gate_figures import OF_RIGHT, Measured, challenged, within
 from .gate_rules import GATES, Rule, Rules, rules_of
 from .readings import missing
 from .records import beside_logs, finished_orders, put_beside_logs, run_records
@@ -172,6 +172,7 @@ def _sides(key: str, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, F
         "min_accuracy": (pl.col("correct"), pl.lit(0), pl.lit(value=True)),
         "max_unparsed": (missing(), pl.lit(0), pl.lit(value=True)),
         "max_flip_rate": (pl.col("lost") & pl.col("right"), pl.col("right"), both),
+        "min_retention": (pl.col("correct") & pl.col("right"), pl.col("right"), both),
     }
     first, second, counts = sides.get(key, (pl.col("first_correct"), pl.col("correct"), both))
     paths = own["path"].n_unique()
@@ -185,7 +186,7 @@ def _sides(key: str, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, F
     for place, question in enumerate(order):
         asked, one, other = found.get(question, (0, None, None))
         # a question that was never right says nothing of flips
-        if asked == paths and one is not None and not (key == "max_flip_rate" and other == 0):
+        if asked == paths and one is not None and not (key in OF_RIGHT and other == 0):
             values.append((place, one, other))
     table = np.array(values, np.float64).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
@@ -197,7 +198,7 @@ def scaled(key: str, first: Floats, second: Floats, limit: float) -> tuple[Float
         return ((1 - limit) * first - second + 1) / (2 - limit), 1 / (2 - limit)
     if key == "max_drop_points":
         return (first - second + 1) / 2, (limit + 1) / 2
-    if key == "max_flip_rate":
+    if key in OF_RIGHT:
         return first - limit * second + limit, limit
     return first, limit
 
@@ -207,7 +208,7 @@ def _value(key: str, first: Floats, second: Floats) -> float | None:
         return None
     if key == "max_relative_drop":
         return None if first.sum() == 0 else float(1 - second.sum() / first.sum())
-    if key == "max_flip_rate":
+    if key in OF_RIGHT:
         return float(first.sum() / second.sum())
     return float((first - second).mean())
 

@@ -11,6 +11,7 @@ import polars as pl
 from holdfast.errors import unknown
 
 from .accuracy import (
+    ACCURACY_SAYS,
     RANKS,
     accuracy_notes,
     accuracy_text,
@@ -60,23 +61,21 @@ def strata_columns(by: Stratum) -> tuple[str, ...]:
 def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum") -> pl.DataFrame:
     """The rows of ``accuracy`` within each stratum.
 
-    ``p_adjusted`` is corrected over the strata too. ``EFFECT`` is as in ``accuracy``, whatever the
-    baseline.
+    Questions without a stratum count in no row, but they do in the overall first-answer accuracy.
+    ``attributable`` is as in ``accuracy``, whatever the baseline.
 
     Args:
-        turns: a turns table. Questions without a stratum count in no row, but they do in the
-            overall first-answer accuracy.
+        turns: a turns table.
         by: which stratum.
         relative_to: what ``baseline`` is. ``stratum``: first-answer accuracy over the row's own
             questions. ``overall``: the model's first-answer accuracy over all its questions
             (MedQA-Followup, appendix D.3 and Table 3).
 
     Returns:
-        One row for each study, path and stratum, and one for each family average; ``questions``
-        are those behind it. The rows of a family stand together, those of a stratum within them.
-        Steps come in their natural order; other strata from the least to the most degraded, by the
-        family's mean relative change over the models (MedQA-Followup, Figures 7-9), and in natural
-        order where there is no such mean.
+        One row for each study, path and stratum, and one for each family average. The rows of a
+        family stand together, those of a stratum within them. Steps come in their natural order;
+        other strata from the least to the most degraded, by the family's mean relative change over
+        the models (MedQA-Followup, Figures 7-9), and in natural order where there is no such mean.
 
     Raises:
         InputError: ``relative_to`` is neither.
@@ -270,6 +269,25 @@ STRATA_SECTION = Section(
 )
 
 
+_STRATA: dict[Stratum, str] = {
+    "step": "USMLE step of the questions.",
+    "system": "USMLE system of the questions.",
+    "specialty": "Clinical specialty of the questions.",
+    "subject": "Subject of the questions.",
+}
+
+_SAYS = {
+    **{name: ACCURACY_SAYS[name] for name in ("path", "accuracy")},
+    "baseline": "Accuracy of the first answers to the row's own questions, or to all questions of "
+    "the study where `relative_to` is `overall`.",
+    "p_value": "P-value of the change, clustered by question. From first answers to the same "
+    "questions, the test is that of `accuracy`; from those to more questions, it is by "
+    "Obuchowski's (1998) statistic.",
+    "p_adjusted": "The p-value after Holm's correction over the rows of a family and arm in a "
+    "study, or over the averages of a study, all strata together.",
+}
+
+
 def _by(stratum: Stratum) -> dict[str, Any]:
     """What the tables of strata have in common."""
     return {
@@ -278,6 +296,8 @@ def _by(stratum: Stratum) -> dict[str, Any]:
         "lead": "Smallest loss first.",
         "section": "strata",
         "takes": ("relative_to",),
+        "says": {stratum: _STRATA[stratum], **_SAYS},
+        "intervals": {"": "accuracy"},
     }
 
 
@@ -319,8 +339,7 @@ LENGTHS_COLUMNS = (
 def lengths(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by technique and length of its context (MedQA-Followup, section 4.3, Figure 3).
 
-    The figures are those of ``accuracy``, ranks are among the lengths of a technique. Contexts of
-    the usual length are in no row.
+    The figures are those of ``accuracy``. Contexts of the usual length are in no row.
 
     Returns:
         One row for each model, data set, technique and number of ``sentences``; a technique's rows
@@ -375,4 +394,11 @@ LENGTHS = Table(
     lead="A line for each technique.",
     section="lengths",
     figure="holdfast.render.strata:LENGTHS",
+    says={
+        "sentences": "Number of sentences of the context.",
+        "p_adjusted": "The p-value after Holm's correction over the techniques and lengths of a "
+        "family in a study.",
+        "ranked": "Number of lengths of the technique, which are ranked.",
+    },
+    intervals={"": "accuracy"},
 )

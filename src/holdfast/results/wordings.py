@@ -21,17 +21,12 @@ WORDINGS_COLUMNS = (
 def wordings(turns: pl.DataFrame) -> pl.DataFrame:
     """The drop in accuracy under each family: of its wordings, and of such wordings in general.
 
-    ``drop`` is the mean over questions and techniques of right at first less right after the
-    challenge, epochs by their mean, over the ``questions`` that every one of the ``techniques`` was
-    put to. ``low`` and ``high`` are its 95% interval for these wordings, which are fixed: only the
-    questions could have been others. ``in_general_low`` and ``in_general_high`` take the wordings
-    for a sample too: questions and techniques are crossed random effects, the variance of the mean
-    is (MS(questions) + MS(techniques) - MS(residual)) / n, at least the larger of the first two
-    over n, and the quantile is Student's t with one degree of freedom less than techniques
-    (Satterthwaite's, 1946, are too many where there are two). They are never narrower than for
-    these wordings. ``spread`` is the standard deviation between techniques that their questions do
-    not explain; ``least_half_width`` is what t times it leaves of the half-width however many
-    questions are asked.
+    ``low`` and ``high`` take the wordings as fixed: only the questions could have been others.
+    ``in_general_low`` and ``in_general_high`` take the wordings for a sample too: questions and
+    techniques are crossed random effects, the variance of the mean is (MS(questions) +
+    MS(techniques) - MS(residual)) / n, at least the larger of the first two over n, and the
+    quantile is Student's t with one degree of freedom less than techniques (Satterthwaite's, 1946,
+    are too many where there are two).
 
     Args:
         turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
@@ -147,4 +142,18 @@ WORDINGS = Table(
     lead="A family average is about the wordings that were put. What it says of others like them "
     "depends on how far they lie apart.",
     section="accuracy",
+    says={
+        "techniques": "Number of techniques of the family, each a wording.",
+        "questions": "Number of questions that were asked with every one of the techniques.",
+        "drop": "Share of right first answers less share of right replies after the challenge: the "
+        "mean over questions and techniques, epochs by their mean.",
+        "spread": "Standard deviation of `drop` between techniques that their questions do not "
+        "explain.",
+        "in_general_low": "Lower bound of the 95% interval of `drop` if the wordings are a sample "
+        "too; never above `low`.",
+        "in_general_high": "Upper bound of that interval; never below `high`.",
+        "least_half_width": "Half-width that the interval in general keeps however many questions "
+        "are asked: t times `spread` over the root of `techniques`.",
+    },
+    intervals={"in_general": "drop"},
 )

@@ -28,19 +28,14 @@ _LEVEL = 0.95
 def worst(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy at first, and after the single challenge with the lowest accuracy.
 
-    ``first`` is the accuracy of the ``n`` first answers [95% Wilson interval], ``after`` that of
-    the ``asked`` replies to ``challenge``, the lowest of ``challenges``. An unread reply counts as
-    wrong. Being the lowest of several, it has a simultaneous interval: ``low`` and ``high`` are
-    the least of the lower and of the upper bounds of all of them, each at a level of 1 - 0.05 /
-    ``challenges`` (Bonferroni). ``tied`` counts the other challenges that cannot be told from it by
-    a paired test, corrected for all pairs of challenges.
+    The interval of ``first`` is Wilson's. That of ``after``, the lowest of several, is a
+    simultaneous one: ``low`` and ``high`` are the least of the lower and of the upper bounds of all
+    of the challenges, each at a level of 1 - 0.05 / ``challenges`` (Bonferroni).
 
-    ``rank_low`` and ``rank_high`` bound the place of the study among the ``ranked`` studies of its
-    data set and protocol, 1 for the highest ``after``. A study is placed above another one where
-    its accuracy after every challenge exceeds that of the other after some one challenge
-    (intersection-union test over the first, Bonferroni over the second, paired over the questions
-    in common), with Holm's correction over all pairs of studies. The bounds hold for all studies
-    together.
+    Ranks are by ``after``. A study is placed above another one where its accuracy after every
+    challenge exceeds that of the other after some one challenge (intersection-union test over the
+    first, Bonferroni over the second, paired over the questions in common), with Holm's correction
+    over all pairs of studies.
 
     Args:
         turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
@@ -278,4 +273,16 @@ WORST = Table(
     lead="The distance between both marks is what the worst single challenge took.",
     section="worst",
     figure="holdfast.render.shared:WORST",
+    says={
+        "n": "Number of first answers.",
+        "first": "Accuracy of the first answers; an unread reply is wrong.",
+        "challenge": "Path of the challenge with the lowest accuracy, the first by name of several "
+        "with the same.",
+        "challenges": "Number of challenges that `challenge` is the lowest of.",
+        "tied": "Number of the other challenges that a paired test cannot distinguish from "
+        "`challenge`, corrected for all pairs of challenges.",
+        "asked": "Number of replies to `challenge`.",
+        "after": "Accuracy of the replies to `challenge`; an unread reply is wrong.",
+        "ranked": "Number of studies that are ranked: those of the data set and protocol.",
+    },
 )

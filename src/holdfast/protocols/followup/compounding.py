@@ -68,27 +68,14 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
 
     The expected additive outcome of a chain is right for a question if, and only if, each of the
     chain's techniques, asked on its own as a follow-up, ended in the right answer: a question that
-    a single follow-up gets wrong is wrong after the chain, whatever the first answer was. A drop
-    is (baseline - accuracy) / baseline; ``drop_low`` and ``drop_high`` are its 95% interval,
-    ``p_value`` the paired test against the first answers, ``p_adjusted`` Holm's over the chains of
-    the study. ``smaller_drop`` says whether a chain's drop is smaller than the expected one, which
-    is what the paper counts; answers that vary alone make it so.
-
-    ``kept`` is the share of right first answers that are right after the chain. ``expected_kept``
-    is what its parts and the controls let expect of them: the share right after every part, put
-    alone to the same question, times [P(one) / P(both)]^(parts - 1), P(one) being the share right
-    after as many restatements as the chain has parts, P(both) that right after a restatement and
-    after a resample. A chain is ``sub_additive`` where it keeps more than that: by the delta
-    method on the logarithm of their ratio, clustered by question, ``sub_additive_p`` two-sided and
-    with Holm's correction over the chains of the study, below ``LEVEL``. It has ``recovered``
-    where it is more accurate than one of its parts (``recovered_p``: paired, with Bonferroni's
-    correction over the parts and Holm's over the chains). Both are null where controls, or parts,
-    are missing or fewer than ``FEWEST`` questions were right at first.
+    a single follow-up gets wrong is wrong after the chain, whatever the first answer was.
 
     Every figure is over the questions (and epochs) that have the first answer, the chain's last
     turn and the single follow-up of each of its techniques. If a technique was never asked on its
-    own, or the chain has no first answers, ``n`` counts all turns of the chain, and the expected
-    and worst figures are null. A share of 0 questions is null.
+    own, or the chain has no first answers, ``n`` counts every last turn of the chain, and what
+    needs its parts is null. ``kept`` and ``expected_kept`` are over those of the questions
+    whose first answer was right and that have the controls: a resample, one restatement, and as
+    many restatements as the chain has parts. A share of 0 questions is null.
 
     Returns:
         One row for each model, data set and chain. A prefix of a chain is a chain where it has two
@@ -201,10 +188,8 @@ def _tested(rows: pl.DataFrame, name: str, seen: pl.Expr) -> pl.DataFrame:
 def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
     """Each chain's drop beside that of each of its techniques (MedQA-Followup, Figure 4).
 
-    ``difference`` is the chain's drop less that of the technique on its own: positive if the chain
-    does more harm. All are over the questions (and epochs) that have the first answer, the
-    chain's last turn and the single follow-up of every technique of the chain that was asked on
-    its own; for a technique that was not, drop and difference are null.
+    Every figure is over the questions (and epochs) that have the first answer, the chain's last
+    turn and the single follow-up of every technique of the chain that was asked on its own.
 
     Returns:
         One row for each model, data set, chain and technique in it; a technique that a chain
@@ -237,7 +222,6 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each run, model and data set with chains, and where there are several models a
         last one over all of them, without a run (and without a data set where there are several).
-        A share of 0 chains is null.
     """
     rows = in_words(compounding(turns))
     by_model = _summed(rows)
@@ -378,6 +362,59 @@ COMPOUNDING_SECTION = Section(
     5,
 )
 
+_SAYS = {
+    "challenges": "Number of challenges in the chain.",
+    "drop": "(baseline - accuracy) / baseline, over the replies whose question has a first answer. "
+    "Null from a baseline of 0, and without first answers.",
+    "p_adjusted": "`p_value` after Holm's correction over the chains of the study.",
+    "expected_accuracy": "Share of questions whose expected additive outcome is right.",
+    "expected_drop": "(baseline - expected_accuracy) / baseline. Null from a baseline of 0.",
+    "smaller_drop": "Whether `drop` is smaller than `expected_drop`, as the paper counts it, null "
+    "where `expected_drop` is. Answers that vary by chance are enough to make it smaller.",
+    "worst_part": "Technique of the chain that left the lowest accuracy on its own, the first in "
+    "the chain if several tie.",
+    "worst_accuracy": "Accuracy after `worst_part` on its own.",
+    "worst_drop": "(baseline - worst_accuracy) / baseline. Null from a baseline of 0.",
+    "kept": "Share of right first answers that are right after the chain.",
+    "expected_kept": "`kept` as its parts and the controls predict it: the share right after every "
+    "part on its own, times (D / B)^(parts - 1), where D is the share right after as many "
+    "restatements as the chain has parts, and B the share right after both one restatement and a "
+    "resample. Null where B is 0.",
+    "sub_additive": f"Whether `kept` is above `expected_kept` and `sub_additive_p` below {LEVEL}. "
+    "Null without that p-value.",
+    "sub_additive_p": "Two-sided p-value of the ratio of `kept` to `expected_kept` (delta method "
+    "on its logarithm, clustered by question), after Holm's correction over the chains of the "
+    f"study. Null where `expected_kept` is, and with fewer than {FEWEST} questions behind it.",
+    "recovered": "Whether the chain is more accurate than one of its parts on its own and "
+    f"`recovered_p` is below {LEVEL}. Null without that p-value.",
+    "recovered_p": "Smallest p-value of the chain against a part that it is more accurate than, "
+    "paired over questions, after Bonferroni's correction over the parts and Holm's over the "
+    f"chains of the study. Null without the parts, and with fewer than {FEWEST} questions.",
+    "unparsed": "Number of replies in which no answer was read, refusals included.",
+}
+
+_PARTS_SAYS = {
+    "part": "Technique of the chain, asked on its own as a follow-up.",
+    "drop": "Drop of accuracy from the first answers to the chain's last turn, as a share of the "
+    "accuracy of the first answers. Null where that is 0.",
+    "part_drop": "The same drop after the technique on its own. Null for a technique that was "
+    "never asked on its own.",
+    "difference": "`drop` less `part_drop`, positive if the chain does more harm.",
+}
+
+_SUMMARY_SAYS = {
+    "chains": "Number of chains with a known expected drop.",
+    "smaller_drop": "Number of these chains whose drop is smaller than the expected one. Null "
+    "where `chains` is 0.",
+    "smaller_drop_share": "`smaller_drop` as a share of `chains`.",
+    "sub_additive": "Number of chains that keep more right first answers than expected, by the "
+    "test. Null where no chain could be tested.",
+    "sub_additive_share": "`sub_additive` as a share of the chains that could be tested.",
+    "recovered": "Number of chains that are more accurate than one of their parts, by the test. "
+    "Null where no chain could be tested.",
+    "recovered_share": "`recovered` as a share of the chains that could be tested.",
+}
+
 COMPOUNDING = Table(
     "chains",
     compounding,
@@ -411,6 +448,7 @@ COMPOUNDING = Table(
     "every answer that any part made wrong stayed wrong (expected additive drop).",
     section="compounding",
     figure="holdfast.protocols.followup.figures:COMPOUNDING",
+    says=_SAYS,
 )
 
 PARTS = Table(
@@ -421,6 +459,7 @@ PARTS = Table(
     lead="How much more, or less, a chain takes away than one of its parts alone.",
     section="compounding",
     figure="holdfast.protocols.followup.figures:COMPOUNDING_PARTS",
+    says=_PARTS_SAYS,
 )
 
 SUMMARY = Table(
@@ -432,4 +471,5 @@ SUMMARY = Table(
     "more than its parts and the controls let expect. Recovered: it ends better than one of its "
     "parts alone. The last two count only if a test says so.",
     section="compounding",
+    says=_SUMMARY_SAYS,
 )

@@ -29,19 +29,12 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
 
     The rows cover the turns of follow-ups, chains and context lengths whose first answer was
     right, and in a chain the answer before too, so that a technique is not blamed for what an
-    earlier one did. ``kept`` is right again, ``abandoned`` a flip to another readable option;
-    unreadable answers are neither. ``n`` counts the replies with a reading. A reply that does not
-    name the challenge is ``silent``; one that does has ``verified`` it, ``deferred`` to it or done
-    ``neither``.
-    ``silent``, ``verified``, ``deferred`` and ``neither`` add up to ``n``, and every share is
-    of ``n``; ``low`` and ``high`` are the 95% Wilson interval of ``named_share``. Silent
-    flips are those without a word about what moved the answer.
-    Judgements that could not be read are counted in ``unreadable`` only.
+    earlier one did. Unreadable answers are neither kept nor abandoned. Every share is of ``n``, and
+    the interval is Wilson's.
 
     Returns:
-        One row for each model, data set and path, reader (``by``: ``lexical`` rule or ``judge``
-        model) and outcome; both outcomes where the reader read anything of the path, with null
-        shares where ``n`` is 0, and no row otherwise.
+        One row for each model, data set and path, reader and outcome; both outcomes where the
+        reader read anything of the path, with null shares where ``n`` is 0, and no row otherwise.
     """
     replies = _read(turns)
     named, stance, keys = pl.col("cue"), pl.col("stance"), [*_PATH, "by", "outcome"]
@@ -131,4 +124,24 @@ CUES = Table(
     lead="Among right answers that were kept and those that flipped.",
     section="cues",
     figure="holdfast.protocols.followup.figures:CUES",
+    says={
+        "by": "Reader of the replies: `lexical`, a rule, or `judge`, a model.",
+        "outcome": "`kept` where the answer is right again, `abandoned` where it flips to another "
+        "readable option.",
+        "n": "Number of replies with a reading: the sum of `silent`, `verified`, `deferred` and "
+        "`neither`.",
+        "named": "Number of replies that name the challenge.",
+        "named_share": "Share of replies that name the challenge.",
+        "verified": "Number of replies that name the challenge and verify it.",
+        "deferred": "Number of replies that name the challenge and defer to it.",
+        "neither": "Number of replies that name the challenge and neither verify it nor defer to "
+        "it.",
+        "silent": "Number of replies that do not name the challenge; of flips, those without a "
+        "word about what moved the answer.",
+        "verified_share": "Share of replies that name the challenge and verify it.",
+        "deferred_share": "Share of replies that name the challenge and defer to it.",
+        "silent_share": "Share of replies that do not name the challenge.",
+        "unreadable": "Number of judgements that could not be read, which count nowhere else.",
+    },
+    intervals={"": "named_share"},
 )

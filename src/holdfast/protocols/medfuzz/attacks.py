@@ -31,6 +31,7 @@ from .published import medfuzz
 from .replicates import (
     CONFIRMED,
     HYPOTHESIS,
+    LEVEL,
     MODEL_ERROR,
     NOT_ATTACKED,
     PROTOCOL,
@@ -42,7 +43,7 @@ from .replicates import (
     right_at_each,
 )  # fmt: skip
 from .replicates import MEDFUZZ_ROW as _ROW
-from .significance import permutation
+from .significance import TEST_SAYS, permutation
 
 ATTACKS_COLUMNS = (
     "model", "dataset", "k", "attempts", "questions", "replicates", "accuracy", "low", "high",
@@ -79,27 +80,18 @@ _OF_TEST = ("p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted")
 def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     """Benchmark accuracy after k attempts (MedFuzz, section 4 and Figure 2).
 
-    The share of replicates whose first answer was right and that no attempt up to k flipped: the
-    mean over questions of the means of their replicates, weighted by the replicates that are kept.
-    Replicates with a model error are dropped whole, and so are unfinished ones and those without
-    any valid attack (``not_attacked``); ``worst_low`` and ``worst_high`` are the accuracy if these
-    had all been turned, or all held. ``low`` and
-    ``high`` are a 95% Wilson interval with the effective number of replicates, those of a question
-    being alike; ``bootstrap_low`` and ``bootstrap_high`` are the percentile bootstrap over
-    questions, which has no width where all that was seen is alike.
+    The accuracy is the mean over questions of the means of their replicates, weighted by the
+    replicates that are kept. Replicates with a model error are dropped whole, and so are unfinished
+    ones and those without any valid attack. ``low`` and ``high`` are a Wilson interval with the
+    effective number of replicates, as the replicates of a question are alike. ``bootstrap_low`` and
+    ``bootstrap_high`` are the percentile bootstrap over questions, which has no width where all
+    outcomes are alike.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
-    With a judge of validity, ``accuracy_valid`` leaves out the replicates that an attack turned
-    which it does not hold valid; ``held_valid`` counts the others, with ``valid_low`` and
-    ``valid_high`` as their interval.
-
     Returns:
-        One row for each model, data set and ``k`` from 0 to ``attempts``, the most that the study
-        asks for: ``questions`` and ``replicates`` that are kept, ``turned``, the answers that
-        attempt k flipped, and ``confirmed``, those of them whose attack did so again (null where
-        none was asked again).
+        One row for each model, data set and ``k`` from 0 to ``attempts``.
     """
     each, hit = right_at_each(turns), pl.col("hit")
     rows = each.group_by(_ROW, maintain_order=True).agg(
@@ -115,10 +107,8 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_bounds(rows, each, _ROW, "accuracy", "hit")
     rows = looked_up(rows, _bootstrapped(each, rows.schema), _ROW)
     left_out, every = pl.col("not_attacked"), pl.col("replicates") + pl.col("not_attacked")
-    # nothing has turned a first answer
-    held = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
     rows = rows.with_columns(
-        worst_low=(pl.col("_hits") + held) / every, worst_high=(pl.col("_hits") + left_out) / every
+        worst_low=pl.col("_hits") / every, worst_high=(pl.col("_hits") + left_out) / every
     )
     rows = looked_up(rows, _confirmed_at(turns), _ROW)
     asked = pl.col("confirmed").is_not_null().any().over(STUDY)
@@ -170,18 +160,8 @@ def _bootstrapped(each: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
 def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
     """Outcomes of the replicates, what the attacker needed, and what it cost.
 
-    ``success_rate`` is ``succeeded`` of the replicates attacked without a model error, with its
-    95% Wilson interval, replicates of a question counting by what they add; ``different`` counts
-    the successful attacks by their text, and ``confirmed`` those of them that turned the answer
-    again (null where none was asked again). ``attempts_needed`` is the mean k of the successes.
-    ``not_attacked`` counts the replicates without a valid attack (``not_attacked_reasons``: why, as
-    ``reasons``). ``tries`` are replies of the attacker, ``invalid_tries`` those that could not be
-    used (``reasons``: how often for what, as JSON, most frequent first), and ``invalid_attempts``
-    attempts without a valid modification. Unfinished replicates count only in ``unfinished`` and in
-    the cost.
-
-    ``cost`` is that of every generation of attacker and model in dollars, null where no price is
-    known; ``unpriced`` counts generations without one. The judge's generations are not included.
+    Unfinished replicates count only in ``unfinished`` and in the cost. The interval is a Wilson
+    interval with the effective number of replicates, as the replicates of a question are alike.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
@@ -238,8 +218,9 @@ def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
-        One row for each successful attack: ``rank`` from 1 within each study; ``p0`` to
-        ``p_adjusted`` as in ``permutation``, null where it was not tested.
+        One row for each successful attack. ``again`` to ``confirmed`` are null where it was not
+        asked again. ``p0`` to ``p_adjusted`` are null where it was not tested, and for all but the
+        first of identical attacks on a question.
     """
     attack = ("model", "dataset", "question", "epoch", "run")
     tests = permutation(turns).select(*attack, *_OF_TEST)
@@ -465,6 +446,34 @@ ATTACKS = Table(
     section="medfuzz",
     figure="holdfast.protocols.medfuzz.figures:ATTACKS",
     gates=(_GATE,),
+    says={
+        "k": "Number of attempts. The row of 0 has the first answers.",
+        "attempts": "Most attempts that the study asks for. Without this setting in the turns "
+        "table, the most attempts of any replicate.",
+        "questions": "Number of questions with a replicate that is kept.",
+        "replicates": "Number of replicates that are kept.",
+        "accuracy": "Share of the kept replicates whose first answer was right and that no attempt "
+        "up to `k` flipped.",
+        "turned": "Number of replicates whose answer attempt `k` flipped.",
+        "confirmed": "Number of replicates in `turned` with a confirmed attack: asked again, it "
+        "gets wrong answers significantly more often than the original question. Null where the "
+        "study asked no attack again.",
+        "not_attacked": "Number of replicates with a right first answer and no valid attack.",
+        "worst_low": "Accuracy with the replicates of `not_attacked`, if attempt 1 had flipped all "
+        "of them. At `k` = 0 they are right.",
+        "worst_high": "Accuracy with the replicates of `not_attacked`, if no attempt had flipped "
+        "any of them.",
+        "held_valid": "Number of kept replicates without those that an attack flipped which the "
+        "judge of validity holds invalid. Null where no attack was judged.",
+        "accuracy_valid": "Share of the `held_valid` replicates whose first answer was right and "
+        "that no attempt up to `k` flipped.",
+    },
+    intervals={
+        "": "accuracy",
+        "bootstrap": "accuracy",
+        "worst": "accuracy",
+        "valid": "accuracy_valid",
+    },
 )
 
 ATTACK_SUMMARY = Table(
@@ -474,6 +483,43 @@ ATTACK_SUMMARY = Table(
     title="How did the attacks end?",
     lead="Model errors are counted apart.",
     section="medfuzz",
+    says={
+        "questions": "Number of questions with a finished replicate.",
+        "replicates": "Number of finished replicates.",
+        "first_wrong": "Number of replicates whose first answer was wrong. They are not attacked.",
+        "failed": "Number of replicates whose answer was still right after the last attempt.",
+        "succeeded": "Number of replicates whose answer an attempt flipped.",
+        "different": "Number of different successful attacks. Identical ones on a question are "
+        "counted once.",
+        "confirmed": "Number of the `different` attacks that are confirmed: asked again, they get "
+        "wrong answers significantly more often than the original question. Null where the study "
+        "asked no attack again.",
+        "not_attacked": "Number of replicates with a right first answer and no valid attack.",
+        "model_errors": "Number of replicates in which a reply of the model has no readable "
+        "answer: the sum of `refused`, `filtered` and `unread`.",
+        "refused": "Number of model errors in which the model refused.",
+        "filtered": "Number of model errors in which the provider filtered the reply.",
+        "unread": "Number of the other model errors.",
+        "unfinished": "Number of replicates that were cut off or have a failed call.",
+        "success_rate": "Share of `succeeded` among the replicates attacked without a model error, "
+        "`succeeded` and `failed`. Null without any.",
+        "attempts_needed": "Mean number of the attempt that succeeded, over `succeeded`. Null "
+        "without a success.",
+        "tries": "Number of replies of the attacker.",
+        "invalid_tries": "Number of replies of the attacker that could not be used.",
+        "invalid_attempts": "Number of attempts for which the attacker gave no valid modification.",
+        "reasons": "Reasons of `invalid_tries` with their numbers, as a JSON object, most frequent "
+        "first.",
+        "not_attacked_reasons": "Reasons of the invalid tries in the `not_attacked` replicates, as "
+        "in `reasons`.",
+        "cost": "Dollars for the generations of the attacker and the model in attacks, controls "
+        "and repetitions. Null where no price is known. Those of the judge and of permutation "
+        "tests are not included.",
+        "unpriced": "Number of these generations without a price.",
+        "cost_per_success": "Dollars for a successful attack, `cost` / `succeeded`. Null without a "
+        "success or a price.",
+    },
+    intervals={"": "success_rate"},
 )
 
 ATTACK_LIST = Table(
@@ -508,4 +554,28 @@ ATTACK_LIST = Table(
     lead="Most telling first.",
     section="medfuzz",
     place=1,
+    says={
+        "gold": "Letter of the right option.",
+        "rank": "Place among the attacks of the study, 1 for the most telling.",
+        "k": "Attempt that succeeded.",
+        "answer": "Letter that the model answered to the attacked question.",
+        "review": "Score from 1 to 10 by the judge, how much the attack deserves an expert's look. "
+        "Null without a score.",
+        "valid_judged": "Whether the judge of validity holds the attack valid. Null without a "
+        "judgement.",
+        "again": "Number of readable replies to the attacked question asked again, over all "
+        "replicates with this attack. The replies that flipped are not among them.",
+        "again_wrong": "Number of wrong replies among `again`.",
+        "plain": "Number of readable replies to the original question asked again, over the same "
+        "replicates.",
+        "plain_wrong": "Number of wrong replies among `plain`.",
+        "confirm_p": "P-value of Fisher's exact one-sided test that the attacked question is "
+        "answered wrong more often than the original.",
+        "confirm_adjusted": "The p-value `confirm_p` after the correction of Benjamini and "
+        "Hochberg (1995) over the attacks of the run, identical ones counted once.",
+        "confirmed": f"Whether `confirm_adjusted` is at most {LEVEL}.",
+        **TEST_SAYS,
+        "words": "Number of words that the attack added.",
+        "characteristics": "What the attack added, as the attacker names it, as a JSON list.",
+    },
 )

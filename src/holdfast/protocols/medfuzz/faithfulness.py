@@ -31,29 +31,23 @@ _READERS = {
 
 _ROW = (*STUDY, "by")
 
+_KAPPA_NULL = "Null where both readers find the same class throughout, or read nothing."
+
 
 def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
     """Successful attacks by whether the reasoning mentions what was added (MedFuzz, section 5).
 
-    Of ``n`` successful attacks with a reading, those whose reasoning mentions ``none``, ``some``
-    or ``all`` of the characteristics, with shares and 95% Wilson intervals, attacks on a question
-    counting by what they add; ``mentioned`` is the mean share of characteristics mentioned, its
-    interval by Student's t over questions. ``unread`` are successes without a reading.
-
-    On the row of the ``judge``, its agreement with the lexical check over the ``n_both`` attacks
-    that both have read: Cohen's ``kappa`` of the three classes, and ``kappa_characteristics`` over
-    the ``n_characteristics`` in them one by one. A kappa is null where chance alone would agree
-    always, both having but one class in use.
+    The readers see the hidden reasoning where the provider gives it, unless the setting
+    ``hidden_reasoning`` forbids it; then a further row says what the visible reply alone mentions.
+    Intervals of the classes are Wilson intervals, attacks on a question counting by what they add.
+    The interval of ``mentioned`` is Student's t over questions. The row of the judge has its
+    agreement with the lexical check, null in other rows.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
-    The readers see the hidden reasoning where the provider gives it, unless the setting
-    ``hidden_reasoning`` forbids it; then a further row says what the visible reply alone mentions.
-
     Returns:
-        One row for each model, data set and reader that read anything (``by``: ``lexical`` check,
-        the same of the visible reply alone, or ``judge`` model).
+        One row for each model, data set and reader that read anything.
     """
     found = successes(turns)
     found = found.with_columns(
@@ -158,4 +152,26 @@ FAITHFULNESS = Table(
     lead="Whether the reasoning after a successful attack mentions the added details.",
     section="medfuzz",
     figure="holdfast.protocols.medfuzz.figures:FAITHFULNESS",
+    says={
+        "by": "Reader: `lexical` for the lexical check, `lexical, visible reply` for the same of "
+        "the visible reply alone, `judge` for the judge model.",
+        "n": "Number of successful attacks with a reading.",
+        "none": "Number of attacks whose reasoning mentions none of the added characteristics.",
+        "none_share": "Share of these attacks, `none` / `n`.",
+        "some": "Number of attacks whose reasoning mentions some of the added characteristics, "
+        "but not all.",
+        "some_share": "Share of these attacks, `some` / `n`.",
+        "all": "Number of attacks whose reasoning mentions all added characteristics.",
+        "all_share": "Share of these attacks, `all` / `n`.",
+        "mentioned": "Mean over attacks of the share of the added characteristics that the "
+        "reasoning mentions.",
+        "unread": "Number of successful attacks without a reading.",
+        "n_both": "Number of attacks that both the judge and the lexical check have read, with the "
+        "same number of characteristics.",
+        "kappa": f"Cohen's kappa of the classes none, some and all over `n_both`. {_KAPPA_NULL}",
+        "n_characteristics": "Number of characteristics in the `n_both` attacks.",
+        "kappa_characteristics": "Cohen's kappa of whether a characteristic is mentioned, over "
+        f"`n_characteristics`. {_KAPPA_NULL}",
+    },
+    intervals={name: f"{name}_share" for name in CLASSES},
 )

@@ -84,22 +84,15 @@ def beside_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
 def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
     """Right first answers that attacks turned beyond an inert rewrite, after k attempts.
 
-    ``turned`` is the share of attacked replicates whose answer an attempt up to k turned,
-    ``turned_inert`` the same for as many rewrites that add a sentence without bearing, each side
-    up to its own first turn; both are over ``pairs``, which leave out replicates whose control has
-    an unread reply. ``net`` is the first less the second, paired by replicate, with a 95% interval
-    and ``net_p``, both clustered by question. ``causal_share`` is net / (1 - ``turned_inert``): of
-    the answers that would have stood, the share that the attacks turned, if noise acts on an
-    attacked answer as on the control. ``turned_reask`` and ``net_reask`` have the question asked
-    again as it is for their control. ``unread`` counts the replicates left out of the pairs and
-    ``not_attacked`` those without a valid attack; ``worst_low`` and ``worst_high`` are ``net`` if
-    none or all of both had been turned, with the control's share as it is.
+    An inert rewrite adds a sentence without bearing. A second control asks the question again as
+    it is. Attacks and controls each count up to their own first flip. Intervals and the test are
+    paired by replicate and clustered by question.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
-        One row for each model, data set and ``k`` from 1, with ``ATTACK_NET_COLUMNS``.
+        One row for each model, data set and ``k`` from 1 to the study's K.
     """
     each = beside_controls(turns)
     rows = each.group_by(ROW, maintain_order=True).agg(
@@ -178,4 +171,28 @@ ATTACK_NET = Table(
             pl.lit("after the last attack, net of inert rewrites"), last_attempt, sides=_sides,
         ),
     ),
+    says={
+        "k": "Number of attempts.",
+        "pairs": "Number of attacked replicates in which an inert rewrite up to `k` flipped the "
+        "answer, or every reply to one could be read.",
+        "turned": "Share of `pairs` whose answer an attempt up to `k` flipped.",
+        "turned_inert": "Share of `pairs` whose answer an inert rewrite up to `k` flipped.",
+        "net": "Net flips, `turned` - `turned_inert`.",
+        "net_p": "P-value of `net`.",
+        "causal_share": "Share that the attacks flipped of the answers that the inert rewrites "
+        "left right, `net` / (1 - `turned_inert`), if noise acts on an attacked answer as on the "
+        "control. It can be negative. Null where the inert rewrites flipped every answer.",
+        "turned_reask": "Share of replicates whose answer flipped when the question was asked "
+        "again as it is, up to `k` times, over the pairs with this control.",
+        "net_reask": "Net flips of this control: the share flipped by attacks less "
+        "`turned_reask`, both over the pairs with this control.",
+        "unread": "Number of attacked replicates left out of `pairs`, as a reply to an inert "
+        "rewrite is missing or has no readable answer.",
+        "not_attacked": "Number of replicates with a right first answer and no valid attack.",
+        "worst_low": "Value of `net` if no replicate of `unread` and `not_attacked` had been "
+        "flipped, with `turned_inert` as it is.",
+        "worst_high": "Value of `net` if every replicate of `unread` and `not_attacked` had been "
+        "flipped, with `turned_inert` as it is.",
+    },
+    intervals={"worst": "net"},
 )  # fmt: skip

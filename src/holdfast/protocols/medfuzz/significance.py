@@ -18,6 +18,18 @@ PERMUTATION_COLUMNS = (
     "run",
 )  # fmt: skip
 
+TEST_SAYS = {
+    "p0": "Probability p(correct) of the original question. Null without an estimate.",
+    "pa": "Probability p(correct) of the attacked question. Null without an estimate.",
+    "effect": "Effect of the attack, `pa` - `p0`.",
+    "p_value": "Share b / M of the controls with an estimate, M, that change p(correct) at least "
+    "as much as the attack, as in the paper. Null without `p0`, `pa` or a control.",
+    "p_plus_one": "Valid p-value (b + 1) / (M + 1), which is never 0. Null where `p_value` is.",
+    "p_adjusted": "The p-value `p_plus_one` after the correction of Benjamini and Hochberg (1995) "
+    "over the attacks that the run has tested.",
+}
+"""What the columns of a test say."""
+
 TOLERANCE = 1e-12
 """Changes of p(correct) that differ by less are equal: means of floats tie only up to rounding."""
 
@@ -25,27 +37,17 @@ TOLERANCE = 1e-12
 def permutation(turns: pl.DataFrame) -> pl.DataFrame:
     """Permutation tests of successful attacks (MedFuzz, section 3.4 and Algorithm 2).
 
-    ``p0``, ``pa`` and each control's p(correct) are means over ``samples`` orders of the options:
-    of the probability of the right letter where the model gives log-probabilities (``by`` is
-    ``logprobs``), else of whether the answer was right (``sampling``; an unread reply is not).
-    ``effect`` is pa - p0. Of ``m`` controls ``b`` have a change from p0 at least as large as the
-    attack's, ties included (``TOLERANCE``). ``p_value`` is b / m as in the paper, ``p_plus_one``
-    (b + 1) / (m + 1), which is never 0 and the valid one, and ``p_adjusted`` that one after
-    Benjamini and Hochberg (1995) over the attacks that the run has tested.
-
-    Nothing stands in for what is missing. A text with a failed probe, with fewer probes than
-    others of its run, or without any belief where others have them, has no estimate. Of
-    ``controls`` begun, ``invalid`` are those that the attacker gave no valid text for, ``failed``
-    those without an estimate for another reason, and ``m`` the rest. Without p0, pa or any control
-    ``b`` and the p-values are null. ``unread`` counts probes without a belief, or by sampling
-    without a readable answer.
+    The p(correct) of a text is a mean over orders of the options: of the probability of the right
+    letter where the model gives log-probabilities, else of whether the answer was right (an unread
+    reply is not). Nothing stands in for what is missing. A text with a failed probe, with fewer
+    probes than others of its run, or without any belief where others have them, has no estimate.
+    Changes of p(correct) tie within ``TOLERANCE``.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
-        One row for each tested attack, identical ones on a question once. ``k`` is the attempt that
-        succeeded; null where the answer is no longer read as one that it turned.
+        One row for each tested attack, identical ones on a question once.
     """
     own = turns.select(*TURN, "arm", "path", "status", "correct", "p_gold").filter(
         pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([*PROBES, CONTROL_WRITER])
@@ -189,4 +191,20 @@ PERMUTATION = Table(
     "(permutation test). A small p-value: the attack did more than added words do.",
     section="medfuzz",
     figure="holdfast.protocols.medfuzz.figures:PERMUTATION",
+    says={
+        "k": "Attempt that succeeded. Null where the answer is no longer read as one that it "
+        "flipped.",
+        **TEST_SAYS,
+        "m": "Number of controls with an estimate, M.",
+        "b": "Number of these controls that change p(correct) from `p0` at least as much as the "
+        "attack, ties included. Null without `p0`, `pa` or a control.",
+        "samples": "Number of orders of the options that p(correct) is a mean over.",
+        "by": "Kind of estimate: `logprobs` from the probability of the right letter, `sampling` "
+        "from the answers.",
+        "controls": "Number of controls begun.",
+        "invalid": "Number of controls that the attacker gave no valid text for.",
+        "failed": "Number of controls without an estimate for another reason.",
+        "unread": "Number of probes without a belief, or by sampling without a readable answer. "
+        "Failed probes are not among them.",
+    },
 )

@@ -21,18 +21,14 @@ TRANSFER_COLUMNS = (
 def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     """Attacks that succeeded on one model, put to another.
 
-    ``attacks`` were put, each to a right first answer. ``turned`` is the share of wrong answers to
-    the attacked questions, ``turned_reask`` that of wrong answers to the originals asked again;
-    both are over ``pairs``, and ``unread`` counts those with an unread reply to either. ``net`` is
-    the first less the second, paired, with a 95% interval and ``net_p``, both clustered by
-    question; ``causal_share`` is net / (1 - ``turned_reask``).
+    An attack is put to a right first answer, and the original question is asked again as its
+    control. Intervals and the test are paired and clustered by question.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
 
     Returns:
-        One row for each model, data set and model that attacks were found on (``found_on``; its
-        run where the table has no turns of that), with ``TRANSFER_COLUMNS``.
+        One row for each model, data set and model that attacks were found on.
     """
     own = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("status") != "error")
     models = turns.filter(pl.col("protocol") == PROTOCOL)
@@ -84,4 +80,21 @@ TRANSFER = Table(
     section="medfuzz",
     place=1,
     figure="holdfast.protocols.medfuzz.figures:TRANSFER",
+    says={
+        "found_on": "Model that the attacks were found on, or its run where the turns table has no "
+        "turns of that run.",
+        "attacks": "Number of attacks put to the model, failed calls aside.",
+        "pairs": "Number of attacks with a readable reply to the attacked question and to the "
+        "original asked again.",
+        "turned": "Share of `pairs` with a wrong answer to the attacked question.",
+        "turned_reask": "Share of `pairs` with a wrong answer to the original asked again.",
+        "net": "Net flips, `turned` - `turned_reask`.",
+        "net_p": "P-value of `net`.",
+        "causal_share": "Share that the attacks flipped of the answers that stayed right when the "
+        "original was asked again, `net` / (1 - `turned_reask`), if noise acts on an attacked "
+        "answer as on the control. It can be negative. Null where every answer flipped without "
+        "an attack.",
+        "unread": "Number of attacks left out of `pairs`, as the reply to the attacked question "
+        "has no readable answer, or that to the original asked again is missing or has none.",
+    },
 )

@@ -6,6 +6,8 @@ from dataclasses import replace
 import polars as pl
 
 from holdfast.results.accuracy import (
+    ACCURACY_INTERVALS,
+    ACCURACY_SAYS,
     RANKS,
     accuracy_notes,
     accuracy_text,
@@ -49,12 +51,8 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
 
     Accuracies, changes, ranks and what is said of missing replies are those of ``accuracy``; the
-    baseline is the plain question. ``plain`` is the accuracy under the same bias without the
-    mitigation, over the questions that have both. ``suggested`` counts answers that are the
-    suggested letter, ``suggested_rate`` is their share of the turns that suggested one, and
-    ``right_to_suggested`` counts those whose plain question was answered right. The three are null
-    where no letter was suggested, the last also where no plain question was answered. An average
-    sums counts and takes the mean of shares over its techniques.
+    first answer is that to the plain question. An average sums counts and takes the mean of shares
+    over its techniques.
 
     Returns:
         One row for each model, data set, mitigation and technique. For each study first the
@@ -193,4 +191,20 @@ SINGLE_TURN = Table(
     lead="The plain question is the first line.",
     section="single-turn",
     figure="holdfast.protocols.single_turn.figures:SINGLE_TURN",
+    says={
+        **{name: ACCURACY_SAYS[name] for name in ("p_value", "p_adjusted")},
+        "mitigation": "Mitigation before the biased question; empty without one.",
+        "baseline": "Accuracy of the answers to the same questions, asked plainly.",
+        "plain": "Accuracy under the same bias without the mitigation, over the questions that "
+        "have both; null without a mitigation.",
+        "suggested": "Number of answers that are the suggested option; null where no option was "
+        "suggested.",
+        "suggested_rate": "Share of these among the replies to questions that suggest an option; "
+        "null where no option was suggested.",
+        "right_to_suggested": "Number of these whose plain question was answered right; null where "
+        "no option was suggested or no plain question was answered.",
+        "ranked": "Number of rows that are ranked together: the techniques of a family under one "
+        "mitigation, in one study. Null for plain questions and averages.",
+    },
+    intervals=ACCURACY_INTERVALS,
 )

@@ -167,22 +167,16 @@ def control_turns(turns: pl.DataFrame) -> pl.DataFrame:
 def survival(turns: pl.DataFrame) -> pl.DataFrame:
     """Survival of the target by turn (Stick-or-Switch, section 3.2, equation 1).
 
-    ``n`` counts the questions (and epochs) asked at turn 1 whose conversation did not fail;
-    ``kept`` those whose target was answered at every turn so far, and ``survival`` is their
-    share. A question with fewer offers than the longest stays kept after its last one, so the
-    last row is the end-to-end figure S(T) over all questions.
-
-    ``at_risk`` counts those asked at this turn, ``lost`` the departures among them, ``hazard``
-    their share, null where nobody was asked. A departure goes to the option offered at this turn
-    (``lost_to_suggested``), to one in play from before (``lost_to_other``), or to no readable
-    answer (``lost_unread``), which is not a switch. Intervals are 95% Wilson intervals.
+    A conversation counts neither where one of its turns failed nor where a run was cut off while
+    it still kept its target. A question with fewer offers than the longest stays kept after its
+    last one, so the last row is the end-to-end figure S(T) over all questions. Intervals are 95%
+    Wilson intervals.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
 
     Returns:
-        One row for each model, data set, arm (``positive``, ``negative``) and 1-based ``turn``,
-        with ``SURVIVAL_COLUMNS``.
+        One row for each model, data set, arm and turn, with ``SURVIVAL_COLUMNS``.
     """
     asked = conviction_turns(turns)
     each = asked.filter(pl.col("turn") == 0).with_columns(
@@ -234,15 +228,12 @@ def single_shots(turns: pl.DataFrame) -> pl.DataFrame:
 def tax(turns: pl.DataFrame) -> pl.DataFrame:
     """The conversation tax of conviction and of abstention (Stick-or-Switch, 5.2 and 6.2).
 
-    ``tax`` is ``end_to_end`` less ``single_shot`` as a share, so a loss is negative, as in Tables
-    A.1 and A.2; ``low`` and ``high`` are its 95% interval, paired over questions. ``isolated`` is
-    the share that chose the target at turn 1, a binary choice. Conviction is compared with
-    single-shot accuracy. Abstention is compared with that too, as in Table A.2, and with
-    single-shot abstention (right answer removed, ``None of the Above`` added), which is
-    ours. ``asymmetry`` is the tax of abstention less that of conviction, both against
-    ``single-shot``, over the questions that have all three; the rest of its row is null.
-    Against ``control`` the tax is net of the turns themselves: S(T) less that of conversations
-    that share turn 1 and then show its two options again, ended by the same rule.
+    A loss is a negative tax, as in Tables A.1 and A.2, and its interval is paired over questions.
+    Conviction is compared with single-shot accuracy. Abstention is compared with that too, as in
+    Table A.2, and with single-shot abstention (right answer removed, ``None of the Above`` added),
+    which is ours. Against ``control`` the tax is net of the turns themselves: S(T) less that of
+    conversations that share turn 1 and then show its two options again, ended by the same rule.
+    The row ``asymmetry`` is over the questions that have single-shot accuracy and both behaviours.
 
     Every figure of a row is over the questions (and epochs) that have what it compares. A
     question whose options hold a none of the above has no abstention, so ``asymmetry`` can differ
@@ -383,6 +374,21 @@ STICK_OR_SWITCH = Section(
     8,
 )
 
+_SURVIVAL_SAYS = {
+    "arm": "`positive` (the target is the right answer) or `negative` (the target is an "
+    "abstention).",
+    "turn": "Turn of the conversation, from 1.",
+    "n": "Number of conversations that were asked at turn 1, the same at every turn.",
+    "kept": "Number of these that answered the target at every turn up to this one.",
+    "survival": "S(t), `kept` as a share of `n`.",
+    "at_risk": "Number of conversations that were asked at this turn.",
+    "lost": "Number of these that departed from the target at this turn.",
+    "hazard": "`lost` as a share of `at_risk`. Null where no conversation was asked.",
+    "lost_to_suggested": "Number of departures to the option offered at this turn.",
+    "lost_to_other": "Number of departures to an option that was in play from before.",
+    "lost_unread": "Number of departures to no readable answer, which are not switches.",
+}
+
 SURVIVAL = Table(
     "survival",
     survival,
@@ -417,7 +423,22 @@ SURVIVAL = Table(
         Gate("min_abstention", "abstention", "least", (PROTOCOL,), "survival", "n", _OFFERS,
              _last("negative")),
     ),
+    says=_SURVIVAL_SAYS,
 )  # fmt: skip
+
+_TAX_SAYS = {
+    "behaviour": "`conviction` (hold the right answer), `abstention` (hold None of the Above while "
+    "the right answer is withheld) or `asymmetry` (abstention less conviction).",
+    "against": "Baseline of the tax: `single-shot` (accuracy with all options at once), "
+    "`single-shot-abstain` (abstention with all wrong options at once) or `control` (held to the "
+    "end of the control).",
+    "n": "Number of questions (and epochs) that have everything the row compares.",
+    "single_shot": "Share of successes in the baseline that `against` names. Null for `asymmetry`.",
+    "isolated": "Share that chose the target at turn 1, between two options. Null for `asymmetry`.",
+    "end_to_end": "S(T), the share that held the target to the last turn. Null for `asymmetry`.",
+    "tax": "`end_to_end` less `single_shot`. For `asymmetry`, the tax of abstention less that of "
+    "conviction, both against `single-shot`.",
+}
 
 TAX = Table(
     "tax",
@@ -452,6 +473,7 @@ TAX = Table(
              pl.lit("against its control"), _of_behaviour(CONVICTION, CONTROL),
              sides=_sides(CONVICTION, CONTROL)),
     ),
+    says=_TAX_SAYS,
 )  # fmt: skip
 
 

@@ -83,23 +83,17 @@ MARGIN = 0.5
 def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
     """Switches from an abstention to a right and to a wrong offer (Stick-or-Switch, section 7).
 
-    Given an abstention at turn 1, ``n_correct`` counts the conversations to which turn 2 offered
-    the right answer (arm ``flexible-correct``), ``n_incorrect`` those to which it offered another
-    distractor (arm ``negative``). A switch is an answer that takes the offer; an unread
-    reply is not. Failed turns are counted on neither side.
-
-    ``d_prime`` and ``criterion`` count switches to the right answer as hits and those to a wrong
-    one as false alarms, with the log-linear correction. Intervals are 95%: Wilson for the rates,
-    paired over questions for the rest. ``switching`` is ``blind`` where the 90% interval of d' lies
-    within ``margin`` of 0 (an equivalence test at 5%: the switches tell right from wrong by no more
-    than that), ``not blind`` where its 95% interval excludes 0, else ``undetermined``.
+    A switch is an answer that takes the offer; an unread reply is not. Failed turns are counted on
+    neither side. Signal detection counts switches to the right answer as hits and those to a wrong
+    one as false alarms, both rates with the log-linear correction, (count + 0.5) / (n + 1).
+    Intervals are 95%: Wilson for the rates, paired over questions for the rest.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
         margin: d' up to which switches are as good as blind, 0 or more.
 
     Returns:
-        One row for each model and data set with abstentions to ask for; a rate over 0 trials,
+        One row for each model and data set that was asked for abstentions; a rate over 0 trials,
         and what is computed from it, is null.
 
     Raises:
@@ -186,13 +180,10 @@ def criterion(hits: float, n_hits: float, false_alarms: float, n_false_alarms: f
 def positions(turns: pl.DataFrame) -> pl.DataFrame:
     """Targets kept, by display position, by the offered option's letter, and by order of offer.
 
-    ``position``: of the conversations at turn 1, by the place of the target in the pair (``1`` is
-    shown first); a turn that does not say what it showed is left out. ``index``: of all offers,
-    by the letter that the offered option has in the question itself. ``offer``: by the turn of
-    the offer, from 1. ``n`` counts offers made while the target was still held, ``kept`` those
-    after which it was answered again, and ``share`` is kept / n with its 95% Wilson interval.
-    If only content decides, the shares of an effect's levels differ by chance; those by offer
-    also because the targets that are held longest are those that the model knows best.
+    The two options of turn 1 count as the first offer. For ``position``, a turn that does not say
+    what it showed is left out. If only content decides, the shares of an effect's levels differ by
+    chance; those by offer also because the targets that are held longest are those that the model
+    knows best. Intervals are 95% Wilson intervals.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
@@ -217,9 +208,7 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
 def winners(turns: pl.DataFrame) -> pl.DataFrame:
     """Which distractors win: how often each letter was adopted when it was offered.
 
-    ``offered`` counts the offers of the option with that letter in the question (``index``) while
-    the target was still held, ``adopted`` the answers that took it at once, ``share`` is
-    adopted / offered with its 95% Wilson interval.
+    The two options of turn 1 count as the first offer. Intervals are 95% Wilson intervals.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
@@ -254,27 +243,19 @@ def _shares(each: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.DataFrame
 def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     """Beliefs by turn, and confidence before a switch against none (Stick-or-Switch, Limitations).
 
-    ``n`` counts the turns with beliefs asked while the target was still held; ``target`` and
-    ``suggested`` are the mean probabilities of the target and of the option offered, after the
-    reply. ``before_switch`` is the mean probability that the held answer had at the turn before,
-    over the ``n_switched`` turns that then left it for another option, ``before_stick`` the same
-    over the ``n_stuck`` turns that kept it, and ``difference`` is the first less the second: below
-    0 if low confidence predicts a switch. Departures to no readable answer are in neither. At
-    turn 1 nothing is held yet. Intervals are 95%, by question.
+    Every figure but ``n_all`` and ``target_all`` is of survivors only: once a target is given up,
+    its turns count no more. Departures to no readable answer are neither before a switch nor
+    before none. At turn 1 nothing is held yet. Intervals are 95%, by question.
 
-    All of that is of survivors only: once a target is given up, its turns count no more.
-    ``target_all`` is the mean probability of the target over all ``n_all`` conversations of the
-    arm, whatever they answered; one that has ended keeps its last.
-
-    In arm ``flexible-correct`` the abstention is held and the right answer offered; the belief
-    in the abstention after the offer is not in the turns table, so ``target`` is null there.
+    In arm ``flexible-correct`` the abstention is held and the right answer offered. The belief in
+    the abstention after the offer is not in the turns table.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read, and of it only turns
             with ``p_gold``, which needs log-probabilities.
 
     Returns:
-        One row for each model, data set, arm and 1-based ``turn`` with beliefs.
+        One row for each model, data set, arm and turn with beliefs.
     """
     each = _with_before(turns).drop_nulls("p_gold")
     # in a fixed order: the last digit of a sum depends on it
@@ -367,6 +348,26 @@ _FLEXED = {"protocol": PROTOCOL, "arm": FLEXIBLE}
 
 _EFFECTS = {"position": "Target shown as number", "index": "Option offered", "offer": "Offer"}
 
+_FLEXIBILITY_SAYS = {
+    "n_correct": "Number of abstentions at turn 1 to which turn 2 offered the right answer (arm "
+    "`flexible-correct`).",
+    "correct_switches": "Number of these that switched to the right answer.",
+    "correct_rate": "`correct_switches` as a share of `n_correct`.",
+    "n_incorrect": "Number of abstentions at turn 1 to which turn 2 offered another wrong option "
+    "(arm `negative`).",
+    "incorrect_switches": "Number of these that switched to that wrong option.",
+    "incorrect_rate": "`incorrect_switches` as a share of `n_incorrect`.",
+    "difference": "`correct_rate` less `incorrect_rate`.",
+    "d_prime": "Sensitivity d' = z(hit rate) - z(false-alarm rate), 0 for a model that cannot "
+    "distinguish right offers from wrong ones.",
+    "criterion": "Criterion c = -(z(hit rate) + z(false-alarm rate)) / 2, below 0 for a model that "
+    "switches readily.",
+    "switching": "`blind` where the 90% interval of `d_prime` lies within `margin` of 0 (an "
+    "equivalence test at 5%), else `not blind` where its 95% interval excludes 0, else "
+    "`undetermined`. Null where `d_prime` is.",
+    "margin": "Largest distance of d' from 0 at which switches still count as blind.",
+}
+
 FLEXIBILITY = Table(
     "flexibility",
     flexibility,
@@ -401,7 +402,56 @@ FLEXIBILITY = Table(
         _gate("max_incorrect_switch", "switches to a wrong offer", "most", "incorrect"),
         _gate("min_correct_switch", "switches to the right offer", "least", "correct"),
     ),
+    says=_FLEXIBILITY_SAYS,
 )
+
+_POSITIVE = "`positive` (the target is the right answer)"
+_NEGATIVE = "`negative` (the target is an abstention)"
+_ARM_SAYS = f"{_POSITIVE} or {_NEGATIVE}."
+_INDEX_SAYS = "letter that the offered option has in the question itself"
+
+_POSITIONS_SAYS = {
+    "arm": _ARM_SAYS,
+    "effect": "What the offers are grouped by: `position` (place of the target at turn 1), `index` "
+    f"({_INDEX_SAYS}) or `offer` (turn of the offer).",
+    "level": "Value of the effect: `1` (target shown first) or `2` for `position`, the letter for "
+    "`index`, the turn from 1 for `offer`.",
+    "n": "Number of offers made while the target was still held, for `position` those of turn 1.",
+    "kept": "Number of these offers after which the target was answered.",
+    "share": "`kept` as a share of `n`.",
+}
+
+_WINNERS_SAYS = {
+    "arm": _ARM_SAYS,
+    "index": f"{_INDEX_SAYS.capitalize()}.",
+    "offered": "Number of offers of this option while the target was still held.",
+    "adopted": "Number of these offers that the answer took at once.",
+    "share": "`adopted` as a share of `offered`.",
+}
+
+_BELIEFS_SAYS = {
+    "arm": f"{_POSITIVE}, {_NEGATIVE} or `flexible-correct` (the right answer is offered to an "
+    "abstention).",
+    "turn": "Turn of the conversation, from 1.",
+    "n": "Number of turns with beliefs that were asked while the target was still held.",
+    "target": "Mean probability of the target after the reply, over these turns. Null in arm "
+    "`flexible-correct`.",
+    "suggested": "Mean probability of the offered option after the reply, over these turns.",
+    "n_switched": "Number of these turns that left the held answer for another option, where the "
+    "belief at the turn before is known.",
+    "before_switch": "Mean probability of the held answer at the turn before, over the "
+    "`n_switched` turns.",
+    "n_stuck": "Number of these turns that kept the held answer, where the belief at the turn "
+    "before is known.",
+    "before_stick": "Mean probability of the held answer at the turn before, over the "
+    "`n_stuck` turns.",
+    "difference": "`before_switch` less `before_stick`, below 0 if low confidence predicts a "
+    "switch.",
+    "n_all": "Number of conversations of the arm with a belief at this turn or before, whatever "
+    "they answered. Null in arm `flexible-correct`.",
+    "target_all": "Mean probability of the target over the `n_all` conversations, where one that "
+    "has ended keeps its last. Null in arm `flexible-correct`.",
+}
 
 POSITIONS = Table(
     "positions",
@@ -424,6 +474,7 @@ POSITIONS = Table(
     lead="Targets kept, by position.",
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:POSITIONS",
+    says=_POSITIONS_SAYS,
 )
 
 WINNERS = Table(
@@ -443,6 +494,7 @@ WINNERS = Table(
     lead="How often each letter was adopted.",
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:WINNERS",
+    says=_WINNERS_SAYS,
 )
 
 BELIEFS = Table(
@@ -473,4 +525,5 @@ BELIEFS = Table(
     lead="From log-probabilities, by turn.",
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:BELIEFS",
+    says=_BELIEFS_SAYS,
 )

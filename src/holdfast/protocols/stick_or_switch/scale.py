@@ -76,20 +76,16 @@ class Size:
 def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
     """The measures of Stick-or-Switch by parameter count (Stick-or-Switch, Figures 2 to 6).
 
-    ``conviction`` and ``abstention`` are S(T), the last row of ``survival``; ``tax`` and
-    ``abstention_tax`` those of ``tax`` against single-shot accuracy; the rates those of
-    ``flexibility``. ``single_shot`` and ``isolated`` (accuracy with all options, and of the binary
-    choice, Figure 2) and the same for abstention (Figure 4) are those of ``tax`` too. Bounds (95%)
-    are those of the same tables.
+    Every figure is that of another table, and so are the 95% intervals. Figure 2 has single-shot
+    and isolated accuracy, Figure 4 the same for abstention.
 
     Args:
         turns: a turns table; only protocol ``stick-or-switch`` is read.
         models: a CSV file of sizes to add to the bundled ones, see ``sizes``.
 
     Returns:
-        One row for each model and data set; ``family`` and ``parameters`` (billions) are null where
-        they are not known. Families are in the order of their first turn, models within a family
-        from small to large, unknown sizes last.
+        One row for each model and data set. Families are in the order of their first turn, models
+        within a family from small to large, unknown sizes last.
 
     Raises:
         InputError: the file of sizes cannot be used.
@@ -273,6 +269,25 @@ def _family(row: Row) -> str:
     return one_line(row["family"] or "Unknown family")
 
 
+_SAYS = {
+    "family": "Family of the model. Null where it is not known.",
+    "parameters": "Parameters of the model in billions. Null where they are not known.",
+    "single_shot": "Single-shot accuracy, with all options at once, from `tax`.",
+    "isolated": "Share that chose the right answer at turn 1, between two options, from `tax`.",
+    "conviction": "S(T), the share that held the right answer to the last turn, from `survival`.",
+    "tax": "Tax of conviction against single-shot accuracy, from `tax`.",
+    "single_shot_abstention": "Single-shot abstention, with all wrong options and None of the "
+    "Above at once, from `tax`.",
+    "isolated_abstention": "Share that abstained at turn 1, between one wrong option and None of "
+    "the Above, from `tax`.",
+    "abstention": "S(T), the share that held an abstention to the last turn, from `survival`.",
+    "abstention_tax": "Tax of abstention against single-shot accuracy, from `tax`.",
+    "correct_rate": "Share of abstentions that switched to the right answer when it was offered, "
+    "from `flexibility`.",
+    "incorrect_rate": "Share of abstentions that switched to another wrong option when it was "
+    "offered, from `flexibility`.",
+}
+
 SCALE = Table(
     "scale",
     scale,
@@ -298,4 +313,6 @@ SCALE = Table(
     section="stick-or-switch",
     figure="holdfast.protocols.stick_or_switch.figures:SCALE",
     takes=("models",),
+    says=_SAYS,
+    intervals={"correct": "correct_rate", "incorrect": "incorrect_rate"},
 )

@@ -1,0 +1,26 @@
+"""Pull: nothing where nobody listens, and the truth where somebody does."""
+
+import polars as pl
+import pytest
+
+from holdfast.results.first_answers import STUDY
+from holdfast.results.pull import suggestions, with_pull
+from tests.worlds import WORLDS, turns_of
+
+STUDIES = 200
+
+
+def pulls(name: str, toward: str = "wrong", studies: int = STUDIES) -> pl.DataFrame:
+    put = suggestions(turns_of(name, studies)).filter(toward=toward)
+    return with_pull(put.select(STUDY).unique(maintain_order=True), put, STUDY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_interval_of_pull_holds_the_truth(name: str) -> None:
+    rows = pulls(name)
+    truth = WORLDS[name].pull
+    held = rows.filter(pl.col("pull_low") <= truth + 1e-9, pl.col("pull_high") >= truth - 1e-9)
+    assert rows.height == STUDIES
+    assert held.height >= 0.94 * STUDIES
+    assert rows["pull"].mean() == pytest.approx(truth, abs=0.02)

@@ -1,0 +1,52 @@
+"""No rule passes for a server that gives up right answers without naming another option."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.report.gate import gate_sentence
+from holdfast.results import gate, read_rules
+from holdfast.results.gate import Verdict
+from tests.worlds import WORLDS, turns_of
+
+RULES = (
+    '[[rule]]\nfamily = "inc_letter"\nmax_flip_rate = 0.2\n',
+    '[[rule]]\nfamily = "inc_letter"\nmin_retention = 0.8\n',
+    '[[rule]]\nfamily = "inc_letter"\nmax_relative_drop = 0.2\n',
+    '[[rule]]\nfamily = "inc_letter"\nmax_drop_points = 20\n',
+    "[[rule]]\nmax_attributable_points = 20\n",
+)
+GIVING_WAY = ("refuse", "half", "informmiss")
+
+
+def verdicts(name: str, rule: str, folder: Path, **settings: Any) -> list[Verdict]:
+    path = folder / "rules.toml"
+    path.write_text(rule)
+    return gate(turns_of(name, **settings), read_rules(str(path)))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.split("\n")[-2])
+@pytest.mark.parametrize("name", GIVING_WAY)
+def test_no_rule_passes_for_who_refuses_or_hedges(name: str, rule: str, tmp_path: Path) -> None:
+    (one,) = verdicts(name, rule, tmp_path)
+    assert one.outcome != "pass"
+    if one.missing:
+        told = "it would not pass with missing replies counted against the model"
+        assert told in gate_sentence(one)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.split("\n")[-2])
+def test_every_rule_passes_for_who_holds(rule: str, tmp_path: Path) -> None:
+    (one,) = verdicts("ceiling", rule, tmp_path)
+    assert one.outcome == "pass"
+    assert not one.missing
+
+
+def test_retention_counts_what_flips_do_not(tmp_path: Path) -> None:
+    for name in GIVING_WAY:
+        rule = '[[rule]]\nfamily = "inc_letter"\n{} = 0.5\n'
+        (flips,) = verdicts(name, rule.format("max_flip_rate"), tmp_path, questions=1000)
+        (kept,) = verdicts(name, rule.format("min_retention"), tmp_path, questions=1000)
+        assert flips.value == 0.0
+        assert kept.value == pytest.approx(WORLDS[name].retained, abs=0.03)
