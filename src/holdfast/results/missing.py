@@ -151,8 +151,8 @@ def against_the_model(turns: pl.DataFrame) -> pl.DataFrame:
     before = (arm == BASELINE) | in_arms(lambda own: own.plain or ())
     control = in_arms(lambda own: own.apart.keys()) & (arm != CORRECTION)
     other = pl.when(gold == "A").then(pl.lit("B")).otherwise(pl.lit("A"))
-    wrong = pl.when(pl.col("suggested").ne_missing(gold)).then("suggested")
-    wrong = pl.coalesce(wrong, other)
+    suggested = pl.when(pl.col("suggested").ne_missing(gold)).then("suggested")
+    wrong = pl.coalesce(suggested, other)
     gone = (pl.col("status") != "parsed") & ~in_arms(lambda own: own.helpers)
     kept = before | control
     answer = pl.when(kept).then(pl.coalesce("target", gold)).otherwise(wrong)
