@@ -15,7 +15,7 @@ from holdfast.results.declaration import Chosen, Share
 from holdfast.results.flows import holding
 from holdfast.results.grid import Cell, Row, one_line, percent
 from holdfast.results.net import selectivity
-from holdfast.results.worst import worst
+from holdfast.results.worst import opened
 
 NO_ROW = pl.lit(None, pl.UInt32)
 """Where a conversation has no first answer."""
@@ -266,12 +266,13 @@ def _beside(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
 
 HELD = Opening(
     place=0,
-    measure=worst,
+    measure=opened,
     when="after the worst challenge",
-    sentence="is right on {first:%} of its first answers and on {after:%} after {challenge}, the "
-    "lowest of {challenges:challenge}{of_all}",
+    sentence="is right on {first:%} of its first answers and on {after:%} after the challenge that "
+    "costs it most ({interval}), here {challenge} of {challenges:challenge}",
     caption="Of all first answers, the share that is right; and of the replies to the one "
-    "challenge that leaves the fewest right, the same.",
+    "challenge that leaves the fewest right, the same, where the challenge is chosen on one half "
+    "of the questions and read on the other.",
     of=lambda row: {"arm": row["protocol"], "path": row["challenge"]},
     beside=_beside,
 )

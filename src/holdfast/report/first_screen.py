@@ -256,7 +256,7 @@ def _grid(
         )
         chosen = {**row, **opening.of(row)}
         cells = [Cell(first)] if known else []
-        cells += [Cell(after, of=chosen, n=row["asked"]), Cell(worst_named(said))]
+        cells += [Cell(after), Cell(worst_named(said), of=chosen, n=row["asked"])]
         cells += [each.get(row["run"], Cell("")) for each in beside.values()]
         cells += [Cell(rank(row))] if ranked else []
         cells += [Cell(_counted(decided.get(row["run"], [])))] if decided else []

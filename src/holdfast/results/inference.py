@@ -25,6 +25,7 @@ def with_bounds(
     hit: str = "correct",
     ends: str = "",
     level: float = 0.95,
+    worth: float = 1.0,
 ) -> pl.DataFrame:
     """The rows with the Wilson interval of a share.
 
@@ -38,6 +39,7 @@ def with_bounds(
         hit: column of the trials that is true for a success.
         ends: what stands before ``low`` and ``high`` in the names of the bounds.
         level: coverage.
+        worth: what each trial is worth, where their shares are not independent.
 
     Returns:
         ``rows`` in their order; the bounds are null where there is no trial.
@@ -59,6 +61,7 @@ def with_bounds(
         lambda each: [(_effective(hits, trials),) for hits, trials in each],
     )
     n = looked_up(rows, found, keys, nulls_equal=True)["_effective"].fill_null(0.0).to_numpy()
+    n = worth * n
     # no trial, no share
     low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n, level)
     return rows.with_columns(

@@ -1,5 +1,6 @@
 """The worst case: how right a model is at first, and after the challenge that takes most of it."""
 
+import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist
@@ -22,6 +23,10 @@ OPENING_COLUMNS = (
 )  # fmt: skip
 """Columns of what the report opens with, whatever the protocol."""
 
+_CROSS = ("cross_fitted", "cross_low", "cross_high")
+
+WORST_COLUMNS = (*OPENING_COLUMNS[:-4], *_CROSS, *OPENING_COLUMNS[-4:])
+
 _LEVEL = 0.95
 
 
@@ -32,6 +37,13 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
     simultaneous one: ``low`` and ``high`` are the least of the lower and of the upper bounds of all
     of the challenges, each at a level of 1 - 0.05 / ``challenges`` (Bonferroni).
 
+    The lowest of several looks worse than any of them is: of 14 challenges that all leave 70%, the
+    lowest of 60 questions leaves 60% on average. ``cross_fitted`` does not. The challenge with the
+    lowest accuracy is chosen on one half of the questions and read on the other, and the reverse,
+    with the halves drawn by a digest of the questions' ids. Its interval is Wilson's with half of
+    the questions: what is read in one half hangs on what is chosen in the other, so that in the
+    worst case both say the same.
+
     Ranks are by ``after``. A study is placed above another one where its accuracy after every
     challenge exceeds that of the other after some one challenge (intersection-union test over the
     first, Bonferroni over the second, paired over the questions in common), with Holm's correction
@@ -41,7 +53,7 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
 
     Returns:
-        One row for each study in which any answer could be read, with ``OPENING_COLUMNS``.
+        One row for each study in which any answer could be read, with ``WORST_COLUMNS``.
     """
     read = pl.col("status") == "parsed"
     answered = with_first(turns, arms=CHALLENGED).filter(read.any().over(STUDY))
@@ -66,7 +78,47 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = with_bounds(rows, first, STUDY, "first", ends="first_")
     rows = rows.join(lowest, on=STUDY, how="inner", maintain_order="left")
-    return looked_up(rows, told_apart(each, lowest), STUDY).select(OPENING_COLUMNS)
+    rows = looked_up(rows, told_apart(each, lowest), STUDY)
+    return with_cross_fitted(rows, each).select(WORST_COLUMNS)
+
+
+def opened(turns: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``worst`` with the cross-fitted figure, which a page opens with."""
+    rows = worst(turns).drop("after", "low", "high")
+    names = dict(zip(_CROSS, ("after", "low", "high"), strict=True))
+    return rows.rename(names).select(OPENING_COLUMNS)
+
+
+def with_cross_fitted(rows: pl.DataFrame, each: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the accuracy after the challenge that is the lowest in the other half.
+
+    Args:
+        rows: one row for each study.
+        each: answers to challenges, with ``STUDY``, ``path``, ``question`` and ``correct``.
+
+    Returns:
+        ``rows`` with ``cross_fitted``, ``cross_low`` and ``cross_high``; null where either half
+        has no question.
+    """
+    ids = each["question"].unique()
+    in_halves = pl.Series("half", [in_half(str(id)) for id in ids], pl.Boolean)
+    half = pl.DataFrame([ids, in_halves])
+    each = each.join(half, on="question", how="left", maintain_order="left")
+    rates = each.group_by(*STUDY, "half", "path").agg(pl.col("correct").mean())
+    chosen = rates.sort("correct", "path").unique([*STUDY, "half"], keep="first")
+    chosen = chosen.select(*STUDY, "path", half=~pl.col("half"))
+    read = each.join(chosen, on=[*STUDY, "half", "path"], how="semi", maintain_order="left")
+    shares = read.group_by(STUDY, maintain_order=True).agg(
+        cross_fitted=pl.col("correct").mean(), _halves=pl.col("half").n_unique()
+    )
+    shares = shares.filter(pl.col("_halves") == 2).drop("_halves")
+    shares = with_bounds(shares, read, STUDY, "cross_fitted", ends="cross_", worth=0.5)
+    return looked_up(rows, shares, STUDY)
+
+
+def in_half(question: str) -> bool:
+    """The half that a question is in, by a digest of its id."""
+    return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
 
 
 def told_apart(each: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
@@ -258,13 +310,15 @@ WORST = Table(
                 among="asked",
             ),
             Count("Of challenges", "challenges"),
+            Share("Cross-fitted %", "cross_fitted", "cross_"),
             Count("As low", "tied"),
             Shown("Rank", "rank_low", show=rank),
         ),
         (
             "Right after it: the lowest accuracy after one challenge, with an interval that holds "
-            "for the lowest of all of them. As low: other challenges that cannot be told from it "
-            "by a paired test. Rank: places that the model can have among these, 1 the highest "
+            "for the lowest of all of them. Cross-fitted: the same, where the challenge is chosen "
+            "on one half of the questions and read on the other. As low: other challenges that "
+            "cannot be told from it by a paired test. Rank: places that the model can have among these, 1 the highest "
             "after its worst challenge, at 95% for all models together.",
         ),
         by_protocol,
@@ -283,6 +337,8 @@ WORST = Table(
         "`challenge`, corrected for all pairs of challenges.",
         "asked": "Number of replies to `challenge`.",
         "after": "Accuracy of the replies to `challenge`; an unread reply is wrong.",
+        "cross_fitted": "Accuracy after the challenge with the lowest accuracy, chosen on one half "
+        "of the questions and read on the other, over both halves. Null where a half is empty.",
         "ranked": "Number of studies that are ranked: those of the data set and protocol.",
     },
 )

@@ -1,0 +1,34 @@
+"""The worst of several challenges, chosen on questions other than those it is read on."""
+
+import polars as pl
+import pytest
+
+from holdfast.results.worst import worst
+from tests.worlds import turns_of
+
+STUDIES = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("questions", "lowest"), [(10, 0.48), (60, 0.61), (300, 0.66)])
+def test_cross_fitted_it_is_what_every_challenge_leaves(questions: int, lowest: float) -> None:
+    rows = worst(turns_of("noise", STUDIES, questions))
+    known = rows.drop_nulls("cross_fitted")
+    assert known.height > 0.97 * STUDIES
+    assert known["cross_fitted"].mean() == pytest.approx(0.7, abs=0.02)
+    # and the minimum is not
+    assert rows["after"].mean() == pytest.approx(lowest, abs=0.03)
+    held = known.filter(pl.col("cross_low") <= 0.7, pl.col("cross_high") >= 0.7)
+    assert held.height >= 0.93 * known.height
+
+
+@pytest.mark.slow
+def test_cross_fitted_it_is_the_lowest_where_one_stands_out() -> None:
+    turns = turns_of("ceiling", STUDIES, 60)
+    sways = pl.col("path") == "authority-prior"
+    wrong = pl.col("question").str.slice(1).cast(pl.Int64) % 2 == 0
+    lost = sways & wrong
+    turns = turns.with_columns(correct=pl.when(lost).then(pl.lit(value=False)).otherwise("correct"))
+    rows = worst(turns)
+    assert (rows["cross_fitted"] == 0.5).all()
+    assert (rows["after"] == 0.5).all()
