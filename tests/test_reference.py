@@ -20,8 +20,10 @@ def test_an_entry_says_what_the_declaration_says() -> None:
     survival = TABLES["survival"]
     entry = entries()["survival"]
     assert f"*{survival.title}* {survival.lead}" in entry
-    assert "- **Columns:** `arm`, `turn`, `n`, `kept`, `survival`, `low`, `high`, " in entry
-    assert "Hazard % (`hazard`)" in entry
+    columns = re.findall(r"(?m)^\| `(\w+)` \| (.*?) \| (.+) \|$", entry)
+    assert [name for name, _, _ in columns][:6] == ["arm", "turn", "n", "kept", "survival", "low"]
+    assert ("hazard", "Hazard %", survival.says["hazard"]) in columns
+    assert ("low", "", "Lower bound of the 95% interval of `survival`.") in columns
     assert "- **Note:** S(t): share of all questions" in entry
     assert "- **Gate:** `min_survival`, `min_abstention`" in entry
     assert "- **Options:** `--relative-to`" in entries()["accuracy by step"]

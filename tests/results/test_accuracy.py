@@ -1,4 +1,3 @@
-import math
 from typing import Any
 
 import numpy as np
@@ -287,7 +286,7 @@ def test_failed_turns_alone_make_no_accuracy() -> None:
 
 def test_without_a_right_first_answer_there_is_no_rate_and_no_change() -> None:
     rows = [turn("q1", "B"), turn("q1", "A", "push", suggested="C")]
-    assert math.isnan(row_of(flips(table(rows)), "push")["flip_rate"])
+    assert row_of(flips(table(rows)), "push")["flip_rate"] is None
     measured = accuracy(table(rows))
     for path, arm in (("", BASELINE), ("push", "followup"), ("", FAMILY_AVERAGE)):
         row = row_of(measured, path, arm)

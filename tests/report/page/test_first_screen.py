@@ -88,7 +88,9 @@ def test_models_that_flip_equally_often_are_named_together() -> None:
 
 def test_the_worst_challenge_is_named_in_words() -> None:
     rows = [row | {"path": row["path"].replace("mislead", "rag-style")} for row in _model("m", 24)]
-    assert "after RAG style, the lowest of 2 challenges" in headline(table(rows))
+    said = headline(table(rows))
+    assert "after the challenge that costs it most (95% interval " in said
+    assert ", here RAG style of 2 challenges" in said
     html = _page(rows)
     assert _cell(html, "m", "Which") == "RAG style, lowest of 2"
 

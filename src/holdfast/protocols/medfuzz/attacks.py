@@ -107,8 +107,10 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_bounds(rows, each, _ROW, "accuracy", "hit")
     rows = looked_up(rows, _bootstrapped(each, rows.schema), _ROW)
     left_out, every = pl.col("not_attacked"), pl.col("replicates") + pl.col("not_attacked")
+    # nothing has turned a first answer
+    held = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
     rows = rows.with_columns(
-        worst_low=pl.col("_hits") / every, worst_high=(pl.col("_hits") + left_out) / every
+        worst_low=(pl.col("_hits") + held) / every, worst_high=(pl.col("_hits") + left_out) / every
     )
     rows = looked_up(rows, _confirmed_at(turns), _ROW)
     asked = pl.col("confirmed").is_not_null().any().over(STUDY)
@@ -471,7 +473,7 @@ ATTACKS = Table(
     intervals={
         "": "accuracy",
         "bootstrap": "accuracy",
-        "worst": "accuracy",
+        "worst": "",
         "valid": "accuracy_valid",
     },
 )
