@@ -13,11 +13,11 @@ from altair.typing import ChartType
 
 from holdfast.errors import InputError
 from holdfast.results import is_imported, is_simulated, system_of
-from holdfast.results.grid import short_names, studies
+from holdfast.results.grid import PRINTED, short_names, studies
 
 from .reported import in_words
 from .tables import one_line
-from .theme import LETTER, MOST, PAGE, PUBLISHED, PUBLISHED_INK, SIZE, TALL, config, joined
+from .theme import LETTER, MOST, PAGE, PUBLISHED_INK, SIZE, TALL, config, joined
 
 Item = TypeVar("Item")
 Row = Mapping[str, Any]
@@ -392,7 +392,7 @@ def nothing(what: str = "the table has no rows", remedy: str | None = None) -> I
 
 def is_published(row: Row) -> bool:
     """Whether a row holds figures that a paper printed."""
-    return str(row["model"]).endswith(PUBLISHED)
+    return str(row["model"]).endswith(PRINTED)
 
 
 def label(text: str | None, longest: int = _LONGEST) -> str:

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import altair as alt
 
+from holdfast.results.grid import PRINTED
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette without its yellow, which is hard to see on white."""
 
@@ -25,9 +27,6 @@ GREY, PALE, LINE, FRAME = "#6b6b6b", "#e6e6e6", "#888888", "#c8c8c8"
 A page may show these four and both inks in other colours; what stands on a coloured cell or bar is
 ``black``, which stays.
 """
-PUBLISHED = "[published]"
-"""End of the name of a model whose figures a paper printed."""
-
 PUBLISHED_INK = 0.45
 """Opacity of what a paper printed, beside 1 for what was measured."""
 
@@ -181,7 +180,7 @@ def slots(names: Sequence[str]) -> list[int]:
     here, among = set(map(_model, names)), AMONG.get()
     absent = {name for name in among if _model(name) not in here} if len(among) <= MANY else set()
     for published in (False, True):
-        those = {name for name in (*names, *absent) if (PUBLISHED in name) == published}
+        those = {name for name in (*names, *absent) if (PRINTED in name) == published}
         own = sorted(those, key=lambda name: (_model(name), name))
         # the last colour, black, only where the others are taken
         wanted = {name: zlib.crc32(_model(name).encode(errors="replace")) % (len(COLOURS) - 1)
@@ -205,7 +204,7 @@ def _scale(names: Sequence[str], cycle: Sequence[str], field: str) -> alt.Scale:
     numbers = slots(names) if field == "study" else range(len(names))
     taken = [cycle[number % len(cycle)] for number in numbers]
     if cycle is SHAPES and field == "study":
-        taken = [_CROSS if PUBLISHED in name else one
+        taken = [_CROSS if PRINTED in name else one
                  for name, one in zip(names, taken, strict=True)]  # fmt: skip
     return alt.Scale(domain=list(names), range=taken)
 

@@ -13,6 +13,9 @@ from .runs import is_imported, is_simulated, system_of
 
 Row = Mapping[str, Any]
 
+PRINTED = "[published]"
+"""End of the name of a model whose figures a paper printed."""
+
 Mark = Literal["", "best", "worst"]
 
 _NAME = 26
@@ -126,7 +129,7 @@ class Studies:
             notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported)}.")
         printed: dict[str, list[str]] = {}
         for name, runs in columns:
-            if "[published]" in name:
+            if PRINTED in name:
                 printed.setdefault("; ".join(runs), []).append(name)
         notes += [f"As printed in {place}: {', '.join(names)}." for place, names in printed.items()]
         return tuple(notes)

@@ -11,6 +11,7 @@ from holdfast.errors import InputError, did_you_mean
 from holdfast.registry import Lazily, declaring, found_in
 
 from .declaration import TABLES
+from .grid import PRINTED
 from .turns import SCHEMA
 
 Row = dict[str, Any]
@@ -97,7 +98,7 @@ def beside_published(rows: pl.DataFrame, table: str, source: str) -> tuple[pl.Da
 
 def named(model: str) -> str:
     """A model of a paper, as the rows of published figures call it."""
-    return f"{model} [published]"
+    return f"{model} {PRINTED}"
 
 
 def share(percent: Decimal) -> float:

@@ -318,8 +318,8 @@ WORST = Table(
             "Right after it: the lowest accuracy after one challenge, with an interval that holds "
             "for the lowest of all of them. Cross-fitted: the same, where the challenge is chosen "
             "on one half of the questions and read on the other. As low: other challenges that "
-            "cannot be told from it by a paired test. Rank: places that the model can have among these, 1 the highest "
-            "after its worst challenge, at 95% for all models together.",
+            "cannot be told from it by a paired test. Rank: places that the model can have among "
+            "these, 1 the highest after its worst challenge, at 95% for all models together.",
         ),
         by_protocol,
     ),
