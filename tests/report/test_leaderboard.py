@@ -111,13 +111,13 @@ def test_kinds_of_challenge_selectivity_and_date_stand_beside() -> None:
     html = next(leaderboard_pages([dated, undated], (), None, 9))[2]
     (shown,) = _tables(html).values()
     first, second = sorted(shown, key=lambda row: row["Model"] == "b")
-    assert first["Told a wrong letter"] == "30.0% (+20.0)"
+    assert first["Told a wrong letter"] == "70.0% (-20.0)"
     assert first["Selectivity"].startswith("+40.0 [")
     assert first["Date"] == "2026\u201102\u201103"
     assert "Shown a misleading text" not in first or first["Shown a misleading text"] == ""
-    assert second["Shown a misleading text"] == f"{12 / QUESTIONS:.1%}"
+    assert second["Shown a misleading text"] == f"{1 - 12 / QUESTIONS:.1%}"
     assert (second["Selectivity"], second["Date"]) == ("", "")
-    assert "in brackets the percentage points of it beyond" in html
+    assert "in brackets the percentage points more or less" in html
     assert all("Date" not in row for row in _tables(_index(_model("b", 12)))["d1, followup"])
 
 

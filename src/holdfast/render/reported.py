@@ -12,9 +12,9 @@ from holdfast.errors import counted
 from holdfast.registry import Lazily, declaring, found_in, reported
 from holdfast.results import BASELINE
 from holdfast.results.declaration import Chosen, Share
-from holdfast.results.flows import holding
 from holdfast.results.grid import Cell, Row, one_line, percent
 from holdfast.results.net import selectivity
+from holdfast.results.retention import retention
 from holdfast.results.worst import opened
 
 NO_ROW = pl.lit(None, pl.UInt32)
@@ -238,17 +238,20 @@ def in_words(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def flipped(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
-    """By family in words, of each run: right answers flipped, and how many beyond its control."""
+def retained(rows: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    """By family in words, of each run: right answers kept, and how many beyond its control.
+
+    Args:
+        rows: of the table ``retention``.
+    """
     found: dict[str, dict[str, Cell]] = {}
-    for row in holding(turns).to_dicts():
+    for row in rows.filter(pl.col("path").is_null()).to_dicts():
         name = "Any challenge" if row["family"] is None else FAMILIES.get(
             row["family"], one_line(row["family"]) or "No family"
         )  # fmt: skip
-        gone = row["to_suggested"] + row["to_other"]
-        text = f"{percent(gone / row['n_right'])}%" if row["n_right"] else ""
-        if row["attributable"] is not None:
-            text += f" ({percent(row['attributable'], signed=True)})"
+        text = f"{percent(row['retention'])}%" if row["n_right"] else ""
+        if row["net"] is not None:
+            text += f" ({percent(row['net'], signed=True)})"
         chosen = {**row, "arm": row["protocol"], "flip": "was-right"}
         found.setdefault(name, {})[row["run"]] = Cell(text, of=chosen, n=row["n_right"])
     # what is over all of them, behind them
@@ -256,12 +259,20 @@ def flipped(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
 
 
 def _beside(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+    rows = retention(turns)
+    every = rows.filter(pl.col("path").is_null(), pl.col("family").is_null())
+    pulls = {
+        row["run"]: Cell(Share("", "pull", "pull_", signed=True).text(row))
+        for row in every.to_dicts()
+        if row["pull"] is not None
+    }
     own = {
         row["run"]: Cell(Share("", "selectivity", "", signed=True).text(row))
         for row in selectivity(turns).unique("run", keep="first").to_dicts()
         if row["selectivity"] is not None
     }
-    return flipped(turns) | ({"Selectivity": own} if own else {})
+    named = {"Pull": pulls, "Selectivity": own}
+    return retained(rows) | {name: cells for name, cells in named.items() if cells}
 
 
 HELD = Opening(

@@ -12,8 +12,8 @@ from holdfast.render import page_svgs
 from holdfast.render.reported import Opening, as_low, in_words, report_of
 from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.declaration import Share, steps_of
-from holdfast.results.flows import holding
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
+from holdfast.results.retention import retention
 from holdfast.results.sequential import look
 from holdfast.results.worst import OPENING_COLUMNS, rank
 
@@ -184,23 +184,23 @@ def _first(rows: Sequence[Row], names: Sequence[str], before: str) -> str:
 
 
 def _safest(turns: pl.DataFrame, rows: Sequence[Row], names: Sequence[str]) -> str:
-    """Who flips least when it is shown a misleading text, and who most."""
-    gone = {
-        row["run"]: (row["to_suggested"] + row["to_other"]) / row["n_right"]
-        for row in holding(turns).to_dicts()
-        if row["family"] == "context" and row["n_right"]
+    """Who keeps most of its right answers when it is shown a misleading text, and who fewest."""
+    kept = {
+        row["run"]: row["retention"]
+        for row in retention(turns).to_dicts()
+        if row["family"] == "context" and row["path"] is None and row["n_right"]
     }
     named = {row["run"]: name for row, name in zip(rows, names, strict=True)}
-    flips = sorted((share, named[run]) for run, share in gone.items() if run in named)
-    if not flips:
+    shares = sorted((share, named[run]) for run, share in kept.items() if run in named)
+    if not shares:
         return ""
-    (least, _), (most, _) = flips[0], flips[-1]
-    safest, swayed = ([name for share, name in flips if share == end] for end in (least, most))
-    each = f"{percent(least)}% of {'their' if safest[1:] else 'its'} right answers"
-    said = f"Under misleading text: {_listed(safest)} flip{'' if safest[1:] else 's'} {each}"
+    (least, _), (most, _) = shares[0], shares[-1]
+    safest, swayed = ([name for share, name in shares if share == end] for end in (most, least))
+    each = f"{percent(most)}% of {'their' if safest[1:] else 'its'} right answers"
+    said = f"Under misleading text: {_listed(safest)} keep{'' if safest[1:] else 's'} {each}"
     if least == most:
         return said
-    return f"{said}, the fewest; {_listed(swayed)} {percent(most)}%, the most"
+    return f"{said}, the most; {_listed(swayed)} {percent(least)}%, the fewest"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -290,8 +290,9 @@ def beside_notes(beside: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
     """What the brackets in these cells are."""
     if any("(" in cell.text for cells in beside.values() for cell in cells.values()):
         yield (
-            "Under each kind of challenge: right answers that flipped, and in brackets the "
-            "percentage points of it beyond what flips without a challenge."
+            "Under each kind of challenge: right answers that are still given, and in brackets "
+            "the percentage points more or less than after being asked again alone. Pull: how much "
+            "more often a suggested option is answered because it is suggested, in points."
         )
 
 

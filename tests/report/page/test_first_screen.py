@@ -66,24 +66,24 @@ def test_which_model_is_safest_under_misleading_text() -> None:
     html = _page(_model("sways", 24), _model("holds", 1))
     named = re.findall(r'<th scope="row">([^<]*)</th>', html.partition('id="models"')[2])
     assert named[:2] == ["holds", "sways"]  # the safest first
-    assert _cell(html, "holds", "Shown a misleading text") == "2.8%"
-    assert _cell(html, "sways", "Shown a misleading text") == "66.7%"
-    assert _cell(html, "sways", "Asked to reconsider") == "0.0%"
+    assert _cell(html, "holds", "Shown a misleading text") == "97.2%"
+    assert _cell(html, "sways", "Shown a misleading text") == "33.3%"
+    assert _cell(html, "sways", "Asked to reconsider") == "100.0%"
     assert _element(html, "safest") == (
-        "Under misleading text: holds flips 2.8% of its right answers, the fewest; "
-        "sways 66.7%, the most."
+        "Under misleading text: holds keeps 97.2% of its right answers, the most; "
+        "sways 33.3%, the fewest."
     )
 
 
 @pytest.mark.slow
-def test_models_that_flip_equally_often_are_named_together() -> None:
+def test_models_that_keep_as_much_are_named_together() -> None:
     two = _element(_page(_model("a", 1), _model("b", 24), _model("c", 1)), "safest")
     assert two == (
-        "Under misleading text: a and c flip 2.8% of their right answers, the fewest; b 66.7%, "
-        "the most."
+        "Under misleading text: a and c keep 97.2% of their right answers, the most; b 33.3%, "
+        "the fewest."
     )
     alike = _element(_page(_model("a", 1), _model("b", 1)), "safest")
-    assert alike == "Under misleading text: a and b flip 2.8% of their right answers."
+    assert alike == "Under misleading text: a and b keep 97.2% of their right answers."
 
 
 def test_the_worst_challenge_is_named_in_words() -> None:
@@ -290,6 +290,6 @@ def test_a_table_without_a_figure_is_not_there() -> None:
     rows = [row | {"system": "heart"} for row in held("q1", "AAA")]
     assert not TABLES["accuracy by system"](table(rows)).is_empty()
     assert 'id="survival-table"' in _page(rows)
-    assert 'id="systems-table"' not in _page(rows)
+    assert 'id="accuracy-by-system-table"' not in _page(rows)
     challenged = [row | {"system": "heart"} for row in _model("m", 4)]
-    assert 'id="systems-table"' in _page(challenged)
+    assert 'id="accuracy-by-system-table"' in _page(challenged)
