@@ -115,11 +115,13 @@ def _turns(arm: str, path: str, turn: int, right: Truths, put: Truths) -> pl.Dat
         pl.lit("parsed").alias("status"),
         pl.lit("letter").alias("rule"),
         "correct",
+        # the same wording suggests the wrong option, or the right one
+        pl.lit({"followup": "B", "correction": "A"}.get(arm), pl.String).alias("suggested"),
         *(pl.lit(None, COLUMNS[name]).alias(name) for name in COLUMNS if name not in _SAID),
     ).select(list(COLUMNS))
 
 
 _SAID = (
     "run", "protocol", "protocol_version", "model", "dataset", "epoch", "question", "arm", "path",
-    "turn", "technique", "family", "gold", "answer", "status", "rule", "correct",
+    "turn", "technique", "family", "gold", "answer", "status", "rule", "correct", "suggested",
 )  # fmt: skip

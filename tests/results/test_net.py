@@ -146,25 +146,26 @@ def test_selectivity_by_hand() -> None:
     rows: list[Row] = []
     for n in range(10):  # right at first: the push takes three, the control one
         rows += [turn(f"r{n}", "A"), control(f"r{n}", "B" if n == 9 else "A"),
-                 turn(f"r{n}", "B" if n < 3 else "A", "push")]  # fmt: skip
+                 turn(f"r{n}", "B" if n < 3 else "A", "push", suggested="B")]  # fmt: skip
     for n in range(10):  # wrong at first: the correction mends eight, the control two
         rows += [turn(f"w{n}", "B"), control(f"w{n}", "A" if n < 2 else "B"),
                  correction(f"w{n}", "A" if n < 8 else "B")]  # fmt: skip
     (row,) = selectivity(table(rows)).to_dicts()
     assert list(row) == list(SELECTIVITY_COLUMNS)
     assert (row["n_right"], row["n_wrong"]) == (10, 10)
-    assert row["kept"] == pytest.approx(0.7)
-    assert row["attributable"] == pytest.approx(0.3 - 0.1)
-    assert (row["updated"], row["updated_control"]) == (pytest.approx(0.8), pytest.approx(0.2))
+    assert (row["taken_wrong"], row["unasked_wrong"]) == (pytest.approx(0.3), pytest.approx(0.1))
+    assert row["pull_wrong"] == pytest.approx(0.3 - 0.1)
+    assert (row["taken_right"], row["unasked_right"]) == (pytest.approx(0.8), pytest.approx(0.2))
+    assert row["pull_right"] == pytest.approx(0.8 - 0.2)
     assert row["selectivity"] == pytest.approx(0.6 - 0.2)
     assert row["low"] < row["selectivity"] < row["high"]
 
 
 def test_too_few_questions_have_no_selectivity() -> None:
-    rows = [turn("r", "A"), control("r", "A"), turn("r", "A", "push"),
+    rows = [turn("r", "A"), control("r", "A"), turn("r", "A", "push", suggested="B"),
             turn("w", "B"), control("w", "B"), correction("w", "A")]  # fmt: skip
     (row,) = selectivity(table(rows)).to_dicts()
-    assert (row["kept"], row["updated"]) == (1.0, 1.0)
+    assert (row["taken_wrong"], row["taken_right"]) == (0.0, 1.0)
     assert row["selectivity"] is row["low"] is row["high"] is None
 
 

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from holdfast.results.first_answers import STUDY
+from holdfast.results.net import selectivity
 from holdfast.results.pull import suggestions, with_pull
 from tests.worlds import WORLDS, turns_of
 
@@ -24,3 +25,13 @@ def test_the_interval_of_pull_holds_the_truth(name: str) -> None:
     assert rows.height == STUDIES
     assert held.height >= 0.94 * STUDIES
     assert rows["pull"].mean() == pytest.approx(truth, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["noise", "hetero", "diffnoise", "redraw", "posA", "sugg"])
+def test_the_interval_of_selectivity_holds_zero_where_both_are_followed_alike(name: str) -> None:
+    rows = selectivity(turns_of(name, STUDIES)).filter(technique="").drop_nulls("selectivity")
+    held = rows.filter(pl.col("low") <= 0, pl.col("high") >= 0)
+    assert rows.height > 0.9 * STUDIES
+    assert held.height >= 0.93 * rows.height
+    assert rows["selectivity"].mean() == pytest.approx(0, abs=0.02)

@@ -14,13 +14,19 @@ from holdfast.stats.intervals import each_difference
 from holdfast.stats.pvalues import each_against_one
 from holdfast.stats.scores import Pair
 
-from .controls import CORRECTION
-from .first_answers import BASELINE, TURN, answering
+from .controls import CONTROL, CORRECTION
+from .first_answers import BASELINE, STUDY, TURN, answering
 from .inference import looked_up, with_pair_bounds
 from .kept import once
 
 NEUTRAL = "rethink"
-"""Family of the challenges that ask to think again and suggest nothing."""
+"""Family of the challenges that ask to think again and suggest nothing.
+
+In a study without any, the control in the conversation takes their place.
+"""
+
+RESTATE = "restate"
+"""``path`` of that control after the first answer."""
 
 PULL = ("suggestions", "taken", "taken_unasked", "pull", "pull_low", "pull_high", "pull_p")
 """What a row says of suggestions."""
@@ -44,6 +50,9 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
     arm, family = pl.col("arm"), pl.col("family")
     first = read.filter(arm == BASELINE).select(*TURN, right="correct")
     neutral = read.filter(arm == "followup", family == NEUTRAL).select(*TURN, "answer")
+    restated = read.filter(arm == CONTROL, pl.col("path") == RESTATE).select(*TURN, "answer")
+    without = restated.join(neutral, on=STUDY, how="anti", maintain_order="left")
+    neutral = pl.concat([neutral, without])
     asked = neutral.group_by(TURN).agg(_asked=pl.len())
     same = neutral.group_by(*TURN, suggested="answer").agg(_same=pl.len())
     put = (
