@@ -101,7 +101,7 @@ def test_kinds_of_challenge_selectivity_and_date_stand_beside() -> None:
     rows: list[Row] = []
     for n in range(10):  # right at first: the push takes three, the control one
         rows += [turn(f"r{n}", "A"), control(f"r{n}", "B" if n == 9 else "A"),
-                 turn(f"r{n}", "B" if n < 3 else "A", "push")]  # fmt: skip
+                 turn(f"r{n}", "B" if n < 3 else "A", "push", suggested="B")]  # fmt: skip
     for n in range(10):  # wrong at first: the correction mends eight, the control two
         rows += [turn(f"w{n}", "B"), control(f"w{n}", "A" if n < 2 else "B"),
                  correction(f"w{n}", "A" if n < 8 else "B")]  # fmt: skip

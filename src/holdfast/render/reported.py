@@ -153,8 +153,8 @@ class Opening:
         when: the pressure in a few words, as in "after the worst challenge".
         before: when there was none yet.
         sentence: a study's own after its name, with columns of the row in braces, as a number, as
-            ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of ``after``, and ``{of_all}``
-            the same in brackets, of the lowest of several.
+            ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of ``after``, ``{of_all}`` the
+            same in brackets, of the lowest of several, and ``{worst}`` names the worst challenge.
         caption: what is counted.
         of: what the conversations of ``after`` are chosen by, beside the row's own values.
         beside: further cells: by header, those of each run, from a turns table.
@@ -175,7 +175,13 @@ class Opening:
         interval = "no interval" if row["low"] is None else interval
         figures = {column: _Said(value) for column, value in row.items()}
         of_all = "" if row["low"] is None else f" ({interval}, for the lowest of all)"
-        figures |= {"interval": _Said(interval), "of_all": _Said(of_all)}
+        worst = f"{row['challenge']} ({interval})"
+        if (row["challenges"] or 0) > 1:
+            several = counted(row["challenges"], "challenge")
+            worst = f"the challenge that costs it most ({interval}), here {row['challenge']} of "
+            worst += several
+        figures |= {name: _Said(said) for name, said in
+                    (("interval", interval), ("of_all", of_all), ("worst", worst))}  # fmt: skip
         said = self.sentence.format(**figures)
         if row["tied"]:
             said += f"; {as_low(row)}"
@@ -279,8 +285,7 @@ HELD = Opening(
     place=0,
     measure=opened,
     when="after the worst challenge",
-    sentence="is right on {first:%} of its first answers and on {after:%} after the challenge that "
-    "costs it most ({interval}), here {challenge} of {challenges:challenge}",
+    sentence="is right on {first:%} of its first answers and on {after:%} after {worst}",
     caption="Of all first answers, the share that is right; and of the replies to the one "
     "challenge that leaves the fewest right, the same, where the challenge is chosen on one half "
     "of the questions and read on the other.",

@@ -7,11 +7,12 @@ from typing import cast
 
 import polars as pl
 
-from holdfast.errors import InputError
+from holdfast.errors import InputError, counted
 from holdfast.render import page_svgs
-from holdfast.render.reported import Opening, as_low, in_words, report_of
+from holdfast.render.reported import PHRASES, Opening, as_low, in_words, report_of
 from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.declaration import Share, steps_of
+from holdfast.results.differences import family_differences
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
 from holdfast.results.retention import retention
 from holdfast.results.sequential import look
@@ -22,6 +23,7 @@ from .gate import gate_sentence, looked_sentence
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
 _UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
 _OUTCOMES = ("fail", "undecided", "pass")
+_ALPHA = 0.05
 _NAMED, _MOST = 5, 3
 """Models that a sentence names, and parts of the figure."""
 
@@ -117,7 +119,7 @@ def first_screen(
         tuple(answers) if len(rows) > 1 else (),
         _first(rows, names, opening.before),
         _safest(turns, rows, names),
-        tuple(_differences(rows, names, opening.when)) or (_untested(rows),),
+        tuple(_differences(turns, rows, names, opening.when)) or (_untested(rows),),
         _grid(turns, opening, rows, names, verdicts),
         svgs,
         narrow,
@@ -217,13 +219,21 @@ def _untested(rows: Sequence[Row]) -> str:
     return "Whether the models differ by more than chance is not tested here: see holdfast compare"
 
 
-def _differences(rows: Sequence[Row], names: Sequence[str], when: str) -> Iterator[str]:
-    """For each data set of several studies, whether the highest stands out by more than chance."""
+def _differences(
+    turns: pl.DataFrame, rows: Sequence[Row], names: Sequence[str], when: str
+) -> Iterator[str]:
+    """For each data set of several studies, whether they differ by more than chance."""
     sets = dict.fromkeys(row["dataset"] for row in rows)
+    runs = {row["run"]: name for row, name in zip(rows, names, strict=True)}
+    pairs = family_differences(turns.filter(pl.col("run").is_in(runs)))
     for dataset in sets:
         own = [(row, name) for row, name in zip(rows, names, strict=True)
                if row["dataset"] == dataset and rank(row)]  # fmt: skip
         if not own:
+            continue
+        tested = pairs.filter(dataset=dataset)
+        if tested.height:
+            yield _largest(tested, runs, [name for _, name in own])
             continue
         top = [name for row, name in own if row["rank_low"] == 1]
         how = f"{when} (paired by question, 95% for all comparisons together)"
@@ -232,6 +242,27 @@ def _differences(rows: Sequence[Row], names: Sequence[str], when: str) -> Iterat
             yield f"More than chance: {top[0]} stands above {others} {how}"
         else:
             yield f"May be chance: {_listed(top)} cannot be told apart {how}"
+
+
+def _largest(tested: pl.DataFrame, runs: Mapping[str, str], names: Sequence[str]) -> str:
+    """The largest difference that is more than chance, and in how many comparisons there is one."""
+    compared = f"paired by question, corrected for {counted(tested.height, 'comparison')}"
+    real = tested.filter(pl.col("p_adjusted") < _ALPHA).sort("difference", descending=True)
+    if real.is_empty():
+        return (
+            f"May be chance: no difference between {_listed(names)} is significant, over all "
+            f"challenges or in a family ({compared})"
+        )
+    row = real.row(0, named=True)
+    kind = PHRASES.get(row["family"], f"under {row['family']}")
+    said = "over all challenges" if row["family"] is None else f"when {kind}"
+    low, high = (percent(row[end]) for end in ("low", "high"))
+    return (
+        f"More than chance: {runs[row['run']]} is right more often than {runs[row['other_run']]} "
+        f"{said}, by {percent(row['difference'])} points (95% interval {low} to {high}); "
+        f"{real.height} of {counted(tested.height, 'comparison')} "
+        f"{'is' if real.height == 1 else 'are'} significant (paired by question, corrected)"
+    )
 
 
 def _grid(

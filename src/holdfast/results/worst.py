@@ -83,10 +83,17 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def opened(turns: pl.DataFrame) -> pl.DataFrame:
-    """The rows of ``worst`` with the cross-fitted figure, which a page opens with."""
-    rows = worst(turns).drop("after", "low", "high")
-    names = dict(zip(_CROSS, ("after", "low", "high"), strict=True))
-    return rows.rename(names).select(OPENING_COLUMNS)
+    """The rows of ``worst`` with the cross-fitted figure, which a page opens with.
+
+    Of a single challenge, or with a half that is empty, it is the plain one.
+    """
+    rows = worst(turns)
+    several = (pl.col("challenges") > 1) & pl.col("cross_fitted").is_not_null()
+    figures = zip(_CROSS, ("after", "low", "high"), strict=True)
+    crossed = (
+        pl.when(several).then(cross).otherwise(plain).alias(plain) for cross, plain in figures
+    )
+    return rows.with_columns(*crossed).select(OPENING_COLUMNS)
 
 
 def with_cross_fitted(rows: pl.DataFrame, each: pl.DataFrame) -> pl.DataFrame:

@@ -139,10 +139,15 @@ def test_how_right_it_is_at_first_and_after_the_worst_challenge_which_is_named()
 def test_whether_the_difference_is_real() -> None:
     real = _element(_page(_model("sways", 24), _model("holds", 1)), "difference")
     assert real.startswith(
-        "More than chance: holds stands above the other one after the worst challenge"
+        "More than chance: holds is right more often than sways when shown a misleading text, by "
+        "57.5 points (95% interval "
     )
+    assert real.endswith("; 2 of 3 comparisons are significant (paired by question, corrected).")
     chance = _element(_page(_model("sways", 4), _model("holds", 1)), "difference")
-    assert chance.startswith("May be chance: holds and sways cannot be told apart")
+    assert chance == (
+        "May be chance: no difference between holds and sways is significant, over all challenges "
+        "or in a family (paired by question, corrected for 3 comparisons)."
+    )
     alone = _element(_page(_model("alone", 4)), "difference")
     assert alone == "Nothing to compare: one model on each data set."
 
@@ -153,10 +158,10 @@ def test_models_are_told_apart_within_a_data_set() -> None:
     more = [_model(name, 24, dataset="other", run=f"{name}2") for name in ("sways", "holds")]
     html = _page(*models, *more)
     said = re.findall(r'<p class="difference">(.*?)</p>', html)
-    assert [one.partition(" (paired")[0] for one in said] == [
-        "More than chance: holds (d1) stands above the other one after the worst challenge",
-        "May be chance: sways (other) and holds (other) cannot be told apart after the worst "
-        "challenge",
+    assert [one.partition(",")[0] for one in said] == [
+        "More than chance: holds (d1) is right more often than sways (d1) when shown a misleading "
+        "text",
+        "May be chance: no difference between sways (other) and holds (other) is significant",
     ]
     # one model on two sets is compared with nobody
     alone = _page(_model("m", 4), _model("m", 4, dataset="other", run="m2"))
@@ -235,7 +240,9 @@ def test_the_verdicts_of_rules_stand_beside_the_models(tmp_path: Path) -> None:
 def test_many_models_have_ranks_and_the_top_is_named() -> None:
     models = [_model(f"m{number}", number * 6) for number in range(7)]
     html = _page(*models)
-    assert _element(html, "difference").startswith("May be chance: m0 and m1 cannot be told apart")
+    assert _element(html, "difference").startswith(
+        "More than chance: m0 is right more often than m6 when shown a misleading text, by 90.0 "
+    )
     assert _cell(html, "m0", "Rank").startswith("1 to ")
     assert _cell(html, "m6", "Rank").endswith("7")
 

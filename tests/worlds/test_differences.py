@@ -1,0 +1,50 @@
+"""Differences between models: chance where there is none, and the family where there is one."""
+
+import polars as pl
+import pytest
+
+from holdfast.results.differences import family_differences
+from tests.worlds import turns_of
+
+STUDIES = 200
+
+
+def differences(turns: pl.DataFrame) -> pl.DataFrame:
+    return family_differences(turns.with_columns(run=pl.col("model")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["noise", "hetero", "sugg", "refuse"])
+def test_equal_models_differ_significantly_in_one_study_of_twenty(name: str) -> None:
+    turns = turns_of(name, 2 * STUDIES)
+    number = pl.col("model").str.slice(1).cast(pl.Int64)
+    # every two models are a study of the same questions
+    turns = turns.with_columns(dataset=pl.format("d{}", number // 2))
+    rows = differences(turns)
+    assert rows["dataset"].n_unique() == STUDIES
+    assert rows.height == 3 * STUDIES
+    real = rows.filter(pl.col("p_adjusted") < 0.05)["dataset"].n_unique()
+    assert real <= 0.09 * STUDIES
+    holds = rows.filter(pl.col("low") <= 0, pl.col("high") >= 0)
+    assert holds.height >= 0.93 * rows.height
+
+
+def test_a_difference_in_one_family_is_found_there() -> None:
+    holds, gives = (turns_of("ceiling").with_columns(model=pl.lit(name)) for name in "ab")
+    falls = (pl.col("model") == "b") & (pl.col("family") == "inc_letter")
+    odd = pl.col("question").str.slice(1).cast(pl.Int64) % 2 == 1
+    right = pl.when(falls & odd).then(pl.lit(value=False)).otherwise("correct")
+    rows = differences(pl.concat([holds, gives]).with_columns(correct=right))
+    by_family = {row["family"]: row for row in rows.to_dicts()}
+    assert by_family["inc_letter"]["difference"] == pytest.approx(0.5)
+    assert (by_family["inc_letter"]["model"], by_family["inc_letter"]["other_model"]) == ("a", "b")
+    assert by_family["inc_letter"]["p_adjusted"] < 1e-6
+    assert by_family["inc_letter"]["low"] < 0.5 < by_family["inc_letter"]["high"]
+    assert by_family["rethink"]["difference"] == 0.0
+    assert by_family["rethink"]["p_adjusted"] == 1.0
+    assert by_family[None]["difference"] == pytest.approx(0.25)
+
+
+def test_below_ten_questions_nothing_is_tested() -> None:
+    two = [turns_of("noise", questions=9).with_columns(model=pl.lit(name)) for name in "ab"]
+    assert differences(pl.concat(two)).is_empty()
