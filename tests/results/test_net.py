@@ -18,7 +18,7 @@ from holdfast.results.net import (
     selectivity,
 )
 from holdfast.results.strata import strata
-from tests.results.frames import Row, alone, control, correction, table, turn
+from tests.results.frames import Row, alone, control, correction, row_of, table, turn
 from tests.results.nulls import WORDINGS, studies
 
 STUDY = [
@@ -51,7 +51,8 @@ def test_what_is_attributable_by_hand() -> None:
     # McNemar: two lost to the push alone, none to the control alone
     assert row["attributable_p"] == row["p_adjusted"] == pytest.approx(0.5)
     assert row["attributable_low"] < 2 / 6 < row["attributable_high"]
-    assert row["causal_low"] < 2 / 5 < row["causal_high"]
+    # of so few questions the share has no interval
+    assert row["causal_low"] is row["causal_high"] is None
     assert row["worst_low"] == row["worst_high"] == pytest.approx(2 / 6)
 
 
@@ -306,3 +307,24 @@ def test_a_gate_holds_what_is_attributable() -> None:
     assert sides.height == row["pairs"] == 6
     kept = sides.select(pl.col("first").mean() - pl.col("second").mean()).item()
     assert kept == pytest.approx(row["attributable"])
+
+
+def test_the_interval_of_a_causal_share_agrees_with_that_of_the_difference() -> None:
+    def rows(questions: int, noise: int) -> list[Row]:
+        return [
+            row
+            for n in range(questions)
+            for row in (turn(f"q{n}", "A"), turn(f"q{n}", "B" if n % 3 == 0 else "A", "push"),
+                        control(f"q{n}", "B" if n < noise else "A"))
+        ]  # fmt: skip
+
+    silent = row_of(attributable(table(rows(30, 0))), "push")
+    assert silent["causal_share"] == silent["attributable"] == pytest.approx(1 / 3)
+    assert [silent["causal_low"], silent["causal_high"]] == [
+        silent["attributable_low"], silent["attributable_high"],
+    ]  # fmt: skip
+    noisy = row_of(attributable(table(rows(30, 5))), "push")
+    assert noisy["causal_low"] < noisy["causal_share"] < noisy["causal_high"]
+    few = row_of(attributable(table(rows(9, 3))), "push")
+    assert few["causal_share"] is not None
+    assert few["causal_low"] is few["causal_high"] is None

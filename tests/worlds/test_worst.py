@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from holdfast.report.first_screen import headline
 from holdfast.results.worst import worst
 from tests.worlds import turns_of
 
@@ -32,3 +33,13 @@ def test_cross_fitted_it_is_the_lowest_where_one_stands_out() -> None:
     rows = worst(turns)
     assert (rows["cross_fitted"] == 0.5).all()
     assert (rows["after"] == 0.5).all()
+
+
+def test_below_ten_questions_nothing_is_ranked() -> None:
+    for questions, ranked in ((9, False), (10, True)):
+        two = [turns_of("noise", questions=questions).with_columns(run=pl.lit(name),
+               model=pl.lit(name)) for name in "ab"]  # fmt: skip
+        rows = worst(pl.concat(two))
+        assert rows["rank_low"].is_not_null().to_list() == [ranked] * 2
+        assert rows["tied"].is_not_null().to_list() == [ranked] * 2
+        assert ("stands out" in headline(two[0])) is ranked

@@ -43,7 +43,7 @@ COMMON = {
     "attributable_p": "P-value of `attributable`, paired over questions.",
     "causal_share": "`attributable` as a share of the right answers that the control kept, if "
     "noise acts on a challenged answer as it does on the control. It can be negative; null where "
-    "the control flipped every answer.",
+    "the control flipped every answer; without an interval below 10 questions.",
     # missing replies
     "worst_low": "Least that the figure can be, whatever the missing replies had said.",
     "worst_high": "Most that the figure can be, whatever the missing replies had said.",

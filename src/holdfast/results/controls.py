@@ -125,6 +125,8 @@ def with_net(rows: pl.DataFrame, controlled: pl.DataFrame, keys: Sequence[str]) 
     ``causal_share`` is attributable / (1 - share lost to the control): of the answers that would
     have been kept, those that the challenge took, on the assumption that noise acts on a challenged
     answer as it does on the control. It may be negative, and is null where the control lost all.
+    Its interval is null below ``FEWEST`` questions, and that of ``attributable`` where the control
+    lost none.
 
     Args:
         rows: one row for each combination of ``keys``.
@@ -141,6 +143,7 @@ def with_net(rows: pl.DataFrame, controlled: pl.DataFrame, keys: Sequence[str]) 
         pl.len().cast(pl.Int64).alias("pairs"),
         pl.col("first").mean().alias("lost"),
         pl.col("second").sort().mean().alias("lost_control"),
+        pl.col("question").n_unique().alias("_questions"),
     )
     kept = 1 - pl.col("lost_control")
     attributable = pl.col("lost") - pl.col("lost_control")
@@ -149,6 +152,13 @@ def with_net(rows: pl.DataFrame, controlled: pl.DataFrame, keys: Sequence[str]) 
         pl.when(kept > 0).then(attributable / kept).alias("causal_share"),
     )
     counted = with_pair_bounds(counted, pairs, keys, _BOUNDS, _net_bounds)
+    # of few questions the ends say nothing, and where the control kept all, both figures are one
+    few, silent = pl.col("_questions") < FEWEST, pl.col("lost_control") == 0
+    counted = counted.with_columns(
+        pl.when(~few).then(pl.when(silent).then(f"attributable_{end}").otherwise(f"causal_{end}"))
+        .alias(f"causal_{end}")
+        for end in ("low", "high")
+    )  # fmt: skip
     return rows.join(
         counted.select(*keys, *NET), on=keys, how="left", nulls_equal=True, maintain_order="left"
     )

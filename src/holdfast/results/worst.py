@@ -29,6 +29,9 @@ WORST_COLUMNS = (*OPENING_COLUMNS[:-4], *_CROSS, *OPENING_COLUMNS[-4:])
 
 _LEVEL = 0.95
 
+FEWEST = 10
+"""Questions below which nothing is ranked."""
+
 
 def worst(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy at first, and after the single challenge with the lowest accuracy.
@@ -131,6 +134,8 @@ def in_half(question: str) -> bool:
 def told_apart(each: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
     """For each study ``tied``, ``rank_low``, ``rank_high`` and ``ranked``, as of ``worst``.
 
+    None of them below ``FEWEST`` questions.
+
     Args:
         each: ``correct`` by ``STUDY``, ``path`` and ``question``.
         lowest: by ``STUDY`` the path with the fewest right answers, ``challenge``.
@@ -138,6 +143,8 @@ def told_apart(each: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
     named = {tuple(row[:-1]): row[-1] for row in lowest.select(*STUDY, "challenge").iter_rows()}
     found = []
     for _, own in each.group_by("dataset", "protocol", maintain_order=True):
+        if own["question"].n_unique() < FEWEST:
+            continue
         studies = by_challenge(own, STUDY)
         names = sorted(studies, key=repr)
         tables = [np.stack(list(studies[name].values())) for name in names]
