@@ -56,10 +56,12 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
     asked = neutral.group_by(TURN).agg(_asked=pl.len())
     same = neutral.group_by(*TURN, suggested="answer").agg(_same=pl.len())
     put = (
-        read.filter(arm.is_in(["followup", CORRECTION]), pl.col("suggested").is_not_null())
+        # a correction suggests what is right, whether its turn says so or not
+        read.with_columns(suggested=pl.when(arm == CORRECTION).then("gold").otherwise("suggested"))
+        .filter(arm.is_in(["followup", CORRECTION]), pl.col("suggested").is_not_null())
         .select(*TURN, "arm", "path", "technique", "family", "suggested", "answer")
         .join(first, on=TURN, how="inner", maintain_order="left")
-        # a correction suggests what is right, and any other challenge what is wrong
+        # any other challenge suggests what is wrong
         .filter(pl.col("right") != (arm == CORRECTION))
         .join(asked, on=TURN, how="inner", maintain_order="left")
     )
