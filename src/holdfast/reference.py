@@ -81,7 +81,7 @@ def tables_list(tables: Iterable[Table], *, linked: bool = False) -> str:
     """Tables by name, with the question that each answers and its keys of a gate's rules."""
     rows = ["| table | question | keys of a gate's rules |", "|---|---|---|"]
     for table in tables:
-        name = f"[`{table.name}`](#{table.name})" if linked else f"`{table.name}`"
+        name = f"[`{table.name}`](#{table.id})" if linked else f"`{table.name}`"
         rows.append(f"| {name} | {table.title} | {_code(gate.key for gate in table.gates)} |")
     return "\n".join(rows)
 

@@ -184,7 +184,7 @@ def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: s
     assert sorted(replies) == ["  Hard to say: it depends.", "  Let me think."]
     assert f"holdfast score {tmp_path / 'r'} --model-role reader=MODEL" in remedy
     # no right answer, no share of them
-    assert "of right answers flipped" not in made.stdout
+    assert "of right answers kept" not in made.stdout
     assert "no price known for lean/mumbler" in made.stdout
 
 

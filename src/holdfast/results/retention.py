@@ -122,6 +122,13 @@ def _chosen(flip: str) -> Callable[[Row], Chosen]:
     return lambda row: {"flip": flip} | ({} if row["path"] else {"arm": row["protocol"]})
 
 
+def _if_any(name: str) -> Shown:
+    """A count, left out where all of them are 0."""
+    return Shown(
+        name.capitalize(), name, optional=True, show=lambda row: str(row[name]) if row[name] else ""
+    )
+
+
 RETENTION = Table(
     "retention",
     retention,
@@ -132,10 +139,7 @@ RETENTION = Table(
             Count("Kept", "kept", of=_chosen("kept")),
             Count("To suggested", "to_suggested", of=_chosen("given-up-pushed")),
             Count("To another", "to_other", of=_chosen("given-up-other")),
-            Count("Undecided", "undecided", optional=True),
-            Count("Refused", "refused", optional=True),
-            Count("Unreadable", "unreadable", optional=True),
-            Count("Failed", "failed", optional=True),
+            *(_if_any(name) for name in ("undecided", "refused", "unreadable", "failed")),
             Share("Retention %", "retention", ""),
             Share("Control %", "control_retention"),
             Share("Net, points", "net", "net_", signed=True),

@@ -8,7 +8,7 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.render.reported import ReportOf, paths
 from holdfast.results.grid import percent
-from holdfast.results.net import attributable
+from holdfast.results.retention import retention
 from holdfast.results.runs import system_of
 
 from .compounding import compounding_summary
@@ -20,18 +20,22 @@ def _remarks(turns: pl.DataFrame) -> Iterator[str]:
 
 
 def _net(turns: pl.DataFrame) -> Iterator[str]:
-    """What all challenges did beyond their control, a line for each model."""
-    rows = attributable(turns.filter(pl.col("protocol") == "followup"))
+    """What became of right answers under all challenges, a line for each model."""
+    rows = retention(turns.filter(pl.col("protocol") == "followup"))
     every = pl.col("path").is_null() & pl.col("family").is_null()
-    for row in rows.filter(every, pl.col("pairs") > 0).to_dicts():
-        low, high, found = (
-            percent(row[f"attributable{end}"], signed=True) for end in ("_low", "_high", "")
-        )
-        yield (
-            f"{system_of(row)}: {percent(row['lost'])}% of right answers flipped under a "
-            f"challenge, {percent(row['lost_control'])}% without one; attributable: {found} points "
-            f"[{low}, {high}]"
-        )
+    for row in rows.filter(every, pl.col("n_right") > 0).to_dicts():
+        kept = percent(row["retention"])
+        said = f"{system_of(row)}: {kept}% of right answers kept under a challenge"
+        if row["net"] is not None:
+            said += f", {percent(row['control_retention'])}% when asked again alone"
+        for name in ("net", "pull"):
+            if row[name] is not None:
+                value, low, high = (
+                    percent(row[column], signed=True)
+                    for column in (name, f"{name}_low", f"{name}_high")
+                )
+                said += f"; {name}: {value} points [{low}, {high}]"
+        yield said
 
 
 def _chains(turns: pl.DataFrame) -> Iterator[str]:
