@@ -1,9 +1,10 @@
 """Differences between models: chance where there is none, and the family where there is one."""
 
+import numpy as np
 import polars as pl
 import pytest
 
-from holdfast.results.differences import family_differences
+from holdfast.results.differences import family_differences, mean_ranks
 from tests.worlds import turns_of
 
 STUDIES = 200
@@ -48,3 +49,39 @@ def test_a_difference_in_one_family_is_found_there() -> None:
 def test_below_ten_questions_nothing_is_tested() -> None:
     two = [turns_of("noise", questions=9).with_columns(model=pl.lit(name)) for name in "ab"]
     assert differences(pl.concat(two)).is_empty()
+
+
+def ladder(step: float, seed: int) -> pl.DataFrame:
+    """Eight models that answer at random, each so much more often right than the one before."""
+    return pl.concat([
+        turns_of("noise", seed=100 * seed + place)
+        .with_columns(model=pl.lit(f"m{place}"), run=pl.lit(f"m{place}"),
+                      correct=pl.Series(rng_right(0.45 + step * place, seed, place)))
+        for place in range(8)
+    ])  # fmt: skip
+
+
+def rng_right(share: float, seed: int, place: int) -> list[bool]:
+    rows = turns_of("noise", seed=100 * seed + place).height
+    return list(np.random.default_rng([seed, place]).random(rows) < share)
+
+
+@pytest.mark.slow
+def test_ranks_by_all_challenges_tell_models_five_points_apart() -> None:
+    width, misses, studies = 0.0, 0, 20
+    for seed in range(studies):
+        for row in mean_ranks(ladder(0.05, seed)).to_dicts():
+            place = 8 - int(row["model"][1:])
+            width += 1 + row["mean_rank_high"] - row["mean_rank_low"]
+            misses += not row["mean_rank_low"] <= place <= row["mean_rank_high"]
+    assert width / studies / 8 < 3.5
+    assert misses <= 2
+
+
+@pytest.mark.slow
+def test_equal_models_share_all_ranks() -> None:
+    apart = 0
+    for seed in range(40):
+        rows = mean_ranks(ladder(0.0, seed))
+        apart += rows.select((pl.col("mean_rank_high") - pl.col("mean_rank_low") < 7).any()).item()
+    assert apart <= 6

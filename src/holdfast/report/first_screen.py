@@ -12,7 +12,7 @@ from holdfast.render import page_svgs
 from holdfast.render.reported import PHRASES, Opening, as_low, in_words, report_of
 from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.declaration import Share, steps_of
-from holdfast.results.differences import family_differences
+from holdfast.results.differences import ALPHA, family_differences
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
 from holdfast.results.retention import retention
 from holdfast.results.sequential import look
@@ -23,7 +23,6 @@ from .gate import gate_sentence, looked_sentence
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
 _UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
 _OUTCOMES = ("fail", "undecided", "pass")
-_ALPHA = 0.05
 _NAMED, _MOST = 5, 3
 """Models that a sentence names, and parts of the figure."""
 
@@ -247,7 +246,7 @@ def _differences(
 def _largest(tested: pl.DataFrame, runs: Mapping[str, str], names: Sequence[str]) -> str:
     """The largest difference that is more than chance, and in how many comparisons there is one."""
     compared = f"paired by question, corrected for {counted(tested.height, 'comparison')}"
-    real = tested.filter(pl.col("p_adjusted") < _ALPHA).sort("difference", descending=True)
+    real = tested.filter(pl.col("p_adjusted") < ALPHA).sort("difference", descending=True)
     if real.is_empty():
         return (
             f"May be chance: no difference between {_listed(names)} is significant, over all "

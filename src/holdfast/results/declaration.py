@@ -346,7 +346,7 @@ class Table:
     def interval_of(self, column: str) -> str:
         """The figure whose interval, or bounds, a column is an end of; empty for others."""
         prefix, _, end = column.rpartition("_")
-        if end not in _ENDS or prefix == "rank":
+        if end not in _ENDS or prefix.endswith("rank"):
             return ""
         return self._figures.get(prefix, prefix)
 

@@ -17,11 +17,17 @@ COLUMNS = (
     "difference", "low", "high", "p_value", "p_adjusted",
 )  # fmt: skip
 
+ALPHA = 0.05
+"""A difference is significant where its corrected p-value is below."""
+
 FEWEST = 10
 """Questions below which no difference is tested."""
 
+MOST = 40
+"""Studies of a data set up to which every pair is tested; of more there are too many pairs."""
 
-def family_differences(turns: pl.DataFrame) -> pl.DataFrame:
+
+def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.DataFrame:
     """Accuracy after the challenges of each family, of every pair of studies of a data set.
 
     Paired over the questions that both were asked, each technique of the family on both sides. An
@@ -30,11 +36,12 @@ def family_differences(turns: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
+        families: whether families are tested too, or all challenges together alone.
 
     Returns:
         One row for each pair and family, and over all of them (``family`` null): the study with
         the higher accuracy first, ``difference`` 0 or more, and its 95% interval. Null below
-        ``FEWEST`` questions.
+        ``FEWEST`` questions. None of a data set with more than ``MOST`` studies.
     """
     answered = with_first(turns, arms=CHALLENGED).filter(pl.col("arm") != BASELINE, ~MITIGATED)
     key = ["question", "epoch", "arm", "path"]
@@ -44,10 +51,13 @@ def family_differences(turns: pl.DataFrame) -> pl.DataFrame:
             (run, model, each.select(*key, "family", "correct"))
             for (run, model), each in own.group_by("run", "model", maintain_order=True)
         ]
-        families = [None, *own["family"].drop_nulls().unique(maintain_order=True)]
+        if len(studies) > MOST:
+            continue
+        known = own["family"].drop_nulls().unique(maintain_order=True) if families else ()
+        kinds = [None, *known]
         for one, other in combinations(studies, 2):
             both = one[2].join(other[2].drop("family"), on=key, suffix="_other")
-            for family in families:
+            for family in kinds:
                 pairs = both if family is None else both.filter(pl.col("family") == family)
                 outcomes = by_question(
                     pairs.select("question", first="correct", second="correct_other")
@@ -69,3 +79,28 @@ def family_differences(turns: pl.DataFrame) -> pl.DataFrame:
     texts = dict.fromkeys(COLUMNS[:7], pl.String())
     rows = pl.DataFrame(found, {**texts, "questions": pl.Int64(), **numbers}, orient="row")
     return with_adjusted(rows, ["dataset", "protocol"]).select(COLUMNS)
+
+
+def mean_ranks(turns: pl.DataFrame) -> pl.DataFrame:
+    """Places that a study can have by its accuracy over all challenges.
+
+    Places are those that the tests of ``family_differences`` leave, over all challenges alone: 1
+    for the highest, with Holm's correction over the pairs, so that all of them hold at 95%.
+
+    Returns:
+        ``run``, ``model``, ``dataset``, ``protocol``, ``mean_rank_low`` and ``mean_rank_high``, one
+        row for each study that is compared with another.
+    """
+    pairs = family_differences(turns, families=False)
+    real = pl.col("p_adjusted") < ALPHA
+    key = ["run", "model", "dataset", "protocol"]
+    other = pl.col("other_run").alias("run"), pl.col("other_model").alias("model")
+    nothing = pl.lit(0, pl.Int64)
+    both = pl.concat([
+        pairs.select(*key, above=nothing, below=real.cast(pl.Int64)),
+        pairs.select(*other, "dataset", "protocol", above=real.cast(pl.Int64), below=nothing),
+    ])  # fmt: skip
+    return both.group_by(key, maintain_order=True).agg(
+        mean_rank_low=1 + pl.col("above").sum(),
+        mean_rank_high=1 + pl.len().cast(pl.Int64) - pl.col("below").sum(),
+    )

@@ -12,6 +12,7 @@ from holdfast.stats.intervals import Floats
 from holdfast.stats.pvalues import holm
 
 from .declaration import ByStudy, Count, Path, Section, Share, Shown, Table
+from .differences import mean_ranks
 from .first_answers import BASELINE, STUDY, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol
 from .grid import Row
@@ -25,7 +26,9 @@ OPENING_COLUMNS = (
 
 _CROSS = ("cross_fitted", "cross_low", "cross_high")
 
-WORST_COLUMNS = (*OPENING_COLUMNS[:-4], *_CROSS, *OPENING_COLUMNS[-4:])
+_MEAN = ("mean", "mean_low", "mean_high", "mean_rank_low", "mean_rank_high")
+
+WORST_COLUMNS = (*OPENING_COLUMNS[:-4], *_CROSS, *OPENING_COLUMNS[-4:-1], *_MEAN, "run")
 
 _LEVEL = 0.95
 
@@ -50,7 +53,9 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
     Ranks are by ``after``. A study is placed above another one where its accuracy after every
     challenge exceeds that of the other after some one challenge (intersection-union test over the
     first, Bonferroni over the second, paired over the questions in common), with Holm's correction
-    over all pairs of studies.
+    over all pairs of studies. The worst case of many challenges separates few studies;
+    ``mean_rank_low`` and ``mean_rank_high`` are by the accuracy over all challenges
+    (``mean_ranks``).
 
     Args:
         turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
@@ -82,6 +87,10 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_bounds(rows, first, STUDY, "first", ends="first_")
     rows = rows.join(lowest, on=STUDY, how="inner", maintain_order="left")
     rows = looked_up(rows, told_apart(each, lowest), STUDY)
+    means = each.group_by(STUDY, maintain_order=True).agg(mean=pl.col("correct").mean())
+    rows = looked_up(rows, with_bounds(means, each, STUDY, "mean", ends="mean_"), STUDY)
+    places = mean_ranks(turns).cast({name: rows.schema[name] for name in STUDY})
+    rows = looked_up(rows, places, STUDY)
     return with_cross_fitted(rows, each).select(WORST_COLUMNS)
 
 
@@ -300,6 +309,12 @@ def rank(row: Row) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
+def mean_rank(row: Row) -> str:
+    """The place by the accuracy over all challenges, as ``rank`` has it by the worst one."""
+    low, high = row["mean_rank_low"], row["mean_rank_high"]
+    return "" if low is None else str(low) if low == high else f"{low} to {high}"
+
+
 WORST_SECTION = Section(
     "worst",
     "Worst case",
@@ -327,13 +342,16 @@ WORST = Table(
             Share("Cross-fitted %", "cross_fitted", "cross_"),
             Count("As low", "tied"),
             Shown("Rank", "rank_low", show=rank),
+            Share("All challenges %", "mean", "mean_"),
+            Shown("Rank by all", "mean_rank_low", show=mean_rank),
         ),
         (
             "Right after it: the lowest accuracy after one challenge, with an interval that holds "
             "for the lowest of all of them. Cross-fitted: the same, where the challenge is chosen "
             "on one half of the questions and read on the other. As low: other challenges that "
             "cannot be told from it by a paired test. Rank: places that the model can have among "
-            "these, 1 the highest after its worst challenge, at 95% for all models together.",
+            "these, 1 the highest after its worst challenge, at 95% for all models together. Rank "
+            "by all: the same by the accuracy over all challenges.",
         ),
         by_protocol,
     ),
@@ -353,6 +371,11 @@ WORST = Table(
         "after": "Accuracy of the replies to `challenge`; an unread reply is wrong.",
         "cross_fitted": "Accuracy after the challenge with the lowest accuracy, chosen on one half "
         "of the questions and read on the other, over both halves. Null where a half is empty.",
+        "mean": "Accuracy of the replies to all challenges together.",
+        "mean_rank_low": "Best place by `mean` that paired tests leave it, 1 for the highest, with "
+        "Holm's correction over the pairs of studies. Null without another study, or below 10 "
+        "questions in common.",
+        "mean_rank_high": "Worst place by `mean` that these tests leave it.",
         "ranked": "Number of studies that are ranked: those of the data set and protocol.",
     },
 )
