@@ -9,15 +9,16 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 from playwright.sync_api import FloatRect, Page, sync_playwright
 
 import holdfast
-from holdfast.render.dots import Dots, Measure, Of
 from holdfast.render.export import exported
-from holdfast.render.figure import Figure, Row, label
-from holdfast.render.shared import DEFENCES
+from holdfast.results import TABLES
+from holdfast.results.charts.chart import Chart, Row, label
+from holdfast.results.charts.dots import Dots, Measure, Of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLOWS = 595
@@ -39,7 +40,7 @@ def flips(header: str, of: Of, around: tuple[str, ...]) -> Dots:
     return Dots(x=measure, of=[of], place=family, zero=True, width=260)
 
 
-NOISE = Figure(
+NOISE = Chart(
     title="A model that answers afresh each time, and ignores every challenge",
     notes=(
         "Right 7 times of 10, whatever it is told. Left: right answers that a challenge flipped, "
@@ -63,7 +64,7 @@ NOISE = Figure(
 )
 
 
-def picture(page: Page, figure: Figure, rows: pl.DataFrame, file: Path) -> None:
+def picture(page: Page, figure: Chart, rows: pl.DataFrame, file: Path) -> None:
     """The figure of these rows."""
     page.set_content(f"<body style='background: white'>{exported(figure(rows), 'svg')!s}")
     page.locator("svg").screenshot(path=file)
@@ -121,7 +122,8 @@ def pictures(folder: Path) -> None:
             "--log-dir", f"{runs}/defences",
         )  # fmt: skip
         defences = holdfast.table(f"{runs}/defences", "defences")
-        picture(page, DEFENCES, defences, folder / "defences.png")
+        chart = cast("Chart", TABLES["defences"].chart)
+        picture(page, chart, defences, folder / "defences.png")
         browser.close()
 
 

@@ -60,7 +60,7 @@ def table_entry(table: Table) -> str:
         "Note": " ".join(n for n in getattr(table.layout, "notes", ()) if isinstance(n, str)),
         "Options": _code(f"--{name.replace('_', '-')}" for name in table.takes),
         "Gate": _code(gate.key for gate in table.gates),
-        "Picture": "yes" if table.figure else "no",
+        "Picture": "yes" if table.chart else "no",
     }
     lines = "\n".join(f"- **{name}:** {fact}" for name, fact in facts.items() if fact)
     heading = f"### {table.name}\n\n*{table.title}* {table.lead}"

@@ -105,7 +105,7 @@ def test_every_table_stands_in_the_report_once() -> None:
 
 
 def test_every_figure_is_the_figure_of_a_table() -> None:
-    assert {name for name, table in TABLES.items() if table.figure} == set(FIGURES)
+    assert {name for name, table in TABLES.items() if table.chart} == set(FIGURES)
 
 
 def test_the_docs_explain_every_table_and_no_other() -> None:

@@ -128,7 +128,7 @@ def tables(as_json: options.AsJson = False) -> None:
                     "section": table.section,
                     "options": list(table.takes),
                     "gates": [gate.key for gate in table.gates],
-                    "picture": table.figure is not None,
+                    "picture": table.chart is not None,
                 }
                 for name, table in TABLES.items()
             ]

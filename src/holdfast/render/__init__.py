@@ -1,7 +1,6 @@
 """Render: rows of a table of results as text, and as pictures drawn with Vega-Lite."""
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -9,6 +8,8 @@ import polars as pl
 from holdfast.errors import InputError, counted, unknown
 from holdfast.registry import Lazily
 from holdfast.results import TABLES
+from holdfast.results.charts.chart import Chart
+from holdfast.results.charts.theme import PHONE
 
 from .paper import SCREEN, Paper
 from .tables import FORMATS, arranged, render
@@ -23,28 +24,23 @@ FIGURE_FORMATS = ("svg", "pdf", "png", "vega")
 
 
 def _parts(
-    named: "str | Figure", frame: pl.DataFrame, wide: int | None = None
+    chart: "Figure", frame: pl.DataFrame, wide: int | None = None
 ) -> "list[altair.VConcatChart]":
-    # the library of charts takes its time to load, and most commands draw nothing
-    found: Any = named
-    if isinstance(found, str):
-        module, _, name = found.partition(":")
-        found = getattr(import_module(module), name)
-    from altair.utils.schemapi import debug_mode
+    from altair.utils.schemapi import debug_mode  # most commands draw nothing
 
     # every part would be held against the schema; the tests do it, once for each figure
     with debug_mode(False):
-        if not hasattr(found, "parts"):
-            return [found(frame)]
-        return list(found.parts(frame, wide) if wide else found.parts(frame))
+        if not isinstance(chart, Chart):
+            return [chart(frame)]
+        return chart.parts(frame, wide) if wide else chart.parts(frame)
 
 
-def _figure(named: "str | Figure") -> "Figure":
-    return lambda frame: _parts(named, frame)[0]
+def _figure(chart: "Figure") -> "Figure":
+    return lambda frame: _parts(chart, frame)[0]
 
 
 FIGURES: "Mapping[str, Figure]" = Lazily(
-    lambda: {name: _figure(table.figure) for name, table in TABLES.items() if table.figure}
+    lambda: {name: _figure(table.chart) for name, table in TABLES.items() if table.chart}
 )
 """Figure of each table of results that has one: a function of the table's rows.
 
@@ -129,7 +125,10 @@ def figure_parts(
         table: its name, key of ``FIGURES``.
         wide: the width that it is laid out for, in pixels; that of a page unless told.
     """
-    return _parts(TABLES[table].figure or "", frame, wide)
+    chart = TABLES[table].chart
+    if chart is None:
+        raise InputError(f"table '{table}' has no figure", remedy=f"Figures: {', '.join(FIGURES)}")
+    return _parts(chart, frame, wide)
 
 
 def page_svgs(frame: pl.DataFrame, table: str, most: int, *, phone: bool = False) -> list[str]:
@@ -151,7 +150,6 @@ def page_svgs(frame: pl.DataFrame, table: str, most: int, *, phone: bool = False
     """
     check_drawable(table, "svg")
     from .export import as_element
-    from .theme import PHONE
 
     parts = figure_parts(frame, table, PHONE if phone else None)
     return [] if phone and len(parts) > most else [as_element(part) for part in parts[:most]]

@@ -16,8 +16,7 @@ from holdfast.errors import InputError, unknown
 from holdfast.files import named_path, text_of, toml_in
 from holdfast.results import is_imported, is_simulated
 from holdfast.results.grid import short_names
-
-from .reported import PHRASES, words_of
+from holdfast.results.phrases import PHRASES, words_of
 
 Spec = dict[str, Any]
 

@@ -1,6 +1,5 @@
 """What the report and the terminal say of a protocol, declared in its folder."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from holdfast.results import BASELINE
 from holdfast.results.declaration import Chosen, Share
 from holdfast.results.grid import Cell, Row, one_line, percent
 from holdfast.results.net import selectivity
+from holdfast.results.phrases import FAMILIES
 from holdfast.results.retention import retention
 from holdfast.results.worst import opened
 
@@ -193,55 +193,6 @@ def as_low(row: Row) -> str:
     if row["tied"] == row["challenges"] - 1:
         return "none of them stands out"
     return f"{counted(row['tied'], 'other')} may be as low"
-
-
-FAMILIES = {
-    "rethink": "Asked to reconsider",
-    "inc_letter": "Told a wrong letter",
-    "wrong_op": "Shown more plausible wrong options",
-    "context": "Shown a misleading text",
-}
-"""Families of challenges in plain words."""
-
-PHRASES = {name: said[:1].lower() + said[1:] for name, said in FAMILIES.items()}
-"""The same within a phrase, such as "average of ..."."""
-
-
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
-_ACRONYMS = {"rag": "RAG"}
-
-
-def words_of(technique: str) -> str:
-    """A technique's id as words: ``RAG style`` for ``rag-style``; what is no id as it is."""
-    if not _ID.fullmatch(technique):
-        return technique
-    return " ".join(_ACRONYMS.get(word, word) for word in technique.split("-"))
-
-
-_TECHNIQUES = ("path", "technique", "challenge", "part", "mitigation")
-"""Columns whose values are ids of techniques, or chains of them."""
-
-
-def in_words(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows with words for families and techniques.
-
-    Each technique has its own: an id stays where its words are taken.
-    """
-    chains = {row[name] for row in rows for name in _TECHNIQUES if row.get(name)}
-    steps = sorted({step for chain in chains for step in str(chain).split(">")})
-    taken = {step: step for step in steps}
-    for step in steps:
-        taken.setdefault(words_of(step), step)
-    words = {step: said for said, step in taken.items() if said == words_of(step)}
-    shown = {
-        chain: ">".join(words.get(step, step) for step in str(chain).split(">")) for chain in chains
-    }
-    families = [{"family": PHRASES.get(row["family"])} if row.get("family") in PHRASES else {}
-                for row in rows]  # fmt: skip
-    return [
-        {**row, **family, **{name: shown[row[name]] for name in _TECHNIQUES if row.get(name)}}
-        for row, family in zip(rows, families, strict=True)
-    ]
 
 
 def retained(rows: pl.DataFrame) -> dict[str, dict[str, Cell]]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from holdfast.render.dots import Dots, Measure, Of
-from holdfast.render.figure import (
+from holdfast.results import FAMILY_AVERAGE, is_simulated
+from holdfast.results.charts.chart import (
     Drawing,
     Panels,
     Row,
@@ -17,8 +17,8 @@ from holdfast.render.figure import (
     label,
     nothing,
 )
-from holdfast.render.theme import COLOURS
-from holdfast.results import FAMILY_AVERAGE, is_simulated
+from holdfast.results.charts.dots import Dots, Measure, Of
+from holdfast.results.charts.theme import COLOURS
 from holdfast.results.grid import grouped, short_names
 from holdfast.results.standing import FIGURE
 

@@ -9,11 +9,12 @@ import polars as pl
 
 from holdfast.errors import InputError, counted
 from holdfast.render import page_svgs
-from holdfast.render.reported import PHRASES, Opening, as_low, in_words, report_of
+from holdfast.render.reported import Opening, as_low, report_of
 from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.declaration import Share, steps_of
 from holdfast.results.differences import ALPHA, family_differences
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
+from holdfast.results.phrases import PHRASES, in_words
 from holdfast.results.retention import retention
 from holdfast.results.sequential import look
 from holdfast.results.worst import OPENING_COLUMNS, rank

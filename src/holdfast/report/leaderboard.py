@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.render.reported import in_words, report_of
+from holdfast.render.reported import report_of
 from holdfast.results import (
     STOPPED,
     RunRecord,
@@ -25,6 +25,7 @@ from holdfast.results import (
 from holdfast.results.declaration import Share
 from holdfast.results.flows import CHALLENGED, MITIGATED
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, one_line, studies
+from holdfast.results.phrases import in_words
 from holdfast.results.records import Unfinished
 from holdfast.results.worst import rank
 

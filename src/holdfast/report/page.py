@@ -116,7 +116,7 @@ def report_page(
     """
     from markupsafe import Markup  # which other commands do without
 
-    from holdfast.render.theme import AMONG
+    from holdfast.results.charts.theme import AMONG
 
     bare = ordered(turns)
     texts = set(turns.filter(pl.col("reply").is_not_null())["run"])
@@ -279,7 +279,7 @@ def report_figures(
 
     turns = ordered(turns)
     for table in (table for _, tables in sections() for table in tables):
-        if table.figure is None or (rows := table(turns)).is_empty():
+        if table.chart is None or (rows := table(turns)).is_empty():
             continue
         rows = with_sequences(rows, table.name, turns, stopped)
         with suppress(InputError):  # nothing to draw
@@ -295,7 +295,7 @@ def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Show
         return None
     svgs: tuple[str, ...] = ()
     narrow: tuple[str, ...] = ()
-    if table.figure:
+    if table.chart:
         with suppress(InputError):  # nothing to draw: the table says the rest
             svgs = tuple(page_svgs(rows, table.name, _PARTS))
             narrow = tuple(page_svgs(rows, table.name, _NARROW, phone=True))

@@ -7,15 +7,18 @@ import polars as pl
 
 from .arms import every, protocols, turns_of
 from .changes import CHANGE, with_adjusted, with_change_bounds
+from .charts.chart import Chart, counts, known, label, path_label
+from .charts.dots import Dots, Measure, Of
 from .controls import EFFECT, with_control, with_net
 from .declaration import Section, Table, steps_of
 from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, carried, with_first
 from .grid import (
-    Figure,
     Grid,
+    HeatmapCell,
     Row,
     Studies,
     accuracy_cell,
+    grouped,
     mark_of,
     matrix,
     n_notes,
@@ -392,7 +395,7 @@ def accuracy_notes(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _figure(row: Row, columns: Studies) -> Figure:
+def _figure(row: Row, columns: Studies) -> HeatmapCell:
     arm, path = row["arm"], one_line(row["path"])
     first, average = arm == BASELINE, arm == FAMILY_AVERAGE
     part = arm if arm in ("length", "compound") else row["protocol"]
@@ -402,7 +405,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
     if turns_of(row["protocol"]).by_arm:
         # its arms offer one thing after another; where they are is the turn
         offers = row["path"].count(">") + bool(path)
-        return Figure(
+        return HeatmapCell(
             column=columns.of(row),
             block=block,
             group=one_line(arm),
@@ -416,7 +419,7 @@ def _figure(row: Row, columns: Studies) -> Figure:
     else:
         group = "" if first else f"{family} {mitigation} {row['technique'] * (arm == 'length')}"
     under = f", {mitigation}" if mitigation else ""
-    return Figure(
+    return HeatmapCell(
         column=columns.of(row),
         block=block,
         group=group,
@@ -450,7 +453,7 @@ def conversations_of(row: Row) -> Row:
     return row
 
 
-def _one_baseline(figures: list[Figure]) -> list[Figure]:
+def _one_baseline(figures: list[HeatmapCell]) -> list[HeatmapCell]:
     """The first answers once, above everything, where each protocol has the same ones."""
     firsts = [figure for figure in figures if not figure.group]
     by_block: dict[str, set[tuple[int, str, int | None]]] = {}
@@ -464,6 +467,80 @@ def _one_baseline(figures: list[Figure]) -> list[Figure]:
     return [replace(figure, block="") for figure in firsts if figure.block == top] + [
         figure for figure in figures if figure.group
     ]
+
+
+_ARMS = (BASELINE, "followup", "single-turn", FAMILY_AVERAGE)
+ACCURACY_AXIS = Measure("Accuracy")
+
+
+def averages_last(rows: Sequence[Row]) -> list[Row]:
+    """The first answers, then each family's rows with their average last."""
+    found = [row for row in rows if row["arm"] == BASELINE]
+    for own in grouped([row for row in rows if row["arm"] != BASELINE], "family"):
+        found += sorted(own, key=lambda row: row["arm"] == FAMILY_AVERAGE)
+    return found
+
+
+def _challenged(rows: Sequence[Row]) -> list[Row]:
+    """Accuracies where there is one after a challenge; all else has figures of its own."""
+    own = [row for row in known("accuracy")(rows) if row["arm"] in _ARMS]
+    groups = grouped(own, "dataset", "protocol")
+    return [row for group in groups for row in group if any(r["arm"] != BASELINE for r in group)]
+
+
+def _challenge(row: Row) -> str:
+    if row["arm"] == BASELINE:
+        return "first answer"
+    if row["arm"] != FAMILY_AVERAGE:
+        return path_label(row)
+    family, path = label(f"average of {row['family']}"), path_label(row)
+    return f"{family}, {path}" if path else family
+
+
+_ACCURACY_CHART = Chart(
+    title="Accuracy after each challenge",
+    notes=(
+        lambda rows, every: counts([r["n"] for r in every if r["arm"] in _ARMS], "replies"),
+        "Whiskers: 95% intervals (Wilson; of a run that a verdict stopped, confidence sequences). "
+        "Averages: the mean over a family's challenges.",
+    ),
+    empty="no follow-up and no single-turn bias has an accuracy",
+    remedy="Stick-or-Switch has figures of its own, such as --table survival",
+    keep=_challenged,
+    panel="{dataset}: {protocol}",
+    across=2,
+    kind=Dots(
+        x=ACCURACY_AXIS, of=[Of("accuracy")], place=_challenge, order=averages_last, width=240
+    ),
+)
+
+
+def _family(row: Row) -> str:
+    mitigation = f", {path_label(row)}" if row["path"] else ""
+    return f"{label(row['family']) or 'no family'}{mitigation}"
+
+
+_CHANGE = ("relative_change", "change_low", "change_high")
+
+_FAMILY_CHANGES_CHART = Chart(
+    title="Change of accuracy by family of challenges",
+    notes=(
+        lambda rows, every: counts([row["n"] for row in rows], "replies"),
+        "Mean over a family's challenges, relative to the first answers to the same questions. "
+        "Whiskers: 95% intervals, paired by question.",
+    ),
+    empty="no family of challenges has an average",
+    keep=known("relative_change"),
+    panel="{dataset}: {protocol}",
+    kind=Dots(
+        x=Measure("Relative change", around=_CHANGE),
+        of=[Of(*_CHANGE)],
+        place=_family,
+        zero=True,
+        width=430,
+    ),
+)
+"""Figure 2 of MedQA-Followup."""
 
 
 ACCURACY_SECTION = Section(
@@ -484,7 +561,7 @@ ACCURACY = Table(
     lead="Each line is one challenge; the first line is the first answer, before any "
     "challenge (baseline). The further left of it a mark is, the more was lost.",
     section="accuracy",
-    figure="holdfast.render.shared:ACCURACY",
+    chart=_ACCURACY_CHART,
     says=ACCURACY_SAYS,
     intervals=ACCURACY_INTERVALS,
 )
@@ -497,7 +574,7 @@ FAMILIES = Table(
     lead="The mean over the challenges of a family, in the question (single-turn) and after the "
     "answer (multi-turn), as a change relative to the first answers.",
     section="accuracy",
-    figure="holdfast.render.shared:FAMILY_CHANGES",
+    chart=_FAMILY_CHANGES_CHART,
     says=_FAMILY_SAYS,
     intervals=ACCURACY_INTERVALS,
 )

@@ -311,8 +311,7 @@ class Table:
         lead: how to read it; the field's term stands beside the plain word.
         section: the section of the report that it stands in.
         place: the tables of a section stand in this order, those of one place as declared.
-        figure: its figure, a function of its rows, or where that is, as ``MODULE:NAME``, imported
-            when it is drawn; None where it has none.
+        chart: its figure, a function of its rows; None where it has none.
         takes: names of the settings of ``measure`` that a user may give.
         gates: keys of rules that are held against its columns.
         says: what its columns say that have no meaning in ``COMMON``, or another one there.
@@ -328,9 +327,7 @@ class Table:
     lead: str = field(kw_only=True)
     section: str = field(kw_only=True)
     place: int = field(default=0, kw_only=True)
-    figure: "str | Callable[[pl.DataFrame], VConcatChart] | None" = field(
-        default=None, kw_only=True
-    )
+    chart: "Callable[[pl.DataFrame], VConcatChart] | None" = field(default=None, kw_only=True)
     takes: tuple[str, ...] = field(default=(), kw_only=True)
     gates: tuple[Gate, ...] = field(default=(), kw_only=True)
     says: Mapping[str, str] = field(default_factory=dict, kw_only=True)

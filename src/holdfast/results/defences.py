@@ -16,6 +16,8 @@ from holdfast.stats.scores import Pair
 
 from .arms import every, in_arms, protocols, turns_of
 from .changes import with_adjusted
+from .charts.chart import Chart, counted, known
+from .charts.dots import Measure, Of, Plane, Word
 from .controls import CORRECTION, with_control
 from .declaration import ByStudy, Count, Number, PValue, Section, Share, Table, Text, steps_of
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
@@ -368,6 +370,39 @@ def brought_in_words(rows: Sequence[Row]) -> str:
     return " ".join(filter(None, dict.fromkeys(turns_of(row["protocol"]).said for row in rows)))
 
 
+def _of_all(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in known("kept", "updated", "replies")(rows) if row["path"] is None]
+
+
+_DEFENCES_CHART = Chart(
+    title="Defences: right answers kept, corrections taken",
+    notes=(
+        counted("n_right", "right first answers"),
+        counted("n_wrong", "corrections"),
+        "Kept: right first answers that no challenge flipped. Up and to the right is better; a "
+        "larger mark takes more calls. 95% intervals of the differences: in the table.",
+        lambda rows, every: brought_in_words(rows),
+    ),
+    empty="no defence was measured with corrections",
+    remedy="Run it with -T corrections=true",
+    keep=_of_all,
+    panel="{dataset}: {protocol}",
+    kind=Plane(
+        x=(Measure("Corrections taken"), Of("updated", "", "")),
+        y=(Measure("Right answers kept"), Of("kept", "", "")),
+        words=[
+            Word("stubborn", 0.03, 0.97),
+            Word("steadfast", 0.97, 0.97, align="right"),
+            Word("gives way to anything", 0.97, 0.03, align="right"),
+        ],
+        size="replies",
+        sized="Calls a conversation",
+        diagonal=False,
+        side=360,
+    ),
+)
+
+
 DEFENCES_SECTION = Section(
     "defences",
     "Defences",
@@ -454,7 +489,7 @@ DEFENCES = Table(
     title="Which defence holds, does it still take corrections, and what does it cost?",
     lead="Up and to the right is better: right answers survive, and corrections are taken.",
     section="defences",
-    figure="holdfast.render.shared:DEFENCES",
+    chart=_DEFENCES_CHART,
     says=_MEANINGS,
     intervals={"flips": "fewer_flips"},
 )

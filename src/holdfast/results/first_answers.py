@@ -23,6 +23,12 @@ BASELINE = "baseline"
 FAMILY_AVERAGE = "family-average"
 """``arm`` of the rows that average the techniques of a family."""
 
+BEFORE = ("right", "wrong", "unread")
+"""What a first answer was."""
+
+AFTER = ("right", "suggested", "other", "unread")
+"""What the answer to the challenge is; ``suggested`` and ``other`` are wrong."""
+
 STRATA = ("step", "system", "specialty", "subject")
 """Labels of questions by which they are told apart."""
 

@@ -15,6 +15,9 @@ import polars as pl
 from holdfast.stats.intervals import Floats, resamples_of
 
 from .arms import in_arms, protocols
+from .charts.chart import Chart, counted, label
+from .charts.dots import Measure, Of, Series
+from .charts.lines import Axis, Lines
 from .declaration import Count, Listing, Number, Section, Share, Shown, Table
 from .first_answers import BASELINE, STUDY, TURN, with_first
 from .flows import CHALLENGED, MITIGATED
@@ -387,6 +390,29 @@ def _signal(row: Row) -> str:
     return SIGNALS.get(row["signal"], one_line(row["signal"]))
 
 
+_FLAGGING_CHART = Chart(
+    title="Harmful flips caught by a review",
+    notes=(
+        counted("harmful", "harmful flips"),
+        "Share of the harmful flips among the conversations with the highest scores. Band: 95% "
+        "interval, bootstrap over questions. A signal that says nothing catches the share that is "
+        "reviewed.",
+    ),
+    empty="no conversation has a harmful flip and a signal",
+    panel="{study} ({dataset}): {protocol}",
+    across=2,
+    kind=Lines(
+        x=Axis("percent", "Conversations reviewed, %", "numbers"),
+        series=Series(
+            "Review first if",
+            lambda row: SIGNALS.get(row["signal"], label(row["signal"])),
+        ),
+        y=Measure("Harmful flips caught"),
+        of=[Of("caught")],
+    ),
+)
+
+
 FLAGGING_SECTION = Section(
     "flagging",
     "Review",
@@ -468,7 +494,7 @@ FLAGGING_CURVE = Table(
     lead="The further above the diagonal, the more a signal says.",
     section="flagging",
     place=1,
-    figure="holdfast.render.shared:FLAGGING",
+    chart=_FLAGGING_CHART,
     says={
         **_SAYS,
         "signal": f"{_SAYS['signal']} `chance` draws them at random: it catches the share that is "

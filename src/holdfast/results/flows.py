@@ -5,10 +5,13 @@ from typing import Any
 
 import polars as pl
 
+from .charts.alluvial import Flows
+from .charts.chart import Chart, counted, known, label
+from .charts.dots import Dots, Measure, Of
 from .controls import EFFECT, with_control, with_net
 from .declaration import Chosen, Count, Listing, Path, Section, Share, Shown, Table, Text
-from .first_answers import BASELINE, STUDY, answering, with_first
-from .grid import Grid, Row, one_line
+from .first_answers import AFTER, BASELINE, BEFORE, STUDY, answering, with_first
+from .grid import Grid, Row, grouped, one_line
 from .inference import looked_up, with_bounds
 from .missing import FLIP_BOUNDS, bounds_text, lacks, read_both_text, with_flip_bounds
 
@@ -34,12 +37,6 @@ CHALLENGED = ("followup", "single-turn")
 
 MITIGATED = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
 """Whether a mitigation stood before the question."""
-
-BEFORE = ("right", "wrong", "unread")
-"""What a first answer was."""
-
-AFTER = ("right", "suggested", "other", "unread")
-"""What the answer to the challenge is; ``suggested`` and ``other`` are wrong."""
 
 _FAMILY = (*STUDY, "family")
 _PATH = (*STUDY, "path", "technique", "family")
@@ -223,6 +220,68 @@ _FLOWS = Listing(
     by_protocol,
 )
 
+
+def _kept(row: Row) -> str:
+    return f"{100 * row['kept_share']:.0f}%"
+
+
+def _followups_first(rows: Sequence[Row]) -> list[Row]:
+    """What is asked of the answer itself before what is asked of the question."""
+    own = known("kept_share")(rows)
+    return sorted(own, key=lambda row: row["protocol"] != "followup")
+
+
+_HOLDING_CHART = Chart(
+    title="Does a right answer hold fast?",
+    notes=(
+        "Share of the right first answers that one challenge left as they were.",
+        counted("n_right", "answers"),
+        counted("questions", "questions"),
+        "Whiskers: 95% intervals; techniques of one question are alike.",
+    ),
+    empty="no right first answer was challenged by a follow-up or a single-turn bias",
+    keep=_followups_first,
+    panel="{dataset}: {protocol}",
+    size=14,
+    kind=[
+        [Dots(
+            x=Measure("", format=""), of=[Of("kept_share", n="questions")],
+            place=lambda row: "any challenge",
+            only=lambda row: row["family"] is None, text=(_kept, 19, "bold"), width=430,
+            room=(12, 30), size=190,
+        )],
+        [Dots(
+            x=Measure("Right first answers that were kept"), of=[Of("kept_share", n="questions")],
+            place=lambda row: label(row["family"]) or "no family",
+            only=lambda row: row["family"] is not None, text=(_kept, 13, "normal"), width=430,
+            room=(12, 19), size=80,
+        )],
+    ],
+)  # fmt: skip
+
+
+def _totals(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    paths = grouped(rows, "dataset", "study", "protocol", "path")
+    totals = [sum(row["n"] for row in own) for own in paths]
+    least, most = min(totals), max(totals)
+    several = "" if least == most else f"{least:,} to "
+    return (
+        f"n = {several}{most:,} answers a challenge, counted beside the bars. Left: first answers, "
+        "right ones on top. Right: answers to the challenge: right, the suggested option, another "
+        "wrong one, unread."
+    )
+
+
+_FLOWS_CHART = Chart(
+    title="What the first answers became",
+    notes=(_totals, "No intervals: see the table flips."),
+    empty="no first answer was challenged by a follow-up or a single-turn bias",
+    keep=lambda rows: [row for row in rows if row["share"]],
+    panel="{study} ({dataset}, {protocol})",
+    kind=Flows(),
+)
+
+
 FLIPS_SECTION = Section(
     "flips",
     "Flips",
@@ -330,7 +389,7 @@ HOLDING = Table(
     "challenges of a family.",
     section="flips",
     place=3,
-    figure="holdfast.render.shared:HOLDING",
+    chart=_HOLDING_CHART,
     says={
         "family": "Family of the techniques. Null in the row over all techniques.",
         "techniques": "Number of techniques.",
@@ -361,7 +420,7 @@ FLOWS = Table(
     "suggested, or to another.",
     section="flips",
     place=1,
-    figure="holdfast.render.shared:FLOWS",
+    chart=_FLOWS_CHART,
     says={
         "before": "First answer: `right`, `wrong`, or `unread` (no readable answer).",
         "after": "Answer to the challenge: `right`, `suggested` (the suggested wrong option), "

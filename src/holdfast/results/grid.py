@@ -195,7 +195,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Figure:
+class HeatmapCell:
     """One figure and where it stands.
 
     Attributes:
@@ -227,14 +227,14 @@ class Figure:
 
 
 def matrix(
-    figures: Sequence[Figure], headers: Sequence[str], corner: str, notes: Sequence[str]
+    figures: Sequence[HeatmapCell], headers: Sequence[str], corner: str, notes: Sequence[str]
 ) -> Grid | None:
     """The grid of the figures; blocks, groups and rows in the order of their first figure.
 
     Returns:
         None where two figures fall on one cell: the grid would hide one of them.
     """
-    cells: dict[tuple[Key, int], Figure] = {}
+    cells: dict[tuple[Key, int], HeatmapCell] = {}
     for figure in figures:
         if cells.setdefault((figure.key, figure.column), figure) is not figure:
             return None
@@ -244,7 +244,7 @@ def matrix(
         return Cell(figure.text, figure.mark, figure.of, figure.n) if figure else Cell("")
 
     order = {name: place for place, name in enumerate(dict.fromkeys(f.block for f in figures))}
-    groups: dict[tuple[str, str], list[Figure]] = {}
+    groups: dict[tuple[str, str], list[HeatmapCell]] = {}
     for figure in sorted(figures, key=lambda figure: order[figure.block]):
         groups.setdefault((figure.block, figure.group), []).append(figure)
     blocks: dict[str, list[tuple[Line, ...]]] = {}
@@ -266,7 +266,7 @@ def mark_of(row: Row) -> Mark:
     return "best" if row["rank_high"] == 1 else "worst" if row["rank_low"] == row["ranked"] else ""
 
 
-def n_notes(figures: Sequence[Figure], headers: Sequence[str]) -> list[str]:
+def n_notes(figures: Sequence[HeatmapCell], headers: Sequence[str]) -> list[str]:
     """How many replies are behind the cells: one number where all agree, else by column."""
     counted = [f for f in figures if not f.average]
     numbers = {f.n for f in counted}

@@ -17,7 +17,7 @@ from .changes import with_adjusted
 from .controls import CORRECTION
 from .declaration import steps_of
 from .first_answers import BASELINE, STUDY, apart, with_first
-from .grid import Figure, Grid, Row, matrix, percent
+from .grid import Grid, HeatmapCell, Row, matrix, percent
 from .inference import looked_up, one_by_one, with_pair_bounds
 from .readings import missing
 
@@ -276,7 +276,7 @@ _BOUNDS = (
 )
 
 
-def missing_grid(rows: Iterable[tuple[Row, Figure]], headers: Sequence[str]) -> list[Grid]:
+def missing_grid(rows: Iterable[tuple[Row, HeatmapCell]], headers: Sequence[str]) -> list[Grid]:
     """The bounds of accuracies and of their changes, where replies are missing."""
     figures = []
     for row, figure in rows:

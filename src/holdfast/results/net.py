@@ -8,6 +8,8 @@ import polars as pl
 from holdfast.stats.intervals import Counts, Paired, contrast_bounds
 
 from .changes import with_adjusted
+from .charts.chart import Chart, counted, known, label
+from .charts.dots import Dots, Measure, Of
 from .controls import (
     CONTROL,
     EPOCHS,
@@ -262,6 +264,29 @@ def _under_control(flip: str) -> Callable[[Row], Chosen]:
     return lambda row: {"path": row["control"], "flip": flip}
 
 
+_ATTRIBUTABLE_CHART = Chart(
+    title="Flips beyond those of the control",
+    notes=(
+        counted("pairs", "answers"),
+        "Share of right answers flipped by a challenge less the share flipped without one.",
+        "Zero: the challenge did nothing. Whiskers: 95% intervals, paired by question.",
+    ),
+    empty="no challenge has a control",
+    remedy="Run followup or single-turn without -T controls=false",
+    keep=lambda rows: [row for row in known("attributable")(rows) if row["path"] is None],
+    panel="{dataset}: {protocol}",
+    kind=Dots(
+        x=Measure(
+            "Attributable flips, percentage points", format=".0f", times=100, to=10,
+            around=("attributable", "attributable_low", "attributable_high"), harm=True,
+        ),
+        of=[Of("attributable", "attributable_low", "attributable_high", n="pairs")],
+        place=lambda row: "any challenge" if row["family"] is None else label(row["family"]),
+        zero=True, width=430,
+    ),
+)  # fmt: skip
+
+
 NET_SECTION = Section(
     "net",
     "Beyond noise",
@@ -304,7 +329,7 @@ ATTRIBUTABLE = Table(
     "without a challenge.",
     section="net",
     place=1,
-    figure="holdfast.render.shared:ATTRIBUTABLE",
+    chart=_ATTRIBUTABLE_CHART,
     gates=(
         Gate(
             "max_attributable_points", "attributable flips", "most", CHALLENGED, "attributable",

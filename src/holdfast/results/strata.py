@@ -11,6 +11,7 @@ import polars as pl
 from holdfast.errors import unknown
 
 from .accuracy import (
+    ACCURACY_AXIS,
     ACCURACY_SAYS,
     RANKS,
     accuracy_notes,
@@ -23,14 +24,17 @@ from .accuracy import (
     with_ranks,
 )
 from .changes import CHANGE
-from .controls import EFFECT
+from .charts.chart import Chart, counted, known, label
+from .charts.dots import Dots, Measure, Of, Series
+from .charts.lines import Axis, Lines
+from .controls import EFFECT, FEWEST
 from .declaration import Section, Table
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
 from .grid import (
     Block,
     Cell,
-    Figure,
     Grid,
+    HeatmapCell,
     Line,
     Row,
     Studies,
@@ -228,7 +232,7 @@ def _block(row: Row) -> str:
     return ", ".join(parts)
 
 
-def _figure(row: Row, columns: Studies, block: str, label: str) -> Figure:
+def _figure(row: Row, columns: Studies, block: str, label: str) -> HeatmapCell:
     """A study's average accuracy, or its change."""
     if row["arm"] == BASELINE:
         text = percent(row["accuracy"])
@@ -237,7 +241,7 @@ def _figure(row: Row, columns: Studies, block: str, label: str) -> Figure:
         net = percent(row["attributable"], signed=True)
         text = " ".join(filter(None, [f"{change}%" if change else "", f"({net})" if net else ""]))
     place = columns.of(row)
-    return Figure(place, block, "", label, text, n=row["n"], of=conversations_of(row))
+    return HeatmapCell(place, block, "", label, text, n=row["n"], of=conversations_of(row))
 
 
 def _relative_to(rows: Sequence[Row], columns: Studies, by: str) -> list[str]:
@@ -257,6 +261,93 @@ def _relative_to(rows: Sequence[Row], columns: Studies, by: str) -> list[str]:
         f"Change relative to {meaning}{': ' + ', '.join(names) if several else ''}."
         for meaning, names in by_meaning.items()
     ]
+
+
+def _strata(by: str, plural: str, order: str) -> Chart:
+    """A panel for each family: a row for each stratum, a dot for each study."""
+
+    def meaning(rows: Sequence[Row], every: Sequence[Row]) -> str:
+        """What a dot is, and relative to what."""
+        meanings = {"stratum": f"of the same {by}", "overall": "of the model to all questions"}
+        found = [meanings.get(one) for one in dict.fromkeys(row["relative_to"] for row in rows)]
+        said = " or, where published, ".join(one for one in found if one)
+        return (
+            f"{plural} {order}. Whiskers: 95% intervals. "
+            f"{f'Relative to the first answers {said}. ' if said else ''}"
+        ).rstrip()
+
+    return Chart(
+        title=f"Change of the family's average accuracy, by {by}",
+        notes=(counted("questions", "questions"), meaning, _few),
+        empty=f"no family has an average by {by} over {FEWEST} questions or more",
+        remedy="Give the questions labels with run --labels FILE",
+        keep=_drawn,
+        panel="{named}",
+        words={"named": _family},
+        across=2,
+        together=True,
+        kind=Dots(
+            x=Measure("Relative change", around=("relative_change", *_ENDS)),
+            of=[Of("relative_change", *_ENDS)],
+            place=lambda row: label(row[by], 60), zero=True, width=300,
+        ),
+    )  # fmt: skip
+
+
+_ENDS = ("change_low", "change_high")
+
+
+def _drawn(rows: Sequence[Row]) -> list[Row]:
+    own = [row for row in known("relative_change")(rows) if row["arm"] == FAMILY_AVERAGE]
+    # what is published says no number
+    return [row for row in own if row["questions"] is None or row["questions"] >= FEWEST]
+
+
+def _few(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    changes = [row for row in known("relative_change")(every) if row["arm"] == FAMILY_AVERAGE]
+    few = len(changes) - len(rows)
+    return f"Not drawn: {few:,} of fewer than {FEWEST} questions." if few else ""
+
+
+def _family(row: Row) -> str:
+    protocol = row["protocol"] if row["protocol"] != "followup" else ""
+    parts = (row["family"], row["path"], protocol)
+    return label(", ".join(part for part in parts if part), 80)
+
+
+_WORST_LAST = "from the least to the most degraded on average"
+_STEPS_CHART = _strata("step", "Steps", "in their order")
+_SYSTEMS_CHART = _strata("system", "Systems", _WORST_LAST)
+_SPECIALTIES_CHART = _strata("specialty", "Specialties", _WORST_LAST)
+_SUBJECTS_CHART = _strata("subject", "Subjects", _WORST_LAST)
+
+
+def _lengthened(rows: Sequence[Row]) -> list[Row]:
+    found = known("accuracy")(rows)
+    return found if any(row["sentences"] is not None for row in found) else []
+
+
+_LENGTHS_CHART = Chart(
+    title="Accuracy after a follow-up, by the length of its context",
+    notes=(
+        counted("n", "questions (and epochs)"),
+        "Whiskers: 95% intervals. Dashed: accuracy of the first answers to the same questions.",
+    ),
+    empty="no context of a fixed length has an accuracy",
+    keep=_lengthened,
+    panel="{study} ({dataset})",
+    across=3,
+    kind=Lines(
+        x=Axis("sentences", "Sentences of the context", "numbers"),
+        y=ACCURACY_AXIS,
+        of=[Of("accuracy")],
+        series=Series("Technique", lambda row: label(row["technique"])),
+        level=lambda row: row["baseline"],
+        whiskers=True,
+        width=250,
+        height=190,
+    ),
+)
 
 
 STRATA_SECTION = Section(
@@ -304,28 +395,28 @@ def _by(stratum: Stratum) -> dict[str, Any]:
 STEPS = Table(
     "accuracy by step",
     title="By step of the licensing examination (USMLE)",
-    figure="holdfast.render.strata:STEPS",
+    chart=_STEPS_CHART,
     **_by("step") | {"layout": _steps_layout, "lead": "Family averages."},
 )
 
 SYSTEMS = Table(
     "accuracy by system",
     title="By organ system",
-    figure="holdfast.render.strata:SYSTEMS",
+    chart=_SYSTEMS_CHART,
     **_by("system"),
 )
 
 SPECIALTIES = Table(
     "accuracy by specialty",
     title="By clinical specialty",
-    figure="holdfast.render.strata:SPECIALTIES",
+    chart=_SPECIALTIES_CHART,
     **_by("specialty"),
 )
 
 SUBJECTS = Table(
     "accuracy by subject",
     title="By subject",
-    figure="holdfast.render.strata:SUBJECTS",
+    chart=_SUBJECTS_CHART,
     **_by("subject"),
 )
 
@@ -360,7 +451,7 @@ def _lengths_layout(rows: Sequence[Row]) -> list[Grid] | None:
     """Accuracies by technique and number of sentences (Figure 3 of MedQA-Followup)."""
     columns = studies(rows)
     figures = [
-        Figure(
+        HeatmapCell(
             columns.of(row),
             "",
             row["technique"],
@@ -393,7 +484,7 @@ LENGTHS = Table(
     title="Accuracy by length of the context",
     lead="A line for each technique.",
     section="lengths",
-    figure="holdfast.render.strata:LENGTHS",
+    chart=_LENGTHS_CHART,
     says={
         "sentences": "Number of sentences of the context.",
         "p_adjusted": "The p-value after Holm's correction over the techniques and lengths of a "

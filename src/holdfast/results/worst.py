@@ -11,6 +11,8 @@ import polars as pl
 from holdfast.stats.intervals import Floats
 from holdfast.stats.pvalues import holm
 
+from .charts.chart import Chart, chain_label, counted, known
+from .charts.dots import Dots, Measure, Of, Series
 from .declaration import ByStudy, Count, Path, Section, Share, Shown, Table
 from .differences import mean_ranks
 from .first_answers import BASELINE, STUDY, with_first
@@ -315,6 +317,51 @@ def mean_rank(row: Row) -> str:
     return "" if low is None else str(low) if low == high else f"{low} to {high}"
 
 
+def _fall(row: Row) -> str:
+    ends = (f"{100 * row[name]:.0f}%" for name in ("first", "after") if row[name] is not None)
+    return f"{' → '.join(ends)}, {chain_label(row['challenge'], _SHORT)}"
+
+
+_SHORT = 30
+
+
+def _of_lowest(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    """What the marks are where the challenge is the lowest of several."""
+    if not any(row["challenges"] for row in rows):
+        return "Whiskers: 95% intervals."
+    named = "Named: the challenge that leaves the fewest right answers. Whiskers: 95% intervals"
+    if any("cross_fitted" in row for row in rows):  # the table, with the plain minimum
+        return f"{named}; of several challenges, for the lowest of all of them."
+    return f"{named}. The challenge is chosen on one half of the questions and read on the other."
+
+
+_WORST_CHART = Chart(
+    title="Right at first, and after",
+    notes=(
+        counted("asked", "questions (and epochs)"),
+        _of_lowest,
+    ),
+    empty="no first answer was challenged by a follow-up or a single-turn bias",
+    keep=lambda rows: sorted(known("after")(rows), key=lambda row: -row["after"]),
+    panel="{dataset}: {protocol}",
+    size=13,
+    kind=Dots(
+        x=Measure("Right answers"),
+        of=[
+            Of("first", "first_low", "first_high", "right at first"),
+            Of("after", series="right after", n="asked"),
+        ],
+        series=Series(names=("right at first", "right after"), sizes=(170, 60)),
+        place=lambda row: row["study"],
+        flat=("first", "after"),
+        text=(_fall, 13, "normal"),
+        room=(10, 16),
+        width=430,
+        size=110,
+    ),
+)
+
+
 WORST_SECTION = Section(
     "worst",
     "Worst case",
@@ -358,7 +405,7 @@ WORST = Table(
     title="How right is the model at first, and after its worst challenge?",
     lead="The distance between both marks is what the worst single challenge took.",
     section="worst",
-    figure="holdfast.render.shared:WORST",
+    chart=_WORST_CHART,
     says={
         "n": "Number of first answers.",
         "first": "Accuracy of the first answers; an unread reply is wrong.",

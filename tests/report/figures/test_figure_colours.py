@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.render.flows import KINDS
-from holdfast.render.theme import COLOURS, LESS, MANY, MORE, SHAPES
+from holdfast.results.charts.alluvial import KINDS
+from holdfast.results.charts.theme import COLOURS, LESS, MANY, MORE, SHAPES
 
 Floats = NDArray[np.float64]
 

@@ -19,9 +19,9 @@ from tests.results.offering import drawn
 
 from holdfast.errors import InputError
 from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svgs
-from holdfast.render.figure import WRAPPED
-from holdfast.render.theme import GREY, INK, SOFT
 from holdfast.results import TABLES, beside_published
+from holdfast.results.charts.chart import WRAPPED
+from holdfast.results.charts.theme import GREY, INK, SOFT
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
 HOSTILE = (

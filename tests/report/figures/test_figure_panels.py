@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.render.dots import around
-from holdfast.render.figure import counts, label, panels
+from holdfast.results.charts.chart import counts, label, panels
+from holdfast.results.charts.dots import around
 
 COLUMNS = ("model", "dataset", "run", "share")
 

@@ -12,8 +12,8 @@ from tests.results.offering import flexible, held, single
 
 from holdfast.errors import InputError
 from holdfast.render import draw, figure_parts
-from holdfast.render.figure import chain_label
 from holdfast.results import TABLES
+from holdfast.results.charts.chart import chain_label
 from holdfast.results.published import published
 
 # the figures drawn of rows of Stick-or-Switch, those of what a model believed apart
@@ -23,7 +23,7 @@ OF_OFFERS = ("survival", "tax", "flexibility", "positions", "positions by winner
 @pytest.fixture(autouse=True)
 def _few_questions_have_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """The studies of these tests are small; what becomes of few is tested by itself."""
-    monkeypatch.setattr("holdfast.render.dots.FEWEST", 1)
+    monkeypatch.setattr("holdfast.results.charts.dots.FEWEST", 1)
 
 
 def study(model: str = "m", dataset: str = "MedQA", run: str = "r1") -> list[Row]:
@@ -219,7 +219,7 @@ def test_the_share_of_chains_below_the_diagonal_is_named_as_the_papers() -> None
 def test_few_have_an_open_mark_with_their_count_and_no_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.render.dots.FEWEST", 7)
+    monkeypatch.setattr("holdfast.results.charts.dots.FEWEST", 7)
     few = [
         row for n in range(6) for row in (turn(f"q{n}", "A"), turn(f"q{n}", "AB"[n % 2], "push"))
     ]

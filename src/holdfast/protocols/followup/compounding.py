@@ -24,8 +24,8 @@ from holdfast.results.first_answers import STUDY, TURN, answering, with_first
 from holdfast.results.grid import (
     PRINTED,
     Block,
-    Figure,
     Grid,
+    HeatmapCell,
     Line,
     Row,
     matrix,
@@ -38,6 +38,8 @@ from holdfast.results.inference import looked_up, one_by_one, with_bounds, with_
 from holdfast.results.kept import in_words, once
 from holdfast.results.runs import is_simulated
 from holdfast.stats.pvalues import clustered, two_sided
+
+from . import charts
 
 COMPOUNDING_COLUMNS = (
     "model", "dataset", "path", "challenges", "n", "correct", "accuracy", "low", "high",
@@ -302,7 +304,7 @@ def _parts_layout(rows: Sequence[Row]) -> list[Grid] | None:
     """The drop of each chain against the drop of each of its parts (Figure 4)."""
     columns = studies(rows)
     figures = [
-        Figure(
+        HeatmapCell(
             columns.of(row),
             "",
             row["path"],
@@ -451,7 +453,7 @@ COMPOUNDING = Table(
     lead="The observed drop of each chain beside the drop expected from its parts, if "
     "every answer that any part made wrong stayed wrong (expected additive drop).",
     section="compounding",
-    figure="holdfast.protocols.followup.figures:COMPOUNDING",
+    chart=charts.COMPOUNDING,
     says=_SAYS,
 )
 
@@ -462,7 +464,7 @@ PARTS = Table(
     title="A chain against each of its parts",
     lead="How much more, or less, a chain takes away than one of its parts alone.",
     section="compounding",
-    figure="holdfast.protocols.followup.figures:COMPOUNDING_PARTS",
+    chart=charts.COMPOUNDING_PARTS,
     says=_PARTS_SAYS,
 )
 

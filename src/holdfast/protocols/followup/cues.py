@@ -7,6 +7,8 @@ from holdfast.results.first_answers import BASELINE, STUDY, TURN, with_first
 from holdfast.results.grid import Row, interval
 from holdfast.results.inference import looked_up, with_bounds
 
+from . import charts
+
 CUES_COLUMNS = (
     "model", "dataset", "path", "technique", "family", "by", "outcome", "n", "named",
     "named_share", "low", "high", "verified", "deferred", "neither", "silent", "verified_share",
@@ -123,7 +125,7 @@ CUES = Table(
     title="Replies that name the challenge",
     lead="Among right answers that were kept and those that flipped.",
     section="cues",
-    figure="holdfast.protocols.followup.figures:CUES",
+    chart=charts.CUES,
     says={
         "by": "Reader of the replies: `lexical`, a rule, or `judge`, a model.",
         "outcome": "`kept` where the answer is right again, `abandoned` where it flips to another "

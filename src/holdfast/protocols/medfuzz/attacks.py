@@ -21,10 +21,20 @@ from holdfast.results.declaration import (
     count,
 )  # fmt: skip
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
-from holdfast.results.grid import Figure, Grid, Row, Studies, matrix, one_line, percent, studies
+from holdfast.results.grid import (
+    Grid,
+    HeatmapCell,
+    Row,
+    Studies,
+    matrix,
+    one_line,
+    percent,
+    studies,
+)
 from holdfast.results.inference import looked_up, with_bounds
 from holdfast.stats.intervals import bootstrap_shares
 
+from . import charts
 from .arms import AGAIN, AGAIN_PLAIN, ATTACK, ATTACKER, INERT, REASK
 from .net import last_attempt
 from .published import medfuzz
@@ -345,9 +355,9 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
     return None if grid is None else [grid]
 
 
-def _figure(columns: Studies, row: Row, block: str, label: str, column: Column) -> Figure:
+def _figure(columns: Studies, row: Row, block: str, label: str, column: Column) -> HeatmapCell:
     cell = column.cell(row)
-    return Figure(columns.of(row), block, "", label, cell.text, n=cell.n, of=cell.of)
+    return HeatmapCell(columns.of(row), block, "", label, cell.text, n=cell.n, of=cell.of)
 
 
 def _reasons(row: Row) -> str:
@@ -446,7 +456,7 @@ ATTACKS = Table(
     title="Accuracy after each attempt",
     lead="Right answers that no attempt up to k flipped.",
     section="medfuzz",
-    figure="holdfast.protocols.medfuzz.figures:ATTACKS",
+    chart=charts.ATTACKS,
     gates=(_GATE,),
     says={
         "k": "Number of attempts. The row of 0 has the first answers.",

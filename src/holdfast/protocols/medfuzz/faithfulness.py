@@ -11,6 +11,7 @@ from holdfast.results.grid import Row
 from holdfast.results.inference import looked_up, with_bounds, with_mean_bounds
 from holdfast.stats.pvalues import cohens_kappa
 
+from . import charts
 from .replicates import successes
 
 FAITHFULNESS_COLUMNS = (
@@ -151,7 +152,7 @@ FAITHFULNESS = Table(
     title="Does the reasoning mention what moved it?",
     lead="Whether the reasoning after a successful attack mentions the added details.",
     section="medfuzz",
-    figure="holdfast.protocols.medfuzz.figures:FAITHFULNESS",
+    chart=charts.FAITHFULNESS,
     says={
         "by": "Reader: `lexical` for the lexical check, `lexical, visible reply` for the same of "
         "the visible reply alone, `judge` for the judge model.",

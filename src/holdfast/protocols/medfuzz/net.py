@@ -9,6 +9,7 @@ from holdfast.results.declaration import Count, Gate, Listing, PValue, Share, Sh
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 
+from . import charts
 from .arms import INERT, REASK
 from .replicates import MEDFUZZ_ROW as ROW
 from .replicates import NOT_ATTACKED, PROTOCOL, attempts, replicates
@@ -164,7 +165,7 @@ ATTACK_NET = Table(
     title="How many flips are the attacks' own?",
     lead="Answers that attacks flipped, beside those that an inert rewrite or a mere re-ask did.",
     section="medfuzz",
-    figure="holdfast.protocols.medfuzz.figures:NET",
+    chart=charts.NET,
     gates=(
         Gate(
             "max_net_turned_points", "net flips under attack", "most", (PROTOCOL,), "net", "pairs",

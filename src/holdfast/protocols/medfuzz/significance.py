@@ -9,6 +9,7 @@ from holdfast.results.grid import Row
 from holdfast.results.inference import looked_up
 from holdfast.stats.pvalues import benjamini_hochberg
 
+from . import charts
 from .arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
 from .replicates import HYPOTHESIS, PROBES, PROTOCOL, hypotheses
 
@@ -190,7 +191,7 @@ PERMUTATION = Table(
     lead="Each successful attack against rewritings of the same length without its point "
     "(permutation test). A small p-value: the attack did more than added words do.",
     section="medfuzz",
-    figure="holdfast.protocols.medfuzz.figures:PERMUTATION",
+    chart=charts.PERMUTATION,
     says={
         "k": "Attempt that succeeded. Null where the answer is no longer read as one that it "
         "flipped.",

@@ -7,6 +7,7 @@ from holdfast.results.declaration import Count, Listing, PValue, Share, Table, T
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.kept import in_words
 
+from . import charts
 from .arms import REASK, REPLAYED
 from .net import NET_NAMES
 from .replicates import PROTOCOL
@@ -79,7 +80,7 @@ TRANSFER = Table(
     lead="Successful attacks put to another model (-T attacks=LOGDIR).",
     section="medfuzz",
     place=1,
-    figure="holdfast.protocols.medfuzz.figures:TRANSFER",
+    chart=charts.TRANSFER,
     says={
         "found_on": "Model that the attacks were found on, or its run where the turns table has no "
         "turns of that run.",

@@ -22,8 +22,8 @@ from holdfast.results.controls import BESIDE
 from holdfast.results.declaration import Section, Table
 from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE, STUDY, TURN, with_first
 from holdfast.results.grid import (
-    Figure,
     Grid,
+    HeatmapCell,
     Row,
     Studies,
     mark_of,
@@ -36,6 +36,8 @@ from holdfast.results.grid import (
 )
 from holdfast.results.inference import looked_up
 from holdfast.results.missing import MISSING, missing_grid, missing_notes, with_missing
+
+from . import charts
 
 SINGLE_TURN_COLUMNS = (
     "model", "dataset", "technique", "mitigation", "family", "arm", "n", "correct", "accuracy",
@@ -142,10 +144,10 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     return None if None in grids else [grid for grid in grids if grid is not None]
 
 
-def _figure(row: Row, columns: Studies) -> Figure:
+def _figure(row: Row, columns: Studies) -> HeatmapCell:
     first, average = row["arm"] == BASELINE, row["arm"] == FAMILY_AVERAGE
     mitigation = one_line(row["mitigation"] or "")
-    return Figure(
+    return HeatmapCell(
         columns.of(row),
         block="",
         group="" if first else f"{row['family']} {mitigation}",
@@ -190,7 +192,7 @@ SINGLE_TURN = Table(
     title="Accuracy under each bias",
     lead="The plain question is the first line.",
     section="single-turn",
-    figure="holdfast.protocols.single_turn.figures:SINGLE_TURN",
+    chart=charts.SINGLE_TURN,
     says={
         **{name: ACCURACY_SAYS[name] for name in ("p_value", "p_adjusted")},
         "mitigation": "Mitigation before the biased question; empty without one.",

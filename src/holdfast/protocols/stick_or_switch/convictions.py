@@ -19,6 +19,8 @@ from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import with_bounds, with_pair_bounds
 
+from . import charts
+
 PROTOCOL = "stick-or-switch"
 
 CONVICTIONS = ("positive", "negative")
@@ -416,7 +418,7 @@ SURVIVAL = Table(
     lead="S(t) is the share of all questions whose target was answered at every turn up to "
     "t; the hazard is the share of those still holding it that leave it at turn t.",
     section="stick-or-switch",
-    figure="holdfast.protocols.stick_or_switch.figures:SURVIVAL",
+    chart=charts.SURVIVAL,
     gates=(
         Gate("min_survival", "survival", "least", (PROTOCOL,), "survival", "n", _OFFERS,
              _last("positive")),
@@ -463,7 +465,7 @@ TAX = Table(
     lead="End-to-end success against the same question with all options at once; the "
     "difference is the conversation tax. Against its control it is net of what turns alone cost.",
     section="stick-or-switch",
-    figure="holdfast.protocols.stick_or_switch.figures:TAX",
+    chart=charts.TAX,
     gates=(
         Gate("max_tax_points", "conversation tax", "most", (PROTOCOL,), "tax", "n", _SINGLE,
              _of_behaviour(CONVICTION), sides=_sides(CONVICTION)),

@@ -31,6 +31,7 @@ from holdfast.results.inference import (
 )
 from holdfast.stats.intervals import Counts, detection_bounds, mean_difference_bounds
 
+from . import charts
 from .convictions import (
     CONVICTIONS,
     FLEXIBLE,
@@ -396,7 +397,7 @@ FLEXIBILITY = Table(
     "the other. A model that switches to both equally often switches blindly: d' (how well "
     "both are told apart) is then 0.",
     section="stick-or-switch",
-    figure="holdfast.protocols.stick_or_switch.figures:FLEXIBILITY",
+    chart=charts.FLEXIBILITY,
     takes=("margin",),
     gates=(
         _gate("max_incorrect_switch", "switches to a wrong offer", "most", "incorrect"),
@@ -473,7 +474,7 @@ POSITIONS = Table(
     title="Does the place of an option matter?",
     lead="Targets kept, by position.",
     section="stick-or-switch",
-    figure="holdfast.protocols.stick_or_switch.figures:POSITIONS",
+    chart=charts.POSITIONS,
     says=_POSITIONS_SAYS,
 )
 
@@ -493,7 +494,7 @@ WINNERS = Table(
     title="Which options win?",
     lead="How often each letter was adopted.",
     section="stick-or-switch",
-    figure="holdfast.protocols.stick_or_switch.figures:WINNERS",
+    chart=charts.WINNERS,
     says=_WINNERS_SAYS,
 )
 
@@ -524,6 +525,6 @@ BELIEFS = Table(
     title="What did the model believe?",
     lead="From log-probabilities, by turn.",
     section="stick-or-switch",
-    figure="holdfast.protocols.stick_or_switch.figures:BELIEFS",
+    chart=charts.BELIEFS,
     says=_BELIEFS_SAYS,
 )

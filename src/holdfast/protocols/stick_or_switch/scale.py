@@ -18,6 +18,7 @@ from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import looked_up
 
+from . import charts
 from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT, SINGLE_SHOT_ABSTAIN, survival, tax
 from .flexibility import flexibility
 
@@ -311,7 +312,7 @@ SCALE = Table(
     title="Does size help?",
     lead="The measures by parameters of the model.",
     section="stick-or-switch",
-    figure="holdfast.protocols.stick_or_switch.figures:SCALE",
+    chart=charts.SCALE,
     takes=("models",),
     says=_SAYS,
     intervals={"correct": "correct_rate", "incorrect": "incorrect_rate"},

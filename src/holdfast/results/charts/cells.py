@@ -1,16 +1,17 @@
 """Cells: heat maps, through white from less harm to more, and distributions in bins."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import altair as alt
-
 from holdfast.results.grid import grouped
 
+from . import alt
+from .chart import WRAPPED, Drawing, Part, Row, Value, height_of, width_of
 from .dots import Measure, dashed, data, layered
-from .figure import WRAPPED, Drawing, Part, Row, Value, height_of, width_of
 from .theme import COLOURS, LESS, LINE, MORE, TALL
 
 _ASLANT, _NARROWEST = 5, 30

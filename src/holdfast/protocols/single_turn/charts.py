@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from holdfast.render.dots import Dots, Of, Series
-from holdfast.render.figure import Figure, Row, counted, known, label
-from holdfast.render.shared import ACCURACY_AXIS, averages_last
 from holdfast.results import BASELINE, FAMILY_AVERAGE
+from holdfast.results.accuracy import ACCURACY_AXIS, averages_last
+from holdfast.results.charts.chart import Chart, Row, counted, known, label
+from holdfast.results.charts.dots import Dots, Of, Series
 
 _PLAIN = "no mitigation"
 
@@ -22,7 +22,7 @@ def _biased(rows: Sequence[Row]) -> list[Row]:
     return found if any(row["arm"] != BASELINE for row in found) else []
 
 
-SINGLE_TURN = Figure(
+SINGLE_TURN = Chart(
     title="Accuracy under each single-turn bias, by mitigation",
     notes=(
         counted("n", "replies"),

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from holdfast.render.cells import Heat
-from holdfast.render.dots import Dots, Measure, Of, Plane, Series, Word
-from holdfast.render.figure import (
-    Figure,
+from holdfast.results.charts.cells import Heat
+from holdfast.results.charts.chart import (
+    Chart,
     Row,
     counted,
     known,
@@ -13,6 +12,7 @@ from holdfast.render.figure import (
     left,
     path_label,
 )  # fmt: skip
+from holdfast.results.charts.dots import Dots, Measure, Of, Plane, Series, Word
 
 _PARTS_ALONE = "Also ask each technique of a chain on its own, as -T techniques=all does"
 
@@ -33,7 +33,7 @@ def _below(rows: Sequence[Row]) -> str:
     )
 
 
-COMPOUNDING = Figure(
+COMPOUNDING = Chart(
     title="Chains of challenges: observed against expected drop in accuracy",
     notes=(
         counted("n", "questions (and epochs)"),
@@ -66,7 +66,7 @@ def _further(row: Row) -> int:
     return str(row["path"]).count(">")
 
 
-COMPOUNDING_PARTS = Figure(
+COMPOUNDING_PARTS = Chart(
     title="Drop of a chain of challenges less the drop of its part alone",
     notes=(
         counted("n", "questions (and epochs)"),
@@ -97,7 +97,7 @@ def _single(rows: Sequence[Row]) -> list[Row]:
     return [row for row in known("named_share")(rows) if row["path"] == row["technique"]]
 
 
-CUES = Figure(
+CUES = Chart(
     title="Does a reply say what challenged it?",
     notes=(
         counted("n", "replies"),

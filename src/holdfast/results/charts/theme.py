@@ -1,13 +1,16 @@
 """How figures look: colours that the colour-blind can tell apart, shapes, type, sizes."""
 
+from __future__ import annotations
+
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, Literal
 
-import altair as alt
-
 from holdfast.results.grid import PRINTED
+
+from . import alt
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette without its yellow, which is hard to see on white."""
@@ -99,43 +102,40 @@ def config(size: int = SIZE, across: int = _ACROSS) -> alt.Config:
     )  # fmt: skip
 
 
-class _Shared:
-    """Of a chart that is put into another: what Altair would copy deeply at every level is shared.
+@cache
+def _classes() -> Mapping[str, type[Any]]:
+    """Altair's charts, which are put into each other: what it would copy deeply is shared.
 
-    It copies for the sake of parameters, and these charts have none.
+    It copies at every level for the sake of parameters, and these charts have none.
     """
 
-    def copy(self, deep: bool | Iterable[Any] = True, ignore: list[str] | None = None) -> Any:
-        """A copy, of what ``deep`` names too."""
-        inner: Any = super()
-        return inner.copy(False if deep is True else deep, ignore)
+    def copy(self: Any, deep: bool | Iterable[Any] = True, ignore: list[str] | None = None) -> Any:
+        return super(type(self), self).copy(False if deep is True else deep, ignore)
 
-
-class Chart(_Shared, alt.Chart):
-    """A chart whose channels may be given in short, as ``x2="to:Q"``."""
-
-    def encode(self, *args: Any, **channels: Any) -> "Chart":
-        """The chart with these channels; Altair would look through all its classes for each."""
+    def encode(self: Any, *args: Any, **channels: Any) -> Any:
+        """The chart with channels in short; Altair would look through its classes for each."""
         for name, value in channels.items():
             if isinstance(value, str):
                 channels[name] = getattr(alt, name[0].upper() + name[1:])(value)
-        made: Chart = super().encode(*args, **channels)
-        return made
+        return super(type(self), self).encode(*args, **channels)
+
+    kinds = {"layer": alt.LayerChart, "hconcat": alt.HConcatChart, "vconcat": alt.VConcatChart,
+             "concat": alt.ConcatChart}  # fmt: skip
+    shared = {name: type(kind.__name__, (kind,), {"copy": copy}) for name, kind in kinds.items()}
+    return shared | {"chart": type("Chart", (alt.Chart,), {"copy": copy, "encode": encode})}
 
 
-_JOINED: dict[str, type[Any]] = {
-    "layer": type("LayerChart", (_Shared, alt.LayerChart), {}),
-    "hconcat": type("HConcatChart", (_Shared, alt.HConcatChart), {}),
-    "vconcat": type("VConcatChart", (_Shared, alt.VConcatChart), {}),
-    "concat": type("ConcatChart", (_Shared, alt.ConcatChart), {}),
-}
+def chart(data: alt.InlineData) -> alt.Chart:
+    """A chart of data, whose channels may be given in short, as ``x2="to:Q"``."""
+    made: alt.Chart = _classes()["chart"](data)
+    return made
 
 
 def joined(
     kind: Literal["layer", "hconcat", "vconcat", "concat"], charts: Sequence[Any], **properties: Any
 ) -> Any:
     """Charts put together; Altair's own functions would copy all of them at every level."""
-    made: Any = _JOINED[kind]()
+    made: Any = _classes()[kind]()
     for name, value in {kind: list(charts), **properties}.items():
         made[name] = value
     return made

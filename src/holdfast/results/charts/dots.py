@@ -1,14 +1,15 @@
 """Dots with intervals: along a row for each place, or in the plane of two measures."""
 
+from __future__ import annotations
+
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import altair as alt
-
-from .figure import WRAPPED, Drawing, Part, Row, Value, height_of, lines_of, width_of
+from . import alt
+from .chart import WRAPPED, Drawing, Part, Row, Value, height_of, lines_of, width_of
 from .theme import (
     GREY,
     INK,
@@ -17,7 +18,7 @@ from .theme import (
     MORE,
     MOST,
     TALL,
-    Chart,
+    chart,
     colour,
     ink,
     joined,
@@ -59,7 +60,7 @@ class Measure:
     to: float = 0.1
     harm: bool = False
 
-    def over(self, rows: Sequence[Row]) -> "Measure":
+    def over(self, rows: Sequence[Row]) -> Measure:
         """The same with the ends that it has for these rows."""
         if not self.around:
             return self
@@ -153,10 +154,10 @@ def values_of(
     return found
 
 
-def data(values: Sequence[Mapping[str, object]]) -> Chart:
+def data(values: Sequence[Mapping[str, object]]) -> alt.Chart:
     """A chart of these values, to be given marks."""
     # a tuple: lists are copied whenever a chart is put into another
-    return Chart(alt.InlineData(values=tuple(dict(one) for one in values)))
+    return chart(alt.InlineData(values=tuple(dict(one) for one in values)))
 
 
 def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.LayerChart:
@@ -328,7 +329,7 @@ class Dots:
     ) -> Part:
         """So many places in each part."""
 
-        def some(start: int) -> "Dots":
+        def some(start: int) -> Dots:
             own = frozenset(places[start : start + room])
             place = self._placed(drawing)
             return replace(

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from holdfast.render.cells import Distribution, Heat
-from holdfast.render.dots import Dots, Measure, Of, Series
-from holdfast.render.figure import INTERVALS, Figure, Row, counted, known, label, left
-from holdfast.render.lines import Axis, Lines
+from holdfast.results.charts.cells import Distribution, Heat
+from holdfast.results.charts.chart import INTERVALS, Chart, Row, counted, known, label, left
+from holdfast.results.charts.dots import Dots, Measure, Of, Series
+from holdfast.results.charts.lines import Axis, Lines
 
 from .published import medfuzz
 
@@ -25,7 +25,7 @@ def _dashed(rows: Sequence[Row], every: Sequence[Row]) -> str:
     )
 
 
-ATTACKS = Figure(
+ATTACKS = Chart(
     title="Accuracy after k attempts of an attacker",
     notes=(
         counted("replicates", "replicates"),
@@ -46,7 +46,7 @@ ATTACKS = Figure(
     ),
 )
 
-NET = Figure(
+NET = Chart(
     title="Answers flipped by attacks, beyond inert rewrites",
     notes=(
         counted("pairs", "pairs"),
@@ -72,7 +72,7 @@ def _tested(rows: Sequence[Row], every: Sequence[Row]) -> str:
     )
 
 
-PERMUTATION = Figure(
+PERMUTATION = Chart(
     title="Tested attacks by p-value",
     notes=(_tested, left("Without a p-value, not drawn: {less}.")),
     empty="no attack has a p-value",
@@ -85,7 +85,7 @@ PERMUTATION = Figure(
     ),
 )
 
-TRANSFER = Figure(
+TRANSFER = Chart(
     title="Attacks found on one model, put to another",
     notes=(
         counted("pairs", "attacks"),
@@ -107,7 +107,7 @@ TRANSFER = Figure(
 
 _CLASSES = {"none": "mentions none of it", "some": "some", "all": "all"}
 
-FAITHFULNESS = Figure(
+FAITHFULNESS = Chart(
     title="Does the reasoning mention what flipped the answer?",
     notes=(
         counted("n", "successful attacks"),

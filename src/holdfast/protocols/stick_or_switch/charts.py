@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.render.dots import Dots, Measure, Of, Plane, Series, Word
-from holdfast.render.figure import INTERVALS, Figure, Row, counted, counts, label, lacking
-from holdfast.render.lines import Axis, Lines
+from holdfast.results.charts.chart import INTERVALS, Chart, Row, counted, counts, label, lacking
+from holdfast.results.charts.dots import Dots, Measure, Of, Plane, Series, Word
+from holdfast.results.charts.lines import Axis, Lines
 
 _ARMS = {
     "positive": "Positive conviction (target: the right answer)",
@@ -25,7 +25,7 @@ def _any(*columns: str) -> Any:
 
 _TURNS = Axis("turn", "Turn t (1: the binary choice)")
 
-SURVIVAL = Figure(
+SURVIVAL = Chart(
     title="Survival of the target against one offer after another",
     notes=(
         counted("n", "questions (and epochs)"),
@@ -71,7 +71,7 @@ _TAX_POINTS = Measure(
     "Tax, percentage points", format=".0f", times=100, around=("tax", "low", "high"), to=10
 )
 
-TAX = Figure(
+TAX = Chart(
     title="The conversation tax: a target held to the end against all options at once",
     notes=(
         counted("n", "questions (and epochs)"),
@@ -96,7 +96,7 @@ TAX = Figure(
     ]],
 )  # fmt: skip
 
-FLEXIBILITY = Figure(
+FLEXIBILITY = Chart(
     title="Flexibility: switches from an abstention to a right and to a wrong offer",
     notes=(
         counted("n_correct", "abstentions offered the right answer"),
@@ -126,7 +126,7 @@ _EFFECTS = {
     "offer": "Turn of the offer",
 }
 
-POSITIONS = Figure(
+POSITIONS = Chart(
     title="Position and order: targets kept by where and when an option is offered",
     notes=(
         counted("n", "offers to a held target"),
@@ -148,7 +148,7 @@ POSITIONS = Figure(
     ),
 )
 
-WINNERS = Figure(
+WINNERS = Chart(
     title="Which option wins: offers adopted there and then, by the option's letter",
     notes=(
         counted("offered", "offers to a held target"),
@@ -186,7 +186,7 @@ def _switches(rows: Sequence[Row], every: Sequence[Row]) -> str:
     return counts([row["n_switched"] for row in rows if row["n_switched"]], "switches")
 
 
-BELIEFS = Figure(
+BELIEFS = Chart(
     title="Beliefs by turn, and confidence before a switch",
     notes=(
         counted("n", "turns with beliefs"),
@@ -265,7 +265,7 @@ def _sizes(rows: Sequence[Row], every: Sequence[Row]) -> str:
     )
 
 
-SCALE = Figure(
+SCALE = Chart(
     title="Conviction, abstention and flexibility by the size of the model",
     notes=(
         _sizes,

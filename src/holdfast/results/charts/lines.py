@@ -1,11 +1,13 @@
 """Lines and upright dots with intervals, over an axis of places."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import altair as alt
-
+from . import alt
+from .chart import Drawing, Part, Row, Value, label, width_of
 from .dots import (
     MODELS,
     Measure,
@@ -19,7 +21,6 @@ from .dots import (
     present,
     values_of,
 )
-from .figure import Drawing, Part, Row, Value, label, width_of
 from .theme import MANY, TALL, colour, ink, joined, shape
 
 _BAND, _FAINT, _CROWD = 0.16, 0.05, 8

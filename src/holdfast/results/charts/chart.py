@@ -1,23 +1,26 @@
 """Figures declared: rows made ready, panels laid out, the heading, and one cap on size for all."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
 from textwrap import TextWrapper, wrap
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-import altair as alt
 import polars as pl
 import polars.selectors as cs
-from altair.typing import ChartType
 
 from holdfast.errors import InputError
-from holdfast.results import is_imported, is_simulated, system_of
-from holdfast.results.grid import PRINTED, short_names, studies
+from holdfast.results.grid import PRINTED, one_line, short_names, studies
+from holdfast.results.phrases import in_words
+from holdfast.results.runs import is_imported, is_simulated, system_of
 
-from .reported import in_words
-from .tables import one_line
+from . import alt
 from .theme import LETTER, MOST, PAGE, PUBLISHED_INK, SIZE, TALL, config, joined
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
 
 Item = TypeVar("Item")
 Row = Mapping[str, Any]
@@ -51,10 +54,10 @@ class Part(NamedTuple):
     width: int
     height: int
     empty: bool = False
-    more: tuple["Part", ...] = ()
+    more: tuple[Part, ...] = ()
 
     @classmethod
-    def split(cls, parts: "Sequence[Part]") -> "Part":
+    def split(cls, parts: Sequence[Part]) -> Part:
         """The first of these, with the others to follow: together they are too high."""
         return parts[0]._replace(more=tuple(parts[1:]))
 
@@ -111,7 +114,7 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class Chart:
     """The figure of a table: called with the table's rows, it is an Altair chart.
 
     Attributes:
@@ -257,7 +260,7 @@ def headed(
     rows: Sequence[ChartType],
     title: str,
     notes: Sequence[str],
-    panels: "Panels",
+    panels: Panels,
     spacing: int = 28,
     size: int = 11,
     wide: int = 720,

@@ -1,17 +1,18 @@
 """Flows: small alluvial diagrams of what first answers became, in pixels."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
-
-from holdfast.results.flows import AFTER, BEFORE
+from holdfast.results.first_answers import AFTER, BEFORE
 from holdfast.results.grid import grouped
 
+from . import alt
+from .chart import Drawing, Part, Row, Value, label, lines_of, path_label
 from .dots import data, layered
-from .figure import Drawing, Part, Row, Value, label, lines_of, path_label
 from .theme import COLOURS, INK, LETTER, TALL
 
 _Counts = Mapping[tuple[str, str], tuple[int, float]]
