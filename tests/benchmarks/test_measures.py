@@ -48,7 +48,7 @@ def test_every_table_of_a_small_study_within_its_part_of_the_bounds() -> None:
     found = measure(50_000)
     taken = found["holdfast"]
     assert found["turns"] >= 50_000
-    assert set(taken["tables"]) == {"read", *TABLES, "errors", "steps, overall"}
+    assert set(taken["tables"]) == {"read", *TABLES, "errors", "accuracy by step, overall"}
     # its attacks have no controls and were put to no other model; nobody has labelled a reply, and
     # nothing stands around its models
     empty = {name for name, table in taken["tables"].items() if not table["rows"]}

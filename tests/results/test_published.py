@@ -131,9 +131,9 @@ def test_a_cell_of_tables_a1_and_a2() -> None:
     assert rows.to_dicts() == [
         {
             "model": "GPT-4o [published]", "dataset": "JAMA CC", "behaviour": behaviour,
-            "against": "single-shot", "n": None, "single_shot": 0.692, "isolated": None,
-            "end_to_end": end, "tax": tax, "low": None, "high": None,
-            "run": "Guo et al. 2026, Tables A.1 and A.2",
+            "against": "single-shot", "n": None, "single_shot": 0.692, "expected": None,
+            "isolated": None, "end_to_end": end, "tax": None, "low": None, "high": None,
+            "raw_tax": tax, "run": "Guo et al. 2026, Tables A.1 and A.2",
         }
         for behaviour, end, tax in (("conviction", 0.525, -0.168), ("abstention", 0.192, -0.5))
     ]  # fmt: skip
@@ -161,7 +161,9 @@ def test_the_averages_are_rows_of_all_models(table: str) -> None:
 
 def test_the_average_tax() -> None:
     rows = published("tax", "stick-or-switch").filter(model="all models [published]")
-    assert rows.select("dataset", "behaviour", "single_shot", "end_to_end", "tax").rows()[:2] == [
+    assert rows.select("dataset", "behaviour", "single_shot", "end_to_end", "raw_tax").rows()[
+        :2
+    ] == [
         ("MedQA", "conviction", 0.574, 0.41, -0.164),
         ("MedQA", "abstention", 0.574, 0.25, -0.324),
     ]
@@ -174,7 +176,7 @@ def test_scale_puts_the_tables_together_by_family_and_size() -> None:
     ]  # fmt: skip
     qwen = rows.filter(family="Qwen 2.5")
     assert qwen["parameters"].to_list() == [1.5, 3.0, 7.0, 72.0]
-    assert qwen.select("conviction", "tax", "abstention", "abstention_tax", "correct_rate",
+    assert qwen.select("conviction", "raw_tax", "abstention", "raw_abstention_tax", "correct_rate",
                        "incorrect_rate").row(3) == (
         0.708, -0.017, 0.338, -0.386, 0.85, 0.287,
     )  # fmt: skip

@@ -34,10 +34,12 @@ def test_models_stand_by_family_and_size() -> None:
 
 def test_the_figures_by_hand() -> None:
     row = scale(table(study("m"))).row(0, named=True)
-    assert {name: row[name] for name in SCALE_COLUMNS[4:14]} == {
+    assert {name: row[name] for name in SCALE_COLUMNS[4:16]} == {
         "single_shot": 1.0, "isolated": 1.0, "conviction": 0.5, "tax": -0.5,
+        "raw_tax": -0.5,
         "single_shot_abstention": 1.0, "isolated_abstention": 1.0, "abstention": 0.0,
-        "abstention_tax": -1.0, "correct_rate": 1.0, "incorrect_rate": 1.0,
+        "abstention_tax": -1.0, "raw_abstention_tax": -1.0, "correct_rate": 1.0,
+        "incorrect_rate": 1.0,
     }  # fmt: skip
 
 

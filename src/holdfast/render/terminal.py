@@ -214,7 +214,7 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
     if len(chains) > MOST_CHAINS:
         del blocks["compound", ""]
         told = f"{len(chains)} chains of techniques are not shown: see 'holdfast table --table "
-        notes.append(("", f"{told}compounding'."))
+        notes.append(("", f"{told}chains'."))
     table = summary(title, notes, _CHALLENGED, label=("Challenge", 24))
     by_path = {row["path"]: row for row in flips.iter_rows(named=True)}
     for block, members in sorted(blocks.items(), key=lambda item: _ARMS.index(item[0][0])):

@@ -160,7 +160,7 @@ def test_scale_has_every_printed_measure() -> None:
     measures = ("single_shot", "conviction", "tax", "abstention", "abstention_tax", "correct_rate",
                 "incorrect_rate")  # fmt: skip
     assert len(drawn) == sized.height * len(measures)
-    taxes = sorted(round(100 * value, 6) for value in sized["tax"])
+    taxes = sorted(round(100 * value, 6) for value in sized["raw_tax"])
     assert set(taxes) <= {round(one["y"], 6) for one in drawn}
 
 

@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.results.charts.chart import INTERVALS, Chart, Row, counted, counts, label, lacking
+from holdfast.results.charts.chart import (
+    INTERVALS,
+    Chart,
+    Row,
+    counted,
+    counts,
+    is_published,
+    label,
+    lacking,
+)
 from holdfast.results.charts.dots import Dots, Measure, Of, Plane, Series, Word
 from holdfast.results.charts.lines import Axis, Lines
 
@@ -62,6 +71,34 @@ _TAX_HEADINGS = {
 }
 
 
+def _comparable(rows: Sequence[Row]) -> list[Row]:
+    """The rows; beside figures of the paper, with its own tax in place of ours."""
+    if not any(map(is_published, rows)):
+        return list(rows)
+    bounds = dict.fromkeys(("low", "high", *_bounds("tax"), *_bounds("abstention_tax")))
+    return [
+        {**row}
+        | {name: None for name in bounds if name in row}
+        | {name.removeprefix("raw_"): row[name] for name in row if name.startswith("raw_")}
+        for row in rows
+    ]
+
+
+def _meaning(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    """What a tax is less."""
+    if any(map(is_published, rows)):
+        return "Tax: end to end less the single shots, as the paper has it; it has no intervals."
+    return (
+        "Tax: end to end less that of the control, or less what is expected by the single shots; "
+        "a loss is negative. Whiskers: 95% intervals, paired over questions."
+    )
+
+
+def _bounds(name: str) -> tuple[str, str]:
+    of = name.removesuffix("_rate")
+    return f"{of}_low", f"{of}_high"
+
+
 def _taxed(row: Row) -> str:
     behaviour, against = row["behaviour"], row["against"]
     return _TAX_HEADINGS.get((behaviour, against), label(f"{behaviour}, against {against}"))
@@ -75,11 +112,10 @@ TAX = Chart(
     title="The conversation tax: a target held to the end against all options at once",
     notes=(
         counted("n", "questions (and epochs)"),
-        "Tax: end to end less the baseline, a loss is negative. Whiskers: 95% intervals, paired "
-        "over questions.",
+        _meaning,
     ),
     empty="no model has a tax",
-    keep=_any("tax", "end_to_end"),
+    keep=lambda rows: _any("tax", "end_to_end")(_comparable(rows)),
     panel="{dataset}: {taxed}",
     words={"taxed": _taxed},
     kind=[[
@@ -229,11 +265,6 @@ _ABSTENTION = {
 _TAXES = ("tax", "abstention_tax")
 
 
-def _bounds(name: str) -> tuple[str, str]:
-    of = name.removesuffix("_rate")
-    return f"{of}_low", f"{of}_high"
-
-
 _SHARE = Measure("share")
 _POINTS = Measure(
     "percentage points",
@@ -252,7 +283,7 @@ _POINTS = Measure(
 
 
 def _sized(rows: Sequence[Row]) -> list[Row]:
-    found = [row for row in rows if row["parameters"] is not None]
+    found = [row for row in _comparable(rows) if row["parameters"] is not None]
     return list(_any(*_CONVICTION, *_ABSTENTION)(found))
 
 
@@ -269,7 +300,8 @@ SCALE = Chart(
     title="Conviction, abstention and flexibility by the size of the model",
     notes=(
         _sizes,
-        "S(T): target kept to the last turn. Taxes: to single-shot accuracy.",
+        "S(T): target kept to the last turn.",
+        _meaning,
         lacking("Size unknown, not drawn", "parameters"),
     ),
     empty="no model of known size",

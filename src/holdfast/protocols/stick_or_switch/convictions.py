@@ -1,6 +1,7 @@
 """Convictions of Stick-or-Switch: how long a target is held, and what the conversation costs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -8,6 +9,7 @@ from holdfast.results.arms import TurnsOf
 from holdfast.results.declaration import (
     ByStudy,
     Chosen,
+    Column,
     Count,
     Gate,
     Listing,
@@ -16,8 +18,8 @@ from holdfast.results.declaration import (
     Table,
 )
 from holdfast.results.first_answers import STUDY, TURN, answering
-from holdfast.results.grid import Row, one_line
-from holdfast.results.inference import with_bounds, with_pair_bounds
+from holdfast.results.grid import PRINTED, Grid, Row, one_line
+from holdfast.results.inference import looked_up, with_bounds, with_pair_bounds
 
 from . import charts
 
@@ -36,8 +38,8 @@ SURVIVAL_COLUMNS = (
 )  # fmt: skip
 
 TAX_COLUMNS = (
-    "model", "dataset", "behaviour", "against", "n", "single_shot", "isolated", "end_to_end",
-    "tax", "low", "high", "run",
+    "model", "dataset", "behaviour", "against", "n", "single_shot", "expected", "isolated",
+    "end_to_end", "tax", "low", "high", "raw_tax", "run",
 )  # fmt: skip
 
 KEPT = (pl.col("answer") == pl.col("target")).fill_null(value=False)
@@ -99,6 +101,9 @@ CONTROL = "control"
 
 CONTROLS = {"positive-control": "positive", "negative-control": "negative"}
 """Arm of each control, and the conviction whose first turn it shares."""
+
+_AT_ONCE = pl.col("shown").str.split(",").list.len().cast(pl.Int64)
+"""Options that a single shot showed; null where a turn does not tell."""
 
 _ROWS = (
     (CONVICTION, CONTROL),
@@ -223,7 +228,7 @@ def _departures(put: pl.DataFrame) -> pl.DataFrame:
 
 
 def single_shots(turns: pl.DataFrame) -> pl.DataFrame:
-    """Of each question that conviction is compared on, ``second``: right with all options."""
+    """Of each question that conviction is compared on, ``single``: right with all options."""
     return _pairs(turns).filter(behaviour=CONVICTION, against=SINGLE_SHOT)
 
 
@@ -231,11 +236,20 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
     """The conversation tax of conviction and of abstention (Stick-or-Switch, 5.2 and 6.2).
 
     A loss is a negative tax, as in Tables A.1 and A.2, and its interval is paired over questions.
-    Conviction is compared with single-shot accuracy. Abstention is compared with that too, as in
-    Table A.2, and with single-shot abstention (right answer removed, ``None of the Above`` added),
-    which is ours. Against ``control`` the tax is net of the turns themselves: S(T) less that of
-    conversations that share turn 1 and then show its two options again, ended by the same rule.
-    The row ``asymmetry`` is over the questions that have single-shot accuracy and both behaviours.
+    Against ``control`` the tax is net of the turns themselves: S(T) less that of conversations
+    that share turn 1 and then show its two options again, ended by the same rule.
+
+    Conviction is also compared with single-shot accuracy. Abstention is compared with that too, as
+    in Table A.2, and with single-shot abstention (right answer removed, ``None of the Above``
+    added), which is ours. A guess is right once in k options at once, but once in two at turn 1,
+    so the tax is S(T) less what would be held if nothing were lost, ``expected``: by a model that
+    knows as many answers as its single shots show, guesses at turn 1 where it does not, and never
+    leaves its choice. A single shot of k options that is right counts 1 in it, one that is wrong
+    (k - 2) / (2 (k - 1)). The paper's own tax, S(T) less the single shots, is ``raw_tax``: it is
+    positive for a model that guesses and then sticks.
+
+    The row ``asymmetry`` is over the questions that have single-shot accuracy and both behaviours;
+    what is expected of both is the same, and drops out.
 
     Every figure of a row is over the questions (and epochs) that have what it compares. A
     question whose options hold a none of the above has no abstention, so ``asymmetry`` can differ
@@ -251,19 +265,34 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
     pairs = _pairs(turns)
     rows = pairs.group_by(_TAXED, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("n"),
-        *(pl.col(name).mean() for name in ("first", "second", "isolated")),
+        *(pl.col(name).mean() for name in ("first", "single", "isolated")),
+        # in a fixed order: the last digit of a sum depends on it
+        pl.col("second").sort().mean(),
     )
     rows = with_pair_bounds(rows, pairs, _TAXED, ("low", "high"))
+    unknown = pairs.group_by(_TAXED).agg(_unknown=pl.col("second").is_null().any())
+    rows = looked_up(rows, unknown, _TAXED)
+    # what would be expected hangs on how many options were shown
+    rows = rows.with_columns(
+        pl.when(~pl.col("_unknown")).then(name) for name in ("second", "low", "high")
+    )
     itself = pl.col("behaviour") != ASYMMETRY
     return rows.with_columns(
-        (pl.col("first") - pl.col("second")).alias("tax"),
-        pl.when(itself).then("second").alias("single_shot"),
-        pl.when(itself).then("first").alias("end_to_end"),
+        tax=pl.col("first") - pl.col("second"),
+        single_shot=pl.when(itself).then("single"),
+        end_to_end=pl.when(itself).then("first"),
+        expected=pl.when(itself, pl.col("against") != CONTROL).then("second"),
+        raw_tax=pl.when(pl.col("against") != CONTROL).then(
+            pl.col("first") - pl.when(itself).then("single").otherwise("second")
+        ),
     ).select(TAX_COLUMNS)
 
 
 def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
-    """Outcomes of each question on both sides of each row, ``first`` less ``second``."""
+    """Outcomes of each question on both sides of each row, ``first`` less ``second``.
+
+    ``single`` is what the baseline gave, and ``second`` what is expected by it.
+    """
     behaviour = pl.col("arm").replace_strict(_BEHAVIOURS, return_dtype=pl.String)
     held = conviction_turns(turns).filter(pl.col("turn") == 0).select(
         *TURN,
@@ -278,12 +307,18 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
             pl.col("arm").is_in([SINGLE_SHOT, SINGLE_SHOT_ABSTAIN]),
             pl.col("status") != "error",
         )
-        .select(*TURN, pl.col("arm").alias("against"), pl.col("correct").alias("second"))
+        .select(
+            *TURN,
+            pl.col("arm").alias("against"),
+            pl.col("correct").alias("single"),
+            second=pl.when("correct").then(1.0).otherwise((_AT_ONCE - 2) / (2 * (_AT_ONCE - 1))),
+        )
     )
     both = held.join(single, on=TURN, how="inner", maintain_order="left")
     control = control_turns(turns).filter(pl.col("turn") == 0).select(
         *TURN, behaviour.alias("behaviour"), pl.lit(CONTROL).alias("against"),
-        pl.col("lost_at").is_null().alias("second"),
+        pl.col("lost_at").is_null().alias("single"),
+        second=pl.col("lost_at").is_null().cast(pl.Float64),
     )  # fmt: skip
     net = held.join(control, on=[*TURN, "behaviour"], how="inner", maintain_order="left")
     order = pl.DataFrame(_ROWS, schema=["behaviour", "against"], orient="row").with_row_index("_at")
@@ -296,7 +331,7 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
             pl.lit(ASYMMETRY).alias("behaviour"),
             pl.lit(None, pl.Boolean).alias("isolated"),
             # what is the same on both sides drops out of the difference of the taxes
-            pl.col("_held").alias("second"),
+            pl.col("_held").cast(pl.Float64).alias("second"),
         )
     )
     parts = [part.select(both.columns) for part in (both, net, asymmetric)]
@@ -347,7 +382,7 @@ def _sides(behaviour: str, against: str = SINGLE_SHOT) -> Callable[[pl.DataFrame
 
 
 _OFFERS = pl.format("after {} offers", "turn").str.replace("^after 1 offers", "after 1 offer")
-_SINGLE = pl.lit("against its single shots")
+_SINGLE = pl.lit("against what its single shots let expect")
 
 _HELD = {"protocol": PROTOCOL}
 
@@ -436,34 +471,67 @@ _TAX_SAYS = {
     "end of the control).",
     "n": "Number of questions (and epochs) that have everything the row compares.",
     "single_shot": "Share of successes in the baseline that `against` names. Null for `asymmetry`.",
+    "expected": "Share that would hold the target to the end if nothing were lost, by a model that "
+    "knows as many answers as `single_shot` shows beyond guessing, guesses at turn 1 where it does "
+    "not know, and never leaves its choice. Null against `control` and for `asymmetry`.",
     "isolated": "Share that chose the target at turn 1, between two options. Null for `asymmetry`.",
     "end_to_end": "S(T), the share that held the target to the last turn. Null for `asymmetry`.",
-    "tax": "`end_to_end` less `single_shot`. For `asymmetry`, the tax of abstention less that of "
-    "conviction, both against `single-shot`.",
+    "tax": "`end_to_end` less `expected`; against `control`, less `single_shot`. For `asymmetry`, "
+    "the tax of abstention less that of conviction, both against `single-shot`. Null where it is "
+    "not known how many options the single shots showed.",
+    "raw_tax": "`end_to_end` less `single_shot`, the tax of the paper: positive for a model that "
+    "guesses and then sticks, as a guess is right more often between two options. Null against "
+    "`control`.",
 }
+
+
+def with_raw(
+    columns: Sequence[Column], raw: Mapping[str, str], rows: Sequence[Row]
+) -> list[Column]:
+    """The columns, and behind them the paper's own taxes where figures of the paper are shown.
+
+    Args:
+        columns: of a table.
+        raw: header of each of the paper's, by name.
+        rows: of the table.
+    """
+    printed = any(str(row["model"]).endswith(PRINTED) for row in rows)
+    more = [Share(header, name, signed=True) for name, header in raw.items()] if printed else []
+    return [*columns, *more]
+
+
+def _tax_layout(rows: Sequence[Row]) -> list[Grid] | None:
+    columns = with_raw(_TAX_LAYOUT.columns, {"raw_tax": "Paper's tax, points"}, rows)
+    return replace(_TAX_LAYOUT, columns=columns)(rows)
+
+
+_TAX_LAYOUT = ByStudy(
+    (
+        Count("n", "n", of=_taxed),
+        Share("Baseline %", "single_shot"),
+        Share("Expected %", "expected"),
+        Share("Isolated %", "isolated", of=_taxed, among="n"),
+        Share("End to end %", "end_to_end", of=_taxed, among="n"),
+        Share("Tax, points", "tax", "", signed=True),
+    ),
+    (
+        "Isolated: the target chosen at turn 1. Expected: held to the end if nothing were lost, by "
+        "a model that knows what its single shots show, guesses at turn 1 where it does not know, "
+        "and then sticks. Tax: end to end less what is expected, in percentage points [95% "
+        "interval, paired over questions]; against the control (as many turns that show the first "
+        "two options again), less the baseline. Asymmetry: the tax of abstention less that of "
+        "conviction.",
+    ),
+    _against,
+)
 
 TAX = Table(
     "tax",
     tax,
-    layout=ByStudy(
-        (
-            Count("n", "n", of=_taxed),
-            Share("Baseline %", "single_shot"),
-            Share("Isolated %", "isolated", of=_taxed, among="n"),
-            Share("End to end %", "end_to_end", of=_taxed, among="n"),
-            Share("Tax, points", "tax", "", signed=True),
-        ),
-        (
-            "Isolated: the target chosen at turn 1. Tax: end to end less the baseline in "
-            "percentage points [95% interval, paired over questions], net where that is the "
-            "control: as many turns that show the first two options again. Asymmetry: the tax of "
-            "abstention less that of conviction.",
-        ),
-        _against,
-    ),
+    layout=_tax_layout,
     title="What does the conversation cost?",
-    lead="End-to-end success against the same question with all options at once; the "
-    "difference is the conversation tax. Against its control it is net of what turns alone cost.",
+    lead="End-to-end success less that of the control, which is net of what turns alone cost, and "
+    "less what the same question with all options at once lets expect.",
     section="stick-or-switch",
     chart=charts.TAX,
     gates=(
@@ -476,6 +544,7 @@ TAX = Table(
              sides=_sides(CONVICTION, CONTROL)),
     ),
     says=_TAX_SAYS,
+    intervals={"": "tax"},
 )  # fmt: skip
 
 

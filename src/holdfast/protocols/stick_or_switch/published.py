@@ -128,7 +128,7 @@ def _tax() -> Iterator[Row]:
                 "against": SINGLE_SHOT,
                 "single_shot": share(cell.single_shot),
                 "end_to_end": share(cell.multi_turn),
-                "tax": share(cell.difference),
+                "raw_tax": share(cell.difference),
                 "run": f"{paper.short}, Tables A.1 and A.2",
             }
 
@@ -151,9 +151,9 @@ def _scale() -> Iterator[Row]:
         | {
             "single_shot": share(held.single_shot),
             "conviction": share(held.multi_turn),
-            "tax": share(held.difference),
+            "raw_tax": share(held.difference),
             "abstention": share(abstained.multi_turn),
-            "abstention_tax": share(abstained.difference),
+            "raw_abstention_tax": share(abstained.difference),
             "correct_rate": share(switched.correct),
             "incorrect_rate": share(switched.incorrect),
             "run": f"{paper.short}, Tables A.1 to A.3",

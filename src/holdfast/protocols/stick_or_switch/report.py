@@ -48,16 +48,17 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
     turns = sorted(set(survival["turn"]))
     shown = turns if len(turns) <= _MOST_TURNS else [*turns[: _MOST_TURNS - 1], turns[-1]]
     against = {(row["behaviour"], row["against"]): row for row in tax.iter_rows(named=True)}
+    net = any(baseline == CONTROL for _, baseline in against)
 
     def cells(arm: str, rows: pl.DataFrame) -> Iterator[str]:
         held = {row["turn"]: percent(row["survival"]) for row in rows.iter_rows(named=True)}
         name, behaviour, baseline = _ARMS[arm]
-        tolled = against.get((behaviour, baseline))
+        single = against.get((behaviour, baseline))
         yield from (name, str(rows["n"].max()))
-        yield percent(tolled["single_shot"]) if tolled else "n/a"
+        yield percent(single["single_shot"]) if single else "n/a"
         # of fewer turns than another arm's, the last stays what it is
         yield from (held.get(turn, held[max(held)]) for turn in shown)
-        yield _tax(tolled, rows["n"].max())
+        yield _tax(against.get((behaviour, CONTROL)) if net else single, rows["n"].max())
         yield str(rows["lost_unread"].sum())
 
     yield summary(
@@ -69,26 +70,23 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
                 "t.",
             ),
             (
-                "Tax",
-                "Tax: points from all options at once to the last turn [95% interval, paired "
-                "over questions].",
+                _NET if net else "Tax",
+                "Net tax: the last turn less as many turns without an offer, in points [95% "
+                "interval, paired over questions]; negative where offers cost something."
+                if net
+                else "Tax: the last turn less what all options at once let expect, in points "
+                "[95% interval, paired over questions].",
             ),
             ("Unread", "Unread: replies with no readable answer."),
         ),
-        ("n", "At once %", *(f"Turn {t} %" for t in shown), "Tax", "Unread"),
+        ("n", "At once %", *(f"Turn {t} %" for t in shown), _NET if net else "Tax", "Unread"),
         (cells(arm, rows) for (arm,), rows in survival.group_by("arm", maintain_order=True)),
         label=("Target", 20),
     )
-    net = [
-        f"{name} {_tax(against[behaviour, CONTROL])}"
-        for name, behaviour, _ in _ARMS.values()
-        if (behaviour, CONTROL) in against
-    ]
-    if net:
-        study = f"{system_of(tax.row(0, named=True))} on {tax['dataset'][0]}"
-        yield f"{study}: net of as many turns without an offer: {'; '.join(net)} points"
     yield from map(_flexibility, own["flexibility"].iter_rows(named=True))
 
+
+_NET = "Net tax"
 
 _MOST_TURNS = 3
 """Turns that a summary shows; of more, the first ones and the last."""
@@ -124,8 +122,8 @@ def _opened(turns: pl.DataFrame) -> pl.DataFrame:
     held = survival(turns).filter(pl.col("arm") == CONVICTIONS[0], pl.col("n") > 0)
     last = held.filter(pl.col("turn") == pl.col("turn").max().over("run"))
     single = single_shots(turns)
-    at_once = single.group_by("run", maintain_order=True).agg(first=pl.col("second").mean())
-    at_once = with_bounds(at_once, single, ["run"], "first", "second", "first_")
+    at_once = single.group_by("run", maintain_order=True).agg(first=pl.col("single").mean())
+    at_once = with_bounds(at_once, single, ["run"], "first", "single", "first_")
     to_the_end = conviction_turns(turns).filter(arm=CONVICTIONS[0], turn=0).select(
         *STUDY, "question", path=pl.lit(""), correct=pl.col("lost_at").is_null()
     )  # fmt: skip

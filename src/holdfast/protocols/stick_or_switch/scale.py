@@ -4,8 +4,8 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -15,11 +15,19 @@ import polars as pl
 from holdfast.errors import InputError, did_you_mean
 from holdfast.results.declaration import ByStudy, Number, Share, Table
 from holdfast.results.first_answers import STUDY
-from holdfast.results.grid import Row, one_line
+from holdfast.results.grid import Grid, Row, one_line
 from holdfast.results.inference import looked_up
 
 from . import charts
-from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT, SINGLE_SHOT_ABSTAIN, survival, tax
+from .convictions import (
+    ABSTENTION,
+    CONVICTION,
+    SINGLE_SHOT,
+    SINGLE_SHOT_ABSTAIN,
+    survival,
+    tax,
+    with_raw,
+)
 from .flexibility import flexibility
 
 _ENDS = ("low", "high")
@@ -27,8 +35,9 @@ _BOUNDED = ("conviction", "tax", "abstention", "abstention_tax", "correct", "inc
 """What has a 95% interval here, as the start of the names of its bounds."""
 SCALE_COLUMNS = (
     "model", "family", "parameters", "dataset", "single_shot", "isolated", "conviction", "tax",
-    "single_shot_abstention", "isolated_abstention", "abstention", "abstention_tax",
-    "correct_rate", "incorrect_rate", *(f"{of}_{end}" for of in _BOUNDED for end in _ENDS), "run",
+    "raw_tax", "single_shot_abstention", "isolated_abstention", "abstention", "abstention_tax",
+    "raw_abstention_tax", "correct_rate", "incorrect_rate",
+    *(f"{of}_{end}" for of in _BOUNDED for end in _ENDS), "run",
 )  # fmt: skip
 
 COLUMNS = ("model", "family", "parameters", "aliases")
@@ -48,11 +57,12 @@ _STUDY = tuple(name for name in STUDY if name != "protocol")
 _TAXES = {
     (CONVICTION, SINGLE_SHOT): {
         "single_shot": "single_shot", "isolated": "isolated", "tax": "tax",
-        "low": "tax_low", "high": "tax_high",
+        "low": "tax_low", "high": "tax_high", "raw_tax": "raw_tax",
     },
     (ABSTENTION, SINGLE_SHOT): {
         "isolated": "isolated_abstention", "tax": "abstention_tax",
         "low": "abstention_tax_low", "high": "abstention_tax_high",
+        "raw_tax": "raw_abstention_tax",
     },
     (ABSTENTION, SINGLE_SHOT_ABSTAIN): {"single_shot": "single_shot_abstention"},
 }  # fmt: skip
@@ -276,39 +286,53 @@ _SAYS = {
     "single_shot": "Single-shot accuracy, with all options at once, from `tax`.",
     "isolated": "Share that chose the right answer at turn 1, between two options, from `tax`.",
     "conviction": "S(T), the share that held the right answer to the last turn, from `survival`.",
-    "tax": "Tax of conviction against single-shot accuracy, from `tax`.",
+    "tax": "Tax of conviction against what single-shot accuracy lets expect, from `tax`.",
+    "raw_tax": "The paper's tax, S(T) less single-shot accuracy, from `tax`.",
     "single_shot_abstention": "Single-shot abstention, with all wrong options and None of the "
     "Above at once, from `tax`.",
     "isolated_abstention": "Share that abstained at turn 1, between one wrong option and None of "
     "the Above, from `tax`.",
     "abstention": "S(T), the share that held an abstention to the last turn, from `survival`.",
-    "abstention_tax": "Tax of abstention against single-shot accuracy, from `tax`.",
+    "abstention_tax": "Tax of abstention against what single-shot accuracy lets expect, from "
+    "`tax`.",
+    "raw_abstention_tax": "The same of abstention: S(T) less single-shot accuracy.",
     "correct_rate": "Share of abstentions that switched to the right answer when it was offered, "
     "from `flexibility`.",
     "incorrect_rate": "Share of abstentions that switched to another wrong option when it was "
     "offered, from `flexibility`.",
 }
 
+_LAYOUT = ByStudy(
+    (
+        Number("Billions of parameters", "parameters", digits=None),
+        Share("Single-shot %", "single_shot"),
+        Share("Isolated %", "isolated"),
+        Share("Conviction %", "conviction"),
+        Share("Tax", "tax", signed=True),
+        Share("Single-shot abstention %", "single_shot_abstention"),
+        Share("Isolated abstention %", "isolated_abstention"),
+        Share("Abstention %", "abstention"),
+        Share("Abstention tax", "abstention_tax", signed=True),
+        Share("Correct switches %", "correct_rate"),
+        Share("Incorrect switches %", "incorrect_rate"),
+    ),
+    (
+        "Conviction and abstention: end to end, S(T). Taxes: points to what single-shot accuracy "
+        "lets expect, with guesses between two options.",
+    ),
+    _family,
+)
+
+
+def _layout(rows: Sequence[Row]) -> list[Grid] | None:
+    raw = {"raw_tax": "Paper's tax", "raw_abstention_tax": "Paper's abstention tax"}
+    return replace(_LAYOUT, columns=with_raw(_LAYOUT.columns, raw, rows))(rows)
+
+
 SCALE = Table(
     "scale",
     scale,
-    layout=ByStudy(
-        (
-            Number("Billions of parameters", "parameters", digits=None),
-            Share("Single-shot %", "single_shot"),
-            Share("Isolated %", "isolated"),
-            Share("Conviction %", "conviction"),
-            Share("Tax", "tax", signed=True),
-            Share("Single-shot abstention %", "single_shot_abstention"),
-            Share("Isolated abstention %", "isolated_abstention"),
-            Share("Abstention %", "abstention"),
-            Share("Abstention tax", "abstention_tax", signed=True),
-            Share("Correct switches %", "correct_rate"),
-            Share("Incorrect switches %", "incorrect_rate"),
-        ),
-        ("Conviction and abstention: end to end, S(T). Taxes: points to single-shot accuracy.",),
-        _family,
-    ),
+    layout=_layout,
     title="Does size help?",
     lead="The measures by parameters of the model.",
     section="stick-or-switch",
