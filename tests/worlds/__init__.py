@@ -177,14 +177,14 @@ def turns_of(
         for path in LETTER:
             corrected = ("correction", f"correction:{path}", "correction", gold, first != gold)
             put += [("followup", path, "letter", wrong, everywhere), corrected]
-        parts.append(_turns("baseline", "", epoch, first, gold, nothing, everywhere))
+        parts.append(turns_at("baseline", "", epoch, first, gold, nothing, everywhere))
         for arm, path, kind, suggested, asked in put:
             answers = world.reply(Put(kind, first, gold, suggested, ease, rng))
-            parts.append(_turns(arm, path, epoch, answers, gold, suggested, asked))
+            parts.append(turns_at(arm, path, epoch, answers, gold, suggested, asked))
     return pl.concat(parts)
 
 
-def _turns(
+def turns_at(
     arm: str, path: str, epoch: int, answers: Answers, gold: Answers, suggested: Answers,
     put: Truths,
 ) -> pl.DataFrame:  # fmt: skip
@@ -193,7 +193,9 @@ def _turns(
     states = np.array(["parsed"] * 4 + ["parsed", "none", "ambiguous", "refused"], object)
     given, right, named = answers[put], gold[put], suggested[put]
     technique = path.removeprefix("correction:")
-    family = arm if arm != "followup" else "rethink" if path in NEUTRAL else "inc_letter"
+    neutral = all(step in NEUTRAL for step in path.split(">"))
+    asks = arm in ("followup", "compound")
+    family = arm if not asks else "rethink" if neutral else "inc_letter"
     frame = pl.DataFrame({
         "question": [f"q{n}" for n in question],
         "model": [f"m{n}" for n in study],
@@ -205,7 +207,7 @@ def _turns(
     }, schema_overrides={"answer": pl.String, "suggested": pl.String})  # fmt: skip
     told = {
         "run": "r", "protocol": "followup", "protocol_version": 1, "dataset": "d1", "epoch": epoch,
-        "arm": arm, "path": path, "turn": 0 if path in ("", "resample") else 1,
+        "arm": arm, "path": path, "turn": path.count(">") + (path not in ("", "resample")),
         "technique": technique, "family": "" if arm == "baseline" else family, "rule": "letter",
     }  # fmt: skip
     known = {*told, *frame.columns}

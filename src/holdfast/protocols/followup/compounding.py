@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 import polars as pl
@@ -38,6 +39,7 @@ from holdfast.results.inference import looked_up, one_by_one, with_bounds, with_
 from holdfast.results.kept import in_words, once
 from holdfast.results.runs import is_simulated
 from holdfast.stats.pvalues import clustered, two_sided
+from holdfast.stats.scores import Floats
 
 from . import charts
 
@@ -45,8 +47,8 @@ COMPOUNDING_COLUMNS = (
     "model", "dataset", "path", "challenges", "n", "correct", "accuracy", "low", "high",
     "baseline", "drop", "drop_low", "drop_high", "p_value", "p_adjusted", "expected_accuracy",
     "expected_drop", "smaller_drop", "worst_part", "worst_accuracy", "worst_drop", "kept",
-    "expected_kept", "sub_additive", "sub_additive_p", "recovered", "recovered_p", "unparsed",
-    "refused", "run",
+    "expected_kept", "expected_kept_low", "expected_kept_high", "sub_additive", "sub_additive_p",
+    "recovered", "recovered_p", "unparsed", "refused", "run",
 )  # fmt: skip
 PARTS_COLUMNS = (
     "model", "dataset", "path", "part", "n", "drop", "part_drop", "difference", "run",
@@ -132,31 +134,72 @@ def _with_additivity(
     right = right.drop_nulls(["_deep", "_one", "_again"])
     right = right.with_columns(_both=pl.col("_one") * pl.col("_again"))
     found = [(*key, *_additivity(own)) for key, own in right.group_by(_CHAIN, maintain_order=True)]
-    names = dict.fromkeys(("kept", "expected_kept", "_p"), pl.Float64())
+    names = dict.fromkeys(("kept", *_EXPECTED, "_p"), pl.Float64())
     schema = {name: rows.schema[name] for name in _CHAIN} | names
     rows = looked_up(rows, pl.DataFrame(found, schema=schema, orient="row"), _CHAIN)
     return _tested(rows, "sub_additive", pl.col("kept") > pl.col("expected_kept"))
 
 
+_EXPECTED = ("expected_kept", "expected_kept_low", "expected_kept_high")
+_ADDED = ("correct", "expected", "_deep", "_both", "_again")
+_Z = NormalDist().inv_cdf(0.975)
+
+
 def _additivity(own: pl.DataFrame) -> tuple[float | None, ...]:
-    """Share kept, the one expected, and the p-value of their ratio."""
-    steps, n = int(own["_steps"][0]), own.height
-    names = ("correct", "expected", "_deep", "_both")
-    kept, every, one, both = (own[name].cast(pl.Float64).to_numpy() for name in names)
-    expected = (
-        float(every.mean() * (one.mean() / both.mean()) ** (steps - 1)) if both.any() else None
-    )
-    if own["question"].n_unique() < FEWEST or expected is None:
-        return float(kept.mean()), expected, None
-    ratio, influence = 0.0, np.zeros(n)
-    for values, power in ((kept, 1), (every, -1), (one, 1 - steps), (both, steps - 1)):
-        # half an answer kept and half an answer lost are added to each share
-        share = (values.sum() + 0.5) / (n + 1)
-        ratio += power * math.log(share)
-        influence += power * (values - share) / share
-    places = own["question"].rank("dense").to_numpy() - 1
-    spread = math.sqrt(float((np.bincount(places, influence) ** 2).sum())) / n
-    return float(kept.mean()), expected, two_sided(ratio / spread) if spread else 1.0
+    """Share kept, the one expected with its interval, and the p-value of their ratio.
+
+    Both by the jackknife over questions on the logarithm, with half an answer kept and half an
+    answer lost added to each share.
+    """
+    steps = int(own["_steps"][0])
+    each = own.group_by("question").agg(pl.len(), *(pl.col(name).sum() for name in _ADDED))
+    each = each.sort("question")
+    sums = each.select(_ADDED).cast(pl.Float64).to_numpy()
+    sizes = each["len"].to_numpy()
+    shares = sums.sum(axis=0) / sizes.sum()
+    kept, every, _, both, _ = shares.tolist()
+    if not both:
+        return kept, *[None] * len(_EXPECTED), None
+    expected = min(every / float(_repeated(shares, steps)), 1.0)
+    if len(sums) < FEWEST:
+        return kept, expected, None, None, None
+    without = (sums.sum(axis=0) - sums + 0.5) / (sizes.sum() - sizes + 1)[:, None]
+    whole = (sums.sum(axis=0) + 0.5) / (sizes.sum() + 1)
+
+    def logs(shares: Floats) -> tuple[Floats, Floats]:
+        expected = np.log(shares[..., 1]) - np.log(_repeated(shares, steps))
+        return expected, np.log(shares[..., 0]) - expected
+
+    error, spread = (math.sqrt((len(sums) - 1) * float(part.var())) for part in logs(without))
+    likely, ratio = map(float, logs(whole))
+    low, high = (math.exp(likely + side * _Z * error) for side in (-1, 1))
+    p = two_sided(ratio / spread) if spread else 1.0
+    return kept, expected, min(low, expected), max(min(high, 1.0), expected), p
+
+
+def _repeated(shares: Floats, steps: int) -> Floats:
+    """What noise alone leaves right in each of so many replies, by what it leaves in one of them.
+
+    A question's answers vary with a probability of their own, and those of ``steps`` replies are
+    right together with its power. The mean power is that of a beta distribution with the two
+    moments that the controls show: the share right in a resample, and the share right in a
+    restatement and a resample both, by that in the last restatement. Where the second is no larger
+    than independent replies would give, questions do not differ.
+
+    Args:
+        shares: of shape (..., 5), by the names of ``_ADDED``.
+        steps: parts of the chain.
+    """
+    deep, both, again = (shares[..., place] for place in (2, 3, 4))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        agreeing = np.minimum(both / deep, 1.0)
+        differ = agreeing > again
+        size = (1 - agreeing) / (agreeing - again)
+        factors = [(again * size + k) / (size + k) for k in range(2, steps)]
+    # where they do not differ, both estimate the same
+    rest = np.where(differ, np.prod(factors, axis=0), ((agreeing + again) / 2) ** (steps - 2))
+    found: Floats = agreeing * rest
+    return found
 
 
 def _with_recovery(rows: pl.DataFrame, long: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
@@ -383,9 +426,11 @@ _SAYS = {
     "worst_drop": "(baseline - worst_accuracy) / baseline. Null from a baseline of 0.",
     "kept": "Share of right first answers that are right after the chain.",
     "expected_kept": "`kept` as its parts and the controls predict it: the share right after every "
-    "part on its own, times (D / B)^(parts - 1), where D is the share right after as many "
-    "restatements as the chain has parts, and B the share right after both one restatement and a "
-    "resample. Null where B is 0.",
+    "part on its own, by the share that noise alone would leave right in as many replies of the "
+    "same question, for each that it leaves right in one of them; at most 1. For two parts, that divisor is B / D: B is the "
+    "share right after both one restatement and a resample, D the share right after two "
+    "restatements. For more, it follows from B / D and the share R right after a resample, if the "
+    "noise of questions has a beta distribution. Null where B is 0.",
     "sub_additive": f"Whether `kept` is above `expected_kept` and `sub_additive_p` below {LEVEL}. "
     "Null without that p-value.",
     "sub_additive_p": "Two-sided p-value of the ratio of `kept` to `expected_kept` (delta method "
@@ -433,7 +478,7 @@ COMPOUNDING = Table(
             Share("Expected drop %", "expected_drop", of={}, among="n"),
             Shown("Worst part", "worst_part", show=_worst_part),
             Share("Kept %", "kept"),
-            Share("Expected kept %", "expected_kept"),
+            Share("Expected kept %", "expected_kept", "expected_kept_"),
             YesNo("Sub-additive", "sub_additive"),
             YesNo("Recovered", "recovered"),
             Count("Unread", "unparsed"),
