@@ -427,10 +427,10 @@ _SAYS = {
     "kept": "Share of right first answers that are right after the chain.",
     "expected_kept": "`kept` as its parts and the controls predict it: the share right after every "
     "part on its own, by the share that noise alone would leave right in as many replies of the "
-    "same question, for each that it leaves right in one of them; at most 1. For two parts, that divisor "
-    "is B / D: B is the share right after both one restatement and a resample, D the share right "
-    "after two restatements. For more, it follows from B / D and the share R right after a resample, if the "
-    "noise of questions has a beta distribution. Null where B is 0.",
+    "same question, for each that it leaves right in one of them; at most 1. For two parts, that "
+    "divisor is B / D: B is the share right after both one restatement and a resample, D the share "
+    "right after two restatements. For more, it follows from B / D and the share R right after a "
+    "resample, if the noise of questions has a beta distribution. Null where B is 0.",
     "sub_additive": f"Whether `kept` is above `expected_kept` and `sub_additive_p` below {LEVEL}. "
     "Null without that p-value.",
     "sub_additive_p": "Two-sided p-value of the ratio of `kept` to `expected_kept` (delta method "
