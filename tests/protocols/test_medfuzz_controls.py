@@ -1,6 +1,7 @@
 """Beside the attacks of MedFuzz: controls, repetitions, judges of validity, hidden reasoning."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +43,7 @@ from holdfast.protocols.medfuzz.attacker import read_validity
 from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
 from holdfast.protocols.medfuzz.faithfulness import faithfulness
 from holdfast.protocols.medfuzz.inert import inert_rewrite
-from holdfast.protocols.medfuzz.modification import naming_fault, with_insertions
+from holdfast.protocols.medfuzz.modification import naming_fault, with_insertions, word_count
 from holdfast.protocols.medfuzz.net import attack_net
 from holdfast.questions import load_questions
 from holdfast.results import TABLES
@@ -128,17 +129,33 @@ def test_where_nothing_is_attacked_nothing_stands_beside_it(first: str, one: str
     assert counted(turns_of(log)) == {"baseline": 1}
 
 
-def test_an_inert_sentence_names_no_option_and_keeps_the_question() -> None:
+@pytest.mark.parametrize("words", [1, 12, 45, 120])
+def test_an_inert_rewrite_is_as_long_as_the_attack_and_names_no_option(words: int) -> None:
     for question in load_questions("bank").questions:
-        put = [inert_rewrite(question, 42, 1, k) for k in range(1, 6)]
-        for changed in put:
+        put = [inert_rewrite(question, 42, 1, k, words) for k in range(1, 21)]
+        for changed, count in put:
             read = with_insertions(question.stem, changed.stem)
             assert isinstance(read, tuple)
             (added,) = read[1]
-            assert added.text in INERT
+            sentences = re.findall(r"[^.]+\.", added.text)
+            assert {one.strip() for one in sentences} <= set(INERT)
             assert naming_fault([added.text], question) is None
-        assert len({changed.stem for changed in put}) == 5
-        assert inert_rewrite(question, 42, 2, 1) == inert_rewrite(question, 42, 2, 1)
+            assert count == word_count(added.text)
+            # no sentence of ours has more than eleven words
+            assert abs(count - words) <= (6 if words > 10 else 10)
+        assert len({changed.stem for changed, _ in put}) == 20
+        assert inert_rewrite(question, 42, 2, 1, words) == inert_rewrite(question, 42, 2, 1, words)
+
+
+def test_each_control_adds_as_many_words_as_its_attempt(one: str) -> None:
+    target, attacker = target_of(), scripted(attacking, "attacker")
+    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, controls=True))
+    by_arm = {
+        arm: turns.filter(arm=arm).sort("path")["words"].to_list() for arm in ("attack", "inert")
+    }
+    assert len(by_arm["attack"]) == len(by_arm["inert"]) == 5
+    for attacked, inert in zip(*by_arm.values(), strict=True):
+        assert abs(attacked - inert) <= 6
 
 
 # --- confirmed ---
@@ -148,15 +165,42 @@ def test_a_success_and_its_original_are_each_asked_again(one: str) -> None:
     target, attacker = target_of(TRADES[1]), scripted(attacking, "attacker")
     turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, confirm=4))
     assert counted(turns) == {
-        "baseline": 1, "attacker": 2, "attack": 2, "again": 4, "again-plain": 4,
+        "baseline": 1, "attacker": 2, "attack": 2, "again": 4, "again-plain": 4, "again-inert": 20,
     }  # fmt: skip
     again = turns.filter(pl.col("arm") == "again")
     assert again["path"].to_list() == [f"fuzz@2>again@{n}" for n in range(1, 5)]
     (row,) = attack_list(turns).iter_rows(named=True)
     assert (row["again"], row["again_wrong"], row["plain"], row["plain_wrong"]) == (4, 4, 4, 0)
     assert row["confirm_p"] == pytest.approx(1 / 70)
+    assert (row["inert"], row["inert_wrong"]) == (20, 0)
     assert row["confirmed"]
     assert attack_summary(turns)["confirmed"].to_list() == [1]
+
+
+def test_an_inert_rewrite_that_turns_is_asked_again_as_long_as_it_is_wrong(one: str) -> None:
+    """The third of them is never right, the fifth from its second reply on."""
+    replies = Counter[str]()
+
+    def reply(messages: Sequence[Message]) -> str:
+        prompt, gold = messages[-1][1], gold_in(messages[-1][1])
+        if inert_in(prompt):
+            replies[prompt] += 1
+            place = [*replies].index(prompt)
+            right = place != 2 and (place != 4 or replies[prompt] > 1)
+        else:
+            right = trade_in(prompt) != TRADES[0]
+        return f"Final Answer: ({gold if right else wrong(gold)})"
+
+    target, attacker = scripted(reply, "target"), scripted(attacking, "attacker")
+    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, confirm=10))
+    asked = turns.filter(arm="again-inert")["path"].str.extract(r"(inert@\d+)").value_counts()
+    assert sorted(asked["count"].to_list(), reverse=True) == [4, 2, *[1] * 18]
+    (row,) = attack_list(turns).iter_rows(named=True)
+    assert (row["again_wrong"], row["inert"]) == (10, 20)
+    assert (row["inert_wrong"], row["inert_lasting"]) == (2, 1)
+    assert row["confirm_adjusted"] < 0.001
+    assert row["inert_p"] == 2 / 21
+    assert not row["confirmed"]
 
 
 def test_the_reply_that_turned_is_discarded(one: str) -> None:
@@ -178,16 +222,17 @@ def test_the_reply_that_turned_is_discarded(one: str) -> None:
 def test_generations_are_planned_for(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
     most = {
-        (True, 10): 1 + 3 * 5 + 20, (False, 10): 1 + 5 + 20, (True, 0): 1 + 15, (False, 0): 6,
+        (True, 10): 1 + 3 * 5 + 20 + 80, (False, 10): 1 + 5 + 20 + 80, (True, 0): 1 + 15,
+        (False, 0): 6,
     }  # fmt: skip
     for (controls, confirm), expected in most.items():
         study = medfuzz_study(questions=source, controls=controls, confirm=confirm)
         found = study.plan().counts["tested"]
         assert (found.most, found.least) == (5 * expected, 5)
-    # a success at the last attempt takes all of them
+    # a success at the last attempt takes all of them but for inert rewrites that turn
     target, attacker = target_of(TRADES[4]), scripted(attacking, "attacker")
     attack(target.model, attacker=attacker.model, questions=source, controls=True, confirm=10)
-    assert len(target.asked) == most[True, 10]
+    assert len(target.asked) == most[True, 10] - 60
 
 
 # --- the attacker ---
@@ -316,7 +361,8 @@ def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_pa
         assert site.repeated == 0
     turns = pl.read_parquet(json.loads(run.stdout)["turns"])
     # the turns are what the server has on record
-    kinds = {"attack": ("attack", "again"), "inert": ("inert",)}
+    kinds: dict[str, tuple[str, ...]] = {"attack": ("attack", "again")}
+    kinds["inert"] = ("inert", "again-inert")
     kinds["plain"] = ("baseline", "reask", "again-plain")
     for kind, arms in kinds.items():
         answers = turns.filter(pl.col("arm").is_in(arms))["correct"].to_list()
@@ -409,7 +455,7 @@ def test_a_replay_is_planned_replicate_by_replicate_without_an_attacker(
     replicates = study.settings.by_replicate  # type: ignore[attr-defined]
     count = study.plan().counts["tested"]
     assert count.least == len(replicates)
-    assert count.most == sum(2 + len(attacks) for attacks in replicates.values())
+    assert count.most == sum(2 + 2 * len(attacks) for attacks in replicates.values())
     outcome = replayed("--model", "simulated/steadfast", attacks="found")
     assert count.least <= outcome["calls"] <= count.most
     assert {question.id for question in study.questions.questions} == {q for q, _ in replicates}

@@ -130,10 +130,9 @@ def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Pa
         (question, epoch, 1) for question in ("q0", "q1") for epoch in (1, 2)
     ]
     # the attack sways, and so does one control; there is a change of 0 or 1
-    figures = ("p0", "pa", "effect", "m", "b", "p_plus_one", "samples", "by", "invalid", "unread")
+    figures = ("p0", "pa", "effect", "m", "b", "p_value", "samples", "by", "invalid", "unread")
     for row in rows:
         assert [row[name] for name in figures] == [1, 0, -1, 3, 1, 0.5, 2, "sampling", 0, 0]
-        assert row["p_value"] == pytest.approx(1 / 3)
         assert row["p_adjusted"] == pytest.approx(0.5)
 
 
@@ -151,7 +150,7 @@ def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Pat
         assert sum(request.model == TARGET for request in added) == 4 * 2 * 2
         assert site.repeated == 0
         assert [(row["m"], row["b"]) for row in more] == [(5, 1)] * 4
-        assert all(row["p_value"] == pytest.approx(0.2) for row in more)
+        assert all(row["p_value"] == pytest.approx(1 / 3) for row in more)
         before = len(site.requests)
         finer = permuted(run_on(site, tmp_path, *sized(5, 3)))
         assert len(site.requests) - before == 4 * (2 + 5)
@@ -216,7 +215,7 @@ def test_controls_that_stay_away_leave_the_attack_without_a_p_value(
             "longer": "not exactly 6"}[said]  # fmt: skip
     assert all(told in prompt for prompt in again)
     assert (row["m"], row["controls"], row["invalid"], row["failed"]) == (0, 3, 3, 0)
-    assert (row["b"], row["p_value"], row["p_plus_one"], row["p_adjusted"]) == (None,) * 4
+    assert (row["b"], row["p_value"], row["p_adjusted"]) == (None,) * 3
     assert (row["p0"], row["pa"]) == (1.0, 0.0)
 
 
@@ -248,8 +247,7 @@ def test_the_figures_follow_from_the_probabilities_in_the_turns_table() -> None:
         p0, pa, b, m = by_hand(turns, row["question"], row["epoch"])
         assert (row["p0"], row["pa"]) == (pytest.approx(p0), pytest.approx(pa))
         assert (row["b"], row["m"], row["by"], row["samples"]) == (b, m, "logprobs", 3)
-        assert row["p_value"] == b / m
-        assert row["p_plus_one"] == (b + 1) / (m + 1)
+        assert row["p_value"] == (b + 1) / (m + 1)
     assert len({row["b"] for row in rows}) > 1
 
 

@@ -75,7 +75,7 @@ def test_list() -> None:
     ]
     table_lines = [line for line in markdown("attacks by question", rows) if line.startswith("| 1")]
     assert table_lines == [
-        "| 1 | q1 | 1 | 2 | A > B |  |  |  | 7 | -50.0 | 0.500 | 0.667 | 12 | "
+        "| 1 | q1 | 1 | 2 | A > B |  |  |  | 7 | -50.0 | 0.667 | 0.667 | 12 | "
         "lives \\| alone; a farmer |"
     ]
     assert line_of("attacks by question", rows, "2") == ["q2", "1", "1", "A > B", *[""] * 9]

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from holdfast.protocols.medfuzz.arms import MOST_AGAIN, REWRITES
 from tests.results.frames import COLUMNS
 
 Truths = NDArray[np.bool_]
@@ -51,6 +52,13 @@ def attack_studies(
     for n in range(1, confirm + 1):
         parts.append(_turns("again", f"fuzz@1>again@{n}", anew() & ~acted, won > 0, questions))
         parts.append(_turns("again-plain", f"again@{n}", anew(), won > 0, questions))
+    for text in range(1, REWRITES + 1 if confirm else 1):
+        path, put = f"fuzz@1>inert@{text}", won > 0
+        for n in range(MOST_AGAIN + 1):
+            stood = anew()
+            step = f"{path}>again@{n}" if n else path
+            parts.append(_turns("again-inert", step, stood, put, questions))
+            put = put & ~stood
     return pl.concat(parts)
 
 

@@ -70,6 +70,19 @@ def again(question: str, attacked: str, plain: str, epoch: int = 1, **others: An
     return rows + [_row("again-plain", a, path=f"again@{n}", **at) for n, a in enumerate(plain, 1)]
 
 
+def inert(question: str, *texts: str, epoch: int = 1, **others: Any) -> list[Row]:
+    """Inert rewrites in place of a success: a first reply, and those to asking it again."""
+    at = {"question": question, "epoch": epoch, **others}
+    return [
+        _row(
+            "again-inert", letter,
+            path=f"fuzz@1>inert@{n}" + (f">again@{place}" if place else ""), **at,
+        )
+        for n, text in enumerate(texts, 1)
+        for place, letter in enumerate(text)
+    ]  # fmt: skip
+
+
 def mentioned(question: str, lexical: str, judged: str | None = None, **others: Any) -> list[Row]:
     """A successful attack; ``1`` for a characteristic mentioned, ``0`` for one that is not."""
 

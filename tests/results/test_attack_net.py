@@ -19,7 +19,7 @@ from holdfast.results import TABLES
 from holdfast.results.comparison import compare
 from holdfast.results.controls import with_net
 from tests.results.attack_nulls import attack_studies, net_turned
-from tests.results.attacking import again, attack, beside, tries
+from tests.results.attacking import again, attack, beside, inert, tries
 from tests.results.frames import Row, table
 
 STUDY = [
@@ -167,10 +167,16 @@ def test_the_curve_over_valid_attacks_leaves_out_what_others_turned() -> None:
 
 CONFIRMING = [
     *attack("q1", "AB", rewrite="one"), *again("q1", "BBBBBBBBBB", "AAAAAAAAAA"),
+    # one turned the answer, and did so no more
+    *inert("q1", *"A" * 19, "BA"),
     *attack("q2", "AB", rewrite="two"), *again("q2", "BBBBAAAAAA", "BBBBAAAAAA"),
     # the same attack in two replicates
     *attack("q3", "AB", rewrite="three"), *again("q3", "BBBBB", "AAAAA"),
     *attack("q3", "AAB", 2, rewrite="three"), *again("q3", "BBB?!", "AAABA", 2),
+    *inert("q3", *"A" * 10), *inert("q3", *"A" * 9, "?", "BBAB", epoch=2),
+    # one inert rewrite of twenty is always wrong too
+    *attack("q5", "AB", rewrite="five"), *again("q5", "BBBBBBBBBB", "AAAAAAAAAA"),
+    *inert("q5", *"A" * 19, "BBBB"),
     *attack("q4", "AAA"),
 ]  # fmt: skip
 
@@ -178,24 +184,28 @@ CONFIRMING = [
 def test_confirmed_is_what_turns_the_answer_again() -> None:
     turns = table(CONFIRMING)
     rows = {row["question"]: row for row in confirmed(turns).iter_rows(named=True)}
-    counts = {name: [rows[q][name] for q in ("q1", "q2", "q3")] for name in rows["q1"]}
-    assert counts["again"] == [10, 10, 8]
-    assert counts["again_wrong"] == [10, 4, 8]
-    assert counts["plain"] == [10, 10, 10]
-    assert counts["plain_wrong"] == [0, 4, 1]
+    counts = {name: [rows[q][name] for q in ("q1", "q2", "q3", "q5")] for name in rows["q1"]}
+    assert counts["again"] == [10, 10, 8, 10]
+    assert counts["again_wrong"] == [10, 4, 8, 10]
+    assert counts["plain"] == [10, 10, 10, 10]
+    assert counts["plain_wrong"] == [0, 4, 1, 0]
+    assert counts["inert"] == [20, 0, 20, 20]
+    assert counts["inert_wrong"] == [1, 0, 1, 1]
+    assert counts["inert_lasting"] == [0, 0, 0, 1]
+    assert counts["inert_p"] == [1 / 21, 1, 1 / 21, 2 / 21]
     p = [rows[q]["confirm_p"] for q in ("q1", "q2", "q3")]
     assert p[0] == pytest.approx(1 / math.comb(20, 10))
     assert p[2] == pytest.approx(
         fisher_exact(np.array([[8, 0], [1, 9]]), alternative="greater").pvalue
     )
-    # of three hypotheses, not four
-    adjusted = [3 * p[0], p[1], 3 / 2 * p[2]]
+    # of four hypotheses, not five
+    adjusted = [4 / 2 * p[0], p[1], 4 / 3 * p[2], 4 / 2 * p[0]]
     assert counts["confirm_adjusted"] == pytest.approx(adjusted)
-    assert counts["confirmed"] == [True, False, True]
+    assert counts["confirmed"] == [True, False, True, False]
     (summary,) = attack_summary(turns).iter_rows(named=True)
-    assert (summary["succeeded"], summary["different"], summary["confirmed"]) == (4, 3, 2)
-    assert attacks(turns).select("turned", "confirmed").rows() == [(0, 0), (3, 2), (1, 1)]
-    assert attack_list(turns)["confirmed"].to_list() == [True, True, True, False]
+    assert (summary["succeeded"], summary["different"], summary["confirmed"]) == (5, 4, 2)
+    assert attacks(turns).select("turned", "confirmed").rows() == [(0, 0), (4, 2), (1, 1)]
+    assert attack_list(turns)["confirmed"].to_list() == [True, True, True, False, False]
 
 
 def test_without_repetitions_nothing_is_confirmed_or_refuted() -> None:

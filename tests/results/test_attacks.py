@@ -190,7 +190,7 @@ def test_equal_effects_are_ranked_by_p_value() -> None:
         *probed("q1", [0.75], [0.25], [0.25], [0.75]),
         *probed("q2", [0.75], [0.25], [0.75], [0.75]),
     ]  # fmt: skip
-    assert ranked(rows, "effect", "p_value") == [(1, "q2", -0.5, 0.0), (2, "q1", -0.5, 0.5)]
+    assert ranked(rows, "effect", "p_value") == [(1, "q2", -0.5, 1 / 3), (2, "q1", -0.5, 2 / 3)]
 
 
 def test_what_an_attack_was() -> None:

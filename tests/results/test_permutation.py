@@ -25,7 +25,7 @@ def test_by_hand() -> None:
     # p0 0.875, pa 0.375, d 0.5; controls change by 0.125, 0.625, 0.125
     expected = {
         "question": "q1", "epoch": 2, "k": 2, "p0": 0.875, "pa": 0.375, "effect": -0.5, "m": 3,
-        "b": 1, "p_value": 1 / 3, "p_plus_one": 0.5, "p_adjusted": 0.5, "samples": 2,
+        "b": 1, "p_value": 0.5, "p_adjusted": 0.5, "samples": 2,
         "by": "logprobs", "controls": 3, "invalid": 0, "failed": 0, "unread": 0,
         "run": "r1",
     }  # fmt: skip
@@ -34,7 +34,7 @@ def test_by_hand() -> None:
 
 def test_a_change_in_either_direction_counts() -> None:
     row = only(*probed("q1", [0.5], [0.25], [0.75], [0.125], [0.5]))
-    assert (row["b"], row["p_value"]) == (2, 2 / 3)
+    assert (row["b"], row["p_value"]) == (2, 3 / 4)
     # an attack that made the right answer likelier is tested as well
     assert only(*probed("q1", [0.5], [0.75], [0.25], [0.5]))["b"] == 1
 
@@ -59,14 +59,13 @@ def test_a_change_that_is_smaller_by_any_step_does_not_count() -> None:
 
 def test_no_change_by_the_attack_is_reached_by_every_control() -> None:
     row = only(*probed("q1", [0.5], [0.5], [0.5], [0.9]))
-    assert (row["p_value"], row["p_plus_one"], row["effect"]) == (1.0, 1.0, 0.0)
+    assert (row["p_value"], row["effect"]) == (1.0, 0.0)
 
 
 def test_no_control_reached_it() -> None:
     row = only(*probed("q1", [0.9], [0.1], *([0.9],) * 30))
-    assert (row["b"], row["m"], row["p_value"]) == (0, 30, 0.0)
+    assert (row["b"], row["m"], row["p_value"]) == (0, 30, 1 / 31)
     # the paper prints < 1/30; a valid p-value is not 0
-    assert row["p_plus_one"] == 1 / 31
 
 
 def test_without_log_probabilities_answers_are_counted() -> None:
@@ -92,7 +91,7 @@ def test_a_belief_that_is_no_number_is_none() -> None:
 def test_a_control_that_the_attacker_gave_no_text_for_is_invalid() -> None:
     row = only(*probed("q1", [0.9], [0.1], [0.1], [], [0.9]))
     assert (row["controls"], row["invalid"], row["m"], row["failed"]) == (3, 1, 2, 0)
-    assert row["p_value"] == 0.5
+    assert row["p_value"] == 2 / 3
 
 
 def test_no_control_no_p_value() -> None:
@@ -100,7 +99,7 @@ def test_no_control_no_p_value() -> None:
     for controls in none:
         row = only(*probed("q1", [0.9], [0.1], *controls))
         assert (row["m"], row["controls"]) == (0, len(controls))
-        assert row["b"] is row["p_value"] is row["p_plus_one"] is row["p_adjusted"] is None
+        assert row["b"] is row["p_value"] is row["p_adjusted"] is None
         assert row["effect"] == pytest.approx(-0.8)
 
 
@@ -112,7 +111,7 @@ def test_a_text_with_a_failed_probe_or_too_few_has_no_estimate() -> None:
     assert row["p0"] is row["effect"] is row["p_value"] is None
     assert (row["pa"], row["m"]) == (0.5, 1)
     row = only(*probed("q1", "AA", "A", "BB"))
-    assert row["pa"] is row["p_plus_one"] is None
+    assert row["pa"] is row["p_value"] is None
 
 
 def test_a_control_cut_off_at_the_attacker_has_failed_and_is_not_invalid() -> None:
@@ -139,7 +138,7 @@ def test_a_test_is_of_the_attack_of_its_run() -> None:
 def test_an_attack_that_is_not_in_the_table_has_no_attempt() -> None:
     row = only(*attack("q1", "AAA"), *probed("q1", [0.5], [0.1], [0.5]))
     assert row["k"] is None
-    assert row["p_value"] == 0.0
+    assert row["p_value"] == 0.5
 
 
 def test_identical_attacks_are_one_hypothesis() -> None:
@@ -157,7 +156,7 @@ def test_replicates_are_tested_apart() -> None:
     rows = [*attack("q1", "AB", 1), *attack("q1", "AAB", 2)]
     rows += [*probed("q1", [0.9], [0.1], [0.1]), *probed("q1", [0.9], [0.1], [0.9], epoch=2)]
     measured = permutation(table(rows)).select("epoch", "k", "p_value")
-    assert measured.rows() == [(1, 1, 1.0), (2, 2, 0.0)]
+    assert measured.rows() == [(1, 1, 1.0), (2, 2, 0.5)]
 
 
 # --- adjusted ---
@@ -215,7 +214,7 @@ def brute(rows: list[Row]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         if p0 is not None and pa is not None and controls:
             d = round(abs(pa - p0), 9)
             b = sum(round(abs(one - p0), 9) >= d for one in controls)
-            p = b / len(controls)
+            p = (b + 1) / (len(controls) + 1)
         found[key] = (p0, pa, len(names), len(controls), b, p)
     return found
 

@@ -476,8 +476,8 @@ def test_biases_by_mitigation() -> None:
 def test_p_values_fall_in_bins_of_a_twentieth() -> None:
     p_values = [0.05, 0.0500001, 0.15, 0.15, 1.0, None]
     rows = pl.DataFrame(
-        {"p_plus_one": p_values, "model": "m", "dataset": "d", "run": "r"},
-        schema_overrides={"p_plus_one": pl.Float64},
+        {"p_value": p_values, "model": "m", "dataset": "d", "run": "r"},
+        schema_overrides={"p_value": pl.Float64},
     )
     bars = points("permutation", rows, "rect")
     assert [(round(one["to"], 9), one["y"]) for one in bars] == [

@@ -7,10 +7,20 @@ ATTACKER = "attacker"
 """The attacker's own replies; valid ones have the status ``parsed``. The name of its role, too."""
 
 INERT, REASK = "inert", "reask"
-"""Controls of the attempts: a sentence without bearing added, and the question as it is."""
+"""Controls of attempts: as many words without bearing added, and the question as it is."""
 
-AGAIN, AGAIN_PLAIN = "again", "again-plain"
-"""A successful attack asked again, and its original as often."""
+AGAIN, AGAIN_PLAIN, AGAIN_INERT = "again", "again-plain", "again-inert"
+"""A successful attack asked again, its original as often, and inert rewrites in its place."""
+
+REWRITES = 20
+"""Inert rewrites in place of a successful attack: an attack that none of them equals is less likely
+than one in twenty to be one of them."""
+
+MOST_AGAIN = 3
+"""How often an inert rewrite is asked again, as long as it is wrong."""
+
+REWRITTEN = (INERT, AGAIN_INERT)
+"""Answers to inert rewrites."""
 
 ORIGINAL, ATTACKED, CONTROL = "original", "attacked", "control"
 """Of a permutation test: direct answers to the text whose p(correct) is estimated."""

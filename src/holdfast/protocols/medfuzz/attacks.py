@@ -35,10 +35,11 @@ from holdfast.results.inference import looked_up, with_bounds
 from holdfast.stats.intervals import bootstrap_shares
 
 from . import charts
-from .arms import AGAIN, AGAIN_PLAIN, ATTACK, ATTACKER, INERT, REASK
+from .arms import ATTACK, ATTACKER
 from .net import last_attempt
 from .published import medfuzz
 from .replicates import (
+    BESIDE,
     CONFIRMED,
     HYPOTHESIS,
     LEVEL,
@@ -69,7 +70,7 @@ ATTACK_SUMMARY_COLUMNS = (
 )  # fmt: skip
 ATTACK_LIST_COLUMNS = (
     "model", "dataset", "rank", "question", "epoch", "k", "gold", "answer", "review",
-    "valid_judged", *CONFIRMED, "p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted",
+    "valid_judged", *CONFIRMED, "p0", "pa", "effect", "p_value", "p_adjusted",
     "words", "characteristics", "run",
 )  # fmt: skip
 
@@ -84,7 +85,7 @@ _OUTCOMES = {
     "unread": ("error", "unread"),
     "unfinished": ("outcome", UNFINISHED),
 }
-_OF_TEST = ("p0", "pa", "effect", "p_value", "p_plus_one", "p_adjusted")
+_OF_TEST = ("p0", "pa", "effect", "p_value", "p_adjusted")
 
 
 def attacks(turns: pl.DataFrame) -> pl.DataFrame:
@@ -281,7 +282,7 @@ def _costs(turns: pl.DataFrame) -> pl.DataFrame:
     """Dollars spent and generations without a price, by study."""
     made = turns.select(*STUDY, "arm", "status", "shared", "cost").filter(
         pl.col("protocol") == PROTOCOL,
-        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, INERT, REASK, AGAIN, AGAIN_PLAIN]),
+        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, *BESIDE]),
         pl.col("status") != "error",
         ~pl.col("shared").fill_null(value=False),
     )
@@ -387,7 +388,8 @@ def _added(row: Row) -> str:
 def _again(row: Row) -> str:
     if row["again"] is None:
         return ""
-    return f"{row['again_wrong']}/{row['again']}, {row['plain_wrong']}/{row['plain']}"
+    plain = f"{row['plain_wrong']}/{row['plain']}, {row['inert_lasting']}/{row['inert']}"
+    return f"{row['again_wrong']}/{row['again']}, {plain}"
 
 
 def _turned(row: Row) -> str:
@@ -468,8 +470,8 @@ ATTACKS = Table(
         "up to `k` flipped.",
         "turned": "Number of replicates whose answer attempt `k` flipped.",
         "confirmed": "Number of replicates in `turned` with a confirmed attack: asked again, it "
-        "gets wrong answers significantly more often than the original question. Null where the "
-        "study asked no attack again.",
+        "gets wrong answers significantly more often than the original question, and than inert "
+        "rewrites of its length. Null where the study asked no attack again.",
         "not_attacked": "Number of replicates with a right first answer and no valid attack.",
         "worst_low": "Accuracy with the replicates of `not_attacked`, if attempt 1 had flipped all "
         "of them. At `k` = 0 they are right.",
@@ -504,8 +506,8 @@ ATTACK_SUMMARY = Table(
         "different": "Number of different successful attacks. Identical ones on a question are "
         "counted once.",
         "confirmed": "Number of the `different` attacks that are confirmed: asked again, they get "
-        "wrong answers significantly more often than the original question. Null where the study "
-        "asked no attack again.",
+        "wrong answers significantly more often than the original question, and than inert "
+        "rewrites of their length. Null where the study asked no attack again.",
         "not_attacked": "Number of replicates with a right first answer and no valid attack.",
         "model_errors": "Number of replicates in which a reply of the model has no readable "
         "answer: the sum of `refused`, `filtered` and `unread`.",
@@ -557,9 +559,11 @@ ATTACK_LIST = Table(
         (
             "Ranked by confirmation, the judge's review, the drop of p(correct), the p-value, the "
             "attempts and the words added. Answer: the right one and the one given. Again: wrong "
-            "replies as the attacked question and the original were asked again; confirmed: more "
-            "of the first, by Fisher's test, after Benjamini and Hochberg over the run. Effect: of "
-            "the attack on p(correct) in points. Empty: not tested, or not known.",
+            "replies as the attacked question and the original were asked again, and inert "
+            "rewrites of its length that stay wrong. Confirmed: wrong more often than the original "
+            "and than inert rewrites, by Fisher's test, after Benjamini and Hochberg over the run; "
+            "and fewer than one in twenty inert rewrites stay wrong. Effect: of the attack on "
+            "p(correct) in points. Empty: not tested, or not known.",
         ),
     ),
     title="Every successful attack",
@@ -581,11 +585,18 @@ ATTACK_LIST = Table(
         "plain": "Number of readable replies to the original question asked again, over the same "
         "replicates.",
         "plain_wrong": "Number of wrong replies among `plain`.",
-        "confirm_p": "P-value of Fisher's exact one-sided test that the attacked question is "
-        "answered wrong more often than the original.",
+        "inert": "Number of inert rewrites of the attack's length that were put in its place, with "
+        "a readable reply.",
+        "inert_wrong": "Number of these whose reply is wrong.",
+        "inert_lasting": "Number of these that are wrong each time they are asked again too, up to "
+        "three times.",
+        "confirm_p": "Larger p-value of two of Fisher's exact one-sided tests: that the attacked "
+        "question is answered wrong more often than the original, and than inert rewrites.",
         "confirm_adjusted": "The p-value `confirm_p` after the correction of Benjamini and "
         "Hochberg (1995) over the attacks of the run, identical ones counted once.",
-        "confirmed": f"Whether `confirm_adjusted` is at most {LEVEL}.",
+        "inert_p": "P-value (`inert_lasting` + 1) / (`inert` + 1) that an inert rewrite lasts as "
+        "the attack does.",
+        "confirmed": f"Whether both `confirm_adjusted` and `inert_p` are at most {LEVEL}.",
         **TEST_SAYS,
         "words": "Number of words that the attack added.",
         "characteristics": "What the attack added, as the attacker names it, as a JSON list.",

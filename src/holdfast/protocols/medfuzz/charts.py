@@ -50,7 +50,8 @@ NET = Chart(
     title="Answers flipped by attacks, beyond inert rewrites",
     notes=(
         counted("pairs", "pairs"),
-        f"Net: flipped by attacks less flipped by as many inert rewrites. {INTERVALS}",
+        "Net: flipped by attacks less flipped by as many inert rewrites of the same length. "
+        f"{INTERVALS}",
     ),
     empty="no attack has a control",
     keep=known("net"),
@@ -77,11 +78,11 @@ PERMUTATION = Chart(
     notes=(_tested, left("Without a p-value, not drawn: {less}.")),
     empty="no attack has a p-value",
     remedy="Run medfuzz with -T tested=30",
-    keep=known("p_plus_one"),
+    keep=known("p_value"),
     panel="{study} ({dataset})",
     across=2,
     kind=Distribution(
-        x=Measure("p-value, (b + 1) / (M + 1)", format=".1f"), of="p_plus_one", y="Attacks"
+        x=Measure("p-value, (b + 1) / (M + 1)", format=".1f"), of="p_value", y="Attacks"
     ),
 )
 
@@ -89,8 +90,8 @@ TRANSFER = Chart(
     title="Attacks found on one model, put to another",
     notes=(
         counted("pairs", "attacks"),
-        "Net: right answers flipped by the attack, less those flipped by asking again; this figure "
-        "has no intervals. Lines: the model that attacks were found on.",
+        "Net: right answers flipped by the attack, less those flipped by an inert rewrite of its "
+        "length; this figure has no intervals. Lines: the model that attacks were found on.",
     ),
     empty="no attack was replayed",
     remedy="Run medfuzz with -T attacks=LOGDIR",

@@ -1,4 +1,4 @@
-"""Inert rewrites: the controls that add a sentence without bearing."""
+"""Inert rewrites: the controls that add as many words as an attack, without bearing."""
 
 from functools import lru_cache
 
@@ -8,19 +8,40 @@ from holdfast.protocols.few_shot import shuffled
 from holdfast.questions import Question
 
 from .arms import INERT
-from .modification import naming_fault
+from .modification import naming_fault, word_count
 
 
-def inert_rewrite(question: Question, seed: int, replicate: int, attempt: int) -> Question:
-    """The question with a sentence without bearing behind its first one; no two in a replicate.
+def inert_rewrite(
+    question: Question, seed: int, replicate: int, number: int, words: int
+) -> tuple[Question, int]:
+    """The question with sentences without bearing behind its first one.
 
-    A sentence that names an option is passed over.
+    As many are added as come nearest to a number of words, one at the least. Each number begins
+    with another sentence; one that names an option is passed over.
+
+    Args:
+        question: what is rewritten.
+        seed: that of the study.
+        replicate: each has an order of its own.
+        number: of the rewrite in its replicate, from 1.
+        words: how many are to be added, those that the attack adds.
+
+    Returns:
+        The rewritten question, and how many words were added.
     """
     sentences = _usable(question.stem, tuple(question.options.items()), question.gold)
     order = shuffled(sentences, seed, question.content_hash, replicate, INERT)
+    start = (number - 1) % len(order)
+    added, count = list[str](), 0
+    for sentence in (*order[start:], *order[:start]):
+        longer = count + word_count(sentence)
+        if added and abs(longer - words) >= abs(count - words):
+            break
+        added.append(sentence)
+        count = longer
     end = first_sentence(question.stem)
-    added = order[(attempt - 1) % len(order)]
-    return question.changed(stem=f"{question.stem[:end]} {added}{question.stem[end:]}")
+    stem = " ".join([question.stem[:end], *added]) + question.stem[end:]
+    return question.changed(stem=stem), count
 
 
 @lru_cache(1024)

@@ -27,6 +27,7 @@ class Attack:
         replicate: the replicate in which it succeeded.
         modified: the stem that turned the answer.
         characteristics: what was added.
+        words: how many words that are.
     """
 
     question: Question
@@ -35,6 +36,7 @@ class Attack:
     replicate: int
     modified: str
     characteristics: tuple[str, ...]
+    words: int
 
 
 def attacks_in(log_dir: str) -> list[Attack]:
@@ -105,5 +107,7 @@ def _attack(
                 field="-T attacks",
                 remedy="Run medfuzz anew with this version of holdfast",
             )
-        return Attack(question, dataset, run, sample.epoch, fuzz.stem, fuzz.characteristics)
+        return Attack(
+            question, dataset, run, sample.epoch, fuzz.stem, fuzz.characteristics, fuzz.words
+        )
     return None

@@ -26,13 +26,14 @@ NET_NAMES = dict(
 )  # fmt: skip
 """How this table calls what every table says net of a control."""
 
-_REASK = {
+REASK_NAMES = {
     "lost_control": "turned_reask", "attributable": "net_reask",
     "attributable_low": "net_reask_low", "attributable_high": "net_reask_high",
 }  # fmt: skip
+"""How this table calls what it says net of the question asked again."""
 
 ATTACK_NET_COLUMNS = (
-    "model", "dataset", "k", *NET_NAMES.values(), *_REASK.values(), "unread", "not_attacked",
+    "model", "dataset", "k", *NET_NAMES.values(), *REASK_NAMES.values(), "unread", "not_attacked",
     "worst_low", "worst_high", "run",
 )  # fmt: skip
 
@@ -85,9 +86,9 @@ def beside_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
 def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
     """Right first answers that attacks turned beyond an inert rewrite, after k attempts.
 
-    An inert rewrite adds a sentence without bearing. A second control asks the question again as
-    it is. Attacks and controls each count up to their own first flip. Intervals and the test are
-    paired by replicate and clustered by question.
+    An inert rewrite adds as many words as the attack, without bearing. A second control asks the
+    question again as it is. Attacks and controls each count up to their own first flip. Intervals
+    and the test are paired by replicate and clustered by question.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
@@ -107,9 +108,9 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = rows.join(spared, on=STUDY, how="left", maintain_order="left")
     rows = with_net(rows, each, ROW).rename(NET_NAMES)
-    again = with_net(rows.select(ROW), beside_controls(turns, REASK), ROW).rename(_REASK)
+    again = with_net(rows.select(ROW), beside_controls(turns, REASK), ROW).rename(REASK_NAMES)
     rows = rows.join(
-        again.select(*ROW, *_REASK.values()), on=ROW, how="left", maintain_order="left"
+        again.select(*ROW, *REASK_NAMES.values()), on=ROW, how="left", maintain_order="left"
     )
     out, n = pl.col("unread") + pl.col("not_attacked"), pl.col("pairs")
     return rows.with_columns(
@@ -155,15 +156,16 @@ ATTACK_NET = Table(
             Shown("Bounds", "worst_low", show=_worst),
         ),
         (
-            "Right first answers flipped by up to k attacks, and by as many rewrites that add a "
-            "sentence without bearing, each up to its first turn. Net: the difference, paired by "
-            "replicate [95% interval by question]. Causal share: net, of the answers that the "
-            "inert rewrites left right. Re-ask: the question again as it is. Bounds: net if none "
-            "or all of the unread and the not attacked had been flipped.",
+            "Right first answers flipped by up to k attacks, and by as many inert rewrites, which "
+            "add as many words without bearing, each up to its first turn. Net: the difference, "
+            "paired by replicate [95% interval by question]. Causal share: net, of the answers "
+            "that the inert rewrites left right. Re-ask: the question again as it is. Bounds: net "
+            "if none or all of the unread and the not attacked had been flipped.",
         ),
     ),
     title="How many flips are the attacks' own?",
-    lead="Answers that attacks flipped, beside those that an inert rewrite or a mere re-ask did.",
+    lead="Answers that attacks flipped, beside those that inert rewrites of the same length, or a "
+    "mere re-ask, did.",
     section="medfuzz",
     chart=charts.NET,
     gates=(

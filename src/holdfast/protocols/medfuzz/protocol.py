@@ -5,14 +5,15 @@ assumption of the examination no longer holds, while the right answer stays righ
 asked anew; if it still answers right, the attacker is shown its reasoning and tries again.
 
 A reply that varies turns sooner or later, whatever is added. For every attempt that was put there
-are two controls, each until its own first turn: an inert rewrite, which adds a sentence without
+are two controls, each until its own first turn: an inert rewrite, which adds as many words without
 bearing, and a re-ask of the question as it is. A successful attack and its original are each asked
-several times more; the reply that turned does not count among these.
+several times more; the reply that turned does not count among these. Beside them stand twenty
+inert rewrites; one that turns the answer is asked again, at most three times, until it is right.
 """
 
 import hashlib
 import json
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,18 @@ from holdfast.protocols.protocol import JUDGE, Protocol
 from holdfast.protocols.settings import question_set
 from holdfast.questions import Purpose, Question
 
-from .arms import AGAIN, AGAIN_PLAIN, ATTACK, ATTACKER, INERT, REASK, UNATTACKED
+from .arms import (
+    AGAIN,
+    AGAIN_INERT,
+    AGAIN_PLAIN,
+    ATTACK,
+    ATTACKER,
+    INERT,
+    MOST_AGAIN,
+    REASK,
+    REWRITES,
+    UNATTACKED,
+)
 from .attacker import (
     VALIDITY,
     again_fuzz_prompt,
@@ -62,19 +74,21 @@ async def medfuzz(run: Run, settings: MedFuzzSettings) -> None:
     if won:
         numbers = range(1, settings.confirm + 1)
         branches |= {f"{AGAIN} {n}": confirm(run, settings, won, n) for n in numbers}
+        rewrites = range(1, REWRITES + 1) if settings.confirm else ()
+        branches |= {f"{AGAIN_INERT} {n}": inert(run, settings, won, n) for n in rewrites}
     if won and settings.tested:
         branches["test"] = test(run, settings, won)
     await run.side_by_side(branches)
 
 
-async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Sequence[int]]:
+async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Mapping[int, int]]:
     """Algorithm 1.
 
     Returns:
-        The attack that succeeded, and the attempts that have controls: those that were put, and
-        those that a success has saved.
+        The attack that succeeded, and how many words each attempt added that has controls: those
+        that were put, and those that a success has saved, as that has.
     """
-    question, won, attempts = run.question, None, list[int]()
+    question, won, attempts = run.question, None, dict[int, int]()
     target = settings.chat(run)
     turn = await target.ask(
         question_prompt(question),
@@ -83,7 +97,7 @@ async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Seque
         notes={"attempts": settings.attempts},
     )
     if not turn.kept:
-        return None, []
+        return None, {}
     attacker = attackers_chat(run, settings.assumption, settings.seed, "attack")
     prompt = attack_prompt(
         question, reasoning(settings, turn), question.gold, confidence(settings, turn),
@@ -103,29 +117,34 @@ async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Seque
             question_prompt(put), arm=ATTACK, step=step, target=question.gold, question=put,
             characteristics=list(fuzz.characteristics),
         )  # fmt: skip
-        attempts.append(number)
+        attempts[number] = fuzz.words
         turn.notes |= noted(settings, turn, fuzz)
         if turn.answer is None:  # a malfunction of the model, which leaves nothing to compare
-            return None, []
+            return None, {}
         if turn.answer != question.gold:
             won = Won(step, put, fuzz)
             await judge(run, settings, turn, fuzz)
-            return won, [*attempts, *range(number + 1, settings.attempts + 1)]
+            saved = range(number + 1, settings.attempts + 1)
+            return won, attempts | dict.fromkeys(saved, fuzz.words)
         prompt = next_attack_prompt(
             reasoning(settings, turn), question.gold, confidence(settings, turn)
         )
     return won, attempts
 
 
-async def control(run: Run, settings: MedFuzzSettings, arm: str, attempts: Sequence[int]) -> None:
+async def control(
+    run: Run, settings: MedFuzzSettings, arm: str, attempts: Mapping[int, int]
+) -> None:
     """Ask a control of each attempt, up to the first answer that is not right."""
-    for number in attempts:
-        put, chat = run.question, settings.chat(run, resample=2 * number if arm == REASK else 0)
+    for number, words in attempts.items():
+        put, added = run.question, 0
         if arm == INERT:
-            put = inert_rewrite(put, settings.seed, run.replicate, number)
+            put, added = inert_rewrite(put, settings.seed, run.replicate, number, words)
+        chat = settings.chat(run, resample=2 * number if arm == REASK else 0)
         turn = await chat.ask(
             question_prompt(put), arm=arm, step=Intervention(arm, "control", variant=str(number)),
-            target=put.gold, question=put, characteristics=[],
+            target=put.gold, question=put, notes={"words": added} if added else None,
+            characteristics=[],
         )  # fmt: skip
         if not turn.kept:
             return
@@ -149,6 +168,21 @@ async def confirm(run: Run, settings: MedFuzzSettings, won: Won, number: int) ->
             AGAIN_PLAIN: ask(AGAIN_PLAIN, question, [step], None),
         }
     )
+
+
+async def inert(run: Run, settings: MedFuzzSettings, won: Won, number: int) -> None:
+    """Ask an inert rewrite in place of a successful attack; again, as long as it is wrong."""
+    words = won.fuzz.words
+    put, added = inert_rewrite(run.question, settings.seed, run.replicate, number, words)
+    step = [won.step, Intervention(INERT, "control", variant=str(number))]
+    for n in range(MOST_AGAIN + 1):
+        again = [Intervention("again", "control", variant=str(n))] if n else []
+        turn = await settings.chat(run, resample=2 * n + 1).ask(
+            question_prompt(put), arm=AGAIN_INERT, step=[*step, *again], target=put.gold,
+            question=put, notes={"words": added}, characteristics=[],
+        )  # fmt: skip
+        if turn.kept or turn.answer is None:
+            return
 
 
 def reasoning(settings: MedFuzzSettings, turn: Turn) -> str:

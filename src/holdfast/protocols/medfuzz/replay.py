@@ -1,7 +1,8 @@
 """Replay: the attacks found on one model put to another.
 
-Each model answers the original first; where it is right, it is asked the attacked question and,
-as a control, the original again, each in a conversation of its own.
+Each model answers the original first; where it is right, it is asked the attacked question and, as
+controls, an inert rewrite of the same length and the original again, each in a conversation of its
+own.
 """
 
 from collections.abc import Awaitable
@@ -11,7 +12,8 @@ from holdfast.challenges import question_prompt
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Intervention, Run, Turn
 
-from .arms import REASK, REPLAYED, UNATTACKED
+from .arms import INERT, REASK, REPLAYED, UNATTACKED
+from .inert import inert_rewrite
 from .logged_attacks import Attack
 from .settings import MedFuzzSettings
 
@@ -29,11 +31,29 @@ async def replay(run: Run, settings: MedFuzzSettings) -> None:
     if not first.kept:
         return
     branches: dict[str, Awaitable[Any]] = {}
-    for attack in attacks:
+    for number, attack in enumerate(attacks, 1):
         step = Intervention("replay", "medfuzz", "indirect", "shallow", variant=attack.run)
         branches[step.step] = ask(chat, REPLAYED, step, attack)
+        inert = Intervention(INERT, "control", variant=attack.run)
+        branches[inert.step] = beside(chat, settings, inert, attack, number)
     branches[REASK] = ask(again, REASK, Intervention(REASK, "control", variant="1"))
     await run.side_by_side(branches)
+
+
+async def beside(
+    chat: Turn, settings: MedFuzzSettings, step: Intervention, attack: Attack, number: int
+) -> Turn:
+    """Ask an inert rewrite of the length of an attack."""
+    put, added = inert_rewrite(chat.question, settings.seed, attack.replicate, number, attack.words)
+    return await chat.ask(
+        question_prompt(put),
+        arm=INERT,
+        step=step,
+        target=put.gold,
+        question=put,
+        notes={"attacked_run": attack.run, "words": added},
+        characteristics=[],
+    )
 
 
 async def ask(

@@ -8,11 +8,13 @@ import polars as pl
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import with_adjusted
 from holdfast.results.first_answers import BASELINE, STUDY, TURN
+from holdfast.results.inference import looked_up
 from holdfast.results.kept import once
 from holdfast.stats.pvalues import benjamini_hochberg
 
 from .arms import (
     AGAIN,
+    AGAIN_INERT,
     AGAIN_PLAIN,
     ATTACK,
     ATTACKED,
@@ -217,7 +219,7 @@ HELPERS = (ATTACKER, CONTROL_WRITER)
 REPLAYS = dict.fromkeys((UNATTACKED, REPLAYED), "of attacks found on another model")
 
 # that the right option is still right to a modified question is the attacker's claim
-BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN)
+BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN, AGAIN_INERT)
 """Arms of what is put beside the attacks."""
 
 APART = {
@@ -250,7 +252,8 @@ LEVEL = 0.05
 """Share of false discoveries among the confirmed, at the most."""
 
 CONFIRMED = (
-    "again", "again_wrong", "plain", "plain_wrong", "confirm_p", "confirm_adjusted", "confirmed",
+    "again", "again_wrong", "plain", "plain_wrong", "inert", "inert_wrong", "inert_lasting",
+    "confirm_p", "confirm_adjusted", "inert_p", "confirmed",
 )  # fmt: skip
 """What is said of a successful attack that was asked again."""
 
@@ -263,9 +266,15 @@ def confirmed(turns: pl.DataFrame) -> pl.DataFrame:
 
     ``again`` counts the readable replies to the attacked question, ``again_wrong`` the wrong ones,
     ``plain`` and ``plain_wrong`` those of the original, over all replicates with that attack; the
-    replies that turned are not among them. ``confirm_p`` is Fisher's exact one-sided test that the
-    attacked question is wrong more often, ``confirm_adjusted`` the same after Benjamini and
-    Hochberg (1995) over the attacks of the run, identical ones counted once.
+    replies that turned are not among them. ``inert`` counts the inert rewrites that were put in its
+    place, ``inert_wrong`` those whose reply was wrong. ``confirm_p`` is the larger p-value of two
+    of Fisher's exact one-sided tests: that the attacked question is wrong more often than the
+    original, and than inert rewrites. ``confirm_adjusted`` is the same after Benjamini and Hochberg
+    (1995) over the attacks of the run, identical ones counted once.
+
+    A text that turns an answer once may turn it again, whatever it says. ``inert_lasting`` counts
+    the inert rewrites that were wrong at first and each time they were asked again; ``inert_p`` is
+    the share of these among them all, the attack included. An attack is confirmed by both p-values.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
@@ -291,11 +300,46 @@ def confirmed(turns: pl.DataFrame) -> pl.DataFrame:
             (~attacked & wrong).sum().cast(pl.Int64).alias("plain_wrong"),
         )
     )
-    p = [fisher(*counts) for counts in rows.select(CONFIRMED[:4]).iter_rows()]
+    beside = ("inert", "inert_wrong", "inert_lasting")
+    rows = looked_up(rows, _inert(turns, won), HYPOTHESIS).with_columns(pl.col(beside).fill_null(0))
+    counts = rows.select(CONFIRMED[:6]).iter_rows()
+    p = [max(fisher(*row[:2], *row[2:4]), fisher(*row[:2], *row[4:])) for row in counts]
     rows = rows.with_columns(pl.Series("confirm_p", p, dtype=pl.Float64))
     rows = with_adjusted(rows, STUDY, "confirm_p", benjamini_hochberg)
-    rows = rows.rename({"p_adjusted": "confirm_adjusted"})
-    return rows.with_columns(confirmed=pl.col("confirm_adjusted") <= LEVEL)
+    rows = rows.rename({"p_adjusted": "confirm_adjusted"}).with_columns(
+        inert_p=(pl.col("inert_lasting") + 1) / (pl.col("inert") + 1)
+    )
+    both = pl.max_horizontal("confirm_adjusted", "inert_p")
+    return rows.with_columns(confirmed=both <= LEVEL)
+
+
+_REWRITE = pl.col("path").str.extract(r">inert@(\d{1,9})")
+
+
+def _inert(turns: pl.DataFrame, won: pl.DataFrame) -> pl.DataFrame:
+    """Inert rewrites in place of each attack: how many, wrong ones, and those that stay wrong."""
+    first = ~pl.col("path").str.contains(">again@", literal=True)
+    texts = (
+        turns.filter(
+            pl.col("protocol") == PROTOCOL,
+            pl.col("arm") == AGAIN_INERT,
+            pl.col("status") == "parsed",
+        )
+        .select(*TURN, "correct", _text=_REWRITE, first=first)
+        .group_by(*TURN, "_text", maintain_order=True)
+        .agg(
+            _put=pl.col("first").any(),
+            _wrong=(~pl.col("correct")).filter("first").any(),
+            _lasting=(~pl.col("correct")).all(),
+        )
+        .filter("_put")
+    )
+    each = texts.join(won, on=TURN, how="inner", maintain_order="left")
+    return each.group_by(HYPOTHESIS, maintain_order=True).agg(
+        inert=pl.len().cast(pl.Int64),
+        inert_wrong=pl.col("_wrong").sum().cast(pl.Int64),
+        inert_lasting=pl.col("_lasting").sum().cast(pl.Int64),
+    )
 
 
 def hypotheses(turns: pl.DataFrame) -> pl.DataFrame:

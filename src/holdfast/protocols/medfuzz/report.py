@@ -62,9 +62,9 @@ def _net(row: Row) -> str:
     """What the attacks did beyond inert rewrites."""
     net, low, high = (percent(row[name], signed=True) for name in ("net", "net_low", "net_high"))
     told = (
-        f"{system_of(row)}: {percent(row['turned'])}% of right answers flipped under {row['k']} "
-        f"attacks, {percent(row['turned_inert'])}% under as many inert rewrites; net: {net} "
-        f"points [{low}, {high}]"
+        f"{system_of(row)}: {percent(row['turned'])}% of right answers flipped under "
+        f"{counted(row['k'], 'attack')}, {percent(row['turned_inert'])}% under as many inert "
+        f"rewrites of the same length; net: {net} points [{low}, {high}]"
     )
     if row["turned_reask"] is not None:
         told += f"; merely asked again: {percent(row['turned_reask'])}%"
@@ -103,7 +103,8 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
     if row["confirmed"] is not None:
         yield (
             f"{model}: of {counted(row['different'], 'successful attack')} that differ, "
-            f"{row['confirmed']} flip the answer again (confirmed)"
+            f"{row['confirmed']} flip the answer again, as inert rewrites of their length do not "
+            "(confirmed)"
         )
     if row["not_attacked"]:
         yield (

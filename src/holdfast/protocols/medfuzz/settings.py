@@ -41,7 +41,8 @@ class MedFuzzSettings(TestedSettings):
     reasoning_history: str = setting("none", "as in the follow-up protocol", choices=HISTORIES)
     controls: bool = setting(
         True,
-        "whether each attempt has its controls: an inert rewrite and a re-ask, until they flip",
+        "whether each attempt has its controls: an inert rewrite of its length and a re-ask, until "
+        "they flip",
         grows=True,
     )
     hidden_reasoning: bool = setting(
@@ -51,7 +52,8 @@ class MedFuzzSettings(TestedSettings):
     )
     confirm: int = setting(
         10,
-        "how often a successful attack and its original are each asked again; 0 for never",
+        "how often a successful attack and its original are each asked again, beside 20 inert "
+        "rewrites; 0 for never",
         at_least=0,
         grows=True,
     )

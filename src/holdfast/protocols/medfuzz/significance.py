@@ -15,7 +15,7 @@ from .replicates import HYPOTHESIS, PROBES, PROTOCOL, hypotheses
 
 PERMUTATION_COLUMNS = (
     "model", "dataset", "question", "epoch", "k", "p0", "pa", "effect", "m", "b", "p_value",
-    "p_plus_one", "p_adjusted", "samples", "by", "controls", "invalid", "failed", "unread",
+    "p_adjusted", "samples", "by", "controls", "invalid", "failed", "unread",
     "run",
 )  # fmt: skip
 
@@ -23,10 +23,10 @@ TEST_SAYS = {
     "p0": "Probability p(correct) of the original question. Null without an estimate.",
     "pa": "Probability p(correct) of the attacked question. Null without an estimate.",
     "effect": "Effect of the attack, `pa` - `p0`.",
-    "p_value": "Share b / M of the controls with an estimate, M, that change p(correct) at least "
-    "as much as the attack, as in the paper. Null without `p0`, `pa` or a control.",
-    "p_plus_one": "Valid p-value (b + 1) / (M + 1), which is never 0. Null where `p_value` is.",
-    "p_adjusted": "The p-value `p_plus_one` after the correction of Benjamini and Hochberg (1995) "
+    "p_value": "P-value (b + 1) / (M + 1), where b of the M controls with an estimate change "
+    "p(correct) at least as much as the attack. It is never 0, as the paper's b / M can be. Null "
+    "without `p0`, `pa` or a control.",
+    "p_adjusted": "The p-value after the correction of Benjamini and Hochberg (1995) "
     "over the attacks that the run has tested.",
 }
 """What the columns of a test say."""
@@ -71,10 +71,9 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = rows.with_columns(
         failed=pl.col("controls") - m - pl.col("invalid"),
-        p_value=b / m,
-        p_plus_one=(b + 1) / (m + 1),
+        p_value=(b + 1) / (m + 1),
     )
-    rows = with_adjusted(rows, STUDY, "p_plus_one", benjamini_hochberg)
+    rows = with_adjusted(rows, STUDY, "p_value", benjamini_hochberg)
     return rows.select(PERMUTATION_COLUMNS)
 
 
@@ -172,7 +171,7 @@ PERMUTATION = Table(
             Share("pa %", "pa"),
             Share("Effect", "effect", signed=True),
             Shown("b of M", "b", show=_as_strong, of=_TESTED, among=1),
-            Number("(b + 1) / (M + 1)", "p_plus_one", digits=3),
+            Number("p", "p_value", digits=3),
             Number("Adjusted", "p_adjusted", digits=3),
             Count("Samples", "samples"),
             Text("By", "by"),
@@ -182,8 +181,8 @@ PERMUTATION = Table(
         ),
         (
             "p0 and pa: p(correct) of the original and of the attacked question. b: controls that "
-            "change it at least as much, of M with an estimate. Adjusted: (b + 1) / (M + 1) after "
-            "Benjamini and Hochberg over the attacks of the run. Invalid: controls that the "
+            "change it at least as much, of M with an estimate. p: (b + 1) / (M + 1); adjusted: "
+            "after Benjamini and Hochberg over the attacks of the run. Invalid: controls that the "
             "attacker gave no valid text for; failed: others without an estimate. Unread: probes.",
         ),
     ),

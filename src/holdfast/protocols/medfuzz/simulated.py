@@ -19,6 +19,8 @@ from holdfast.models.behaviour import PROBES, Asked, Behaviour, Chances, chance,
 from holdfast.questions import LETTERS, Question, Truth
 from holdfast.simulation import MARK
 
+from .arms import REWRITTEN
+
 _Slots = tuple[tuple[str, ...], ...]
 
 
@@ -245,13 +247,14 @@ def _turned(asked: Asked) -> bool:
 
     Attempts and replicates are drawn apart, so that of the answers right at first a share
     ``1 - (1 - swayed) ** k`` has turned by attempt k where nothing is noise. An attack that sways
-    does so whenever it is asked.
+    does so whenever it is asked. Without a ``fuzz_effect`` an inert rewrite turns it alike.
     """
-    added = _added(asked)
-    if not added:
+    added, own = _added(asked), asked.profile.of(Swaying)
+    if not added and (own.fuzz_effect or asked.given["arm"] not in REWRITTEN):
         return False
-    attack = (*asked.root, *asked.truth.path[:1], *added)
-    return chance("swayed", *attack) < asked.profile.of(Swaying).swayed
+    # one that what is added says nothing to is turned by any rewrite
+    text = (*asked.truth.path[:1], *added) if added else (asked.truth.question.stem,)
+    return chance("swayed", *asked.root, *text) < own.swayed
 
 
 def _mentioning(asked: Asked) -> str:

@@ -1,29 +1,32 @@
 """Transfer: whether attacks found on one model turn the answers of another."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from holdfast.results.controls import with_net
 from holdfast.results.declaration import Count, Listing, PValue, Share, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
+from holdfast.results.inference import looked_up
 from holdfast.results.kept import in_words
 
 from . import charts
-from .arms import REASK, REPLAYED
-from .net import NET_NAMES
+from .arms import INERT, REASK, REPLAYED
+from .net import NET_NAMES, REASK_NAMES
 from .replicates import PROTOCOL
 
-_NAMES = {name: own.replace("inert", "reask") for name, own in NET_NAMES.items()}
-
 TRANSFER_COLUMNS = (
-    "model", "dataset", "found_on", "attacks", *_NAMES.values(), "unread", "run",
+    "model", "dataset", "found_on", "attacks", *NET_NAMES.values(), *REASK_NAMES.values(),
+    "unread", "run",
 )  # fmt: skip
 
 
 def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     """Attacks that succeeded on one model, put to another.
 
-    An attack is put to a right first answer, and the original question is asked again as its
-    control. Intervals and the test are paired and clustered by question.
+    An attack is put to a right first answer, beside an inert rewrite of the same length; a second
+    control asks the original question again. Intervals and the test are paired and clustered by
+    question.
 
     Args:
         turns: a turns table; only protocol ``medfuzz`` is read.
@@ -36,25 +39,31 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     models = models.select(attacked_run="run", found_on="model").unique("attacked_run")
     models = in_words(models)
     arm, read, wrong = pl.col("arm"), pl.col("status") == "parsed", ~pl.col("correct")
-    control = own.filter(arm == REASK).select(
-        *TURN, control_read=read, control_lost=(read & wrong).cast(pl.Float64)
+    put = own.filter(arm == REPLAYED).join(
+        models, on="attacked_run", how="left", maintain_order="left"
     )
-    each = (
-        own.filter(arm == REPLAYED)
-        .join(control, on=TURN, how="left", maintain_order="left")
-        .join(models, on="attacked_run", how="left", maintain_order="left")
-        .with_columns(
-            pl.coalesce("found_on", "attacked_run").alias("found_on"),
+    put = put.with_columns(pl.coalesce("found_on", "attacked_run").alias("found_on"))
+
+    def beside(control: str, on: Sequence[str]) -> pl.DataFrame:
+        asked = own.filter(arm == control).select(
+            *on, control_read=read, control_lost=(read & wrong).cast(pl.Float64)
+        )
+        return put.join(asked, on=on, how="left", maintain_order="left").with_columns(
             right=pl.lit(value=True),
             pair=(read & pl.col("control_read")).fill_null(value=False),
             lost=read & wrong,
         )
-    )
+
     keys = [*STUDY, "found_on"]
+    each = beside(INERT, [*TURN, "attacked_run"])
     rows = each.group_by(keys, maintain_order=True).agg(
         attacks=pl.len().cast(pl.Int64), unread=(~pl.col("pair")).sum().cast(pl.Int64)
     )
-    return with_net(rows, each, keys).rename(_NAMES).select(TRANSFER_COLUMNS)
+    again = with_net(rows.select(keys), beside(REASK, TURN), keys).rename(REASK_NAMES)
+    rows = with_net(rows, each, keys).rename(NET_NAMES)
+    return looked_up(rows, again.select(*keys, *REASK_NAMES.values()), keys).select(
+        TRANSFER_COLUMNS
+    )
 
 
 TRANSFER = Table(
@@ -65,15 +74,18 @@ TRANSFER = Table(
         (
             Count("Attacks", "attacks"),
             Share("Flipped %", "turned"),
-            Share("Re-ask %", "turned_reask"),
+            Share("Inert rewrite %", "turned_inert"),
             Share("Net, points", "net", "net_", signed=True),
             PValue("p", "net_p"),
+            Share("Re-ask %", "turned_reask"),
+            Share("Net of re-ask", "net_reask", "net_reask_", signed=True),
             Count("Unread", "unread"),
         ),
         (
             "Attacks that succeeded on one model, put to another. Flipped: right first answers "
-            "that are wrong to the attacked question; re-ask: wrong as the original was asked "
-            "again. Net: the difference, paired [95% interval by question].",
+            "that are wrong to the attacked question; inert rewrite: wrong to one of the same "
+            "length. Net: the difference, paired [95% interval by question]. Re-ask: wrong as the "
+            "original was asked again.",
         ),
     ),
     title="Do attacks found on one model work on another?",
@@ -85,17 +97,20 @@ TRANSFER = Table(
         "found_on": "Model that the attacks were found on, or its run where the turns table has no "
         "turns of that run.",
         "attacks": "Number of attacks put to the model, failed calls aside.",
-        "pairs": "Number of attacks with a readable reply to the attacked question and to the "
-        "original asked again.",
+        "pairs": "Number of attacks with a readable reply to the attacked question and to its "
+        "inert rewrite.",
         "turned": "Share of `pairs` with a wrong answer to the attacked question.",
-        "turned_reask": "Share of `pairs` with a wrong answer to the original asked again.",
-        "net": "Net flips, `turned` - `turned_reask`.",
+        "turned_inert": "Share of `pairs` with a wrong answer to the inert rewrite, which adds as "
+        "many words as the attack.",
+        "net": "Net flips, `turned` - `turned_inert`.",
         "net_p": "P-value of `net`.",
-        "causal_share": "Share that the attacks flipped of the answers that stayed right when the "
-        "original was asked again, `net` / (1 - `turned_reask`), if noise acts on an attacked "
-        "answer as on the control. It can be negative. Null where every answer flipped without "
-        "an attack.",
+        "causal_share": "Share that the attacks flipped of the answers that the inert rewrites "
+        "left right, `net` / (1 - `turned_inert`), if noise acts on an attacked answer as on the "
+        "control. It can be negative. Null where the inert rewrites flipped every answer.",
+        "turned_reask": "Share of attacks with a wrong answer to the original asked again, of "
+        "those with readable replies to both.",
+        "net_reask": "Net flips of this control, over these attacks.",
         "unread": "Number of attacks left out of `pairs`, as the reply to the attacked question "
-        "has no readable answer, or that to the original asked again is missing or has none.",
+        "has no readable answer, or that to the inert rewrite is missing or has none.",
     },
 )
