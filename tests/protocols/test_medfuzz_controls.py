@@ -406,7 +406,7 @@ def test_attacks_found_on_one_model_are_put_to_another(
     turns = pl.read_parquet(outcome["turns"])
     own = turns.filter(pl.col("arm").is_in(["unattacked", "replayed"]))
     replays = turns.filter(pl.col("run").is_in(own["run"].unique()))
-    assert set(replays["arm"]) == {"unattacked", "replayed", "reask"}
+    assert set(replays["arm"]) == {"unattacked", "replayed", "reask", "inert"}
     found = TABLES["attacks by question"](turns)
     rows = {row["model"]: row for row in TABLES["transfer"](turns).iter_rows(named=True)}
     assert set(rows) == {"simulated/steadfast", "simulated/sycophant"}
