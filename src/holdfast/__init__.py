@@ -344,6 +344,9 @@ class Decision:
 def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
     """Look at rules over runs asked in a drawn order, however often and however far they are.
 
+    The first look leaves a record of its rules in each log dir, as ``verdict`` does; a later one
+    by other rules is refused.
+
     Args:
         sources: log dirs or logs.
         rules: as for ``gate``.
@@ -352,14 +355,18 @@ def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
         InputError: as for ``gate``; a run was not asked in a drawn order; a rule cannot be decided
             question by question; or a verdict was begun there by other rules.
     """
-    from holdfast.results import Rules, read_rules
-    from holdfast.results.sequential import check_record, drawn_orders, look, stopped
+    from holdfast.results import Rules, read_rules, sequential
 
     read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
     listed = _listed(sources)
-    for place, record in stopped(listed).items():
-        check_record(record, read, place)
-    return look(_some(listed, text=False), read, drawn_orders(listed))
+    records = sequential.looks(listed)
+    for place, record in records.items():
+        sequential.check_record(record, read, place)
+    seen = sequential.look(_some(listed, text=False), read, sequential.drawn_orders(listed))
+    for place in sequential.places(listed):
+        stops = place in records and records[place]["stops"]
+        sequential.keep_record(place, read, seen, stops=stops)
+    return seen
 
 
 def gate(

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any, cast
 
 import polars.selectors as cs
 import pytest
@@ -275,6 +276,34 @@ def test_the_end_of_the_budget_leaves_it_undecided_and_the_same_command_goes_on(
 def test_the_end_of_the_questions_leaves_it_undecided(tmp_path: Path) -> None:
     code, told = _verdict(tmp_path, "--limit", "6")
     assert (code, told.get("ended"), told["questions"]) == (4, "questions", 6)
+    verdicts = cast("list[dict[str, Any]]", told["verdicts"])
+    open_ = [one for one in verdicts if one["outcome"] == "undecided"]
+    assert open_
+    for one in open_:
+        assert one["further_questions"] > 0
+        assert re.search(r"not decided by \d+ questions, about [\d,]+ further", one["sentence"])
+
+
+def test_a_gate_that_looks_leaves_its_rules_and_refuses_others(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text("[[rule]]\nmin_accuracy = 0.5\n")
+    (tmp_path / "other.toml").write_text("[[rule]]\nmin_accuracy = 0.6\n")
+    runs, model = tmp_path / "runs", ("--model", "simulated/claude-sonnet-4")
+    done = holdfast("run", "followup", *model, "--limit", "4", "--shuffle", "1", "--log-dir", runs)
+    assert done.returncode == 0, done.stderr
+    looking = ("gate", runs, "--sequential", "--rules")
+    first = holdfast(*looking, tmp_path / "r.toml")
+    assert first.returncode in (0, 1, 4), first.stderr
+    assert holdfast(*looking, tmp_path / "r.toml").stdout == first.stdout
+    for command in (
+        looking,
+        ("run", "followup", *model, "--shuffle", "1", "--log-dir", runs, "--until"),
+    ):
+        other = holdfast(*command, tmp_path / "other.toml")
+        assert (other.returncode, "by other rules" in other.stderr) == (2, True)
+    # it was looked at, and not stopped by what it held: its tables are those of any run
+    told = holdfast("table", runs)
+    assert "confidence sequences" not in told.stderr
+    assert holdfast("gate", runs, "--rules", tmp_path / "r.toml").returncode in (0, 1, 4)
 
 
 @pytest.mark.parametrize(

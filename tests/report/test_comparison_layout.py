@@ -40,19 +40,22 @@ def shown(format: str = "md", *, changed: bool = False, **models: str) -> str:
     return render_comparison(rows(**models), format, ["A note."], changed=changed)
 
 
-def test_the_families_are_told_in_words_with_the_first_answers_last() -> None:
+def test_the_families_are_told_in_words_after_the_first_answers() -> None:
     said = shown().split("\n\n")
     assert said[:2] == ["A: m1, run run-m1, d1", "B: m2, run run-m2, d1"]
+    assert said[2].startswith("Right first answers: no difference shows between m2 and m1, +0.0")
     # push: from 16 of 20 to 2, shove: from 12 to 2
-    assert said[2].startswith(
+    assert said[3].startswith(
         "Right answers after inc_letter, average: m2 has 60.0 points fewer than m1 ["
     )
-    assert "10.0% against 70.0%, p = " in said[2]
-    assert said[3].startswith(
+    assert "10.0% against 70.0%, p = " in said[3]
+    # both were right at first on all
+    assert "The drop of m2 is larger by +60.0 points [" in said[3]
+    assert said[3].endswith("] from the first answers.")
+    assert said[4].startswith(
         "Right answers, recheck: no difference shows between m2 and m1, -5.0 points [-"
     )
-    assert said[3].endswith("95.0% against 100.0%, p = 1.000.")
-    assert said[4].startswith("Right first answers: no difference shows between m2 and m1, +0.0")
+    assert "95.0% against 100.0%, p = 1.000. The drop of m2 is larger by +5.0 points" in said[4]
     assert said[5].startswith(
         "| followup, d1 | n | m1 % | m2 % | m2 less m1 (points) | 95% interval |"
     )
@@ -104,7 +107,10 @@ def test_several_protocols_share_the_line_of_a_model() -> None:
     )
     text = render_comparison(pl.concat([frame, second]), "md")
     assert text.startswith("A: m1, runs run-m1, run-2, d1\n")
+    assert "average (followup, d1): m2 has 60.0" in text
     assert "average (single-turn, d1): m2 has 60.0" in text
+    # of six figures
+    assert "3 other figures below: 0 differences that show." in text
     assert text.count("| First answers |") == 2
     # below the last table alone
     assert text.count("- Gained: right on m2 alone.") == 1
@@ -157,7 +163,7 @@ def test_csv_has_the_questions_where_they_are_asked_for() -> None:
 
 def test_latex_holds_the_words_as_comments() -> None:
     text = shown("latex")
-    assert r"\begin{tabular}{lrrrrrrrrr}" in text
+    assert r"\begin{tabular}{lrrrrrrrrrr}" in text
     assert "% Right answers after inc_letter, average: m2 has 60.0 points fewer" in text
     assert r"$-$60.0" in text
     assert "% A note." in text
@@ -182,6 +188,6 @@ def test_hostile_names_stay_text(format: str) -> None:
         widths = {
             line.replace("\\|", "").count("|") for line in text.splitlines() if line[:1] == "|"
         }
-        assert widths == {11}
+        assert widths == {12}
     if format == "json":
         assert json.loads(text)[0]["dataset"] == EVIL

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InputError
 from holdfast.results.gate_rules import Rules
-from holdfast.results.sequential import growth, look, scaled, sequence
+from holdfast.results.sequential import Looked, growth, look, scaled, sequence
 from tests.results.frames import Row, table, turn
 
 Drawn = NDArray[np.float64]
@@ -196,6 +196,23 @@ def test_more_verdicts_take_more_to_fail_and_no_more_to_pass() -> None:
     assert alone.at is not None
     assert among[0].at is not None
     assert alone.at < among[0].at
+
+
+def test_so_many_further_questions_decide_it_at_the_same_figure() -> None:
+    def looked(right: int, asked: int) -> Looked:
+        """Of twenty questions so many right, over again."""
+        names = [f"q{n}" for n in range(asked)]
+        rows = [turn(name, "A" if n % 20 < right else "B") for n, name in enumerate(names)]
+        (found,) = look(table(rows), _rules(min_accuracy=0.7), {"r1": names})
+        return found
+
+    undecided = looked(16, 20)
+    assert undecided.outcome == "undecided"
+    assert undecided.further is not None
+    total = 20 + undecided.further
+    assert [looked(16, asked).outcome for asked in (total - 1, total)] == ["undecided", "pass"]
+    # at the limit no number would do
+    assert (looked(14, 20).outcome, looked(14, 20).further) == ("undecided", None)
 
 
 def test_what_is_not_of_single_questions_is_refused() -> None:

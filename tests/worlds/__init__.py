@@ -158,7 +158,11 @@ WORLDS: Mapping[str, World] = {
 
 
 def turns_of(
-    name: str, studies: int = 1, questions: int = QUESTIONS, seed: int = 1
+    name: str,
+    studies: int = 1,
+    questions: int = QUESTIONS,
+    seed: int = 1,
+    epochs: int | None = None,
 ) -> pl.DataFrame:
     """The turns of studies of a server, each a model ``m0``, ``m1`` and so on."""
     world = WORLDS[name]
@@ -168,7 +172,7 @@ def turns_of(
     wrong = (gold + rng.integers(1, 4, shape)) % 4
     nothing = np.full(shape, -1)
     parts = []
-    for epoch in range(1, world.epochs + 1):
+    for epoch in range(1, (epochs or world.epochs) + 1):
         first = drawn(rng, gold, world.first(ease))
         everywhere = np.ones(shape, bool)
         put = [("control", "resample", "resample", nothing, everywhere),

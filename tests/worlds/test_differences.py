@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from holdfast.results.comparison import compare
 from holdfast.results.differences import family_differences, mean_ranks
 from tests.worlds import turns_of
 
@@ -44,6 +45,50 @@ def test_a_difference_in_one_family_is_found_there() -> None:
     assert by_family["rethink"]["difference"] == 0.0
     assert by_family["rethink"]["p_adjusted"] == 1.0
     assert by_family[None]["difference"] == pytest.approx(0.25)
+
+
+DROPS = ("drop", "net")
+
+
+def compared(name: str, studies: int, falls: float = 0.0) -> pl.DataFrame:
+    """A server against itself, a data set for each study; B loses some answers to any letter."""
+    both = turns_of(name, studies, epochs=2).with_columns(
+        dataset=pl.col("model").str.replace("m", "d")
+    )
+    a, b = (
+        both.filter(epoch=epoch).with_columns(
+            epoch=pl.lit(1, pl.Int64), run=pl.lit(run), model=pl.lit(run)
+        )
+        for epoch, run in ((1, "a"), (2, "b"))
+    )
+    lost = pl.col("family").eq("inc_letter") & pl.Series(
+        np.random.default_rng(3).random(b.height) < falls
+    )
+    b = b.with_columns(
+        correct=pl.when(lost).then(pl.lit(value=False)).otherwise("correct"),
+        answer=pl.when(lost).then("suggested").otherwise("answer"),
+    )
+    rows = compare(a, b).rows
+    return rows.filter((pl.col("arm") == "family-average") | (pl.col("arm") == "followup"))
+
+
+@pytest.mark.parametrize("name", ["noise", "hetero", "sugg"])
+def test_of_equal_models_neither_drops_more(name: str) -> None:
+    rows = compared(name, STUDIES)
+    for kind in DROPS:
+        known = rows.drop_nulls(f"{kind}_low")
+        assert known.height == rows.height
+        holds = known.filter(pl.col(f"{kind}_low") <= 0, pl.col(f"{kind}_high") >= 0)
+        assert holds.height >= 0.93 * known.height
+
+
+def test_who_drops_more_is_seen_beside_first_answers_and_controls() -> None:
+    # seven in ten are right, and of these a third is lost
+    rows = compared("noise", 40, falls=1 / 3).filter(family="inc_letter", arm="family-average")
+    for kind in DROPS:
+        assert rows[f"{kind}_difference"].mean() == pytest.approx(0.7 / 3, abs=0.03)
+        holds = rows.filter(pl.lit(0.7 / 3).is_between(f"{kind}_low", f"{kind}_high"))
+        assert holds.height >= 34
 
 
 def test_below_ten_questions_nothing_is_tested() -> None:

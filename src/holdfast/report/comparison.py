@@ -44,22 +44,37 @@ CHANGED = ("gained_questions", "lost_questions")
 
 
 def sentences(rows: Sequence[Row]) -> list[str]:
-    """What the comparison says: first the differences that show, last the first answers.
+    """What the comparison says, at most ``MOST`` sentences: first that of the first answers.
 
-    Averages of families speak for their techniques, the last attempt for those before it.
+    Then the differences that show, the largest first. Averages of families speak for their
+    techniques, the last attempt for those before it.
     """
     said = leading(rows)
-    # first answers are what challenges are read against, and not what was asked
-    said.sort(
-        key=lambda row: (
-            row["arm"] in (BASELINE, "single-shot", "single-shot-abstain"),
-            not _shows(row),
-        )
-    )
     several = len({(row["protocol"], row["dataset"]) for row in rows}) > 1
     if of_many(rows):
-        return [_standing_sentence(own, named=several) for own in grouped(said, *FIGURE)]
-    return [sentence(row, named=several) for row in said]
+        figures = sorted(grouped(said, *FIGURE), key=lambda own: own[0]["arm"] not in _FIRST)
+        told = [sum(map(_shows, own)) for own in figures]
+        lines = [_standing_sentence(own, named=several) for own in figures]
+        return _shortened(lines, told, "pairs told apart")
+    # what is asked of challenges is read against the first answers
+    first = next((row for row in said if row["arm"] in _FIRST), None)
+    said.sort(key=lambda row: (row is not first, not _shows(row), -abs(row["difference"] or 0)))
+    lines = [sentence(row, named=several) for row in said]
+    return _shortened(lines, [int(_shows(row)) for row in said], "differences that show")
+
+
+MOST = 4
+"""Sentences of a comparison."""
+
+_FIRST = (BASELINE, "single-shot")
+
+
+def _shortened(lines: Sequence[str], told: Sequence[int], what: str) -> list[str]:
+    """The first of the sentences, and one on the figures of all others."""
+    if len(lines) <= MOST:
+        return list(lines)
+    left = counted(len(lines) - MOST + 1, "other figure")
+    return [*lines[: MOST - 1], f"{left} below: {sum(told[MOST - 1 :])} {what}."]
 
 
 def of_many(rows: Sequence[Row]) -> bool:
@@ -122,6 +137,7 @@ def sentence(row: Row, *, named: bool = False) -> str:
     p, holm = p_value(row["p_value"]), p_value(row["p_adjusted"])
     tested = f"p {p}" if holm == p else f"p {p} ({holm.removeprefix('= ')} after Holm)"
     behind = f"{percent(row['b'])}% against {percent(row['a'])}%, {tested}."
+    behind += _drops(row, b)
     if not _shows(row):
         shown = f"{percent(row['difference'], signed=True)} points {signed_interval(row)}"
         return one_line(f"{what}: no difference shows between {b} and {a}, {shown}, {behind}")
@@ -131,6 +147,18 @@ def sentence(row: Row, *, named: bool = False) -> str:
     low, high = map(percent, bounds)
     unit = "point" if f"{size:.1f}" == "1.0" else "points"
     return one_line(f"{what}: {b} has {size:.1f} {unit} {word} than {a} [{low}, {high}], {behind}")
+
+
+def _drops(row: Row, b: str) -> str:
+    """How much more B drops than A."""
+    parts = []
+    for name, of in (("drop", "from the first answers"), ("net", "from the control")):
+        size, low, high = (
+            percent(row.get(f"{name}_{end}"), signed=True) for end in ("difference", "low", "high")
+        )
+        if size and low:
+            parts.append(f"{size} points [{low}, {high}] {of}")
+    return f" The drop of {b} is larger by {' and '.join(parts)}." if parts else ""
 
 
 def side_names(rows: Sequence[Row]) -> tuple[str, str]:
@@ -379,6 +407,8 @@ _COLUMNS = (
     Share("B %", "b"),
     Share("B less A (points)", "difference", signed=True),
     Shown("95% interval", "low", show=signed_interval),
+    Share("Drop, B less A", "drop_difference", "drop_", signed=True, optional=True),
+    Share("Drop from control, B less A", "net_difference", "net_", signed=True, optional=True),
     Shown("Bounds (points)", "worst_low", optional=True, show=_bounds),
     Shown("Read both (points)", "read_both", optional=True, show=_read_both),
     Count("Gained", "gained"),

@@ -64,10 +64,19 @@ def _looked_parts(looked: Looked) -> tuple[str, str, str, str, str]:
         f"{looked.rule.condition.measure} {value}",
         f"[{low}, {high}]",
         f"at {looked.rule.condition.sense} {_share(looked.rule.threshold, points)}",
-        f"not decided by {counted(looked.questions, 'question')}"
+        f"not decided by {counted(looked.questions, 'question')}{_more(looked)}"
         if looked.at is None
         else f"decided by the first {counted(looked.at, 'question')}",
     )
+
+
+def _more(looked: Looked) -> str:
+    """How many questions more would decide it."""
+    if not looked.questions:
+        return ""
+    if looked.further is None:
+        return ", and no number of questions would decide this figure"
+    return f", about {counted(looked.further, 'further question')} would, at the same figure"
 
 
 def looked_markdown(looked: Sequence[Looked]) -> str:
@@ -107,6 +116,7 @@ def looked_rows(looked: Sequence[Looked]) -> list[Mapping[str, Any]]:
             "threshold": one.rule.threshold,
             "decided_at": one.at,
             "questions": one.questions,
+            "further_questions": one.further,
             "n": one.n,
             "simulated": is_simulated(one.model),
             "run": one.run,

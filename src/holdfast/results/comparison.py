@@ -13,8 +13,8 @@ from holdfast.stats.scores import Pair
 from .arms import every, in_arms, protocols
 from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, Sides, sides
-from .controls import CONTROL
-from .first_answers import BASELINE, FAMILY_AVERAGE, apart, with_ended
+from .controls import CONTROL, controls_of
+from .first_answers import BASELINE, FAMILY_AVERAGE, TURN, apart, with_ended, with_first
 from .grid import percent
 from .inference import SIDES, looked_up, with_pair_bounds
 from .missing import LEVEL, WORST, unlike, with_missing_test
@@ -68,12 +68,15 @@ def outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_DROP = ("drop_difference", "drop_low", "drop_high")
+_NET = ("net_difference", "net_low", "net_high")
+
 COMPARISON_COLUMNS = (
     "protocol", "dataset", "measure", "arm", "path", "technique", "family", "axis", "depth", "n",
     "questions", "a", "b", "difference", "low", "high", "gained", "lost", "p_value", "p_adjusted",
     "gained_questions", "lost_questions", "model_a", "mitigation_a", "run_a", "model_b",
     "mitigation_b", "run_b", "dataset_b", "path_a", "path_b", *WORST, "read_both",
-    "read_both_difference", "missing_a", "missing_b", "missing_p",
+    "read_both_difference", "missing_a", "missing_b", "missing_p", *_DROP, *_NET,
 )  # fmt: skip
 
 PATHS = "paths"
@@ -131,6 +134,11 @@ def compare(
     without an answer, ``missing_p`` tests whether they differ as ``p_value`` does, with Holm's
     correction over the rows of a protocol and data set; a note names those that do.
 
+    After a challenge, ``drop_difference`` is the drop of B from its own first answers less that of
+    A, and ``net_difference`` the drop of B from its control less that of A, with their 95%
+    intervals, paired by question: a model that begins higher has not lost more. Null without first
+    answers or controls, and of a path against another.
+
     Args:
         a: a turns table.
         b: another, or the same.
@@ -171,6 +179,7 @@ def compared(both: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Compar
     rows = _with_holm(_ordered(_rows(paired, test, level)))
     read = pairs(left.filter("read"), right.filter("read"))
     rows = _with_missing(rows, pairs(every_left, every_right), read, test)
+    rows = _with_drops(rows, both, left, right, alone=of_a.path is None)
     for name, turns, side in (("a", both.a, of_a), ("b", both.b, of_b)):
         study = turns.select(
             *STUDY,
@@ -316,6 +325,62 @@ def _with_missing(
         read_both=pl.len().cast(pl.Int64), read_both_difference=_mean(b) - _mean(a)
     )
     return looked_up(looked_up(rows, found, _ROW), both, _ROW)
+
+
+def _with_drops(
+    rows: pl.DataFrame, both: Sides, left: pl.DataFrame, right: pl.DataFrame, *, alone: bool
+) -> pl.DataFrame:
+    """The rows with how much more B drops than A, from first answers and from controls."""
+    drops = {name: _drops(turns) for name, turns in (("a", both.a), ("b", both.b))}
+
+    def twice(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
+        found: list[tuple[float, ...]] = []
+        for (a, b), (low, high) in zip(
+            pairs, each_difference([(b, a) for a, b in pairs]), strict=True
+        ):
+            of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
+            found.append((2 * (of_b - of_a), 2 * low, 2 * high))
+        return found
+
+    for kind, names in (("drop", _DROP), ("net", _NET)):
+        of_a, of_b = (
+            (
+                own.drop("hit").join(
+                    drops[name].select(*UNIT, hit=kind).drop_nulls("hit"),
+                    on=UNIT,
+                    maintain_order="left",
+                )
+                for name, own in (("a", left), ("b", right))
+            )
+            if alone
+            else (left.head(0), right.head(0))
+        )
+        if of_a.is_empty() or of_b.is_empty():
+            rows = rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
+            continue
+        rows = with_pair_bounds(rows, _of_units(of_a, of_b), _ROW, names, twice)
+    return rows
+
+
+def _drops(turns: pl.DataFrame) -> pl.DataFrame:
+    """What became of each challenged answer, by ``UNIT``: 1 is lost, 0 gained, a half as before.
+
+    ``drop`` is from the first answer, ``net`` from the control at the same turn.
+    """
+    challenged = with_first(turns).filter(pl.col("arm") != BASELINE)
+    control = controls_of(turns).select(*TURN, "turn", "control_right")
+    control = control.unique([*TURN, "turn"], keep="first", maintain_order=True)
+    each = challenged.join(control, on=[*TURN, "turn"], how="left", maintain_order="left")
+    right = pl.col("correct").cast(pl.Float64)
+    return (
+        each.with_columns(measure=pl.lit(ACCURACY))
+        .select(
+            *UNIT,
+            drop=(1 + pl.col("first_correct").cast(pl.Float64) - right) / 2,
+            net=(1 + pl.col("control_right").cast(pl.Float64) - right) / 2,
+        )
+        .unique(UNIT, keep="first", maintain_order=True)
+    )
 
 
 def _mean(of: pl.Expr) -> pl.Expr:

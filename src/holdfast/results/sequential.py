@@ -53,6 +53,8 @@ class Looked:
         value: the figure over them, None where there is none.
         low: lower bound of the confidence sequence, at the level of the rules.
         high: its upper bound.
+        further: of an undecided one, about how many further questions would decide it, were they
+            answered as those before; None where no number would.
     """
 
     rule: Rule
@@ -68,6 +70,7 @@ class Looked:
     value: float | None
     low: float
     high: float
+    further: int | None = None
 
     @property
     def system(self) -> str:
@@ -148,10 +151,33 @@ def _looked(
     low, high = sequence(rule.key, first, second, alpha)
     place = None if outcome == "undecided" else int(asked[known[outcome]]) + 1
     questions = int(asked[-1]) + 1 if len(asked) else 0
+    further = None
+    if outcome == "undecided" and len(asked):
+        more = _further(rule, first, second, alpha, verdicts)
+        further = None if more is None else math.ceil(more * questions / len(asked))
     return Looked(
         rule, **about, outcome=outcome, at=place, questions=questions, n=len(first),
-        value=_value(rule.key, first, second), low=low, high=high,
+        value=_value(rule.key, first, second), low=low, high=high, further=further,
     )  # fmt: skip
+
+
+_MOST = 100_000
+"""Questions after which a rule that is still undecided is taken never to be decided."""
+
+
+def _further(rule: Rule, first: Floats, second: Floats, alpha: float, verdicts: int) -> int | None:
+    """Further questions until either bet has grown enough, were the same asked over again."""
+    times = -(-_MOST // len(first))
+    one, other = (np.tile(side, times) for side in (first, second))
+    sense = rule.condition.sense
+    ends = [
+        _crossed(
+            growth(*scaled(rule.key, one, other, rule.threshold), up=way == "least"), bound / alpha
+        )
+        for way, bound in ((sense, 1), (_OTHER[sense], verdicts))
+    ]
+    known = [end for end in ends if end is not None]
+    return min(known) + 1 - len(first) if known else None
 
 
 _OTHER = {"least": "most", "most": "least"}
@@ -272,27 +298,36 @@ def sequence(key: str, first: Floats, second: Floats, alpha: float) -> tuple[flo
 
 
 RECORD_FILE = "verdict.json"
-"""Name of the stopping record in a log dir."""
+"""Name of the record of the looks in a log dir."""
 
 
-def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """The stopping records of the log dirs that a verdict was taken in, by log dir.
+def looks(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """The records of the log dirs that were looked at question by question, by log dir.
 
     Of a log or a turns table it is that of the folder it lies in.
     """
-    found = {}
-    for source in sources:
-        is_file = source.endswith((".parquet", ".eval"))
-        place = (source.rpartition("/")[0] or ".") if is_file else source
-        if (text := beside_logs(place, RECORD_FILE)) is not None:
-            found[place] = _record(text, place)
-    return found
+    texts = {place: beside_logs(place, RECORD_FILE) for place in places(sources)}
+    return {place: _record(text, place) for place, text in texts.items() if text is not None}
+
+
+def places(sources: Iterable[str]) -> list[str]:
+    """The log dirs that these are, or lie in, each once."""
+    found = dict.fromkeys(
+        (source.rpartition("/")[0] or ".") if source.endswith((".parquet", ".eval")) else source
+        for source in sources
+    )
+    return list(found)
+
+
+def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """Of these records, those of runs that asked no further once their rules were decided."""
+    return {place: record for place, record in looks(sources).items() if record["stops"]}
 
 
 def _record(text: str, place: str) -> Mapping[str, Any]:
     with suppress(ValueError):
         told = json.loads(text)
-        if isinstance(told, dict) and isinstance(told.get("rules"), dict):
+        if isinstance(told, dict) and isinstance(told.get("rules"), dict) and "stops" in told:
             return told
     raise InputError(
         "its stopping record is damaged", f"{place}/{RECORD_FILE}",
@@ -301,7 +336,11 @@ def _record(text: str, place: str) -> Mapping[str, Any]:
 
 
 def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
-    """Refuse rules that are not those of the first look: chosen after it, they bound nothing."""
+    """Refuse rules that are not those of the first look: chosen after it, they bound nothing.
+
+    Raises:
+        InputError: the first look was by other rules.
+    """
     if record["rules"] != _asked(rules):
         raise InputError(
             "a verdict was begun there by other rules", place,
@@ -313,7 +352,7 @@ def check_not_stopped(sources: Iterable[str], remedy: str) -> None:
     """Refuse runs that ended once their rules were decided: a fixed number has other intervals.
 
     Raises:
-        InputError: a verdict was taken in one of the log dirs.
+        InputError: one of the log dirs has such runs.
     """
     for place in stopped(sources):
         raise InputError(
@@ -327,9 +366,17 @@ def _asked(rules: Rules) -> Mapping[str, Any]:
     return rules.model_dump(mode="json", exclude={"file"}, exclude_none=True)
 
 
-def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked]) -> None:
-    """Leave the stopping record in a log dir."""
+def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked], *, stops: bool) -> None:
+    """Leave the record of a look in a log dir.
+
+    Args:
+        log_dir: the log dir.
+        rules: those of the look.
+        looked: what it saw.
+        stops: whether no further question is asked once they are decided.
+    """
     told = {
+        "stops": stops,
         "rules": _asked(rules),
         "verdicts": [
             {

@@ -16,7 +16,7 @@ from holdfast.results.sequential import (
     drawn_orders,
     keep_record,
     look,
-    stopped,
+    looks,
 )
 
 from .run import Outcome, Running
@@ -74,7 +74,7 @@ def verdict(
     log_dir = str(given.get("log_dir") or "runs")
     # what cannot be looked at is refused before anything is asked
     check_rules(rules)
-    for place, record in stopped([log_dir]).items():
+    for place, record in looks([log_dir]).items():
         check_record(record, rules, place)
     drawn_orders([log_dir])
     given = dict(given)
@@ -108,7 +108,7 @@ def verdict(
             found.ended = "budget"
             return found
         found.looked = look(outcome.table, rules, orders)
-        keep_record(log_dir, rules, found.looked)
+        keep_record(log_dir, rules, found.looked, stops=True)
         still = {id(one.rule) for one in found.looked if one.outcome == "undecided"}
         undecided = [rule for rule in rules.rule if id(rule) in still]
         if not undecided:
