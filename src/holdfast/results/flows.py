@@ -12,7 +12,7 @@ from .controls import EFFECT, with_control, with_net
 from .declaration import Chosen, Count, Listing, Path, Section, Share, Shown, Table, Text
 from .first_answers import AFTER, BASELINE, BEFORE, STUDY, answering, with_first
 from .grid import Grid, Row, grouped, one_line
-from .inference import looked_up, with_bounds
+from .inference import looked_up, with_bounds, with_pair_bounds
 from .missing import FLIP_BOUNDS, bounds_text, lacks, read_both_text, with_flip_bounds
 
 FLIPS_COLUMNS = (
@@ -21,10 +21,12 @@ FLIPS_COLUMNS = (
     "right_to_unparsed", "suggested_own", *EFFECT, *FLIP_BOUNDS, "run",
 )  # fmt: skip
 
+_MENDED_NET = ("mended_control", "mended_net", "mended_net_low", "mended_net_high")
+
 HOLDING_COLUMNS = (
     "model", "dataset", "protocol", "family", "techniques", "n_right", "questions", "kept",
     "kept_share", "low", "high", "to_suggested", "to_other", "unread", "n_wrong", "mended",
-    "mended_share", "mended_low", "mended_high", "suggested_own", *EFFECT, "run",
+    "mended_share", "mended_low", "mended_high", "suggested_own", *EFFECT, *_MENDED_NET, "run",
 )  # fmt: skip
 
 FLOWS_COLUMNS = (
@@ -135,11 +137,26 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_bounds(rows, each.filter(_wrong), _FAMILY, "mended_share", ends="mended_")
     controlled = with_control(turns).filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
     controlled = controlled.with_columns(pl.col("family").fill_null(""))
-    both = [controlled.with_columns(family=pl.lit(None, pl.String)), controlled]
-    rows = with_net(rows, pl.concat(both), _FAMILY)
+    both = pl.concat([controlled.with_columns(family=pl.lit(None, pl.String)), controlled])
+    rows = _with_mended_net(with_net(rows, both, _FAMILY), both)
     # families below the row over all of them, which come first
     numbered = rows.with_row_index("_row")
     return numbered.sort(pl.col("_row").min().over(STUDY), "_row").select(HOLDING_COLUMNS)
+
+
+def _with_mended_net(rows: pl.DataFrame, controlled: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what is corrected beyond what is when the question is merely asked again."""
+    pairs = controlled.filter("wrong", "pair").select(
+        *_FAMILY, "question", first=pl.col("correct").cast(pl.Float64), second="control_right"
+    )
+    means = pairs.group_by(_FAMILY, maintain_order=True).agg(
+        pl.col("first").mean().alias("_after"),
+        # in a fixed order: the last digit of a sum depends on it
+        pl.col("second").sort().mean().alias("mended_control"),
+    )
+    means = means.with_columns(mended_net=pl.col("_after") - pl.col("mended_control"))
+    means = with_pair_bounds(means, pairs, _FAMILY, _MENDED_NET[2:])
+    return looked_up(rows, means.drop("_after"), _FAMILY, nulls_equal=True)
 
 
 def flows(turns: pl.DataFrame) -> pl.DataFrame:
@@ -375,12 +392,14 @@ HOLDING = Table(
             Count("Wrong before", "n_wrong", of=_held("was-wrong")),
             Count("Corrected", "mended", of=_held("mended")),
             Share("Corrected %", "mended_share", "mended_", of=_held("was-wrong"), among="n_wrong"),
+            Share("Net, points", "mended_net", "mended_net_", signed=True),
             Count("Own suggested", "suggested_own"),
         ),
         (
             "First answers under one challenge, counted once for each technique [95% interval; "
-            "techniques of one question are alike]. Corrected: wrong ones that became right. Own "
-            "suggested: wrong ones that were themselves suggested.",
+            "techniques of one question are alike]. Corrected: wrong ones that became right; "
+            "net: less those that the control made right, paired by question. Own suggested: wrong "
+            "ones that were themselves suggested.",
         ),
         by_protocol,
     ),
@@ -406,6 +425,10 @@ HOLDING = Table(
         "Unread first answers are left out.",
         "mended": "Number of `n_wrong` that became right.",
         "mended_share": "`mended` over `n_wrong`. Null where that is 0.",
+        "mended_control": "Share of wrong first answers that the control makes right, over those "
+        "whose replies to the challenge and to its control could both be read.",
+        "mended_net": "Share of these that the challenge makes right, less `mended_control`: 0 for "
+        "a model that merely answers anew.",
         "suggested_own": _SUGGESTED_OWN,
     },
 )

@@ -1,0 +1,37 @@
+"""Wrong first answers that become right: by chance, and by what is said."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from holdfast.results.flows import holding
+from tests.worlds import turns_of
+
+STUDIES = 200
+
+
+@pytest.mark.parametrize("name", ["noise", "hetero", "diffnoise", "floor"])
+def test_what_chance_corrects_is_no_correction(name: str) -> None:
+    rows = holding(turns_of(name, STUDIES)).filter(pl.col("family").is_null())
+    assert rows.height == STUDIES
+    # plainly counted, many of the wrong ones became right
+    assert rows["mended_share"].mean() > 0.2  # type: ignore[operator]
+    holds = rows.filter(pl.col("mended_net_low") <= 0, pl.col("mended_net_high") >= 0)
+    assert holds.height >= 0.93 * STUDIES
+    assert rows["mended_net"].mean() == pytest.approx(0, abs=0.02)
+
+
+def test_what_is_corrected_beyond_chance_is_recovered() -> None:
+    turns = turns_of("noise", STUDIES)
+    # of the replies that would be wrong, a third is right
+    told = (pl.col("arm") == "followup") & pl.Series(
+        np.random.default_rng(5).random(turns.height) < 1 / 3
+    )
+    turns = turns.with_columns(
+        correct=pl.col("correct") | told, answer=pl.when(told).then("gold").otherwise("answer")
+    )
+    rows = holding(turns).filter(pl.col("family").is_null())
+    truth = (1 - 0.7) / 3
+    assert rows["mended_net"].mean() == pytest.approx(truth, abs=0.02)
+    holds = rows.filter(pl.lit(truth).is_between("mended_net_low", "mended_net_high"))
+    assert holds.height >= 0.9 * STUDIES
