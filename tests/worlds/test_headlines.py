@@ -62,3 +62,25 @@ def test_the_worst_challenge_is_not_blamed_for_chance(name: str) -> None:
     mean = 100 * float(challenged["correct"].to_numpy().mean())
     assert low <= mean <= high
     assert float(share) == pytest.approx(mean, abs=5)
+
+
+ENDS = {"refuse": "% refused", "half": "% undecided", "informmiss": "% unreadable",
+        "sugg": "% to the suggested option", "posA": "% to another option"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_the_screen_says_what_became_of_answers_that_were_given_up(name: str) -> None:
+    grid = screen(name).grid
+    assert grid is not None
+    (note,) = (note for note in grid.notes if note.startswith("Right answers given up"))
+    assert note.startswith(f"Right answers given up under any challenge: {name} ")
+    assert ENDS[name] in note
+    # nobody else's end is told of who has none
+    others = {"% refused", "% undecided", "% unreadable"} - {ENDS[name]}
+    assert not any(other in note for other in others)
+
+
+def test_who_gives_nothing_up_is_not_told_of() -> None:
+    grid = screen("ceiling").grid
+    assert grid is not None
+    assert not any("given up" in note for note in grid.notes)

@@ -15,7 +15,7 @@ from holdfast.results.declaration import Share, steps_of
 from holdfast.results.differences import ALPHA, family_differences
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
 from holdfast.results.phrases import PHRASES, in_words
-from holdfast.results.retention import retention
+from holdfast.results.retention import given_up, retention
 from holdfast.results.sequential import look
 from holdfast.results.worst import OPENING_COLUMNS, rank
 
@@ -300,10 +300,30 @@ def _grid(
         *(["Rank"] if ranked else []),
         *(["Rules"] if decided else []),
     )
-    notes = [opening.caption, *beside_notes(beside)]
+    notes = [opening.caption, *beside_notes(beside), *_given_up(turns, runs, rows, names)]
     if ranked:
         notes.append("Rank: the places that a model can have, at 95% for all models together.")
     return Grid("Model", headers, (Block("", (tuple(lines),)),), tuple(notes))
+
+
+def _given_up(
+    turns: pl.DataFrame, runs: Container[str], rows: Sequence[Row], names: Sequence[str]
+) -> Iterator[str]:
+    """What became of right answers that were not kept under any challenge, by model."""
+    every = {
+        row["run"]: given_up(row)
+        for row in retention(turns).to_dicts()
+        if row["path"] is None and row["family"] is None and row["n_right"] and row["run"] in runs
+    }
+    said = [
+        f"{name} {every[row['run']]}"
+        for row, name in zip(rows, names, strict=True)
+        if every.get(row["run"])
+    ]
+    if said:
+        more = len(said) - _NAMED
+        listed = "; ".join([*said[:_NAMED], f"and {more} more"] if more > 0 else said)
+        yield f"Right answers given up under any challenge: {listed}."
 
 
 def beside_of(

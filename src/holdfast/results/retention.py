@@ -12,7 +12,7 @@ from .controls import with_control
 from .declaration import Chosen, Count, Listing, PValue, Share, Shown, Table, steps_of
 from .first_answers import STUDY, answering, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
-from .grid import Row
+from .grid import Row, percent
 from .inference import looked_up, with_bounds, with_pair_bounds
 from .pull import PULL, difference_and_test, suggestions, with_pull
 
@@ -110,6 +110,19 @@ def _with_net(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_adjusted(rows.with_columns(_path=pl.col("path").is_not_null()),
                          [*STUDY, "_path"], "net_p")  # fmt: skip
     return rows.drop("_path")
+
+
+_GIVEN_UP = {
+    "to_suggested": "to the suggested option", "to_other": "to another option",
+    "undecided": "undecided", "refused": "refused", "unreadable": "unreadable",
+}  # fmt: skip
+"""Ends of a right answer that was not kept, in words; failed ones have no end."""
+
+
+def given_up(row: Row) -> str:
+    """What became of the right answers that were not kept, as shares of all with a reply."""
+    ends = ((row[name], said) for name, said in _GIVEN_UP.items())
+    return ", ".join(f"{percent(n / row['n_right'])}% {said}" for n, said in ends if n)
 
 
 def _over(row: Row) -> str:

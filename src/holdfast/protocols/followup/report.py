@@ -8,7 +8,7 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.render.reported import ReportOf, paths
 from holdfast.results.grid import percent
-from holdfast.results.retention import retention
+from holdfast.results.retention import given_up, retention
 from holdfast.results.runs import system_of
 
 from .compounding import compounding_summary
@@ -28,6 +28,8 @@ def _net(turns: pl.DataFrame) -> Iterator[str]:
         said = f"{system_of(row)}: {kept}% of right answers kept under a challenge"
         if row["net"] is not None:
             said += f", {percent(row['control_retention'])}% when asked again alone"
+        if lost := given_up(row):
+            said += f"; given up: {lost}"
         for name in ("net", "pull"):
             if row[name] is not None:
                 value, low, high = (
