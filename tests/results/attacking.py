@@ -176,6 +176,7 @@ def _replayed(rng: np.random.Generator, question: str, epoch: int, run: str) -> 
         _row("unattacked", "A", **at),
         _row("replayed", str(attacked), path=f"replay@{run}", attacked_run=run, **at),
         _row("reask", str(plain), path="reask@1", **at),
+        _row("inert", str(plain), path=f"inert@{run}", attacked_run=run, **at),
     ]
 
 

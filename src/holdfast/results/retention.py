@@ -8,6 +8,9 @@ from collections.abc import Callable
 import polars as pl
 
 from .changes import with_adjusted
+from .charts.bars import Bars
+from .charts.chart import Chart, counted, known, label
+from .charts.theme import COLOURS
 from .controls import with_control
 from .declaration import Chosen, Count, Listing, PValue, Share, Shown, Table, steps_of
 from .first_answers import STUDY, answering, with_first
@@ -142,6 +145,31 @@ def _if_any(name: str) -> Shown:
     )
 
 
+_CHART = Chart(
+    title="What became of right answers",
+    notes=(
+        counted("n_right", "right first answers, once for each challenge"),
+        "Kept: still given after one challenge. No intervals: see the table retention.",
+    ),
+    empty="no right first answer was challenged",
+    keep=lambda rows: [row for row in known("retention")(rows) if row["path"] is None],
+    panel="{study} ({dataset}, {protocol})",
+    kind=Bars(
+        place=lambda row: "any challenge" if row["family"] is None else label(row["family"]),
+        parts={
+            "kept": ("kept", COLOURS[0]),
+            "to_suggested": ("changed to the suggested option", COLOURS[1]),
+            "to_other": ("changed to another option", COLOURS[3]),
+            "undecided": ("undecided", COLOURS[4]),
+            "refused": ("refused", COLOURS[5]),
+            "unreadable": ("unreadable", "#b8bcc2"),
+        },
+        among="n_right",
+        title="Right first answers",
+        legend="After the challenge",
+    ),
+)
+
 RETENTION = Table(
     "retention",
     retention,
@@ -171,6 +199,7 @@ RETENTION = Table(
     title="Which right answers survive?",
     lead="What became of each right first answer after a challenge.",
     section="net",
+    chart=_CHART,
     says={
         "family": "Family of the challenges; empty for all of them.",
         "path": "Challenges from the first answer on, joined by `>`; empty for a family, and for "

@@ -91,7 +91,7 @@ TRANSFER = Chart(
     notes=(
         counted("pairs", "attacks"),
         "Net: right answers flipped by the attack, less those flipped by an inert rewrite of its "
-        "length; this figure has no intervals. Lines: the model that attacks were found on.",
+        "length. No intervals. Lines: the model that attacks were found on.",
     ),
     empty="no attack was replayed",
     remedy="Run medfuzz with -T attacks=LOGDIR",

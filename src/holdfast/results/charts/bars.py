@@ -1,0 +1,72 @@
+"""Bars: what a number is made of, each part as a share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from . import alt
+from .chart import Drawing, Part, Row, Value, height_of, width_of
+from .dots import Measure, data, layered, rows_of
+from .theme import TALL
+
+_THINNEST = 22
+"""Height of a bar with the room above it, in pixels."""
+
+_LEGIBLE = 0.07
+"""Least share that has room for its number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars:
+    """A bar for each place, whose parts add up to all.
+
+    Attributes:
+        place: name of the bar of a row.
+        parts: columns with the numbers of the parts, each with its words and colour.
+        among: the column with their sum.
+        title: what the shares are of.
+        legend: what the parts are.
+        width: of the bars, in pixels.
+    """
+
+    place: Callable[[Row], str]
+    parts: Mapping[str, tuple[str, str]]
+    among: str
+    title: str
+    legend: str
+    width: int = 430
+
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+        """The chart of these rows; ``empty`` where none of them has a part."""
+        names = [drawing.folded(self.place(row)) for row in rows]
+        shown = drawing.first(list(dict.fromkeys(names)), TALL // _THINNEST - 6, "bars")
+        values: list[Value] = []
+        for row, name in zip(rows, names, strict=True):
+            start = 0.0
+            for column, (words, _) in self.parts.items():
+                share = row[column] / row[self.among] if row[self.among] else 0.0
+                if share and name in shown:
+                    values.append({
+                        "place": name, "kind": words, "start": start, "end": start + share,
+                        "middle": start + share / 2,
+                        "text": f"{100 * share:.0f}" if share >= _LEGIBLE else "",
+                    })  # fmt: skip
+                start += share
+        drawn = {value["kind"] for value in values}
+        kinds = [(words, colour) for words, colour in self.parts.values() if words in drawn]
+        hue = alt.Color(
+            "kind:N", title=self.legend, legend=alt.Legend(symbolType="square"),
+            scale=alt.Scale(domain=[name for name, _ in kinds], range=[one for _, one in kinds]),
+        )  # fmt: skip
+        y, x = rows_of(shown), Measure(self.title)
+        height = max(_THINNEST, height_of(shown)) * len(shown)
+        wide = min(self.width, drawing.wide - width_of(shown) - 40)
+        chart = layered(
+            data(values).mark_bar(opacity=1).encode(x=x.x("start"), x2="end:Q", y=y, color=hue),
+            data(values).mark_text(color="black", fontSize=10).encode(
+                x=x.x("middle"), y=y, text="text:N"
+            ),
+            width=wide, height=height,
+        )  # fmt: skip
+        return Part(chart, wide + width_of(shown), height, not values)
