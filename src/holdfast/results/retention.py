@@ -17,6 +17,7 @@ from .first_answers import STUDY, answering, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row, percent
 from .inference import looked_up, with_bounds, with_pair_bounds
+from .kept import once
 from .pull import PULL, difference_and_test, suggestions, with_pull
 
 ENDS = (
@@ -50,6 +51,7 @@ def ended() -> pl.Expr:
     )  # fmt: skip
 
 
+@once
 def retention(turns: pl.DataFrame) -> pl.DataFrame:
     """Right first answers that are still given after a challenge, and what became of the others.
 
