@@ -1,6 +1,7 @@
 """What Python calls: one function for each command, the same that the command calls."""
 
 import inspect
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 import holdfast
 from holdfast.cli.run import run as run_command
 from holdfast.errors import InputError
+from holdfast.files import whole_file
 from holdfast.running.options import RunOptions
 from tests.cli.test_start import SLOW
 from tests.studies import holdfast as command
@@ -82,3 +84,13 @@ def test_what_cannot_be_used_is_refused_with_the_remedy(tmp_path: Path) -> None:
         holdfast.plan(*STUDY, task_args={"nope": 1})
     with pytest.raises(InputError, match="unknown option 'limits'"):
         holdfast.plan(*STUDY, limits=1)  # type: ignore[call-arg]
+
+
+def test_standard_output_that_takes_text_alone_is_written_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = io.StringIO()
+    monkeypatch.setattr("sys.stdout", taken)
+    with whole_file(None) as file:
+        file.write("a line with a sign: ≥\n".encode())
+    assert taken.getvalue() == "a line with a sign: ≥\n"

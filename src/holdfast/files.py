@@ -1,5 +1,6 @@
 """Files: those that a user names, read, written whole or refused in one line, and the package's."""
 
+import io
 import os
 import re
 import shutil
@@ -125,7 +126,12 @@ def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO
         InputError: the file cannot be written.
     """
     if output is None:
-        yield sys.stdout.buffer
+        if hasattr(sys.stdout, "buffer"):
+            yield sys.stdout.buffer
+        else:  # replaced by what takes text alone, as in a notebook
+            taken = io.BytesIO()
+            yield taken
+            sys.stdout.write(taken.getvalue().decode())
         return
     try:
         path = unlinked(output, option)
