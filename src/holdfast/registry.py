@@ -93,6 +93,9 @@ MODULES = tuple(dict.fromkeys([*(place.partition(":")[0] for place in TABLES.val
 BY = " by "
 """What stands between a table's name and what its rows are by."""
 
+BEHAVIOURS = "holdfast.protocols.registry:behaviours"
+"""What tells what simulated models do, as ``MODULE:NAME``: called when one is asked."""
+
 GROUP = "holdfast.protocols"
 """Entry points by which a package brings a protocol: ``NAME = "MODULE:PROTOCOL"``."""
 
@@ -110,6 +113,12 @@ def module_named(name: str) -> ModuleType:
             raise  # the module is there, and what it imports is not
         remedy = "Correct the name there, or add the module"
         raise InputError(f"no module '{name}'", "holdfast/registry.py", remedy=remedy) from error
+
+
+def named(place: str) -> Any:
+    """What stands at a ``MODULE:NAME`` of this package, imported now."""
+    module, _, name = place.partition(":")
+    return getattr(module_named(module), name)
 
 
 def reported() -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from holdfast.errors import InputError, did_you_mean
 from holdfast.files import packaged
 from holdfast.lookups import until_declared
 from holdfast.questions import Purpose, Truth
+from holdfast.registry import BEHAVIOURS, named
 
 
 class Chances(BaseModel):
@@ -229,9 +230,8 @@ class Behaviour:
 
 def behaviours() -> tuple[Behaviour, ...]:
     """What each protocol that is registered brings."""
-    from holdfast.protocols import registry
-
-    return registry.behaviours()
+    found: tuple[Behaviour, ...] = named(BEHAVIOURS)()
+    return found
 
 
 def behaviour_of(truth: Truth) -> Behaviour | None:
