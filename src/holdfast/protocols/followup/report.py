@@ -7,7 +7,8 @@ import polars as pl
 
 from holdfast.errors import counted
 from holdfast.render.reported import ReportOf, paths
-from holdfast.results.grid import percent
+from holdfast.results.grid import Row, percent
+from holdfast.results.power import further_questions_for_interval
 from holdfast.results.retention import given_up, retention
 from holdfast.results.runs import system_of
 
@@ -36,8 +37,18 @@ def _net(turns: pl.DataFrame) -> Iterator[str]:
                     percent(row[column], signed=True)
                     for column in (name, f"{name}_low", f"{name}_high")
                 )
-                said += f"; {name}: {value} points [{low}, {high}]"
+                said += f"; {name}: {value} points [{low}, {high}]{_further(row, name)}"
         yield said
+
+
+def _further(row: Row, name: str) -> str:
+    """How many questions more would tell a figure from nothing, where its interval does not."""
+    value, low, high = (row[column] for column in (name, f"{name}_low", f"{name}_high"))
+    if low is None or not low <= 0 <= high or not value:
+        return ""
+    near = low if value > 0 else high
+    more = further_questions_for_interval(value, near, row["questions"], 0.0)
+    return f" (about {counted(more, 'further question')} would tell it from 0)" if more else ""
 
 
 def _chains(turns: pl.DataFrame) -> Iterator[str]:

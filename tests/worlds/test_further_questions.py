@@ -1,0 +1,41 @@
+"""How many questions more a figure of a run would take to be told from nothing."""
+
+import re
+
+import polars as pl
+
+from holdfast.protocols.followup.report import FOLLOWUP
+from tests.worlds import turns_of
+
+
+def said(name: str, questions: int, seed: int = 1) -> str:
+    assert FOLLOWUP.remarks is not None
+    turns = turns_of(name, questions=questions, seed=seed).filter(pl.col("arm") != "compound")
+    (line,) = FOLLOWUP.remarks(turns)
+    return line
+
+
+def test_an_open_figure_says_how_many_questions_it_would_take() -> None:
+    lines = [said("noise", 60, seed) for seed in range(1, 6)]
+    found = [re.search(r"net: [^(;]*\(about ([\d,]+) further", line) for line in lines]
+    numbers = sorted(int(one[1].replace(",", "")) for one in found if one)
+    assert len(numbers) == 5
+    assert numbers[0] > 0
+    # of nothing but chance, far more than there are
+    assert numbers[2] > 60
+
+
+def test_about_as_many_do_decide_it() -> None:
+    """A third of the answers follow a letter: few questions leave it open, so many more do not."""
+    line = said("sugg", 12)
+    found = re.search(r"net: [^(;]*\(about (\d+) further questions? would tell it from 0\)", line)
+    assert found
+    assert "net: -" in (more := said("sugg", 12 + 4 * int(found[1])))
+    assert "would tell it" not in more.split("pull:")[0]
+
+
+def test_what_is_decided_says_nothing_of_further_questions() -> None:
+    line = said("refuse", 200)
+    assert "net: -" in line
+    assert "further" not in line.split("pull:")[0]
+    assert "further" not in said("ceiling", 200)
