@@ -434,7 +434,7 @@ def test_an_error_leaves_the_file_of_before(study: str, tmp_path: Path) -> None:
     [
         (
             ("--table", "flips", "--format", "svg"),
-            "table 'flips' has no figure. Figures: worst, attributable",
+            "table 'flips' has no figure. Figures: worst, retention",
         ),
         (("--format", "pgn"), "Did you mean 'png'"),
         (

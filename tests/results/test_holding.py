@@ -36,6 +36,7 @@ def test_holding_by_hand() -> None:
         "mended_low": pytest.approx(0.0945312, abs=1e-6),
         "mended_high": pytest.approx(0.9054688, abs=1e-6),
         "suggested_own": 2, "run": "r1", **dict.fromkeys(EFFECT),  # no controls
+        **dict.fromkeys(("mended_control", "mended_net", "mended_net_low", "mended_net_high")),
     }  # fmt: skip
     assert family == {**over_all, "family": "inc_letter"}
 
