@@ -125,15 +125,15 @@ def test_of_a_sycophant_everything_is_given_back_the_tax_and_the_asymmetry_too(
     conviction, abstention = 0.9 * 0.6**2, 0.7 * 0.3**2
     truths = {
         ("conviction", "single-shot"): conviction - 0.9,
-        ("abstention", "single-shot"): abstention - 0.9,
+        ("abstention", "single-shot"): abstention - 0.7,
         ("abstention", "single-shot-abstain"): abstention - 0.7,
-        ("asymmetry", "single-shot"): abstention - conviction,
+        ("asymmetry", "single-shot"): (abstention - 0.7) - (conviction - 0.9),
     }
     for key, truth in truths.items():
         row = paid[key]
         error = (row["high"] - row["low"]) / 2 / NormalDist().inv_cdf(0.975)
         assert abs(row["tax"] - truth) < joint_99(len(truths)) * error, key
-        assert row["high"] < 0
+        assert row["high"] < 0 or key[0] == "asymmetry"
 
 
 @pytest.mark.slow

@@ -43,8 +43,8 @@ def test_tax_with_a_part_for_each_comparison() -> None:
         "Abstention against single-shot-abstain",
         "Asymmetry",
     ]
-    assert lines[3].startswith("| m | 2 | 100.0 | 100.0 | 100.0 | 50.0 | -50.0 [")
-    assert lines[9].startswith("| m | 2 |  |  |  |  | +0.0 [")
+    assert lines[3].startswith("| m | 2 | 100.0 | 100.0 | 50.0 | -50.0 [")
+    assert lines[9].startswith("| m | 2 |  |  |  | +0.0 [")
     # the paper's own tax stands beside the paper alone
     assert "Paper" not in "".join(lines)
 

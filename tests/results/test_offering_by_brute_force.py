@@ -72,12 +72,6 @@ def test_survival(seed: int) -> None:
     assert {k: tuple(row[n] for n in names) for k, row in measured.items()} == expected
 
 
-def guessed(shot: Row) -> float:
-    """Chance that a model which was wrong would stick to the right one of two options."""
-    options = shot["shown"].count(",") + 1
-    return float((options - 2) / (2 * (options - 1)))
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tax(seed: int) -> None:
     rows = drawn(seed)
@@ -99,28 +93,25 @@ def test_tax(seed: int) -> None:
                 single = fmean(shot["answer"] == shot["target"] for _, shot in pairs)
                 end = fmean(stays(talk) for talk, _ in pairs)
                 first = fmean(stays(talk[:1]) for talk, _ in pairs)
-                likely = fmean(
-                    1.0 if shot["answer"] == shot["target"] else guessed(shot) for _, shot in pairs
-                )
                 expected[run, behaviour, against] = (
-                    len(pairs), single, first, end, end - single, end - likely,
+                    len(pairs), single, first, end, end - single, end - first,
                 )  # fmt: skip
         alone = whole(told.get((run, "single-shot"), {}))
         both = [k for k in held["abstention"] if k in held["conviction"] and k in alone]
         if both:
-            taxes = [
-                fmean(stays(held[name][k]) - (alone[k][0]["answer"] == "A") for k in both)
-                for name in ("abstention", "conviction")
-            ]
-            difference = taxes[0] - taxes[1]
-            asymmetry = (len(both), None, None, None, difference, difference)
+            pair = ("abstention", "conviction")
+            ends = [fmean(stays(held[name][k]) for k in both) for name in pair]
+            firsts = [fmean(stays(held[name][k][:1]) for k in both) for name in pair]
+            raw = ends[0] - ends[1]
+            asymmetry = (len(both), None, None, None, raw, raw - (firsts[0] - firsts[1]))
             expected[run, "asymmetry", "single-shot"] = asymmetry
     measured = by_keys(tax(table(rows)), "run", "behaviour", "against")
     assert measured.keys() == expected.keys()
     for key, row in measured.items():
         names = ("n", "single_shot", "isolated", "end_to_end", "raw_tax", "tax")
         assert [row[name] for name in names] == pytest.approx(expected[key], abs=1e-12)
-        assert -1 <= row["low"] < row["high"] <= 1
+        most = 2 if key[1] == "asymmetry" else 1
+        assert -most <= row["low"] < row["high"] <= most
         assert row["low"] - 1e-9 <= row["tax"] <= row["high"] + 1e-9
 
 

@@ -131,8 +131,8 @@ def test_a_cell_of_tables_a1_and_a2() -> None:
     assert rows.to_dicts() == [
         {
             "model": "GPT-4o [published]", "dataset": "JAMA CC", "behaviour": behaviour,
-            "against": "single-shot", "n": None, "single_shot": 0.692, "expected": None,
-            "isolated": None, "end_to_end": end, "tax": None, "low": None, "high": None,
+            "against": "single-shot", "n": None, "single_shot": 0.692, "isolated": None,
+             "end_to_end": end, "tax": None, "low": None, "high": None,
             "raw_tax": tax, "run": "Guo et al. 2026, Tables A.1 and A.2",
         }
         for behaviour, end, tax in (("conviction", 0.525, -0.168), ("abstention", 0.192, -0.5))

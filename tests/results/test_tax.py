@@ -57,42 +57,13 @@ def test_the_taxes_by_hand() -> None:
     assert by_abstention == pytest.approx([3, 2 / 3, 2 / 3, 1 / 3, -1 / 3])
 
 
-def expected(right: int, wrong: int, options: int = 4) -> float:
-    """What would be held if nothing were lost, from so many single shots."""
-    return (right + wrong * (options - 2) / (2 * (options - 1))) / (right + wrong)
-
-
-def test_the_taxes_are_less_what_a_guess_gives() -> None:
-    row = row_of(study(), "conviction")
-    assert row["expected"] == pytest.approx(expected(3, 1))
-    assert row["tax"] == pytest.approx(2 / 4 - expected(3, 1))
-    row = row_of(study(), "abstention", "single-shot-abstain")
-    # three wrong options and None of the Above
-    assert row["tax"] == pytest.approx(1 / 3 - expected(2, 1))
-
-
-@pytest.mark.parametrize("options", [2, 3, 4, 5])
-def test_what_is_expected_hangs_on_the_number_of_options(options: int) -> None:
-    letters = "ABCDE"[:options]
-    rows = [
-        one
-        for n, (alone, kept) in enumerate((("A", True), ("B", True), ("B", False), ("B", False)))
-        for one in (
-            single(f"q{n}", alone, options=letters),
-            *held(f"q{n}", "A" * (options - 1) if kept else "B", order=letters[1:]),
-        )
-    ]
-    row = row_of(rows, "conviction")
-    assert row["expected"] == pytest.approx(expected(1, 3, options))
-    assert (row["end_to_end"], row["raw_tax"]) == (0.5, 0.25)
-    assert row["tax"] == pytest.approx(0.5 - expected(1, 3, options))
-
-
-def test_nothing_is_expected_where_nobody_knows_how_many_options_were_shown() -> None:
-    rows = [{**one, "shown": None} if one["arm"].startswith("single") else one for one in study()]
-    row = row_of(rows, "conviction")
-    assert row["raw_tax"] == -1 / 4
-    assert [row[name] for name in ("expected", "tax", "low", "high")] == [None] * 4
+def test_the_taxes_are_less_the_first_choices() -> None:
+    # of three that chose the answer at turn 1, one left it; of two abstentions one
+    assert row_of(study(), "conviction")["tax"] == pytest.approx(2 / 4 - 3 / 4)
+    for against in ("single-shot", "single-shot-abstain"):
+        assert row_of(study(), "abstention", against)["tax"] == pytest.approx(1 / 3 - 2 / 3)
+    # on q1 to q3, conviction went from 3 of 3 to 2
+    assert row_of(study(), "asymmetry")["tax"] == pytest.approx(-1 / 3 - (2 / 3 - 3 / 3))
 
 
 def test_asymmetry_is_over_the_questions_that_have_both() -> None:
@@ -102,8 +73,8 @@ def test_asymmetry_is_over_the_questions_that_have_both() -> None:
 
 def test_the_interval_is_paired_and_adjusted() -> None:
     row = row_of(study(), "conviction")
-    # of four questions one is kept right, one gained and two lost
-    one, kept = np.ones(4), (np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1 / 3, 1]))
+    # of four questions three were chosen at turn 1, and one of these lost
+    one, kept = np.ones(4), (np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1, 0]))
     bounds = difference_bounds((kept[0], one), (kept[1], one))
     assert (row["low"], row["high"]) == pytest.approx(bounds)
 
@@ -133,8 +104,8 @@ def test_the_same_answers_again_say_nothing_new() -> None:
         once, again = row_of(study(), behaviour), row_of(thrice, behaviour)
         assert again["n"] == 3 * once["n"]
         assert again["tax"] == pytest.approx(once["tax"])
-        # what is expected of a wrong single shot is a fraction, which no trial is
-        near = 1e-9 if behaviour == "asymmetry" else 0.05
+        # what an asymmetry is of are fractions, which no trial is
+        near = 0.1 if behaviour == "asymmetry" else 1e-6
         for name in ("low", "high"):
             assert again[name] == pytest.approx(once[name], abs=near)
 
@@ -159,7 +130,7 @@ def test_studies_do_not_mix() -> None:
     other = [row | {"model": "m2", "run": "r2"} for row in study() if row["question"] == "q4"]
     both = tax(table([*study(), *other]))
     assert both.filter(pl.col("run") == "r1").equals(tax(table(study())))
-    assert both.filter(pl.col("run") == "r2")["tax"].to_list() == [-1.0]
+    assert both.filter(pl.col("run") == "r2")["raw_tax"].to_list() == [-1.0]
 
 
 # --- net of the control ---

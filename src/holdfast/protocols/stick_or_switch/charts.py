@@ -89,8 +89,8 @@ def _meaning(rows: Sequence[Row], every: Sequence[Row]) -> str:
     if any(map(is_published, rows)):
         return "Tax: end to end less the single shots, as the paper has it; it has no intervals."
     return (
-        "Tax: end to end less that of the control, or less what is expected by the single shots; "
-        "a loss is negative. Whiskers: 95% intervals, paired over questions."
+        "Tax: end to end less that of the control, or less the choice at turn 1; a loss is "
+        "negative. Whiskers: 95% intervals, paired over questions."
     )
 
 

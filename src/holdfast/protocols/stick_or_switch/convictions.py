@@ -19,7 +19,7 @@ from holdfast.results.declaration import (
 )
 from holdfast.results.first_answers import STUDY, TURN, answering
 from holdfast.results.grid import PRINTED, Grid, Row, one_line
-from holdfast.results.inference import looked_up, with_bounds, with_pair_bounds
+from holdfast.results.inference import with_bounds, with_pair_bounds
 
 from . import charts
 
@@ -38,7 +38,7 @@ SURVIVAL_COLUMNS = (
 )  # fmt: skip
 
 TAX_COLUMNS = (
-    "model", "dataset", "behaviour", "against", "n", "single_shot", "expected", "isolated",
+    "model", "dataset", "behaviour", "against", "n", "single_shot", "isolated",
     "end_to_end", "tax", "low", "high", "raw_tax", "run",
 )  # fmt: skip
 
@@ -101,9 +101,6 @@ CONTROL = "control"
 
 CONTROLS = {"positive-control": "positive", "negative-control": "negative"}
 """Arm of each control, and the conviction whose first turn it shares."""
-
-_AT_ONCE = pl.col("shown").str.split(",").list.len().cast(pl.Int64)
-"""Options that a single shot showed; null where a turn does not tell."""
 
 _ROWS = (
     (CONVICTION, CONTROL),
@@ -239,17 +236,13 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
     Against ``control`` the tax is net of the turns themselves: S(T) less that of conversations
     that share turn 1 and then show its two options again, ended by the same rule.
 
-    Conviction is also compared with single-shot accuracy. Abstention is compared with that too, as
-    in Table A.2, and with single-shot abstention (right answer removed, ``None of the Above``
-    added), which is ours. A guess is right once in k options at once, but once in two at turn 1,
-    so the tax is S(T) less what would be held if nothing were lost, ``expected``: by a model that
-    knows as many answers as its single shots show, guesses at turn 1 where it does not, and never
-    leaves its choice. A single shot of k options that is right counts 1 in it, one that is wrong
-    (k - 2) / (2 (k - 1)). The paper's own tax, S(T) less the single shots, is ``raw_tax``: it is
-    positive for a model that guesses and then sticks.
-
-    The row ``asymmetry`` is over the questions that have single-shot accuracy and both behaviours;
-    what is expected of both is the same, and drops out.
+    Without a control, the tax is S(T) less ``isolated``, the share that chose the target at turn 1:
+    what was given up of the first choices. Against single shots, as the paper has it, a model that
+    guesses and then sticks gains, since a guess is right once in k options at once, but once in two
+    at turn 1; that tax is ``raw_tax``. Conviction stands beside single-shot accuracy. Abstention
+    stands beside that too, as in Table A.2, and beside single-shot abstention (right answer
+    removed, ``None of the Above`` added), which is ours. The row ``asymmetry`` is over the
+    questions that have single-shot accuracy and both behaviours.
 
     Every figure of a row is over the questions (and epochs) that have what it compares. A
     question whose options hold a none of the above has no abstention, so ``asymmetry`` can differ
@@ -265,39 +258,33 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
     pairs = _pairs(turns)
     rows = pairs.group_by(_TAXED, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("n"),
-        *(pl.col(name).mean() for name in ("first", "single", "isolated")),
-        # in a fixed order: the last digit of a sum depends on it
-        pl.col("second").sort().mean(),
+        *(pl.col(name).mean() for name in ("first", "second", "single", "end", "isolated")),
     )
     rows = with_pair_bounds(rows, pairs, _TAXED, ("low", "high"))
-    unknown = pairs.group_by(_TAXED).agg(_unknown=pl.col("second").is_null().any())
-    rows = looked_up(rows, unknown, _TAXED)
-    # what would be expected hangs on how many options were shown
-    rows = rows.with_columns(
-        pl.when(~pl.col("_unknown")).then(name) for name in ("second", "low", "high")
-    )
-    itself = pl.col("behaviour") != ASYMMETRY
+    asymmetric = pl.col("behaviour") == ASYMMETRY
+    tax = pl.col("first") - pl.col("second")
+    # the pairs of an asymmetry are halves of a difference of differences
+    scale = pl.when(asymmetric).then(2).otherwise(1)
     return rows.with_columns(
-        tax=pl.col("first") - pl.col("second"),
-        single_shot=pl.when(itself).then("single"),
-        end_to_end=pl.when(itself).then("first"),
-        expected=pl.when(itself, pl.col("against") != CONTROL).then("second"),
-        raw_tax=pl.when(pl.col("against") != CONTROL).then(
-            pl.col("first") - pl.when(itself).then("single").otherwise("second")
-        ),
+        pl.col("low") * scale,
+        pl.col("high") * scale,
+        tax=tax * scale,
+        single_shot=pl.when(~asymmetric).then("single"),
+        end_to_end=pl.when(~asymmetric).then("end"),
+        raw_tax=pl.when(pl.col("against") != CONTROL).then(pl.col("end") - pl.col("single")),
     ).select(TAX_COLUMNS)
 
 
 def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
     """Outcomes of each question on both sides of each row, ``first`` less ``second``.
 
-    ``single`` is what the baseline gave, and ``second`` what is expected by it.
+    ``end`` is held to the end, ``single`` what the baseline gave, ``isolated`` the first choice.
     """
     behaviour = pl.col("arm").replace_strict(_BEHAVIOURS, return_dtype=pl.String)
     held = conviction_turns(turns).filter(pl.col("turn") == 0).select(
         *TURN,
         behaviour.alias("behaviour"),
-        pl.col("lost_at").is_null().alias("first"),
+        pl.col("lost_at").is_null().alias("end"),
         pl.col("kept").alias("isolated"),
     )  # fmt: skip
     single = (
@@ -307,37 +294,48 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
             pl.col("arm").is_in([SINGLE_SHOT, SINGLE_SHOT_ABSTAIN]),
             pl.col("status") != "error",
         )
-        .select(
-            *TURN,
-            pl.col("arm").alias("against"),
-            pl.col("correct").alias("single"),
-            second=pl.when("correct").then(1.0).otherwise((_AT_ONCE - 2) / (2 * (_AT_ONCE - 1))),
-        )
+        .select(*TURN, pl.col("arm").alias("against"), pl.col("correct").alias("single"))
     )
     both = held.join(single, on=TURN, how="inner", maintain_order="left")
     control = control_turns(turns).filter(pl.col("turn") == 0).select(
         *TURN, behaviour.alias("behaviour"), pl.lit(CONTROL).alias("against"),
         pl.col("lost_at").is_null().alias("single"),
-        second=pl.col("lost_at").is_null().cast(pl.Float64),
     )  # fmt: skip
     net = held.join(control, on=[*TURN, "behaviour"], how="inner", maintain_order="left")
-    order = pl.DataFrame(_ROWS, schema=["behaviour", "against"], orient="row").with_row_index("_at")
     against = both.filter(pl.col("against") == SINGLE_SHOT)
-    convictions = against.filter(pl.col("behaviour") == CONVICTION)
-    asymmetric = (
-        against.filter(pl.col("behaviour") == ABSTENTION)
-        .join(convictions.select(*TURN, pl.col("first").alias("_held")), on=TURN, how="inner")
-        .with_columns(
-            pl.lit(ASYMMETRY).alias("behaviour"),
-            pl.lit(None, pl.Boolean).alias("isolated"),
-            # what is the same on both sides drops out of the difference of the taxes
-            pl.col("_held").cast(pl.Float64).alias("second"),
-        )
+    convictions = against.filter(pl.col("behaviour") == CONVICTION).select(
+        *TURN, _end=pl.col("end"), _isolated=pl.col("isolated")
     )
-    parts = [part.select(both.columns) for part in (both, net, asymmetric)]
-    pairs = pl.concat(parts).with_row_index("_row")
+    asymmetric = against.filter(pl.col("behaviour") == ABSTENTION).join(
+        convictions, on=TURN, how="inner"
+    )
+    itself = ("end", "isolated")
+    parts = [
+        _sided(both, pl.col("isolated")),
+        _sided(net, pl.col("single")),
+        asymmetric.with_columns(
+            pl.lit(ASYMMETRY).alias("behaviour"),
+            # what each gave up, in 0 to 1: the taxes differ by twice as much
+            first=_given_up("end", "isolated"),
+            second=_given_up("_end", "_isolated"),
+            # of the paper's taxes, the baseline drops out
+            single=pl.col("_end"),
+            isolated=pl.lit(None, pl.Boolean),
+        ),
+    ]
+    columns = [*TURN, "behaviour", "against", "first", "second", "single", *itself]
+    pairs = pl.concat(part.select(columns) for part in parts).with_row_index("_row")
+    order = pl.DataFrame(_ROWS, schema=["behaviour", "against"], orient="row").with_row_index("_at")
     pairs = pairs.join(order, on=["behaviour", "against"], how="inner", maintain_order="left")
     return pairs.sort(pl.col("_row").min().over(STUDY), "_at", "_row")
+
+
+def _sided(each: pl.DataFrame, second: pl.Expr) -> pl.DataFrame:
+    return each.with_columns(first=pl.col("end").cast(pl.Float64), second=second.cast(pl.Float64))
+
+
+def _given_up(end: str, isolated: str) -> pl.Expr:
+    return (1 + pl.col(end).cast(pl.Float64) - pl.col(isolated).cast(pl.Float64)) / 2
 
 
 _ARMS = {
@@ -382,7 +380,7 @@ def _sides(behaviour: str, against: str = SINGLE_SHOT) -> Callable[[pl.DataFrame
 
 
 _OFFERS = pl.format("after {} offers", "turn").str.replace("^after 1 offers", "after 1 offer")
-_SINGLE = pl.lit("against what its single shots let expect")
+_SINGLE = pl.lit("against its first choices")
 
 _HELD = {"protocol": PROTOCOL}
 
@@ -471,17 +469,14 @@ _TAX_SAYS = {
     "end of the control).",
     "n": "Number of questions (and epochs) that have everything the row compares.",
     "single_shot": "Share of successes in the baseline that `against` names. Null for `asymmetry`.",
-    "expected": "Share that would hold the target to the end if nothing were lost, by a model that "
-    "knows as many answers as `single_shot` shows beyond guessing, guesses at turn 1 where it does "
-    "not know, and never leaves its choice. Null against `control` and for `asymmetry`.",
     "isolated": "Share that chose the target at turn 1, between two options. Null for `asymmetry`.",
     "end_to_end": "S(T), the share that held the target to the last turn. Null for `asymmetry`.",
-    "tax": "`end_to_end` less `expected`; against `control`, less `single_shot`. For `asymmetry`, "
-    "the tax of abstention less that of conviction, both against `single-shot`. Null where it is "
-    "not known how many options the single shots showed.",
+    "tax": "`end_to_end` less `isolated`, what was given up of the first choices; against "
+    "`control`, less `single_shot`. For `asymmetry`, the tax of abstention less that of "
+    "conviction, both less `isolated`.",
     "raw_tax": "`end_to_end` less `single_shot`, the tax of the paper: positive for a model that "
-    "guesses and then sticks, as a guess is right more often between two options. Null against "
-    "`control`.",
+    "guesses and then sticks, as a guess is right more often between two options. For "
+    "`asymmetry`, the difference of both. Null against `control`.",
 }
 
 
@@ -509,18 +504,15 @@ _TAX_LAYOUT = ByStudy(
     (
         Count("n", "n", of=_taxed),
         Share("Baseline %", "single_shot"),
-        Share("Expected %", "expected"),
         Share("Isolated %", "isolated", of=_taxed, among="n"),
         Share("End to end %", "end_to_end", of=_taxed, among="n"),
         Share("Tax, points", "tax", "", signed=True),
     ),
     (
-        "Isolated: the target chosen at turn 1. Expected: held to the end if nothing were lost, by "
-        "a model that knows what its single shots show, guesses at turn 1 where it does not know, "
-        "and then sticks. Tax: end to end less what is expected, in percentage points [95% "
-        "interval, paired over questions]; against the control (as many turns that show the first "
-        "two options again), less the baseline. Asymmetry: the tax of abstention less that of "
-        "conviction.",
+        "Isolated: the target chosen at turn 1. Tax: end to end less isolated, in percentage "
+        "points [95% interval, paired over questions]; against the control (as many turns that "
+        "show the first two options again), less the baseline. Asymmetry: the tax of abstention "
+        "less that of conviction.",
     ),
     _against,
 )
@@ -531,7 +523,7 @@ TAX = Table(
     layout=_tax_layout,
     title="What does the conversation cost?",
     lead="End-to-end success less that of the control, which is net of what turns alone cost, and "
-    "less what the same question with all options at once lets expect.",
+    "less the first choices.",
     section="stick-or-switch",
     chart=charts.TAX,
     gates=(

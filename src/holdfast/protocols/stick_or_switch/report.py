@@ -74,8 +74,8 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
                 "Net tax: the last turn less as many turns without an offer, in points [95% "
                 "interval, paired over questions]; negative where offers cost something."
                 if net
-                else "Tax: the last turn less what all options at once let expect, in points "
-                "[95% interval, paired over questions].",
+                else "Tax: the last turn less turn 1, in points [95% interval, paired over "
+                "questions].",
             ),
             ("Unread", "Unread: replies with no readable answer."),
         ),

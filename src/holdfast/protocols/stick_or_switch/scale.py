@@ -286,15 +286,14 @@ _SAYS = {
     "single_shot": "Single-shot accuracy, with all options at once, from `tax`.",
     "isolated": "Share that chose the right answer at turn 1, between two options, from `tax`.",
     "conviction": "S(T), the share that held the right answer to the last turn, from `survival`.",
-    "tax": "Tax of conviction against what single-shot accuracy lets expect, from `tax`.",
+    "tax": "Tax of conviction against the choice at turn 1, from `tax`.",
     "raw_tax": "The paper's tax, S(T) less single-shot accuracy, from `tax`.",
     "single_shot_abstention": "Single-shot abstention, with all wrong options and None of the "
     "Above at once, from `tax`.",
     "isolated_abstention": "Share that abstained at turn 1, between one wrong option and None of "
     "the Above, from `tax`.",
     "abstention": "S(T), the share that held an abstention to the last turn, from `survival`.",
-    "abstention_tax": "Tax of abstention against what single-shot accuracy lets expect, from "
-    "`tax`.",
+    "abstention_tax": "Tax of abstention against the choice at turn 1, from `tax`.",
     "raw_abstention_tax": "The same of abstention: S(T) less single-shot accuracy.",
     "correct_rate": "Share of abstentions that switched to the right answer when it was offered, "
     "from `flexibility`.",
@@ -316,10 +315,7 @@ _LAYOUT = ByStudy(
         Share("Correct switches %", "correct_rate"),
         Share("Incorrect switches %", "incorrect_rate"),
     ),
-    (
-        "Conviction and abstention: end to end, S(T). Taxes: points to what single-shot accuracy "
-        "lets expect, with guesses between two options.",
-    ),
+    ("Conviction and abstention: end to end, S(T). Taxes: points to the choice at turn 1.",),
     _family,
 )
 
