@@ -38,7 +38,7 @@ class Server:
         return first * ((1 - self.leaves) * (1 - self.redraws)) ** (offers - 1)
 
     def tax(self, offers: int) -> float:
-        """Its true tax, beyond what a guess between two gives."""
+        """Its true tax, on its first choices."""
         return self.held(offers) - (self.knows + (1 - self.knows) / 2)
 
     def net(self, offers: int) -> float:
