@@ -547,7 +547,7 @@ CASES: list[tuple[Callable[[int], list[Row]], int, dict[str, Any]]] = [
     (convictions, 6, {"min_abstention": 0.55}),
     (convictions, 6, {"min_correct_switch": 0.55}),
     (convictions, 6, {"max_incorrect_switch": 0.45}),
-    (convictions, 6, {"max_tax_points": 16}),
+    (convictions, 6, {"max_tax_points": 36}),
     (convictions, 6, {"max_abstention_tax_points": 24}),
     (corrected, 6, {"min_selectivity": 0.2}),
     (corrected, 6, {"min_selectivity": 0.2, "level": 0.9}),
