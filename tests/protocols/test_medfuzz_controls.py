@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import polars as pl
 import pytest
@@ -26,16 +27,19 @@ from tests.fuzzing import (
     at,
     attack,
     attacking,
+    fuzz,
     gold_in,
     script_server,
     scripted,
     serving,
+    stem_in,
     trade_in,
     wrong,
 )
 from tests.resolved import medfuzz_study
-from tests.scripted import Scripted
+from tests.scripted import Scripted, put
 from tests.studies import holdfast, question_rows, turns_of, write_jsonl
+from tests.tasks import medfuzz
 
 from holdfast.files import packaged
 from holdfast.models.behaviour import chance
@@ -444,6 +448,30 @@ def test_further_attacks_are_replayed_in_the_same_run(
     (row,) = TABLES["transfer"](more).iter_rows(named=True)
     # nothing tells the model of a run that is elsewhere
     assert row["found_on"] == few["attacked_run"].drop_nulls()[0]
+
+
+def test_attacks_that_are_found_later_leave_the_controls_of_others_as_they_are(one: str) -> None:
+    def inert(folder: Path) -> dict[str, str]:
+        log = put(medfuzz(attacks=str(folder)), target_of().model)
+        rows = turns_of(log).filter(arm="inert").select("attacked_run", "prompt").rows()
+        return dict(rows)
+
+    def found(name: str, trade: str) -> Path:
+        attacker = scripted(lambda messages: fuzz(stem_in(messages[1][1]), trade), name)
+        target = scripted(answering(trade), f"of {name}")
+        log = attack(target.model, attacker=attacker.model, questions=one)
+        return Path(urlparse(log.location).path).parent
+
+    folder = found("one", TRADES[0])
+    first = inert(folder)
+    assert len(first) == 1
+    for number, trade in enumerate(TRADES[1:4]):
+        found(f"another {number}", trade)
+    # runs are read in an order of their own, which says nothing of when they were found
+    more = inert(folder)
+    assert len(more) == 4
+    assert len(set(more.values())) > 1
+    assert first.items() <= more.items()
 
 
 def test_a_replay_is_planned_replicate_by_replicate_without_an_attacker(

@@ -331,7 +331,12 @@ def _with_drops(
     rows: pl.DataFrame, both: Sides, left: pl.DataFrame, right: pl.DataFrame, *, alone: bool
 ) -> pl.DataFrame:
     """The rows with how much more B drops than A, from first answers and from controls."""
-    drops = {name: _drops(turns) for name, turns in (("a", both.a), ("b", both.b))}
+    if not alone:
+        return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in (*_DROP, *_NET))
+    changed = [
+        own.drop("hit").join(_drops(turns), on=UNIT, maintain_order="left")
+        for own, turns in ((left, both.a), (right, both.b))
+    ]
 
     def twice(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
         found: list[tuple[float, ...]] = []
@@ -343,21 +348,7 @@ def _with_drops(
         return found
 
     for kind, names in (("drop", _DROP), ("net", _NET)):
-        of_a, of_b = (
-            (
-                own.drop("hit").join(
-                    drops[name].select(*UNIT, hit=kind).drop_nulls("hit"),
-                    on=UNIT,
-                    maintain_order="left",
-                )
-                for name, own in (("a", left), ("b", right))
-            )
-            if alone
-            else (left.head(0), right.head(0))
-        )
-        if of_a.is_empty() or of_b.is_empty():
-            rows = rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
-            continue
+        of_a, of_b = (own.rename({kind: "hit"}).drop_nulls("hit") for own in changed)
         rows = with_pair_bounds(rows, _of_units(of_a, of_b), _ROW, names, twice)
     return rows
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from holdfast.results.arms import TurnsOf
 from holdfast.results.changes import with_adjusted, with_change_bounds
+from holdfast.results.charts.chart import is_published
 from holdfast.results.controls import BESIDE, FEWEST, controls_of
 from holdfast.results.declaration import (
     Count,
@@ -23,7 +24,6 @@ from holdfast.results.declaration import (
 )
 from holdfast.results.first_answers import STUDY, TURN, answering, with_first
 from holdfast.results.grid import (
-    PRINTED,
     Block,
     Grid,
     HeatmapCell,
@@ -372,7 +372,7 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid]:
     """How many chains of each study were sub-additive, and how many recovered."""
     columns = studies(rows)
     # what the paper counts, noise included, stands beside its own count alone
-    printed = any(str(row["model"]).endswith(PRINTED) for row in rows)
+    printed = any(map(is_published, rows))
     paper = Count("Smaller drop", "smaller_drop", share="smaller_drop_share", sign="%")
     shown = (
         Count("Chains", "chains"),

@@ -35,7 +35,7 @@ from holdfast.results.inference import looked_up, with_bounds
 from holdfast.stats.intervals import bootstrap_shares
 
 from . import charts
-from .arms import ATTACK, ATTACKER
+from .arms import ATTACK, ATTACKER, MOST_AGAIN
 from .net import last_attempt
 from .published import medfuzz
 from .replicates import (
@@ -589,7 +589,7 @@ ATTACK_LIST = Table(
         "a readable reply.",
         "inert_wrong": "Number of these whose reply is wrong.",
         "inert_lasting": "Number of these that are wrong each time they are asked again too, up to "
-        "three times.",
+        f"{MOST_AGAIN} times.",
         "confirm_p": "Larger p-value of two of Fisher's exact one-sided tests: that the attacked "
         "question is answered wrong more often than the original, and than inert rewrites.",
         "confirm_adjusted": "The p-value `confirm_p` after the correction of Benjamini and "

@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.challenges import question_prompt
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Intervention, Run, Turn
+from holdfast.questions import digest_of
 
 from .arms import INERT, REASK, REPLAYED, UNATTACKED
 from .inert import inert_rewrite
@@ -31,19 +32,19 @@ async def replay(run: Run, settings: MedFuzzSettings) -> None:
     if not first.kept:
         return
     branches: dict[str, Awaitable[Any]] = {}
-    for number, attack in enumerate(attacks, 1):
+    for attack in attacks:
         step = Intervention("replay", "medfuzz", "indirect", "shallow", variant=attack.run)
         branches[step.step] = ask(chat, REPLAYED, step, attack)
         inert = Intervention(INERT, "control", variant=attack.run)
-        branches[inert.step] = beside(chat, settings, inert, attack, number)
+        branches[inert.step] = beside(chat, settings, inert, attack)
     branches[REASK] = ask(again, REASK, Intervention(REASK, "control", variant="1"))
     await run.side_by_side(branches)
 
 
-async def beside(
-    chat: Turn, settings: MedFuzzSettings, step: Intervention, attack: Attack, number: int
-) -> Turn:
+async def beside(chat: Turn, settings: MedFuzzSettings, step: Intervention, attack: Attack) -> Turn:
     """Ask an inert rewrite of the length of an attack."""
+    # by the attack alone: others that are found later leave it as it is
+    number = int(digest_of(attack.modified), 16)
     put, added = inert_rewrite(chat.question, settings.seed, attack.replicate, number, attack.words)
     return await chat.ask(
         question_prompt(put),

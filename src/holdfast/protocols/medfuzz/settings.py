@@ -13,7 +13,7 @@ from holdfast.protocols.few_shot import BANK, SHOTS, as_example, choose_exemplar
 from holdfast.protocols.settings import HISTORIES, TestedSettings, history, setting
 from holdfast.questions import Question, QuestionSet
 
-from .arms import ATTACKER
+from .arms import ATTACKER, REWRITES
 from .logged_attacks import Attack, attacks_in
 
 
@@ -52,8 +52,8 @@ class MedFuzzSettings(TestedSettings):
     )
     confirm: int = setting(
         10,
-        "how often a successful attack and its original are each asked again, beside 20 inert "
-        "rewrites; 0 for never",
+        "how often a successful attack and its original are each asked again, beside "
+        f"{REWRITES} inert rewrites; 0 for never",
         at_least=0,
         grows=True,
     )

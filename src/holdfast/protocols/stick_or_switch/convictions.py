@@ -6,6 +6,7 @@ from dataclasses import replace
 import polars as pl
 
 from holdfast.results.arms import TurnsOf
+from holdfast.results.charts.chart import is_published
 from holdfast.results.declaration import (
     ByStudy,
     Chosen,
@@ -18,7 +19,7 @@ from holdfast.results.declaration import (
     Table,
 )
 from holdfast.results.first_answers import STUDY, TURN, answering
-from holdfast.results.grid import PRINTED, Grid, Row, one_line
+from holdfast.results.grid import Grid, Row, one_line
 from holdfast.results.inference import with_bounds, with_pair_bounds
 
 from . import charts
@@ -490,9 +491,8 @@ def with_raw(
         raw: header of each of the paper's, by name.
         rows: of the table.
     """
-    printed = any(str(row["model"]).endswith(PRINTED) for row in rows)
-    more = [Share(header, name, signed=True) for name, header in raw.items()] if printed else []
-    return [*columns, *more]
+    more = [Share(header, name, signed=True) for name, header in raw.items()]
+    return [*columns, *(more if any(map(is_published, rows)) else [])]
 
 
 def _tax_layout(rows: Sequence[Row]) -> list[Grid] | None:
