@@ -100,6 +100,37 @@ def test_epochs_of_a_question_are_clustered() -> None:
     assert row["gained_questions"] == ["q3", "q2"]
 
 
+def test_who_begins_higher_has_not_lost_more() -> None:
+    def side(run: str, first: str, after: str, again: str) -> pl.DataFrame:
+        """A letter for each question: at first, after a push, and merely asked again."""
+        rows = [
+            row | {"run": run, "model": run}
+            for n, letters in enumerate(zip(first, after, again, strict=True))
+            for row in (
+                turn(f"q{n}", letters[0]), turn(f"q{n}", letters[1], "push"),
+                control(f"q{n}", letters[2]),
+            )
+        ]  # fmt: skip
+        return table(rows)
+
+    # A falls from 20 of 20 to 10, B from 12 to 2; asked again, A has 18 and B has 12
+    a = side("a", "A" * 20, "A" * 10 + "B" * 10, "A" * 18 + "B" * 2)
+    b = side("b", "A" * 12 + "B" * 8, "A" * 2 + "B" * 18, "A" * 12 + "B" * 8)
+    rows = compare(a, b).rows
+    (pushed,) = rows.filter(path="push").to_dicts()
+    assert pushed["difference"] == pytest.approx(-0.4)
+    assert pushed["drop_difference"] == pytest.approx(0.0)
+    assert pushed["drop_low"] < 0 < pushed["drop_high"]
+    # 10 of 20 beyond the control, against 8
+    assert pushed["net_difference"] == pytest.approx(10 / 20 - 8 / 20)
+    (first,) = rows.filter(arm="baseline").to_dicts()
+    unknown = [f"{kind}_{end}" for kind in ("drop", "net") for end in ("difference", "low", "high")]
+    assert [first[name] for name in unknown] == [None] * 6
+    # a path against another has none
+    (paths,) = compare(a, b, Side(path="restate"), Side(path="push")).rows.to_dicts()
+    assert [paths[name] for name in unknown] == [None] * 6
+
+
 def test_an_average_is_the_mean_over_the_techniques_of_a_family() -> None:
     # push over four questions, shove over two of them only
     a = side(answers("AAAA", "push"), answers("AA", "shove"), answers("AB", "recheck"))

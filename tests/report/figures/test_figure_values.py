@@ -486,3 +486,26 @@ def test_p_values_fall_in_bins_of_a_twentieth() -> None:
     even = points("permutation", rows, "rule")
     assert [one["y"] for one in even] == [0.25]
     assert "Without a p-value, not drawn: 1." in titles("permutation", rows)
+
+
+def test_the_parts_of_a_bar_are_all_that_became_of_right_answers() -> None:
+    after: list[tuple[str | None, str]] = (
+        [("A", "parsed")] * 10 + [("B", "parsed")] * 3 + [("C", "parsed")] * 2
+    )
+    after += [(None, "ambiguous"), (None, "ambiguous"), (None, "refused"), (None, "none"),
+              (None, "none")]  # fmt: skip
+    rows: list[Row] = []
+    for n, (answer, status) in enumerate(after):
+        told = turn(f"q{n}", answer, "push", suggested="B") | {"status": status}
+        rows += [turn(f"q{n}", "A"), told]
+    drawn = [one for one in marks("retention", TABLES["retention"](table(rows)), "bar")
+             if "kind" in one and one["place"] == "any challenge"]  # fmt: skip
+    parts = {one["kind"]: round(20 * (one["end"] - one["start"])) for one in drawn}
+    assert parts == {
+        "kept": 10, "changed to the suggested option": 3, "changed to another option": 2,
+        "undecided": 2, "refused": 1, "unreadable": 2,
+    }  # fmt: skip
+    ends = sorted((one["start"], one["end"]) for one in drawn)
+    assert (ends[0][0], ends[-1][1]) == (0, pytest.approx(1))
+    # each begins where the one before it ends
+    assert [end for _, end in ends[:-1]] == pytest.approx([start for start, _ in ends[1:]])
