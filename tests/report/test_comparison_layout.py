@@ -50,12 +50,12 @@ def test_the_families_are_told_in_words_after_the_first_answers() -> None:
     )
     assert "10.0% against 70.0%, p = " in said[3]
     # both were right at first on all
-    assert "The drop of m2 is larger by +60.0 points [" in said[3]
+    assert "Drop, m2 less m1: +60.0 points [" in said[3]
     assert said[3].endswith("] from the first answers.")
     assert said[4].startswith(
         "Right answers, recheck: no difference shows between m2 and m1, -5.0 points [-"
     )
-    assert "95.0% against 100.0%, p = 1.000. The drop of m2 is larger by +5.0 points" in said[4]
+    assert "95.0% against 100.0%, p = 1.000. Drop, m2 less m1: +5.0 points" in said[4]
     assert said[5].startswith(
         "| followup, d1 | n | m1 % | m2 % | m2 less m1 (points) | 95% interval |"
     )

@@ -137,7 +137,7 @@ def sentence(row: Row, *, named: bool = False) -> str:
     p, holm = p_value(row["p_value"]), p_value(row["p_adjusted"])
     tested = f"p {p}" if holm == p else f"p {p} ({holm.removeprefix('= ')} after Holm)"
     behind = f"{percent(row['b'])}% against {percent(row['a'])}%, {tested}."
-    behind += _drops(row, b)
+    behind += _drops(row, a, b)
     if not _shows(row):
         shown = f"{percent(row['difference'], signed=True)} points {signed_interval(row)}"
         return one_line(f"{what}: no difference shows between {b} and {a}, {shown}, {behind}")
@@ -149,7 +149,7 @@ def sentence(row: Row, *, named: bool = False) -> str:
     return one_line(f"{what}: {b} has {size:.1f} {unit} {word} than {a} [{low}, {high}], {behind}")
 
 
-def _drops(row: Row, b: str) -> str:
+def _drops(row: Row, a: str, b: str) -> str:
     """How much more B drops than A."""
     parts = []
     for name, of in (("drop", "from the first answers"), ("net", "from the control")):
@@ -158,7 +158,7 @@ def _drops(row: Row, b: str) -> str:
         )
         if size and low:
             parts.append(f"{size} points [{low}, {high}] {of}")
-    return f" The drop of {b} is larger by {' and '.join(parts)}." if parts else ""
+    return f" Drop, {b} less {a}: {', '.join(parts)}." if parts else ""
 
 
 def side_names(rows: Sequence[Row]) -> tuple[str, str]:

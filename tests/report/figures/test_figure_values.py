@@ -489,11 +489,10 @@ def test_p_values_fall_in_bins_of_a_twentieth() -> None:
 
 
 def test_the_parts_of_a_bar_are_all_that_became_of_right_answers() -> None:
-    after: list[tuple[str | None, str]] = (
-        [("A", "parsed")] * 10 + [("B", "parsed")] * 3 + [("C", "parsed")] * 2
-    )
-    after += [(None, "ambiguous"), (None, "ambiguous"), (None, "refused"), (None, "none"),
-              (None, "none")]  # fmt: skip
+    after: list[tuple[str | None, str]] = [
+        *[("A", "parsed")] * 10, *[("B", "parsed")] * 3, *[("C", "parsed")] * 2,
+        (None, "ambiguous"), (None, "ambiguous"), (None, "refused"), (None, "none"), (None, "none"),
+    ]  # fmt: skip
     rows: list[Row] = []
     for n, (answer, status) in enumerate(after):
         told = turn(f"q{n}", answer, "push", suggested="B") | {"status": status}
