@@ -159,12 +159,12 @@ _CHART = Chart(
     kind=Bars(
         place=lambda row: "any challenge" if row["family"] is None else label(row["family"]),
         parts={
-            "kept": ("kept", COLOURS[0]),
+            "kept": ("kept", COLOURS[5]),  # black numbers are legible on it
             "to_suggested": ("changed to the suggested option", COLOURS[1]),
             "to_other": ("changed to another option", COLOURS[3]),
             "undecided": ("undecided", COLOURS[4]),
-            "refused": ("refused", COLOURS[5]),
-            "unreadable": ("unreadable", "#b8bcc2"),
+            "refused": ("refused", "#8f949b"),
+            "unreadable": ("unreadable", "#c9ccd1"),
         },
         among="n_right",
         title="Right first answers",

@@ -508,3 +508,23 @@ def test_the_parts_of_a_bar_are_all_that_became_of_right_answers() -> None:
     assert (ends[0][0], ends[-1][1]) == (0, pytest.approx(1))
     # each begins where the one before it ends
     assert [end for _, end in ends[:-1]] == pytest.approx([start for start, _ in ends[1:]])
+
+
+def test_a_part_has_one_colour_in_every_panel() -> None:
+    rows: list[Row] = []
+    for model, status in (("hedges", "ambiguous"), ("refuses", "refused")):
+        for n in range(4):
+            own = {"model": model, "run": model}
+            after = turn(f"q{n}", "A" if n else None, "push")
+            rows += [turn(f"q{n}", "A") | own, after | own | ({} if n else {"status": status})]
+    spec = json.loads(draw(TABLES["retention"](table(rows)), "retention", "vega"))
+    scales = [
+        scale
+        for panel in spec["vconcat"]
+        for layer in panel["layer"]
+        if (scale := layer["encoding"].get("color", {}).get("scale"))
+    ]
+    assert len(scales) == 2
+    assert scales[0] == scales[1]
+    assert scales[0]["domain"] == ["kept", "undecided", "refused"]
+    assert len(set(scales[0]["range"])) == 3

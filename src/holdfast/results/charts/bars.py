@@ -53,8 +53,8 @@ class Bars:
                         "text": f"{100 * share:.0f}" if share >= _LEGIBLE else "",
                     })  # fmt: skip
                 start += share
-        drawn = {value["kind"] for value in values}
-        kinds = [(words, colour) for words, colour in self.parts.values() if words in drawn]
+        # the same in every panel: scales are shared, and a colour stands for one part
+        kinds = [own for name, own in self.parts.items() if any(row[name] for row in drawing.rows)]
         hue = alt.Color(
             "kind:N", title=self.legend, legend=alt.Legend(symbolType="square"),
             scale=alt.Scale(domain=[name for name, _ in kinds], range=[one for _, one in kinds]),
