@@ -246,6 +246,21 @@ def test_what_cannot_be_looked_at_is_refused_before_anything_is_asked(tmp_path: 
     assert sorted((tmp_path / "runs").iterdir()) == before
 
 
+def test_a_record_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text("[[rule]]\nmin_accuracy = 0.5\n")
+    runs = tmp_path / "runs"
+    done = holdfast(
+        "run", "followup", "--model", "simulated/steadfast", "--limit", "2", "--shuffle", "1",
+        "--log-dir", runs,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (runs / "verdict.json").mkdir()
+    done = holdfast("gate", runs, "--rules", tmp_path / "r.toml", "--sequential")
+    assert done.returncode == 2
+    assert re.fullmatch(r"holdfast: .*/verdict\.json: cannot be written \(.*\n", done.stderr)
+    assert not list(runs.glob(".verdict*"))
+
+
 def test_a_damaged_record_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "verdict.json").write_text('{"rules": "12')

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from holdfast.errors import counted
+from holdfast.errors import counted, unwritable
 from holdfast.files import putting
 
 from .arms import in_arms
@@ -417,9 +417,16 @@ def keep_plan(
 
 
 def put_beside_logs(log_dir: str, name: str, text: str) -> None:
-    """Write a file into a log dir, local or remote."""
-    with putting(log_dir, name) as file:
-        file.write(text.encode())
+    """Write a file into a log dir, local or remote.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        with putting(log_dir, name) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise unwritable(f"{log_dir}/{name}", error) from error
 
 
 def beside_logs(log_dir: str, name: str) -> str | None:
