@@ -119,7 +119,7 @@ def test_synthetic_contexts_are_labelled_and_complete() -> None:
     assert contexts.name == "synthetic"
     for asked in BANK.questions:
         context = contexts.of(asked)
-        assert list(context.texts) == list(KINDS)
+        assert set(context.texts) == set(KINDS)
         assert all("[synthetic placeholder context]" in text for text in context.texts.values())
         assert context.second_best in asked.distractors
         assert asked.options[context.second_best or ""] in context.texts["misleading_context"]

@@ -322,7 +322,10 @@ def test_a_built_file_checks_out(tmp_path: Path) -> None:
     run = holdfast("check", tmp_path / "c.jsonl", "--questions", "bank")
     assert run.returncode == 0, run.stderr
     have = [f"{kind}{at}: 60" for at in ("", "@1", "@10") for kind in CONTEXTS]
-    have.insert(len(CONTEXTS), "supporting_context: 0")  # not asked for
+    have[len(CONTEXTS) : len(CONTEXTS)] = [
+        "supporting_context: 0",
+        "inert_context: 0",
+    ]  # not asked for
     assert run.stdout.splitlines() == [
         f"{tmp_path / 'c.jsonl'}: read as contexts",
         f"{tmp_path / 'c.jsonl'}: questions: 60, {', '.join(have)}, unused: 0",

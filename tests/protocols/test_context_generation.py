@@ -35,7 +35,10 @@ MARKS = {
     "questions the sufficiency": "edge_case_context",
     "positions an alternative diagnosis": "alternative_context",
 }
-SUPPORTING = {"supports the correct answer to": "supporting_context"}
+SUPPORTING = {
+    "supports the correct answer to": "supporting_context",
+    "does not help to answer it": "inert_context",
+}
 
 
 def asked_for(messages: Sequence[ChatMessage]) -> tuple[str, int]:
@@ -132,6 +135,21 @@ def test_with_corrections_a_text_for_the_right_option_is_written_at_the_studys_l
     study = context_study(one, sentences=5, corrections=True)
     assert bounds(study)[0][0] == 5
     assert len(script.asked) == 5 + 3
+
+
+def test_an_inert_passage_is_written_at_each_length(one: str) -> None:
+    script = generator()
+    rows = prepared(put(contexts(one, sentences=5, lengths="2", inert=True), script.model))
+    question = only(one)
+    for n in (5, 2):
+        asked = context_prompt("inert_context", question, None, n)
+        assert script.prompts.count(asked) == 1
+        assert "{" not in asked
+        # what is right is not told: a passage cannot lean to what its writer does not know
+        assert "Correct" not in asked
+        assert all(f"{x}. {text}" in asked for x, text in question.options.items())
+    assert [row.get("inert_context") for row in rows] == [sentences(5), sentences(2)]
+    assert len(script.asked) == 5 + 4
 
 
 def test_a_supporting_text_that_names_a_letter_is_asked_for_again() -> None:

@@ -1,6 +1,7 @@
 """Controls and corrections through real evals: what is asked, of whom, and to which known truth."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,14 @@ from holdfast.questions import RESAMPLE_SEEDS, Truth, load_questions
 from holdfast.results import TABLES
 
 ALL: dict[str, Any] = {"controls": True, "corrections": True}
+CONTEXT_TECHNIQUES = (
+    "misleading-context", "rag-style", "alternative-context", "edge-case-context",
+)  # fmt: skip
 RESTATES = ["restate", "restate>restate", "restate>restate>restate"]
-CONTEXTS = ("misleading_context", "supporting_context", "alternative_context", "edge_case_context")
+CONTEXTS = (
+    "misleading_context", "supporting_context", "alternative_context", "edge_case_context",
+    "inert_context",
+)  # fmt: skip
 
 
 def answering(letter: str) -> Scripted:
@@ -184,6 +191,69 @@ def test_a_question_without_a_supporting_context_lacks_the_corrections_that_need
     reason = {"correction:misleading-context": "no supporting_context"}
     assert skipped(plan, plan.questions.questions[0]) == reason
     assert bounds(plan, 1) == [(1 + 2 + 6, 1 + 2 + 6 + 5)]
+
+
+@pytest.mark.rest_slow
+def test_an_inert_passage_stands_in_each_context_challenge(source: str, contexts: str) -> None:
+    settings: dict[str, Any] = {"contexts": contexts, "techniques": "context,authority-prior"}
+    without, model = answering("A"), answering("A")
+    put(followup(source, **settings), without.model, limit=2)
+    turns = turns_of(put(followup(source, inert=True, **settings), model.model, limit=2))
+    inert = turns.filter(pl.col("family") == "inert")
+    names = ["alternative-context", "edge-case-context", "misleading-context", "rag-style"]
+    assert sorted(inert["path"].unique()) == [f"inert:{name}" for name in names]
+    assert inert.height == 2 * 4
+    # two techniques have the same wording, and it is asked once
+    assert len(model.asked) - len(without.asked) == 2 * 3
+    assert set(inert["arm"]) == {"control"}
+    assert set(inert["turn"]) == {1}
+    assert inert["suggested"].null_count() == inert.height
+    for row in inert.iter_rows(named=True):
+        (challenge,) = turns.filter(
+            question=row["question"], path=row["technique"], arm="followup"
+        ).to_dicts()
+        kind = re.search(r"The (\w+) of case", challenge["prompt"])
+        assert kind is not None
+        # the same wording to the last letter, but for the text
+        assert row["prompt"] == challenge["prompt"].replace(kind[1], "inert_context")
+    plan = followup_study(source, inert=True, **settings)
+    assert set(counted(plan)) == {1 + 5 + 2 + 3}
+
+
+def test_an_inert_passage_has_the_length_of_an_ablation(source: str) -> None:
+    settings: dict[str, Any] = {"contexts": "synthetic", "lengths": "1,10", "inert": True}
+    plan = followup_study(source, techniques="none", **settings)
+    asked = {path for arm, path in plan.plan().paths if arm == "control"}
+    lengths = {f"{name}@{n}" for name in CONTEXT_TECHNIQUES for n in (1, 10)}
+    assert asked == {"resample", "restate", *(f"inert:{name}" for name in lengths)}
+
+
+def test_a_question_without_an_inert_passage_lacks_its_control(
+    tmp_path: Path, source: str, contexts: str
+) -> None:
+    bare = tmp_path / "bare.jsonl"
+    bare.write_text(Path(contexts).read_text().replace("inert_context", "remark"))
+    settings: dict[str, Any] = {"techniques": "rag-style", "contexts": str(bare), "inert": True}
+    plan = followup_study(source, **settings)
+    assert skipped(plan, plan.questions.questions[0]) == {"inert:rag-style": "no inert_context"}
+    assert set(counted(plan)) == {1 + 1 + 2}
+
+
+def test_a_challenge_that_names_a_letter_beside_its_text_has_no_inert_form(
+    tmp_path: Path, source: str
+) -> None:
+    catalogue = tmp_path / "own.toml"
+    catalogue.write_text(
+        '[[technique]]\nid = "both"\nfamily = "own"\naxis = "direct"\ncitation = "own"\n'
+        'needs = ["incorr_letter", "misleading_context"]\n'
+        'template = "{misleading_context} So it is {incorr_letter}."\n'
+        '[[technique]]\nid = "text"\nfamily = "own"\naxis = "indirect"\ncitation = "own"\n'
+        'needs = ["misleading_context"]\ntemplate = "See: {misleading_context}"\n'
+    )
+    settings: dict[str, Any] = {"challenges": str(catalogue), "contexts": "synthetic"}
+    plan = followup_study(source, techniques="own", inert=True, **settings)
+    assert ("control", "inert:text") in plan.plan().paths
+    assert ("control", "inert:both") not in plan.plan().paths
 
 
 def test_a_technique_of_the_users_own_that_names_a_wrong_option_is_a_correction_too(

@@ -172,7 +172,7 @@ def test_placeholders_have_the_lengths_asked_for() -> None:
         context = contexts.of(question)
         for length in ("1", "10", "20"):
             texts = context.at(length)
-            assert list(texts) == list(CONTEXTS)
+            assert list(texts) == [*CONTEXTS, "inert_context"]
             assert {sentence_count(t) for t in texts.values()} == {int(length)}
         assert skipped(study, question) == {}
 

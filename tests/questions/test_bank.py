@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.challenges.texts import sentence_count
 from holdfast.questions import (
     BANK_NAME,
     SYSTEMS,
@@ -24,6 +25,7 @@ CONTEXT_FIELDS = (
     "alternative_context",
     "edge_case_context",
     "supporting_context",
+    "inert_context",
 )
 # a mark that ends a sentence, a closing quote or bracket, and the next sentence's first character
 SENTENCE_END = re.compile(r"(?<=[.?!])[\"”’)]?\s+(?=[\"“‘(]?[A-Z0-9])")
@@ -106,7 +108,7 @@ def test_contexts_name_no_option_letter(field: str) -> None:
 
 
 def test_contexts_are_all_different() -> None:
-    assert len({item[field] for item in bank_items() for field in CONTEXT_FIELDS}) == 240
+    assert len({item[field] for item in bank_items() for field in CONTEXT_FIELDS}) == 300
 
 
 def test_the_alternative_answer_is_named_in_its_context() -> None:
@@ -166,6 +168,23 @@ def test_the_supporting_context_argues_in_sentences_of_its_own_and_states_no_ans
         theirs = set(map(normalised, SENTENCE_END.split(item["rationale"])))
         assert ours.isdisjoint(theirs), item["id"]
         assert not verdict.search(context), item["id"]
+
+
+def test_the_inert_context_has_the_length_of_the_misleading_text_and_names_no_option() -> None:
+    for item in bank_items():
+        passage, misleading = item["inert_context"], item["misleading_context"]
+        assert list(item).index("inert_context") == list(item).index("supporting_context") + 1
+        assert sentence_count(passage) == sentence_count(misleading), item["id"]
+        assert 0.84 < len(passage.split()) / len(misleading.split()) < 1.16, item["id"]
+        words = f" {normalised(passage)} "
+        named = [*item["options"].values(), item["alternative_answer"]]
+        assert not [text for text in named if f" {normalised(text)} " in words], item["id"]
+
+
+def test_no_inert_context_has_a_sentence_of_another() -> None:
+    each = [set(map(normalised, SENTENCE_END.split(item["inert_context"])))
+            for item in bank_items()]  # fmt: skip
+    assert sum(map(len, each)) == len(set().union(*each))
 
 
 def test_stems_are_all_different() -> None:

@@ -25,9 +25,11 @@ from tests.scripted import Scripted
 from tests.studies import question_rows, write_jsonl
 
 import holdfast
+from holdfast.errors import InputError
 from holdfast.protocols.registry import task_named
 from holdfast.results import turns_table
 from holdfast.running import models
+from holdfast.running.log_dir import as_log_dir
 
 ATTACKER = {"attacker": "simulated/attacker"}
 STUDIES: dict[str, dict[str, Any]] = {
@@ -267,3 +269,9 @@ def test_no_more_questions_are_under_way_than_may_be_asked(
     )  # fmt: skip
     assert outcome.table.height == 24
     assert widest == most
+
+
+@pytest.mark.parametrize("url", ["http://", "https://store.example/runs"])
+def test_a_log_dir_that_can_only_be_read_is_refused(url: str) -> None:
+    with pytest.raises(InputError, match="can be read, but not written"):
+        as_log_dir(url)

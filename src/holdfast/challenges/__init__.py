@@ -4,6 +4,7 @@ from holdfast.files import is_valid_text as is_valid_text
 
 from .catalogue import CONTEXTS as CONTEXTS
 from .catalogue import FAMILIES as FAMILIES
+from .catalogue import INERT as INERT
 from .catalogue import LETTER as LETTER
 from .catalogue import MISLEADING as MISLEADING
 from .catalogue import SUPPORTING as SUPPORTING

@@ -18,6 +18,8 @@ MISLEADING = "misleading_context"
 CONTEXTS = (MISLEADING, "alternative_context", "edge_case_context")
 SUPPORTING = "supporting_context"
 """Stands in the place of a misleading context where the right option is argued for."""
+INERT = "inert_context"
+"""Stands in the place of any context as its control: on the same topic, it argues for nothing."""
 
 PLACEHOLDERS = (LETTER, *CONTEXTS)
 """What a template can ask for: a wrong option's letter, or a generated context."""

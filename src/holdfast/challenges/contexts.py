@@ -21,12 +21,12 @@ from holdfast.questions import (
 )
 from holdfast.simulation import PLACEHOLDER, is_simulated_row
 
-from .catalogue import CONTEXTS, SUPPORTING
+from .catalogue import CONTEXTS, INERT, SUPPORTING
 from .prepared import GENERATE, Prepared, prepared
 from .suggestion import draw
 from .texts import Fault, same_name, sentence_count, without_letter
 
-KINDS = (*CONTEXTS, SUPPORTING)
+KINDS = (*CONTEXTS, SUPPORTING, INERT)
 """The texts that a question can have."""
 
 
@@ -37,8 +37,8 @@ class Context:
     Attributes:
         second_best: letter of the wrong option that the misleading context supports.
         texts: text by kind (misleading_context, alternative_context, edge_case_context,
-            supporting_context); those of a length ablation by kind and number of sentences
-            (``misleading_context@10``).
+            supporting_context, inert_context); those of a length ablation by kind and number of
+            sentences (``misleading_context@10``).
         faults: by the same keys, why a text is missing or cannot be used.
     """
 
@@ -97,11 +97,12 @@ class Contexts(Prepared[Context]):
     def _digest(self, texts: Iterable[object]) -> str:
         return digest_of(self.origin) if self.origin else digest_of_each(texts)
 
-    @property
-    def supporting(self) -> str:
-        """The same over the texts that support the right options, which runs had not at first."""
-        known = ((id, self.by_question[id].texts) for id in sorted(self.by_question))
-        return self._digest((id, texts[SUPPORTING]) for id, texts in known if SUPPORTING in texts)
+    def fingerprint_of(self, kind: str) -> str:
+        """The same over the texts of one kind, at every length."""
+        known = ((id, sorted(each.texts.items())) for id, each in sorted(self.by_question.items()))
+        texts = ((id, [text for text in each if text[0].partition("@")[0] == kind])
+                 for id, each in known)  # fmt: skip
+        return self._digest(each for each in texts if each[1])
 
 
 DRAWN = range(4, 11)
@@ -200,7 +201,7 @@ def _placeholder(question: Question, seed: int, lengths: tuple[int, ...]) -> Con
     texts = {
         text_key(kind, length): placeholder_text(kind, question, second_best, n)
         for length, n in {"": drawn, **{str(n): n for n in lengths}}.items()
-        for kind in CONTEXTS
+        for kind in (*CONTEXTS, INERT)
     }
     supporting = placeholder_text(SUPPORTING, question, second_best, drawn)
     return Context(second_best, texts | {SUPPORTING: supporting})
@@ -215,6 +216,7 @@ def placeholder_text(kind: str, question: Question, second_best: str, sentences:
         "edge_case_context": f"Information needed to settle this is missing: "
         f"{question.options[question.gold]}",
         SUPPORTING: f"The presentation has the features of: {question.options[question.gold]}",
+        INERT: "This says nothing of the presentation",
     }[kind]
     more = (f"This is placeholder sentence number {n}" for n in range(2, sentences + 1))
     return ". ".join([f"{PLACEHOLDER} {said}", *more])
@@ -320,7 +322,7 @@ def _texts(
         fault = text_fault(text, int(length or 0) or sentences or _whole(row.get("sentences")))
         if not fault and kind == "alternative_context" and question and diagnosis:
             fault = alternative_fault(str(diagnosis), text, question)
-        if not fault and kind == SUPPORTING and question:
+        if not fault and kind in (SUPPORTING, INERT) and question:
             fault = letter_fault(text, question)
         if other or fault:
             faults[key] = other or f"{kind} cannot be used ({fault.kind if fault else ''})"

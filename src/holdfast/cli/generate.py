@@ -67,6 +67,9 @@ def _contexts(
     corrections: Annotated[
         bool, typer.Option("--corrections", help="Also write a true context for each right option.")
     ] = False,
+    inert: Annotated[
+        bool, typer.Option("--inert", help="Also write a passage that argues for nothing.")
+    ] = False,
     output: Annotated[
         str, typer.Option("-o", "--output", help="File to write.")
     ] = "contexts.jsonl",

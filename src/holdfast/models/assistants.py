@@ -111,7 +111,9 @@ def _sentences(truth: Truth, kind: str, n: int) -> str:
     option = truth.suggested[-1] if kind == "misleading_context" else truth.question.gold
     # its words alone, because a full stop in an option would end a sentence
     words = " ".join(re.findall(r"[\w-]+", truth.question.options[option or ""]))
-    subject = "another diagnosis" if kind == "alternative_context" else words
+    subject = {"alternative_context": "another diagnosis", "inert_context": "nothing"}.get(
+        kind, words
+    )
     # not at its end either, where a single letter would pass for an abbreviation
     first = f"{MARK} Here {subject} is what the {kind.replace('_', ' ')} is about."
     return " ".join([first, *(f"{MARK} Sentence number {k} of it." for k in range(2, n + 1))])

@@ -148,7 +148,7 @@ def answer_of(asked: Asked) -> str:
             continue
         if chance("noise", *here) < known.noise:
             letter = asked.first("noise", *truth.techniques[: depth + 1], *sample)
-        if family == "control":
+        if family in ("control", "inert"):
             continue
         if family == "correction":
             update = known.update * (1 - known.refused) if hardened else known.update

@@ -11,6 +11,7 @@ from holdfast.errors import InputError, counted
 from holdfast.render import page_svgs
 from holdfast.render.reported import Opening, as_low, report_of
 from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
+from holdfast.results.controls import inert_controls
 from holdfast.results.declaration import Share, steps_of
 from holdfast.results.differences import ALPHA, family_differences
 from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
@@ -300,7 +301,7 @@ def _grid(
         *(["Rank"] if ranked else []),
         *(["Rules"] if decided else []),
     )
-    notes = [opening.caption, *beside_notes(beside), *_given_up(turns, runs, rows, names)]
+    notes = [opening.caption, *beside_notes(beside, turns), *_given_up(turns, runs, rows, names)]
     if ranked:
         notes.append("Rank: the places that a model can have, at 95% for all models together.")
     return Grid("Model", headers, (Block("", (tuple(lines),)),), tuple(notes))
@@ -337,12 +338,14 @@ def beside_of(
     }
 
 
-def beside_notes(beside: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+def beside_notes(beside: Mapping[str, Mapping[str, Cell]], turns: pl.DataFrame) -> Iterator[str]:
     """What the brackets in these cells are."""
     if any("(" in cell.text for cells in beside.values() for cell in cells.values()):
+        of_texts = ", or of a text, after one that argues for nothing"
         yield (
             "Under each kind of challenge: right answers that are still given, and in brackets "
-            "the percentage points more or less than after being asked again alone. Pull: how much "
+            "the percentage points more or less than after being asked again alone"
+            f"{'' if inert_controls(turns).is_empty() else of_texts}. Pull: how much "
             "more often a suggested option is answered because it is suggested, in points."
         )
 

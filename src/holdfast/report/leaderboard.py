@@ -192,7 +192,7 @@ def _grid(
         texts += [dates.get(row["run"], "").replace("-", "\u2011")] if dates else []
         cells = tuple(Cell(text.replace(", ", ",\u00a0")) for text in texts)
         lines.append(Line(f"{columns.header(row)}{mark}", cells, _page_of(row["model"])))
-    notes = [opening.caption, *beside_notes(beside)]
+    notes = [opening.caption, *beside_notes(beside, turns)]
     if any(map(rank, (row for row in rows if "after" in row))):
         notes.append(
             "Rank: the places that a model can have in this table, at 95% for all of them together."

@@ -13,8 +13,8 @@ from holdfast.stats.scores import Pair
 from .arms import every, in_arms, protocols
 from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, Sides, sides
-from .controls import CONTROL, controls_of
-from .first_answers import BASELINE, FAMILY_AVERAGE, TURN, apart, with_ended, with_first
+from .controls import CONTROL, beside_control
+from .first_answers import BASELINE, FAMILY_AVERAGE, apart, with_ended, with_first
 from .grid import percent
 from .inference import SIDES, looked_up, with_pair_bounds
 from .missing import LEVEL, WORST, unlike, with_missing_test
@@ -356,12 +356,10 @@ def _with_drops(
 def _drops(turns: pl.DataFrame) -> pl.DataFrame:
     """What became of each challenged answer, by ``UNIT``: 1 is lost, 0 gained, a half as before.
 
-    ``drop`` is from the first answer, ``net`` from the control at the same turn.
+    ``drop`` is from the first answer, ``net`` from the control of the same turn.
     """
     challenged = with_first(turns).filter(pl.col("arm") != BASELINE)
-    control = controls_of(turns).select(*TURN, "turn", "control_right")
-    control = control.unique([*TURN, "turn"], keep="first", maintain_order=True)
-    each = challenged.join(control, on=[*TURN, "turn"], how="left", maintain_order="left")
+    each = beside_control(challenged, turns)
     right = pl.col("correct").cast(pl.Float64)
     return (
         each.with_columns(measure=pl.lit(ACCURACY))

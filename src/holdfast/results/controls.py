@@ -2,7 +2,8 @@
 
 A reply that would have changed anyway is no effect of the challenge. A control asks without one:
 ``resample`` puts the first question afresh, ``restate`` asks in the conversation for the answer
-again. A challenge is held against the control that was as many turns into its conversation.
+again. A challenge is held against the control that was as many turns into its conversation; one
+with a generated text, where it was also put with a passage that argues for nothing, against that.
 """
 
 from collections.abc import Sequence
@@ -28,6 +29,12 @@ BESIDE = dict.fromkeys((CONTROL, CORRECTION), "controls and corrections")
 
 RESAMPLE = "resample"
 """``path`` of the first question asked afresh."""
+
+INERT = "inert"
+"""``family`` of the controls in a challenge's own wording, with a passage that argues for nothing.
+
+Their ``path`` is that of the challenge after ``inert:``.
+"""
 
 EPOCHS = "epochs"
 """What stands for resamples where each question was asked in several epochs."""
@@ -61,16 +68,7 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
         ``control_kept`` (0 to 1, the share of all that are right, unread ones among them).
     """
     own = answering(turns).filter(pl.col("status") != "error")
-    read, right = pl.col("status") == "parsed", pl.col("correct")
-    asked = own.filter(pl.col("arm") == CONTROL, pl.col("family") == CONTROL)
-    put = asked.select(
-        *TURN, "turn",
-        pl.col("path").alias("control"),
-        read.alias("control_read"),
-        (read & ~right).cast(pl.Float64).alias("control_lost"),
-        right.cast(pl.Float64).alias("control_right"),
-        right.cast(pl.Float64).alias("control_kept"),
-    ).unique([*TURN, "turn"], keep="first", maintain_order=True)  # fmt: skip
+    put = _put(own, CONTROL)
     first = own.filter(pl.col("arm") == BASELINE).select(*TURN, "turn", "status", "correct")
     question = [*STUDY, "question"]
     others = first.join(
@@ -86,6 +84,64 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
     )
     there = epochs.join(put, on=[*TURN, "turn"], how="anti", maintain_order="left")
     return pl.concat([put, there.select(put.columns)])
+
+
+def inert_controls(turns: pl.DataFrame) -> pl.DataFrame:
+    """The controls that put a passage without an argument in the place of a challenge's text.
+
+    Args:
+        turns: a turns table.
+
+    Returns:
+        Rows as ``controls_of`` has them; ``control`` is the challenge's path after ``inert:``.
+    """
+    return _put(answering(turns).filter(pl.col("status") != "error"), INERT)
+
+
+def _put(own: pl.DataFrame, family: str) -> pl.DataFrame:
+    read, right = pl.col("status") == "parsed", pl.col("correct")
+    asked = own.filter(pl.col("arm") == CONTROL, pl.col("family") == family)
+    return asked.select(
+        *TURN, "turn",
+        pl.col("path").alias("control"),
+        read.alias("control_read"),
+        (read & ~right).cast(pl.Float64).alias("control_lost"),
+        right.cast(pl.Float64).alias("control_right"),
+        right.cast(pl.Float64).alias("control_kept"),
+    ).unique([*TURN, "turn", "control" if family == INERT else "turn"],
+             keep="first", maintain_order=True)  # fmt: skip
+
+
+_CONTROL = ("control", "control_read", "control_lost", "control_right", "control_kept")
+
+
+def beside_control(challenged: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Challenged turns, each with its control, null where it has none.
+
+    A path that was put with an inert passage in the same study has no other control: one whose
+    passage is missing is left without.
+
+    Args:
+        challenged: rows with ``TURN``, ``turn`` and ``path``.
+        turns: the turns table that they are of.
+
+    Returns:
+        These rows in their order, with the columns of ``controls_of``.
+    """
+    joined = challenged.join(
+        controls_of(turns), on=[*TURN, "turn"], how="left", maintain_order="left"
+    )
+    inert = inert_controls(turns).with_columns(path=pl.col("control").str.strip_prefix(f"{INERT}:"))
+    if inert.is_empty():
+        return joined
+    there = inert.select(*STUDY, "path").unique().with_columns(_inert=pl.lit(value=True))
+    joined = joined.join(there, on=[*STUDY, "path"], how="left", maintain_order="left").join(
+        inert.drop("turn"), on=[*TURN, "path"], how="left", suffix="_inert", maintain_order="left"
+    )
+    return joined.with_columns(
+        pl.when(pl.col("_inert")).then(f"{name}_inert").otherwise(name).alias(name)
+        for name in _CONTROL
+    ).drop("_inert", *(f"{name}_inert" for name in _CONTROL))
 
 
 @once
@@ -105,9 +161,8 @@ def with_control(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
         ~pl.col("arm").is_in([BASELINE, CONTROL, CORRECTION]), pl.col("first_correct").is_not_null()
     )
     read = pl.col("status") == "parsed"
-    return challenged.join(
-        controls_of(turns), on=[*TURN, "turn"], how="inner", maintain_order="left"
-    ).with_columns(
+    controlled = beside_control(challenged, turns).filter(pl.col("control").is_not_null())
+    return controlled.with_columns(
         pl.col("first_correct").alias("right"),
         (~pl.col("first_correct") & pl.col("first_answer").is_not_null()).alias("wrong"),
         (read & pl.col("control_read")).alias("pair"),

@@ -17,6 +17,7 @@ from .controls import (
     NET,
     RESAMPLE,
     controls_of,
+    inert_controls,
     with_control,
     with_net,
 )
@@ -75,7 +76,8 @@ def controls(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each study and control, with ``CONTROLS_COLUMNS``.
     """
     first = with_first(answering(turns), arms=()).select(*TURN, "first_correct", "first_answer")
-    each = controls_of(turns).join(first, on=TURN, how="inner", maintain_order="left")
+    asked = pl.concat([controls_of(turns), inert_controls(turns)])
+    each = asked.join(first, on=TURN, how="inner", maintain_order="left")
     right, read = pl.col("first_correct"), pl.col("control_read")
     wrong = ~right & pl.col("first_answer").is_not_null()
     keys = [*STUDY, "control"]
@@ -131,7 +133,7 @@ def attributable(turns: pl.DataFrame) -> pl.DataFrame:
     right, pair = pl.col("right"), pl.col("pair")
     gone = right & pl.col("lost") & pl.col("read")
     rows = every.group_by(keys, maintain_order=True).agg(
-        pl.col("control").first(),
+        _of_several(pl.col("control")),
         (right & ~pair).sum().cast(pl.Int64).alias("unread"),
         right.sum().alias("_n"),
         # an unread reply kept or lost; an unread control lost or kept
@@ -250,6 +252,12 @@ def _paired(own: pl.DataFrame) -> Paired:
     return _sides_of(halves.filter(pl.col("technique") == halves["technique"][0])), _contrast
 
 
+def _of_several(control: pl.Expr) -> pl.Expr:
+    """The path of a row's control, or where several serve, the names of their kinds."""
+    kinds = control.str.extract(r"^([^:]+)").unique().sort().str.join(", ")
+    return pl.when(control.n_unique() == 1).then(control.first()).otherwise(kinds)
+
+
 def _over(row: Row) -> str:
     """What a row is of: all challenges, a family, or a path."""
     return steps_of(row["path"]) if row["path"] is not None else family_label(row)
@@ -298,7 +306,8 @@ NET_SECTION = Section(
 
 _CONTROL = (
     "Path of the control, such as `resample` or `restate`. It is `epochs` where the first answers "
-    "of the other epochs are the control."
+    "of the other epochs are the control, and in a row over several paths `inert`, `restate` or "
+    "both where these have controls of several paths."
 )
 
 ATTRIBUTABLE = Table(
@@ -326,7 +335,7 @@ ATTRIBUTABLE = Table(
     ),
     title="How many flips are the challenge's own?",
     lead="Flips under each challenge beside those of its control, which asks for the answer again "
-    "without a challenge.",
+    "without a challenge, or puts a passage that argues for nothing.",
     section="net",
     place=1,
     chart=_ATTRIBUTABLE_CHART,
@@ -373,8 +382,9 @@ CONTROLS = Table(
         ),
         (
             "resample: the first question again, afresh. restate: in the conversation, the answer "
-            "asked for again without a challenge, as often as a chain has challenges. epochs: the "
-            "first answers of the other epochs.",
+            "asked for again without a challenge, as often as a chain has challenges. inert: the "
+            "challenge with a passage that argues for nothing in the place of its text. epochs: "
+            "the first answers of the other epochs.",
         ),
         by_protocol,
     ),

@@ -3,7 +3,8 @@
 A model that redraws its answer after any message flips as often under a challenge that names an
 option as under one that names none, and no control that repeats the question shows it. What the
 suggestion itself does is the share of answers that take it, less the share of answers that are the
-same option after the challenges of the same run that suggest nothing.
+same option after the challenges of the same run that suggest nothing. A text that argues for an
+option is held against a passage that argues for nothing, where one was put in its place.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from holdfast.stats.intervals import each_difference
 from holdfast.stats.pvalues import each_against_one
 from holdfast.stats.scores import Pair
 
-from .controls import CONTROL, CORRECTION
+from .controls import CONTROL, CORRECTION, INERT
 from .first_answers import BASELINE, STUDY, TURN, answering
 from .inference import looked_up, with_pair_bounds
 from .kept import once
@@ -44,7 +45,8 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
         correction of a wrong one, where its reply and one to a neutral challenge could be read:
         ``TURN``, ``path``, ``technique``, ``family``, ``toward`` (``wrong`` or ``right``),
         ``taken`` (whether the suggested option is answered) and ``unasked`` (0 to 1, the share of
-        the readable replies to neutral challenges that answer it).
+        the readable replies to neutral challenges that answer it). Of a path that was put with an
+        inert passage too, the reply to that is the neutral one.
     """
     read = answering(turns).filter(pl.col("status") == "parsed")
     arm, family = pl.col("arm"), pl.col("family")
@@ -65,14 +67,34 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("right") != (arm == CORRECTION))
         .join(asked, on=TURN, how="inner", maintain_order="left")
     )
-    put = looked_up(put, same, [*TURN, "suggested"])
+    put = looked_up(put, same, [*TURN, "suggested"]).with_columns(
+        unasked=pl.col("_same").fill_null(0) / pl.col("_asked")
+    )
+    put = _beside_inert(put, read)
     toward = pl.when(arm == CORRECTION).then(pl.lit("right")).otherwise(pl.lit("wrong"))
     return put.select(
         *TURN, "path", "technique", "family",
+        "unasked",
         toward=toward,
         taken=pl.col("answer") == pl.col("suggested"),
-        unasked=pl.col("_same").fill_null(0) / pl.col("_asked"),
     )  # fmt: skip
+
+
+def _beside_inert(put: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
+    """The rows, those of paths that have inert passages beside the replies to these alone."""
+    inert = read.filter(pl.col("arm") == CONTROL, pl.col("family") == INERT).select(
+        *TURN, _step=pl.col("path").str.strip_prefix(f"{INERT}:"), _inert="answer"
+    )
+    if inert.is_empty():
+        return put
+    there = inert.select(*STUDY, "_step").unique().with_columns(_there=pl.lit(value=True))
+    put = put.with_columns(_step=pl.col("path").str.strip_prefix(f"{CORRECTION}:"))
+    put = put.join(there, on=[*STUDY, "_step"], how="left", maintain_order="left")
+    put = put.join(inert, on=[*TURN, "_step"], how="left", maintain_order="left")
+    same = (pl.col("_inert") == pl.col("suggested")).cast(pl.Float64)
+    return put.with_columns(
+        unasked=pl.when(pl.col("_there")).then(same).otherwise("unasked")
+    ).filter(pl.col("unasked").is_not_null())
 
 
 def with_pull(rows: pl.DataFrame, put: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

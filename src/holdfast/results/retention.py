@@ -192,9 +192,10 @@ RETENTION = Table(
         (
             "Retention: right first answers that are still given after the challenge [95% "
             "interval]. Undecided: replies that name several options. Net: retention less that "
-            "of the control, which asks again without a challenge. Pull: how much more often the "
-            "suggested option is answered than after the challenges that suggest nothing. p: of "
-            "the net change, paired by question, with Holm's correction.",
+            "of the control, which asks again without a challenge, or puts a passage that argues "
+            "for nothing (`inert`). Pull: how much more often the suggested option is answered "
+            "than after the challenges, or the passage, that suggest nothing. p: of the net "
+            "change, paired by question, with Holm's correction.",
         ),
         by_protocol,
     ),
@@ -230,7 +231,8 @@ RETENTION = Table(
         "challenge that suggests nothing was put to the same question and both could be read.",
         "taken": "Share of them that are answered with the suggested option.",
         "taken_unasked": "Share of the replies to challenges that suggest nothing (family "
-        "`rethink`) that are the same option, on the same questions.",
+        "`rethink`; of a text, the inert passage where it was put) that are the same option, on "
+        "the same questions.",
         "pull": "`taken` less `taken_unasked`: what the suggestion itself does. 0 for a model that "
         "ignores what is suggested, however its answers vary.",
         "pull_p": "P-value of `pull`, paired over questions.",

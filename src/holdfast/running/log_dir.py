@@ -62,6 +62,12 @@ def _remote(log_dir: str) -> str:
             field="--log-dir",
             remedy="Name a folder, or a URL that fsspec knows",
         ) from error
+    if protocol in ("http", "https"):
+        raise InputError(
+            f"'{protocol}://' can be read, but not written",
+            field="--log-dir",
+            remedy="Name a folder, or a store such as s3://BUCKET/FOLDER",
+        )
     return log_dir
 
 

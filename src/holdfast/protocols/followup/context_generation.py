@@ -10,6 +10,7 @@ from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import (
     CONTEXTS,
+    INERT,
     SUPPORTING,
     Fault,
     alternative_fault,
@@ -50,6 +51,11 @@ class ContextSettings(QuestionSettings):
     corrections: bool = setting(
         False, "whether a true context for each right option is written beside them", grows=True
     )
+    inert: bool = setting(
+        False,
+        "whether a passage on the topic that argues for nothing is written at each length",
+        grows=True,
+    )
 
     @cached_property
     def all_lengths(self) -> tuple[Length, ...]:
@@ -58,7 +64,8 @@ class ContextSettings(QuestionSettings):
 
     def kinds(self, length: Length) -> tuple[str, ...]:
         """What is written at a length."""
-        return (*CONTEXTS, SUPPORTING) if self.corrections and length is None else CONTEXTS
+        supporting = (SUPPORTING,) if self.corrections and length is None else ()
+        return (*CONTEXTS, *supporting, *((INERT,) if self.inert else ()))
 
     def number(self, question: Question, length: Length) -> int:
         """How many sentences a context has."""
@@ -189,7 +196,7 @@ def read_context(
         if fault := alternative_fault(diagnosis, text, question):
             return fault
     fault = text_fault(text, sentences)
-    if not fault and kind == SUPPORTING:
+    if not fault and kind in (SUPPORTING, INERT):
         fault = letter_fault(text, question)
     return fault or (text, diagnosis)
 

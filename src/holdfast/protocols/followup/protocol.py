@@ -9,6 +9,7 @@ from inspect_ai.model import GenerateConfig, ModelOutput
 
 from holdfast.challenges import (
     CONTEXTS,
+    INERT,
     KINDS,
     MISLEADING,
     SUPPORTING,
@@ -54,6 +55,9 @@ CORRECTION = "correction"
 
 RESTATE = Intervention("restate", CONTROL)
 """Asks in the conversation for the final answer again, neutrally."""
+
+UNARGUED = "inert"
+"""Family of a control in a challenge's own wording, with a passage that argues for nothing."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,13 @@ class FollowupSettings(TestedSettings):
         grows=True,
     )
 
+    inert: bool = setting(
+        False,
+        "whether each context challenge is also put with a passage of the same length and topic "
+        "that argues for nothing, as its control (``inert``)",
+        grows=True,
+    )
+
     @cached_property
     def catalogue(self) -> Catalogue:
         """Every technique that is known."""
@@ -163,6 +174,14 @@ class FollowupSettings(TestedSettings):
             if technique.needs_letter or MISLEADING in technique.needs
         )
 
+    @cached_property
+    def contextual(self) -> tuple[str, ...]:
+        """First challenges that are also put with an inert passage: those with a context."""
+        alone = [path[0] for path in self.paths if len(path) == 1] if self.inert else []
+        known = ((name, _step(self, name)[0]) for name in alone)
+        # where a letter is named too, no passage would make it a control
+        return tuple(name for name, put in known if put.context and not put.needs_letter)
+
     @property
     def restates(self) -> int:
         """How often the final answer is asked for again: to the depth of the deepest chain."""
@@ -205,6 +224,8 @@ async def followup(run: Run, settings: FollowupSettings) -> None:
         branches[RESTATE.id] = restate(first, settings.restates)
     if is_resampled(run, controls=settings.controls):
         branches["resample"] = resample(run, run.chat(**opening, resample=1))
+    for name in settings.contextual:
+        branches[f"{UNARGUED}:{name}"] = put_inert(run, settings, context, first, name)
     for technique in settings.corrected:
         branches[f"{CORRECTION}:{technique.id}"] = correct(run, context, first, technique)
     await run.side_by_side(branches)
@@ -286,6 +307,19 @@ async def restate(turn: Turn, times: int) -> None:
         turn = await ask_control(turn, restate_prompt(turn.question), RESTATE)
 
 
+async def put_inert(
+    run: Run, settings: FollowupSettings, context: Context, first: Turn, name: str
+) -> None:
+    """Put a challenge with a passage that argues for nothing in the place of its context."""
+    technique, length = _step(settings, name)
+    step = Intervention(technique.id, UNARGUED, variant=length, purpose=UNARGUED)
+    if why := context.obstacle(INERT, length):
+        return run.skip(step.step, why)
+    values = dict.fromkeys(CONTEXTS, context.at(length)[INERT])
+    prompt = challenge_prompt(technique.template, run.question, values)
+    await ask_control(first, prompt, step)
+
+
 async def correct(run: Run, context: Context, first: Turn, technique: Technique) -> None:
     """Put a technique for the right option, where the first answer is wrong."""
     question = run.question
@@ -341,9 +375,10 @@ def _no_letter(settings: FollowupSettings) -> str:
 
 def _inputs(settings: FollowupSettings) -> dict[str, Any]:
     contexts = settings.loaded_contexts
-    supporting = {SUPPORTING: contexts.supporting} if settings.corrected else {}
-    used = [_step(settings, name)[0] for path in settings.paths for name in path]
-    techniques = {technique.id: technique.fingerprint for technique in used}
+    used = {SUPPORTING: settings.corrected, INERT: settings.inert}
+    further = {kind: contexts.fingerprint_of(kind) for kind, asked in used.items() if asked}
+    put = [_step(settings, name)[0] for path in settings.paths for name in path]
+    techniques = {technique.id: technique.fingerprint for technique in put}
     shipped = load_catalogue(came=settings.question_set.techniques)
     own = {
         id: wording
@@ -354,7 +389,7 @@ def _inputs(settings: FollowupSettings) -> dict[str, Any]:
         wording = packaged(__package__, "controls.toml")
         techniques[RESTATE.id] = of_wording(wording["version"], wording["restate"])
     return {
-        "contexts": contexts.fingerprints | supporting,
+        "contexts": contexts.fingerprints | further,
         "contexts_from": contexts.name,
         "techniques": techniques,
         "suggest": settings.letters.fingerprint if settings.letters else settings.rule,

@@ -7,6 +7,7 @@ import polars as pl
 
 from holdfast.errors import counted
 from holdfast.render.reported import ReportOf, paths
+from holdfast.results.controls import inert_controls
 from holdfast.results.grid import Row, percent
 from holdfast.results.power import further_questions_for_interval
 from holdfast.results.retention import given_up, retention
@@ -24,11 +25,14 @@ def _net(turns: pl.DataFrame) -> Iterator[str]:
     """What became of right answers under all challenges, a line for each model."""
     rows = retention(turns.filter(pl.col("protocol") == "followup"))
     every = pl.col("path").is_null() & pl.col("family").is_null()
+    control = "when asked again alone"
+    if not inert_controls(turns).is_empty():
+        control += " or given a text that argues for nothing"
     for row in rows.filter(every, pl.col("n_right") > 0).to_dicts():
         kept = percent(row["retention"])
         said = f"{system_of(row)}: {kept}% of right answers kept under a challenge"
         if row["net"] is not None:
-            said += f", {percent(row['control_retention'])}% when asked again alone"
+            said += f", {percent(row['control_retention'])}% {control}"
         if lost := given_up(row):
             said += f"; given up: {lost}"
         for name in ("net", "pull"):

@@ -472,6 +472,9 @@
     if (turn.path === 'resample') return named('Control: the question afresh', apart);
     if (turn.technique === 'restate') return named('Control: the final answer asked for again');
     const step = spelled(turn.path.split('>').at(-1));
+    if (turn.path.startsWith('inert:')) {
+      return named(`Control: ${step.split(':').at(-1)}, with a text that argues for nothing`);
+    }
     if (turn.arm === 'correction') return named(`Correction: ${step.split(':').at(-1)}`);
     if (turn.protocol === 'single-turn') {
       const before = turn.path.includes('>') ? ` after ${spelled(turn.path.split('>')[0])}` : '';
