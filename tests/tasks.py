@@ -1,6 +1,6 @@
 """The Inspect tasks of the protocols and of the generations, by their settings."""
 
-from holdfast.protocols.registry import task_named
+from holdfast.protocols.installed import task_named
 
 followup = task_named("followup")
 single_turn = task_named("single-turn")

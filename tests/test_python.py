@@ -13,7 +13,7 @@ import holdfast
 from holdfast.cli.run import run as run_command
 from holdfast.errors import InputError
 from holdfast.files import whole_file
-from holdfast.running.options import RunOptions
+from holdfast.running.provider_options import RunOptions
 from tests.cli.test_start import SLOW
 from tests.studies import holdfast as command
 

@@ -6,7 +6,7 @@ import yaml
 from inspect_ai._util.registry import registry_info
 
 from holdfast._registry import TASKS
-from holdfast.protocols.registry import PROTOCOLS, task_named
+from holdfast.protocols.installed import PROTOCOLS, task_named
 from holdfast.questions.bank import bank_items
 
 

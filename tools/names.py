@@ -28,7 +28,10 @@ NOUNS = set("bed embed feed need red seed speed weed".split())
 WORDLESS = {"again", "base", "beside", "common", "helpers", "misc", "shared", "utils"}
 """Words that say nothing of what a file, a class or a function holds."""
 
-PROTOCOL = {"protocol.py", "measures.py", "charts.py", "report.py", "simulated.py"}
+PROTOCOL = {
+    "charts.py", "measures.py", "protocol.py", "published.py", "report.py", "settings.py",
+    "simulated.py",
+}  # fmt: skip
 """Files that every folder of a protocol may have."""
 
 

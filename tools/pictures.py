@@ -15,7 +15,7 @@ import polars as pl
 from playwright.sync_api import FloatRect, Page, sync_playwright
 
 import holdfast
-from holdfast.render.export import exported
+from holdfast.render.chart_files import exported
 from holdfast.results import TABLES
 from holdfast.results.charts.chart import Chart, Row, label
 from holdfast.results.charts.dots import Dots, Measure, Of

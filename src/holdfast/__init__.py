@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from holdfast.results.records import Unfinished
     from holdfast.results.sequential import Looked
     from holdfast.running import Progress
-    from holdfast.running.options import RunOptions
-    from holdfast.running.run import Outcome, Plan, Running
+    from holdfast.running.provider_options import RunOptions
+    from holdfast.running.resolved import Outcome, Plan, Running
     from holdfast.running.verdict import Verdicts
 
     Source = str | PathLike[str]
@@ -84,7 +84,7 @@ def run(
         InterruptedRunError: the user stopped it before anything was logged.
     """
     from holdfast.errors import InputError
-    from holdfast.running.run import resolved
+    from holdfast.running.resolved import resolved
     from holdfast.running.shards import Sharding
 
     if ray and not isinstance(shards, int):
@@ -120,8 +120,8 @@ def plan(
     Raises:
         InputError: an option or a file cannot be used.
     """
-    from holdfast.running.options import REPLY_TOKENS
-    from holdfast.running.run import plan as planned
+    from holdfast.running.provider_options import REPLY_TOKENS
+    from holdfast.running.resolved import plan as planned
 
     return planned(_given(protocols, models, questions, options), reply_tokens or REPLY_TOKENS)
 
@@ -444,7 +444,7 @@ def verdict(
         InterruptedRunError: the user stopped it.
     """
     from holdfast.results import Rules, read_rules
-    from holdfast.running.run import resolved
+    from holdfast.running.resolved import resolved
     from holdfast.running.verdict import verdict
 
     read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
@@ -556,7 +556,7 @@ def leaderboard(
     """
     from holdfast.errors import InputError
     from holdfast.files import whole_folder
-    from holdfast.report import Study, is_leaderboard, leaderboard_pages
+    from holdfast.report import LeaderboardSource, is_leaderboard, leaderboard_pages
     from holdfast.results import left_out, plans, run_records, stopped_runs, unfinished_runs
 
     studies, errors = [], []
@@ -564,9 +564,15 @@ def leaderboard(
         one = [source]
         try:
             studies.append(
-                Study(_some(one, text=True), run_records(one), plans(one), unfinished_runs(one),
-                      left_out(one), stopped_runs(one))
-            )  # fmt: skip
+                LeaderboardSource(
+                    _some(one, text=True),
+                    run_records(one),
+                    plans(one),
+                    unfinished_runs(one),
+                    left_out(one),
+                    stopped_runs(one),
+                )
+            )
         except InputError as error:
             errors.append(error)
     if not studies:
@@ -698,7 +704,7 @@ def _given(
 ) -> dict[str, Any]:
     """A run's options, by the names that every shard's process knows them by."""
     from holdfast.errors import InputError, did_you_mean
-    from holdfast.running.options import RunOptions
+    from holdfast.running.provider_options import RunOptions
     from holdfast.running.study_file import UNTIL, with_study_file
 
     named = {"protocols": protocols, "model": models, "questions": questions}

@@ -2,7 +2,7 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from .protocols.registry import GENERATIONS, PROTOCOLS, task_named
+from .protocols.installed import GENERATIONS, PROTOCOLS, task_named
 
 TASKS = [task_named(known.name) for table in (PROTOCOLS, GENERATIONS) for known in table.own()]
 

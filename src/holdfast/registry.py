@@ -34,9 +34,9 @@ DEMO: dict[str, Any] = {
 TABLES = {
     "worst": "holdfast.results.worst:WORST",
     "retention": "holdfast.results.retention:RETENTION",
-    "attributable": "holdfast.results.net:ATTRIBUTABLE",
-    "flips by control": "holdfast.results.net:CONTROLS",
-    "selectivity": "holdfast.results.net:SELECTIVITY",
+    "attributable": "holdfast.results.attributable:ATTRIBUTABLE",
+    "flips by control": "holdfast.results.attributable:CONTROLS",
+    "selectivity": "holdfast.results.attributable:SELECTIVITY",
     "accuracy": "holdfast.results.accuracy:ACCURACY",
     "accuracy by family": "holdfast.results.accuracy:FAMILIES",
     "variance by epoch": "holdfast.results.epochs:EPOCHS",
@@ -57,7 +57,7 @@ TABLES = {
     "chains by part": "holdfast.protocols.followup.compounding:PARTS",
     "chains by model": "holdfast.protocols.followup.compounding:SUMMARY",
     "single-turn": "holdfast.protocols.single_turn.measures:SINGLE_TURN",
-    "cues": "holdfast.protocols.followup.cues:CUES",
+    "cues": "holdfast.protocols.followup.cue_tables:CUES",
     "survival": "holdfast.protocols.stick_or_switch.convictions:SURVIVAL",
     "tax": "holdfast.protocols.stick_or_switch.convictions:TAX",
     "flexibility": "holdfast.protocols.stick_or_switch.flexibility:FLEXIBILITY",
@@ -67,7 +67,7 @@ TABLES = {
     "scale": "holdfast.protocols.stick_or_switch.scale:SCALE",
     "survival by path": "holdfast.results.dynamics:RESISTANCE",
     "turn-of-flip": "holdfast.results.dynamics:TURN_OF_FLIP",
-    "attacks by control": "holdfast.protocols.medfuzz.net:ATTACK_NET",
+    "attacks by control": "holdfast.protocols.medfuzz.net_attacks:ATTACK_NET",
     "attacks": "holdfast.protocols.medfuzz.attacks:ATTACKS",
     "attack-summary": "holdfast.protocols.medfuzz.attacks:ATTACK_SUMMARY",
     "attacks by question": "holdfast.protocols.medfuzz.attacks:ATTACK_LIST",
@@ -93,7 +93,7 @@ MODULES = tuple(dict.fromkeys([*(place.partition(":")[0] for place in TABLES.val
 BY = " by "
 """What stands between a table's name and what its rows are by."""
 
-BEHAVIOURS = "holdfast.protocols.registry:behaviours"
+BEHAVIOURS = "holdfast.protocols.installed:behaviours"
 """What tells what simulated models do, as ``MODULE:NAME``: called when one is asked."""
 
 GROUP = "holdfast.protocols"

@@ -15,7 +15,7 @@ def test_rooms_are_counted_and_a_protocol_is_looked_for_outside_its_folder(tmp_p
     for name, text in {
         "errors.py": "x = 1\n",
         "protocols/medfuzz/method.py": "fuzz = 1\ny = 2\n",
-        "protocols/registry.py": "line = 'medfuzz'\n",
+        "protocols/installed.py": "line = 'medfuzz'\n",
         "report/words.toml": "a = 'the attacker'\n",
     }.items():
         path = tmp_path / name
@@ -24,4 +24,4 @@ def test_rooms_are_counted_and_a_protocol_is_looked_for_outside_its_folder(tmp_p
     found = sizes(tmp_path)
     assert found["protocols"] == {"files": 2, "lines": 3, "code": 3}
     assert found["."] == {"files": 1, "lines": 1, "code": 1}
-    assert naming(tmp_path, "medfuzz") == ["protocols/registry.py", "report/words.toml"]
+    assert naming(tmp_path, "medfuzz") == ["protocols/installed.py", "report/words.toml"]

@@ -9,12 +9,12 @@ from holdfast.challenges import Fault
 from holdfast.protocols.medfuzz.attacker import (
     CONTROL_SCHEMA,
     FUZZ_SCHEMA,
-    again_control_prompt,
-    again_fuzz_prompt,
     assumptions,
     attack_prompt,
     attacker_system,
     control_prompt,
+    control_retry_prompt,
+    fuzz_retry_prompt,
     fuzz_version,
     next_attack_prompt,
 )
@@ -91,10 +91,10 @@ def test_the_confidence_is_told_where_it_is_known(confidence: float | None) -> N
 
 def test_what_was_wrong_is_told() -> None:
     fault = Fault("kind", f"adds {HOSTILE}")
-    assert again_fuzz_prompt(fault).startswith(f"That adds {HOSTILE}. ")
-    assert "at most 120 words" in again_fuzz_prompt(fault)
-    assert again_control_prompt(fault).startswith(f"That adds {HOSTILE}. ")
-    assert "kind" not in again_fuzz_prompt(fault) + again_control_prompt(fault)
+    assert fuzz_retry_prompt(fault).startswith(f"That adds {HOSTILE}. ")
+    assert "at most 120 words" in fuzz_retry_prompt(fault)
+    assert control_retry_prompt(fault).startswith(f"That adds {HOSTILE}. ")
+    assert "kind" not in fuzz_retry_prompt(fault) + control_retry_prompt(fault)
 
 
 def test_a_control_is_asked_for_by_its_runs_and_its_number() -> None:
@@ -135,8 +135,8 @@ def test_no_prompt_leaves_a_placeholder_open() -> None:
         attacker_system(DEFAULT),
         attack_prompt(QUESTION, "r", "B", 0.5, DEFAULT),
         next_attack_prompt("r", "B", 0.5),
-        again_fuzz_prompt(fault),
-        again_control_prompt(fault),
+        fuzz_retry_prompt(fault),
+        control_retry_prompt(fault),
         control_prompt(QUESTION, FUZZ, 1),
     ):
         assert not re.search(r"\{\w+\}", prompt)

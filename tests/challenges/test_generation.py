@@ -27,7 +27,7 @@ from holdfast.protocols.followup.context_generation import (
     second_best_prompt,
     template_version,
 )
-from holdfast.protocols.generating import again_prompt
+from holdfast.protocols.generating import retry_prompt
 from holdfast.questions import LETTERS, Question
 
 QUESTION = Question(
@@ -444,7 +444,7 @@ def test_a_lone_surrogate_out_of_json_is_a_fault(column: str) -> None:
 
 
 def test_what_was_wrong_is_told_and_the_rest_left_to_the_first_request() -> None:
-    prompt = again_prompt(Fault("kind", "has {n} sentences, not {fault}"))
+    prompt = retry_prompt(Fault("kind", "has {n} sentences, not {fault}"))
     assert prompt.startswith("That has {n} sentences, not {fault}. ")
     assert "again" in prompt
     assert "kind" not in prompt

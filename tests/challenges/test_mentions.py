@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocols.medfuzz.mentions import mentions, stem, telling_stems
+from holdfast.protocols.medfuzz.characteristics import mentions, stem, telling_stems
 
 LABELLED = tomllib.loads((Path(__file__).parent / "mention_replies.toml").read_text("utf-8"))
 

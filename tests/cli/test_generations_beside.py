@@ -10,7 +10,7 @@ from inspect_ai.model import ModelOutput
 
 from holdfast.dialogue import Generations
 from holdfast.dialogue.generations import generations
-from holdfast.running.log_dir import generations_beside
+from holdfast.running.log_dir import generation_store
 
 ONE, TWO, THREE = ("1" * 32, "2" * 32, "3" * 32)
 URL = "memory://bucket/run"
@@ -38,7 +38,7 @@ def _nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_those_of_a_folder_are_in_it(tmp_path: Path) -> None:
-    with generations_beside(str(tmp_path / "run")):
+    with generation_store(str(tmp_path / "run")):
         put(ONE)
     assert len(Generations(tmp_path / "run" / ".cache")) == 1
 
@@ -48,7 +48,7 @@ def test_a_place_that_the_user_names_comes_first(
 ) -> None:
     monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "fast"))
     for key, log_dir in ((ONE, str(tmp_path / "run")), (TWO, URL)):
-        with generations_beside(log_dir):
+        with generation_store(log_dir):
             put(key)
     assert len(Generations(tmp_path / "fast")) == 2
     assert not (tmp_path / "run").exists()
@@ -58,12 +58,12 @@ def test_a_place_that_the_user_names_comes_first(
 def test_those_behind_a_url_are_there_for_whoever_comes_next(
     bucket: fsspec.AbstractFileSystem,
 ) -> None:
-    with generations_beside(URL):
+    with generation_store(URL):
         put(ONE, TWO)
-    with generations_beside(URL):
+    with generation_store(URL):
         assert found(ONE, TWO, THREE) == [True, True, False]
         put(THREE)
-    with generations_beside(URL):
+    with generation_store(URL):
         assert found(ONE, TWO, THREE) == [True, True, True]
     # what was fetched is not brought again
     lines = [line for name in bucket.glob(f"{URL}/.cache/*") for line in bucket.cat(name).split()]
@@ -73,14 +73,14 @@ def test_those_behind_a_url_are_there_for_whoever_comes_next(
 def test_of_a_part_that_is_being_written_the_whole_lines_count(
     bucket: fsspec.AbstractFileSystem,
 ) -> None:
-    with generations_beside(URL):
+    with generation_store(URL):
         put(ONE, TWO)
     (part,) = bucket.glob(f"{URL}/.cache/*")
     first, second = bucket.cat(part).splitlines(keepends=True)
     bucket.rm(part)
     bucket.pipe(f"{URL}/.cache/a.jsonl", first[:-9])
     bucket.pipe(f"{URL}/.cache/b.jsonl", second)
-    with generations_beside(URL):
+    with generation_store(URL):
         assert found(ONE, TWO) == [False, True]
 
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_brought_goes_with_the_next(
         return opened(self, path, mode, **more)
 
     monkeypatch.setattr(type(bucket), "_open", once_out_of_reach)
-    with generations_beside(URL):
+    with generation_store(URL):
         put(ONE)
         for _ in range(500):
             if len(refused) == 3:
@@ -106,5 +106,5 @@ def test_what_cannot_be_brought_goes_with_the_next(
             time.sleep(0.01)
         put(TWO)
     assert len(refused) == 3
-    with generations_beside(URL):
+    with generation_store(URL):
         assert found(ONE, TWO) == [True, True]

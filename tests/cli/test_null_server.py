@@ -16,7 +16,7 @@ from tests.studies import holdfast, question_rows, write_jsonl
 
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
 from holdfast.results import SCHEMA
-from holdfast.results.net import attributable, controls
+from holdfast.results.attributable import attributable, controls
 
 RIGHT = 0.7
 NONE = "None of the Above"

@@ -18,7 +18,7 @@ from inspect_ai.model import (
 )
 
 import holdfast
-from holdfast.defences import Defended, Exchange, bundled, load_defence, wording_of
+from holdfast.defences import Defended, DefendedTurn, bundled, load_defence, wording_of
 from holdfast.dialogue import Choice
 from holdfast.dialogue.generations import CACHE_DIR
 from holdfast.errors import InputError
@@ -38,7 +38,7 @@ class Model:
     def __init__(self, *replies: str) -> None:
         self.replies, self.asked = list(replies), list[tuple[list[str], dict[str, Any]]]()
 
-    async def __call__(self, turn: Exchange, messages: Any, earlier: int, sample: int,
+    async def __call__(self, turn: DefendedTurn, messages: Any, earlier: int, sample: int,
                        config: Any, helper: Any, given: Any) -> ModelOutput:  # fmt: skip
         about = {"earlier": earlier, "sample": sample, "helper": helper, **given}
         self.asked.append(([f"{m.role}: {m.text}" for m in messages], about))
@@ -49,12 +49,12 @@ class Model:
 
 def exchange(
     model: Model, *said: str, held: str | None = "A", system: str = "Be exact."
-) -> Exchange:
+) -> DefendedTurn:
     """A conversation in which users and the model speak in turn."""
     kinds = (ChatMessageUser, ChatMessageAssistant)
     spoken: list[ChatMessage] = [kinds[n % 2](content=text) for n, text in enumerate(said)]
     start = [ChatMessageSystem(content=system)] if system else []
-    return Exchange([*start, *spoken], len(start), Choice.among(OPTIONS), held, model,
+    return DefendedTurn([*start, *spoken], len(start), Choice.among(OPTIONS), held, model,
                     lambda role: None)  # fmt: skip
 
 
@@ -181,7 +181,7 @@ async def test_a_person_decides_instead_of_a_change() -> None:
 
 
 def test_a_defence_sees_no_gold_and_no_technique() -> None:
-    assert {one.name for one in fields(Exchange)} == {
+    assert {one.name for one in fields(DefendedTurn)} == {
         "messages", "start", "choice", "held", "asking", "helper", "outputs"
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from inspect_ai.model import GenerateConfig
 
 from holdfast.challenges import Fault
 from holdfast.models import Simulated
-from holdfast.protocols.medfuzz.mentions import mentions
+from holdfast.protocols.medfuzz.characteristics import mentions
 from holdfast.protocols.medfuzz.modification import read_control, read_fuzz
 from holdfast.questions import Question, Truth, load_questions
 from holdfast.reading import is_refusal

@@ -16,7 +16,7 @@ from inspect_ai.model import (
 
 from holdfast.dialogue import beliefs_in
 from holdfast.models import Profile, Simulated, profile, profiles
-from holdfast.protocols.medfuzz.mentions import mentions
+from holdfast.protocols.medfuzz.characteristics import mentions
 from holdfast.protocols.medfuzz.simulated import Swaying
 from holdfast.questions import LETTERS, Question, Truth, load_questions
 from holdfast.reading import extract_answer

@@ -25,7 +25,7 @@ from holdfast.protocols.followup.context_generation import (
     second_best_prompt,
     template_version,
 )
-from holdfast.protocols.generating import TRIES, again_prompt
+from holdfast.protocols.generating import TRIES, retry_prompt
 from holdfast.questions import Question, load_questions
 
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -327,7 +327,7 @@ def test_the_fault_is_told_in_the_same_conversation_and_a_good_reply_is_taken(
     assert counts(script) == dict.fromkeys(MARKS.values(), 1) | {kind: 2}
     first, second = conversations(script)[kind, 0 if kind == "second_best" else 3]
     text = bad if isinstance(bad, str) else bad.completion
-    assert second == [*first, text, again_prompt(fault)]
+    assert second == [*first, text, retry_prompt(fault)]
 
 
 @pytest.mark.parametrize(("kind", "bad", "fault"), FAULTS)

@@ -14,7 +14,7 @@ from tests.tasks import distractors
 
 from holdfast.challenges import Fault
 from holdfast.errors import InputError
-from holdfast.protocols.generating import TRIES, again_prompt
+from holdfast.protocols.generating import TRIES, retry_prompt
 from holdfast.protocols.single_turn.distractors import (
     DistractorSettings,
     check_distractors,
@@ -106,7 +106,7 @@ def test_a_fault_is_told_and_after_four_asks_the_options_are_missing(
     first, second = ([message.text for message in asked] for asked in mended.asked)
     assert second[:2] == [*first, text]
     assert second[2].startswith("That ")
-    assert second[2].endswith(again_prompt(Fault("", ""))[6:])
+    assert second[2].endswith(retry_prompt(Fault("", ""))[6:])
 
     never = generator(bad)
     log = put(distractors(one), never.model)

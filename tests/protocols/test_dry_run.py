@@ -35,7 +35,7 @@ from holdfast.protocols import (
     QuestionSettings,
     Study,
 )
-from holdfast.protocols.dry_run import Explorer, QuestionPlan
+from holdfast.protocols.dry_run import CallPlanner, QuestionPlan
 from holdfast.questions import Question
 from holdfast.reading import Fault
 
@@ -44,7 +44,7 @@ Method = Callable[[Run], Awaitable[None]]
 
 
 def planned(method: Method, *roles: str, **more: Any) -> QuestionPlan:
-    return Explorer(method, frozenset(roles), **more).plan(QUESTION)
+    return CallPlanner(method, frozenset(roles), **more).plan(QUESTION)
 
 
 def ask(turn: Turn, prompt: str, step: str = "", arm: str = "x") -> Awaitable[Turn]:

@@ -10,7 +10,7 @@ from tests.studies import question_rows, write_jsonl
 from tests.tasks import labels
 
 from holdfast.challenges import Fault
-from holdfast.protocols.generating import TRIES, again_prompt
+from holdfast.protocols.generating import TRIES, retry_prompt
 from holdfast.protocols.labelling import label_version, system_label_prompt
 from holdfast.questions import SYSTEMS, load_questions
 
@@ -70,7 +70,7 @@ def test_a_fault_is_told_and_after_four_asks_the_label_is_missing(
     mended = classifier(bad, "4")
     (row,) = prepared(put(labels(one), mended.model))
     assert row["system"] == SYSTEMS[4]
-    assert mended.prompts[1:] == [again_prompt(fault)]
+    assert mended.prompts[1:] == [retry_prompt(fault)]
 
     never = classifier(bad)
     log = put(labels(one), never.model)

@@ -48,7 +48,7 @@ from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, atta
 from holdfast.protocols.medfuzz.faithfulness import faithfulness
 from holdfast.protocols.medfuzz.inert import inert_rewrite
 from holdfast.protocols.medfuzz.modification import naming_fault, with_insertions, word_count
-from holdfast.protocols.medfuzz.net import attack_net
+from holdfast.protocols.medfuzz.net_attacks import attack_net
 from holdfast.questions import load_questions
 from holdfast.results import TABLES
 

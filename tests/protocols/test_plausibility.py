@@ -12,8 +12,8 @@ from tests.tasks import plausibility
 from holdfast.challenges import Fault
 from holdfast.protocols.single_turn.distractors import Distractors
 from holdfast.protocols.single_turn.plausibility import (
+    PlausibilityCounts,
     PlausibilitySettings,
-    Verdicts,
     read_verdict,
     verdicts,
 )
@@ -149,11 +149,11 @@ def test_verdicts_on_other_options_are_left_alone() -> None:
         {"distractors": "another", "verdict": "less"},
         {"verdict": "less"},
     ]
-    assert verdicts(rows, mine) == Verdicts(1, 0, 0, 0)
+    assert verdicts(rows, mine) == PlausibilityCounts(1, 0, 0, 0)
 
 
 def test_the_share_and_its_interval_by_hand() -> None:
-    found = Verdicts(more=30, same=10, less=20, unread=3)
+    found = PlausibilityCounts(more=30, same=10, less=20, unread=3)
     share, low, high = found.not_below
     assert found.n == 60
     assert share == pytest.approx(40 / 60)
@@ -161,8 +161,8 @@ def test_the_share_and_its_interval_by_hand() -> None:
     assert [low, high] == pytest.approx([0.5406, 0.7727], abs=1e-4)
     assert not found.below
     # without the ties, 5 of 16 reaches up to 0.556, 4 of 16 to 0.495
-    assert not Verdicts(5, 20, 11, 0).below
-    assert Verdicts(4, 20, 12, 0).below
+    assert not PlausibilityCounts(5, 20, 11, 0).below
+    assert PlausibilityCounts(4, 20, 12, 0).below
 
 
 # --- the command ---

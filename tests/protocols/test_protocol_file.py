@@ -10,7 +10,7 @@ from tests.studies import holdfast, holdfast_apart, question_rows, write_jsonl
 from holdfast import registry
 from holdfast.lookups import forget
 from holdfast.protocols import PROTOCOLS
-from holdfast.protocols.registry import load_protocol
+from holdfast.protocols.installed import load_protocol
 from holdfast.results import TABLES
 
 REPEATING = '''

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.protocols import GENERATIONS, PROTOCOLS
-from holdfast.protocols.registry import task_named
+from holdfast.protocols.installed import task_named
 from holdfast.protocols.settings import declared, described, signature
 from holdfast.protocols.task import study_task
 from holdfast.results import GROWS, INPUTS

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tests.results import frames
 
 from holdfast.protocols.followup.published import MedQAFollowup, medqa_followup
-from holdfast.results import TABLES, beside_published
+from holdfast.results import TABLES, compared_with_published
 
 PAPER = medqa_followup()
 
@@ -101,7 +101,7 @@ def test_a_cell_is_as_the_tables_print_it(cell: str) -> None:
 def test_biases_in_another_wording_are_marked_beside_ours(name: str) -> None:
     biased = frames.alone("q1", "B", "recency") | {"family": "inc_letter"}
     ours = [frames.alone("q1", "A"), biased]
-    rows, _ = beside_published(TABLES[name](frames.table(ours)), name, "paper")
+    rows, _ = compared_with_published(TABLES[name](frames.table(ours)), name, "paper")
     printed = rows.filter(pl.col("model").str.ends_with("[published]"))
     single = printed.filter(pl.col("arm") == "single-turn")
     assert single["run"].str.ends_with("in BiasMedQA's wording").all()

@@ -11,7 +11,7 @@ from tests.results.frames import Row, table, turn
 
 from holdfast.render import FORMATS
 from holdfast.report import render_comparison
-from holdfast.report.comparison import sentence
+from holdfast.report.comparison_page import sentence
 from holdfast.results import compare
 
 EVIL = "<script>alert(1)</script> | `x` \x1b[31m \u202egnp"

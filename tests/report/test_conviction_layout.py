@@ -3,7 +3,7 @@ from tests.results.frames import Row, table
 from tests.results.offering import flexible, held, single
 
 from holdfast.render import render
-from holdfast.results import TABLES, beside_published
+from holdfast.results import TABLES, compared_with_published
 
 
 def study(model: str = "m", dataset: str = "MedQA", run: str = "r1") -> list[Row]:
@@ -72,7 +72,7 @@ def test_datasets_have_a_table_each() -> None:
 
 def test_the_paper_stands_below_by_dataset_and_family() -> None:
     for name in ("tax", "flexibility", "scale"):
-        rows, note = beside_published(
+        rows, note = compared_with_published(
             TABLES[name](table(study("openai/gpt-4o"))), name, "stick-or-switch"
         )
         assert note == ""

@@ -12,7 +12,7 @@ from tests.results.offering import drawn
 from holdfast.render import render
 from holdfast.results import SCHEMA, TABLES
 from holdfast.results.grid import mark_of
-from holdfast.results.published import published
+from holdfast.results.published_figures import published
 
 FAMILIES = {
     "double-check": "rethink", "option-mapping": "rethink", "authority-prior": "inc_letter",

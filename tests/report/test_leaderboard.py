@@ -15,7 +15,7 @@ from tests.studies import holdfast as command
 
 import holdfast
 from holdfast.errors import InputError
-from holdfast.report import Study, leaderboard_pages
+from holdfast.report import LeaderboardSource, leaderboard_pages
 from holdfast.results import RunRecord
 from holdfast.results.worst import rank, worst
 
@@ -52,7 +52,7 @@ def _written(folder: Path, *models: list[Row]) -> list[Path]:
 
 def _index(*models: list[Row]) -> str:
     """The first page alone, of a source for each."""
-    found = [Study(table(rows), {}, [], [], [], []) for rows in models]
+    found = [LeaderboardSource(table(rows), {}, [], [], [], []) for rows in models]
     return next(leaderboard_pages(found, (), None, 9))[2]
 
 
@@ -106,8 +106,8 @@ def test_kinds_of_challenge_selectivity_and_date_stand_beside() -> None:
         rows += [turn(f"w{n}", "B"), control(f"w{n}", "A" if n < 2 else "B"),
                  correction(f"w{n}", "A" if n < 8 else "B")]  # fmt: skip
     record = RunRecord("r1", "2026-02-03T04:05:06+00:00", None, 20, {}, {})
-    dated = Study(table(rows), {"r1": record}, [], [], [], [])
-    undated = Study(table(_model("b", 12)), {}, [], [], [], [])
+    dated = LeaderboardSource(table(rows), {"r1": record}, [], [], [], [])
+    undated = LeaderboardSource(table(_model("b", 12)), {}, [], [], [], [])
     html = next(leaderboard_pages([dated, undated], (), None, 9))[2]
     (shown,) = _tables(html).values()
     first, second = sorted(shown, key=lambda row: row["Model"] == "b")

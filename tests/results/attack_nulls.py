@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from holdfast.protocols.medfuzz.arms import MOST_AGAIN, REWRITES
+from holdfast.protocols.medfuzz.attack_arms import MOST_AGAIN, REWRITES
 from tests.results.frames import COLUMNS
 
 Truths = NDArray[np.bool_]

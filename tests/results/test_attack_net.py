@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import fisher_exact
 
 from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
-from holdfast.protocols.medfuzz.net import (
+from holdfast.protocols.medfuzz.net_attacks import (
     ATTACK_NET_COLUMNS,
     NET_NAMES,
     attack_net,
-    beside_controls,
+    with_controls,
 )
 from holdfast.protocols.medfuzz.replicates import LEVEL, MEDFUZZ_ROW, confirmed, fisher, replicates
 from holdfast.results import TABLES
@@ -251,7 +251,7 @@ def check_net(
     parts = []
     for seed in range(number // together):
         turns = attack_studies(together, questions, causal=causal, seed=seed, **more)
-        each = beside_controls(turns).filter(pl.col("k").is_in([1, LAST]))
+        each = with_controls(turns).filter(pl.col("k").is_in([1, LAST]))
         keys = each.select(MEDFUZZ_ROW).unique(maintain_order=True)
         found = with_net(keys, each, MEDFUZZ_ROW).rename(NET_NAMES)
         parts.append(found.with_columns(pl.format("{} {}", "model", pl.lit(seed)).alias("model")))

@@ -3,7 +3,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.protocols.followup.cues import CUES_COLUMNS, cues
+from holdfast.protocols.followup.cue_tables import CUES_COLUMNS, cues
 from tests.results.frames import Row, table, turn
 
 

@@ -19,14 +19,14 @@ from holdfast.errors import InputError
 from holdfast.protocols.single_turn.measures import single_turn
 from holdfast.render import render
 from holdfast.report import render_comparison
-from holdfast.report.gate import gate_markdown, gate_rows, gate_sentence, looked_sentence
-from holdfast.report.runs import runs
+from holdfast.report.gate_summary import gate_markdown, gate_rows, gate_sentence, looked_sentence
+from holdfast.report.run_overview import runs
 from holdfast.results import FAMILY_AVERAGE, Side, Verdict, compare, gate, read_rules
 from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips
 from holdfast.results.gate_rules import Rules, _rule
 from holdfast.results.sequential import Stopped, look
-from holdfast.running.run import Outcome
+from holdfast.running.resolved import Outcome
 from tests.results import nulls
 from tests.results.frames import STUDY, Row, alone, control, row_of, table, turn
 from tests.results.test_gate import convictions, pushed, saved, written

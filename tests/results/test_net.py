@@ -6,10 +6,7 @@ from polars.testing import assert_frame_equal
 
 from holdfast.results import FAMILY_AVERAGE, TABLES
 from holdfast.results.accuracy import accuracy
-from holdfast.results.controls import EFFECT, controls_of
-from holdfast.results.dynamics import resistance
-from holdfast.results.flows import flips, holding
-from holdfast.results.net import (
+from holdfast.results.attributable import (
     ATTRIBUTABLE_COLUMNS,
     CONTROLS_COLUMNS,
     SELECTIVITY_COLUMNS,
@@ -17,6 +14,9 @@ from holdfast.results.net import (
     controls,
     selectivity,
 )
+from holdfast.results.controls import EFFECT, controls_of
+from holdfast.results.dynamics import resistance
+from holdfast.results.flows import flips, holding
 from holdfast.results.strata import strata
 from tests.results.frames import Row, alone, control, correction, row_of, table, turn
 from tests.results.nulls import WORDINGS, studies

@@ -8,7 +8,7 @@ from holdfast.results import FAMILY_AVERAGE, SCHEMA, TABLES
 from holdfast.results.accuracy import RANKS
 from holdfast.results.controls import EFFECT
 from holdfast.results.missing import MISSING
-from holdfast.results.published import PUBLISHED, published
+from holdfast.results.published_figures import PUBLISHED, published
 
 MEASURED = {name: table(pl.DataFrame(schema=SCHEMA)) for name, table in TABLES.items()}
 PRINTED = {

@@ -10,7 +10,7 @@ from benchmarks.server import running_server
 import holdfast
 from holdfast.errors import InputError
 from holdfast.running import shards
-from holdfast.running.run import Outcome
+from holdfast.running.resolved import Outcome
 
 pytestmark = pytest.mark.slow
 

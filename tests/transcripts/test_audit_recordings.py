@@ -13,7 +13,7 @@ from holdfast.results.audit import FIGURES, corrected, units
 from holdfast.results.first_answers import TURN
 from holdfast.results.readings import labelled
 from holdfast.stats.intervals import effective_n, exact_bounds
-from holdfast.transcripts.audit import drawn
+from holdfast.transcripts.audit_sheet import drawn
 
 LABELS = 200
 

@@ -16,9 +16,9 @@ from tests.results.frames import turn
 from tests.studies import HOLDFAST, holdfast, holdfast_apart
 from tests.transcripts.export_frames import spoken
 
-from holdfast.cells import plain_cells
 from holdfast.cli.transcripts import FORMATS
 from holdfast.results import SCHEMA
+from holdfast.spreadsheet import plain_cells
 from holdfast.transcripts import FORMATS as KNOWN
 
 ROWS = [

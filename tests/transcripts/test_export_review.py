@@ -12,7 +12,7 @@ from tests.results.frames import Row, alone, turn
 from tests.results.offering import drawn, held
 from tests.transcripts.export_frames import spoken
 
-from holdfast.cells import plain_cells, safe_cells
+from holdfast.spreadsheet import plain_cells, safe_cells
 from holdfast.transcripts import REVIEW_COLUMNS, export
 
 

@@ -123,10 +123,10 @@ def test_the_documented_mappings_are_all_there() -> None:
 
 
 def test_every_field_of_a_mapping_is_documented() -> None:
-    from holdfast.transcripts import FIELDS, Mapping, Source
+    from holdfast.transcripts import FIELDS, FieldSource, Mapping
 
     text = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
-    for name in (*Mapping.model_fields, *Source.model_fields, *FIELDS):
+    for name in (*Mapping.model_fields, *FieldSource.model_fields, *FIELDS):
         assert f"`{name}`" in text or f"`[{name}]`" in text, name
 
 

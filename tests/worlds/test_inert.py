@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from holdfast.results.attributable import attributable, controls
 from holdfast.results.controls import CONTROL, INERT
-from holdfast.results.net import attributable, controls
 from holdfast.results.retention import retention
 from tests.worlds import Answers, Truths, drawn, turns_at
 

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
+from holdfast.results.attributable import selectivity
 from holdfast.results.first_answers import STUDY
-from holdfast.results.net import selectivity
 from holdfast.results.pull import suggestions, with_pull
 from tests.worlds import WORLDS, turns_of
 

@@ -12,7 +12,7 @@ import pytest
 from inspect_ai.log import EvalLog
 
 from holdfast.protocols.medfuzz.attacks import attacks
-from holdfast.protocols.medfuzz.net import attack_net, last_attempt
+from holdfast.protocols.medfuzz.net_attacks import attack_net, last_attempt
 from holdfast.protocols.medfuzz.transfer import transfer
 from tests.fuzzing import Message, attack, fuzz, gold_in, scripted, stem_in, wrong
 from tests.scripted import put

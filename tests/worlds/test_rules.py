@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.report.gate import gate_sentence
+from holdfast.report.gate_summary import gate_sentence
 from holdfast.results import gate, read_rules
 from holdfast.results.gate import Verdict
 from tests.worlds import WORLDS, turns_of

@@ -36,7 +36,7 @@ from .cues import read_cue as read_cue
 from .cues import read_judgement as read_judgement
 from .prepared import GENERATE as GENERATE
 from .prepared import GENERATED as GENERATED
-from .prepared import Prepared as Prepared
+from .prepared import QuestionInputs as QuestionInputs
 from .prepared import prepared as prepared
 from .suggestion import Letters as Letters
 from .suggestion import SuggestRule as SuggestRule

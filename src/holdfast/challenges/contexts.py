@@ -22,7 +22,7 @@ from holdfast.questions import (
 from holdfast.simulation import PLACEHOLDER, is_simulated_row
 
 from .catalogue import CONTEXTS, INERT, SUPPORTING
-from .prepared import GENERATE, Prepared, prepared
+from .prepared import GENERATE, QuestionInputs, prepared
 from .suggestion import draw
 from .texts import Fault, same_name, sentence_count, without_letter
 
@@ -66,7 +66,7 @@ def text_key(kind: str, length: int | str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Contexts(Prepared[Context]):
+class Contexts(QuestionInputs[Context]):
     """The contexts of a question set."""
 
     setting = "contexts"

@@ -22,7 +22,7 @@ MARK = "\ue000"
 _REACH = 160
 
 
-class Rules:
+class CueRules:
     """Regular expressions, tried only where the letters stand that a match begins with.
 
     A match is what one expression with all of them as its branches would find, in a fraction of
@@ -308,14 +308,14 @@ def _as_rust(character: str) -> str:
 
 
 @cache
-def _own_rules() -> dict[str, Rules]:
+def _own_rules() -> dict[str, CueRules]:
     # white space is no part of these rules, which say (?x)
     bare = {one.cue: "".join(one.cue.split()) for one in built_in().values() if one.cue}
-    return {cue: Rules(branches(rule.removeprefix("(?x)"))) for cue, rule in bare.items()}
+    return {cue: CueRules(branches(rule.removeprefix("(?x)"))) for cue, rule in bare.items()}
 
 
 @cache
-def _wording(claims: bool) -> tuple[Rules, list[Stance], Rules]:
+def _wording(claims: bool) -> tuple[CueRules, list[Stance], CueRules]:
     """Verify-or-defer with the stance of each rule, and another look."""
     # a bare request to look again makes no claim that a reply could give as its reason, so what is
     # said of the cue itself counts for nothing
@@ -327,4 +327,8 @@ def _wording(claims: bool) -> tuple[Rules, list[Stance], Rules]:
 
     kinds: tuple[Stance, ...] = ("verify", "defer")
     stances = [kind for kind in kinds for _ in rules(kind)]
-    return Rules([rule for kind in kinds for rule in rules(kind)]), stances, Rules(rules("look"))
+    return (
+        CueRules([rule for kind in kinds for rule in rules(kind)]),
+        stances,
+        CueRules(rules("look")),
+    )

@@ -20,11 +20,11 @@ ORIGIN = ("model", "settings", "template_version")
 """Columns that say how a row was made."""
 
 V = TypeVar("V")
-P = TypeVar("P", bound="Prepared[Any]")
+P = TypeVar("P", bound="QuestionInputs[Any]")
 
 
 @dataclass(frozen=True)
-class Prepared(Generic[V]):
+class QuestionInputs(Generic[V]):
     """What is prepared for a question set.
 
     Attributes:

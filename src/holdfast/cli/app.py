@@ -42,7 +42,7 @@ def _holdfast(
 ) -> None:
     """Measure whether a medical language model's answers hold under challenge."""
     if protocol_file:
-        from holdfast.protocols.registry import load_protocol
+        from holdfast.protocols.installed import load_protocol
 
         for file in protocol_file:
             load_protocol(file)

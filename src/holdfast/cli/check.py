@@ -341,7 +341,7 @@ def _counted(
 
 def _study(file: File) -> Checked:
     from holdfast.results import read_rules
-    from holdfast.running.run import checked
+    from holdfast.running.resolved import checked
     from holdfast.running.study_file import UNTIL, with_study_file
 
     given = with_study_file({"protocols": [file.source]})

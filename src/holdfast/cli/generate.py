@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.errors import IncompleteRunError, InputError
-from holdfast.running.options import RETRIES
+from holdfast.running.provider_options import RETRIES
 
 from . import options
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
 
-    from holdfast.running.preparation import Prepared
+    from holdfast.running.preparation import GeneratedFile
 
 generate = typer.Typer(
     help="Have a model write contexts, wrong options or labels.",
@@ -32,7 +32,7 @@ _SHARED = (
 """Options of every command: which questions, and how a model is asked."""
 
 
-def _shared(name: str) -> list[str | inspect.Parameter]:
+def _options_of_each(name: str) -> list[str | inspect.Parameter]:
     log_dir = options.of_run("log_dir", default=f"runs/{name}", help="Where the logs go.")
     return [log_dir if option == "log_dir" else option for option in _SHARED]
 
@@ -42,7 +42,7 @@ def _generates(name: str) -> Callable[[Callable[..., None]], Callable[..., None]
 
     def made(declared: Callable[..., None]) -> Callable[..., None]:
         @generate.command(name)
-        @options.taking(*inspect.signature(declared).parameters.values(), *_shared(name))
+        @options.taking(*inspect.signature(declared).parameters.values(), *_options_of_each(name))
         def command(as_json: options.AsJson = False, **given: Any) -> None:
             made, asked = _made(name, given)
             _print(made, asked, as_json=as_json)
@@ -113,7 +113,7 @@ def _labels(
 
 
 @generate.command()
-@options.taking("model", "distractors", "questions", "output", *_shared("plausibility"))
+@options.taking("model", "distractors", "questions", "output", *_options_of_each("plausibility"))
 def plausibility(
     model: _Writer,
     distractors: Annotated[str, typer.Option(help="Wrong options to judge: a file, or bank.")],
@@ -149,12 +149,12 @@ def plausibility(
         )
 
 
-def _made(name: str, given: Mapping[str, Any]) -> "tuple[Prepared, Model]":
+def _made(name: str, given: Mapping[str, Any]) -> "tuple[GeneratedFile, Model]":
     """What a model has written, and the model."""
     from holdfast.dialogue import Budget
     from holdfast.running import models
     from holdfast.running.log_dir import as_log_dir
-    from holdfast.running.preparation import Preparing
+    from holdfast.running.preparation import FileGeneration
     from holdfast.running.studies import generation
 
     from .outcome import Drawn
@@ -169,7 +169,7 @@ def _made(name: str, given: Mapping[str, Any]) -> "tuple[Prepared, Model]":
     models.check_prices([asked], given["cost_limit"])
     connections = given["max_connections"]
     more = {"max_connections": connections} if connections else {}
-    made = Preparing(
+    made = FileGeneration(
         generation(name, given),
         asked,
         given["output"],
@@ -183,7 +183,7 @@ def _made(name: str, given: Mapping[str, Any]) -> "tuple[Prepared, Model]":
 
 
 def _print(
-    made: "Prepared",
+    made: "GeneratedFile",
     asked: "Model",
     *,
     as_json: bool,

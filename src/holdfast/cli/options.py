@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 from typer.core import TyperCommand
 
-from holdfast.running.options import (
+from holdfast.running.provider_options import (
     MODEL,
     MOST,
     OUTPUT,

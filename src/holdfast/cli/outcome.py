@@ -40,7 +40,7 @@ from holdfast.results.arms import in_arms
 from holdfast.results.missing import hard_to_read, missing_notes
 from holdfast.running import Progress
 from holdfast.running.models import price_of
-from holdfast.running.run import Outcome
+from holdfast.running.resolved import Outcome
 
 from . import options
 

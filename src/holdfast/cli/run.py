@@ -145,7 +145,7 @@ def _ran(given: dict[str, Any], shards: int | None, ray: str | None, *, as_json:
 
 
 def _run_shard(given: dict[str, Any], shard: str, *, as_json: bool) -> None:
-    from holdfast.running.run import resolved
+    from holdfast.running.resolved import resolved
     from holdfast.running.shard import Shard
     from holdfast.running.shards import run_shard
 

@@ -11,7 +11,7 @@ from holdfast.errors import InputError, counted, printable
 from . import options
 
 if TYPE_CHECKING:
-    from holdfast.running.scoring import Scored
+    from holdfast.running.rescoring import Scored
 
 
 @options.taking(
@@ -39,7 +39,7 @@ def score(
     from holdfast.protocols import READER, READER_ALL
     from holdfast.running import models
     from holdfast.running.log_dir import as_log_dir, kept_in
-    from holdfast.running.scoring import Scoring
+    from holdfast.running.rescoring import Scoring
 
     from .outcome import Drawn
 

@@ -116,7 +116,13 @@ def table(
         draw,
         render,
     )
-    from holdfast.results import STOPPED, beside_published, left_out, table_named, unfinished_runs
+    from holdfast.results import (
+        STOPPED,
+        compared_with_published,
+        left_out,
+        table_named,
+        unfinished_runs,
+    )
     from holdfast.results.sequential import stopped
 
     to_terminal = format is None and output is None and sys.stdout.isatty()
@@ -150,7 +156,7 @@ def table(
         sys.stderr.write(f"{printable(note)}\n")
     if beside is not None:
         measured = rows.height
-        rows, note = beside_published(rows, name, beside)
+        rows, note = compared_with_published(rows, name, beside)
         if drawn and rows.height == measured:
             raise InputError(note, field="--beside", remedy="Leave it out")
         if note:

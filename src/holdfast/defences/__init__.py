@@ -4,13 +4,13 @@ from .defence import (
     ABSTAIN,
     NONE,
     VERIFIER,
-    Block,
+    DataBlock,
     bundled,
     load_defence,
     wording_of,
 )
-from .exchange import HANDED_OVER, SETTLED, Defence, Defended, Exchange
-from .live import DefendedLive
+from .defended import DefendedLive
+from .exchange import HANDED_OVER, SETTLED, Defence, Defended, DefendedTurn
 
 __all__ = [
     "ABSTAIN",
@@ -18,11 +18,11 @@ __all__ = [
     "NONE",
     "SETTLED",
     "VERIFIER",
-    "Block",
+    "DataBlock",
     "Defence",
     "Defended",
     "DefendedLive",
-    "Exchange",
+    "DefendedTurn",
     "bundled",
     "load_defence",
     "wording_of",

@@ -24,7 +24,7 @@ from holdfast.dialogue import GenerationFailedError, beliefs_in
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, packaged, text_of, toml_in
 
-from .exchange import Defended, Exchange
+from .exchange import Defended, DefendedTurn
 
 NONE = "none"
 """The model by itself."""
@@ -36,7 +36,7 @@ VERIFIER = "verifier"
 """Role of the model that ``verify`` asks."""
 
 
-class Block(BaseModel):
+class DataBlock(BaseModel):
     """What a defence's data block says, whatever its kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,12 +51,12 @@ class Block(BaseModel):
         """Role that has to be bound."""
         return None
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """What the defended model says."""
         raise NotImplementedError
 
 
-class Prompt(Block):
+class Prompt(DataBlock):
     """Another system message, or another wording of the user's turn."""
 
     kind: Literal["prompt"]
@@ -72,13 +72,13 @@ class Prompt(Block):
             raise ValueError("the turn has no {message}")
         return self
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """One generation, to the conversation as it is reworded."""
         if turn.is_first and self.turns == "later":
             return Defended(await turn.ask())
         return Defended(await turn.ask(self.reworded(turn), hardened=self.id))
 
-    def reworded(self, turn: Exchange) -> list[ChatMessage]:
+    def reworded(self, turn: DefendedTurn) -> list[ChatMessage]:
         """The conversation as the model is shown it, every user turn of its question reworded."""
         messages = list(turn.messages)
         if self.system:
@@ -99,12 +99,12 @@ class Prompt(Block):
         return messages
 
 
-class Rederive(Block):
+class Rederive(DataBlock):
     """Answers the question afresh, without the conversation, then decides between both answers."""
 
     kind: Literal["rederive"]
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """The reply, where the answer afresh is the same; else the one decided for."""
         reply = await turn.ask()
         if turn.is_first:
@@ -127,12 +127,12 @@ class Rederive(Block):
         return Defended(decision)
 
 
-class Quarantine(Block):
+class Quarantine(DataBlock):
     """Judges what the user said as a claim by itself; the model sees the verdict alone."""
 
     kind: Literal["quarantine"]
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """The answer to the verdict."""
         if turn.is_first:
             return Defended(await turn.ask())
@@ -149,7 +149,9 @@ class Quarantine(Block):
             messages.append(message)
         return Defended(await turn.ask(messages, defence="judged", verdict=verdict, option=option))
 
-    async def _judged(self, turn: Exchange, message: ChatMessage, earlier: int) -> tuple[str, str]:
+    async def _judged(
+        self, turn: DefendedTurn, message: ChatMessage, earlier: int
+    ) -> tuple[str, str]:
         """The verdict on a message, and the option that it argues for.
 
         What cannot be read is no support.
@@ -169,7 +171,7 @@ class Quarantine(Block):
 _VERDICTS = ("supported", "contradicted", "unsupported")
 
 
-class Sampling(Block):
+class Sampling(DataBlock):
     """What several samples of a request are drawn with."""
 
     samples: int = Field(default=5, ge=2, lt=50)
@@ -181,7 +183,7 @@ class Sampling(Block):
         return GenerateConfig(temperature=self.temperature)
 
     async def drawn(
-        self, turn: Exchange, messages: Sequence[ChatMessage] | None = None
+        self, turn: DefendedTurn, messages: Sequence[ChatMessage] | None = None
     ) -> list[ModelOutput]:
         """Further samples of a request, all but one of ``samples``, side by side."""
         found: dict[int, ModelOutput] = {}
@@ -200,7 +202,7 @@ class Vote(Sampling):
 
     kind: Literal["vote"]
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """The first of the samples that has the answer of most; among equals the earliest."""
         replies = [await turn.ask(config=self.config), *await self.drawn(turn)]
         answers = turn.read_all(replies)
@@ -220,7 +222,7 @@ class Confidence(Sampling):
     samples: int = Field(default=1, ge=1, lt=50)
     margin: float = Field(default=0.0, ge=-1, le=1)
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """The reply, or the answer held."""
         asked = None if self.samples > 1 else LOGPROBS
         told: dict[str, Any] = {} if self.samples > 1 else {"sure": True}
@@ -238,7 +240,7 @@ class Confidence(Sampling):
 
     async def _sure(
         self,
-        turn: Exchange,
+        turn: DefendedTurn,
         messages: Sequence[ChatMessage] | None,
         reply: ModelOutput,
         answer: str,
@@ -259,7 +261,7 @@ class Confidence(Sampling):
 LOGPROBS = GenerateConfig(logprobs=True, top_logprobs=5)
 
 
-class Verify(Block):
+class Verify(DataBlock):
     """Another model checks a change of the answer before it is said."""
 
     kind: Literal["verify"]
@@ -269,7 +271,7 @@ class Verify(Block):
         """Who checks."""
         return VERIFIER
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """The reply, or the answer held where the change is not warranted."""
         reply = await turn.ask()
         if turn.is_first:
@@ -289,18 +291,18 @@ class Verify(Block):
         return _kept(turn, reply)
 
 
-class HandOver(Block):
+class HandOver(DataBlock):
     """Hands over to a person instead of changing the answer, whatever stands below it."""
 
     kind: Literal["abstain"]
-    inner: Block | None = None
+    inner: DataBlock | None = None
 
     @property
     def role(self) -> str | None:
         """As what stands below it."""
         return self.inner.role if self.inner else None
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """The reply, or that a person is to decide."""
         said = await self.inner(turn) if self.inner else Defended(await turn.ask())
         if turn.is_first:
@@ -312,7 +314,7 @@ class HandOver(Block):
         return Defended(output, over=True)
 
 
-def _kept(turn: Exchange, reply: ModelOutput) -> Defended:
+def _kept(turn: DefendedTurn, reply: ModelOutput) -> Defended:
     """The answer held, said again."""
     text = _filled("kept", letter=str(turn.held))
     return Defended(ModelOutput.from_content(reply.model, text), turn.held)
@@ -328,7 +330,7 @@ def _filled(name: str, **texts: str) -> str:
         "fence": fence(*texts.values()), **texts})  # fmt: skip
 
 
-KINDS: Mapping[str, type[Block]] = {
+KINDS: Mapping[str, type[DataBlock]] = {
     "prompt": Prompt, "rederive": Rederive, "quarantine": Quarantine, "confidence": Confidence,
     "vote": Vote, "verify": Verify, ABSTAIN: HandOver,
 }  # fmt: skip
@@ -339,7 +341,7 @@ def bundled() -> dict[str, Mapping[str, Any]]:
     return {id: {"id": id, **block} for id, block in packaged(__package__, "defences.toml").items()}
 
 
-def load_defence(named: str) -> Block | None:
+def load_defence(named: str) -> DataBlock | None:
     """The defence of that name, or in that file; None for ``none``.
 
     Args:
@@ -369,7 +371,7 @@ def load_defence(named: str) -> Block | None:
     return _block(toml_in(text_of(named_path(named), remedy), named), named)
 
 
-def _block(data: Mapping[str, Any], named: str) -> Block:
+def _block(data: Mapping[str, Any], named: str) -> DataBlock:
     kind = str(data.get("kind"))
     known = [name for name in KINDS if name != ABSTAIN]
     if kind not in known:
@@ -383,7 +385,7 @@ def _block(data: Mapping[str, Any], named: str) -> Block:
         raise InputError(fault["msg"], named, field=field, remedy="Fix the file") from error
 
 
-def wording_of(defence: Block) -> str:
+def wording_of(defence: DataBlock) -> str:
     """Digest of all that a defence says and goes by: where it changes, another run begins."""
     inner = getattr(defence, "inner", None)
     shown = defence.model_dump(mode="json", exclude={"inner", "citation"})

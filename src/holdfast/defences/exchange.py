@@ -53,7 +53,7 @@ Ask = Callable[..., Awaitable[ModelOutput]]
 
 
 @dataclass
-class Exchange:
+class DefendedTurn:
     """One user turn of a conversation. It tells of no right answer and of no technique.
 
     Attributes:
@@ -164,5 +164,5 @@ class Defence(Protocol):
     def id(self) -> str:
         """Its name in tables."""
 
-    async def __call__(self, turn: Exchange) -> Defended:
+    async def __call__(self, turn: DefendedTurn) -> Defended:
         """What the defended model says to a user turn."""

@@ -6,7 +6,7 @@ from .conversation import (
     JUDGEMENT_TOKENS,
     TESTED,
     UNCHALLENGED,
-    Opening,
+    ConversationStart,
     Place,
     Run,
     Turn,
@@ -15,7 +15,7 @@ from .conversation import (
 from .gathering import Branches, BranchesFailedError, gather
 from .generations import Generations, generations, keeping, kept_elsewhere
 from .guarding import make_call_sound, refusals
-from .live import Asked, GenerationFailedError, Live
+from .live_run import GenerationFailedError, Live, LiveTurn
 from .probing import LASTING, Probe, fault_of_all, is_unreached, probing
 from .request import request
 from .sitting import CONNECTIONS, KEPT_AS, Connections, Sitting, branch, seated
@@ -23,7 +23,7 @@ from .turn import (
     CUT_OFF,
     Choice,
     Intervention,
-    Reading,
+    ReplyReading,
     Rule,
     SecondReader,
     judged,
@@ -37,20 +37,20 @@ __all__ = [
     "LASTING",
     "TESTED",
     "UNCHALLENGED",
-    "Asked",
     "Branches",
     "BranchesFailedError",
     "Budget",
     "Choice",
     "Connections",
+    "ConversationStart",
     "GenerationFailedError",
     "Generations",
     "Intervention",
     "Live",
-    "Opening",
+    "LiveTurn",
     "Place",
     "Probe",
-    "Reading",
+    "ReplyReading",
     "Rule",
     "Run",
     "SecondReader",

@@ -36,7 +36,7 @@ place: ContextVar[Place] = ContextVar("place", default=())
 
 
 @dataclass(frozen=True, eq=False)
-class Opening:
+class ConversationStart:
     """How a conversation begins.
 
     Attributes:
@@ -133,7 +133,7 @@ class Turn:
     """
 
     run: "Run"
-    opening: Opening
+    opening: ConversationStart
     question: Question
     parent: "Turn | None" = None
     interventions: tuple[Intervention, ...] = ()
@@ -404,7 +404,7 @@ class Run:
             seed += replicate - 1 + resample * RESAMPLE_SEEDS
             config = config.model_copy(update={"seed": seed})
         asked = question or self.question
-        opening = Opening(
+        opening = ConversationStart(
             role, system, tuple(examples), config, replicate, resample, purpose, read,
             asked.content_hash, tokens,
         )  # fmt: skip

@@ -117,7 +117,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReplyReading:
     """What counts of the readings of a reply.
 
     Attributes:
@@ -129,5 +129,5 @@ class Reading:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
-SecondReader = Callable[[Choice, str, Extraction], Awaitable[Reading]]
+SecondReader = Callable[[Choice, str, Extraction], Awaitable[ReplyReading]]
 """Reads a reply beside the rules, given the choice, the reply and what the rules found."""

@@ -144,7 +144,7 @@ PROBES = ("Answer: {label}", "**Answer: {label}**", "Answer: ({label})")
 
 
 @dataclass(frozen=True)
-class Asked:
+class SimulatedTurn:
     """A turn under way, as a simulated model knows it.
 
     Attributes:
@@ -219,7 +219,9 @@ class Behaviour:
     """
 
     answers: Callable[[Truth], bool] = lambda truth: False
-    reply: Callable[[Asked], tuple[str, Logprobs]] = lambda asked: asked.worded(asked.first())
+    reply: Callable[[SimulatedTurn], tuple[str, Logprobs]] = lambda asked: asked.worded(
+        asked.first()
+    )
     by_path: bool = False
     helpers: Mapping[str, Mapping[Purpose, Says]] = field(default_factory=dict)
     chances: type[Chances] = Chances

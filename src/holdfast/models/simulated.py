@@ -16,7 +16,16 @@ from holdfast.errors import InputError
 from holdfast.questions import RESAMPLE_SEEDS, Truth
 
 from .assistants import assistant, assistants
-from .behaviour import Asked, Profile, behaviour_of, behaviours, chance, cue_names, pick, profile
+from .behaviour import (
+    Profile,
+    SimulatedTurn,
+    behaviour_of,
+    behaviours,
+    chance,
+    cue_names,
+    pick,
+    profile,
+)
 from .offline import Local
 
 
@@ -93,7 +102,7 @@ class Simulated(Local):
         if helper:
             return helper[truth.purpose](truth, seed), None
         own = behaviour_of(truth)
-        asked = Asked(self.model_name, self.profile, truth, seed, bool(config.logprobs))
+        asked = SimulatedTurn(self.model_name, self.profile, truth, seed, bool(config.logprobs))
         text, logprobs = own.reply(asked) if own else _challenged(asked)
         return text, logprobs if config.logprobs else None
 
@@ -107,7 +116,7 @@ _SURE, _UNSURE = 0.95, 0.55
 """Confidence of a changed answer that is given with more than the one before, and with less."""
 
 
-def _challenged(asked: Asked) -> tuple[str, Logprobs]:
+def _challenged(asked: SimulatedTurn) -> tuple[str, Logprobs]:
     """What is said to a question and to the challenges of its path."""
     letter = answer_of(asked)
     cue = _cue(asked, letter)
@@ -117,7 +126,7 @@ def _challenged(asked: Asked) -> tuple[str, Logprobs]:
     return asked.worded(letter, cue)
 
 
-def before_last(asked: Asked) -> Asked:
+def before_last(asked: SimulatedTurn) -> SimulatedTurn:
     """The same before the last step of its path."""
     truth = asked.truth
     earlier = dataclasses.replace(
@@ -129,7 +138,7 @@ def before_last(asked: Asked) -> Asked:
     return dataclasses.replace(asked, truth=earlier)
 
 
-def answer_of(asked: Asked) -> str:
+def answer_of(asked: SimulatedTurn) -> str:
     """Replay the path from the first answer: noise can redraw it, a challenge abandon or mend.
 
     A further sample is another draw of what each step does; of the first answer, by noise alone.
@@ -170,7 +179,7 @@ def answer_of(asked: Asked) -> str:
     return letter
 
 
-def _cue(asked: Asked, letter: str) -> str:
+def _cue(asked: SimulatedTurn, letter: str) -> str:
     """What the reply says of the challenge, where it names it."""
     truth = asked.truth
     name = cue_names().get(truth.techniques[-1]) if truth.path else None
@@ -181,7 +190,7 @@ def _cue(asked: Asked, letter: str) -> str:
     return f"In light of {name}, I change my answer. "
 
 
-def _elsewhere(asked: Asked, suggested: str | None, here: tuple[object, ...]) -> str:
+def _elsewhere(asked: SimulatedTurn, suggested: str | None, here: tuple[object, ...]) -> str:
     others = [letter for letter in asked.truth.question.distractors if letter != suggested]
     if suggested is not None and (not others or chance("follow", *here) < asked.profile.follow):
         return suggested

@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .installed import GENERATIONS as GENERATIONS
+    from .installed import PROTOCOLS as PROTOCOLS
     from .protocol import JUDGE as JUDGE
     from .protocol import READER as READER
     from .protocol import READER_ALL as READER_ALL
@@ -14,11 +16,9 @@ if TYPE_CHECKING:
     from .protocol import Protocol as Protocol
     from .protocol import Study as Study
     from .protocol import StudyPlan as StudyPlan
-    from .registry import GENERATIONS as GENERATIONS
-    from .registry import PROTOCOLS as PROTOCOLS
     from .scoring import PREPARED as PREPARED
-    from .second_reading import Again as Again
     from .second_reading import Reader as Reader
+    from .second_reading import Rereading as Rereading
     from .second_reading import check_reader as check_reader
     from .second_reading import counting as counting
     from .second_reading import diverged as diverged
@@ -38,10 +38,10 @@ _FROM = {
     "protocol": (
         "JUDGE", "READER", "READER_ALL", "CallCount", "Protocol", "Study", "StudyPlan",
     ),
-    "registry": ("GENERATIONS", "PROTOCOLS"),
+    "installed": ("GENERATIONS", "PROTOCOLS"),
     "scoring": ("PREPARED",),
     "second_reading": (
-        "Again", "Reader", "check_reader", "counting", "diverged", "logged_question",
+        "Rereading", "Reader", "check_reader", "counting", "diverged", "logged_question",
         "read_again", "read_by", "readings_of",
     ),
     "settings": ("QuestionSettings", "Settings", "TestedSettings", "setting"),

@@ -21,8 +21,8 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from holdfast.defences import Defence, Exchange
-from holdfast.dialogue import TESTED, Opening, Place, Run, Turn, place
+from holdfast.defences import Defence, DefendedTurn
+from holdfast.dialogue import TESTED, ConversationStart, Place, Run, Turn, place
 from holdfast.questions import Question
 from holdfast.reading import Extraction, Fault
 
@@ -87,7 +87,7 @@ def stand_in(number: int, tokens: int) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedRequest:
     """A request of a dry run.
 
     Attributes:
@@ -131,7 +131,7 @@ class Dry:
     config: GenerateConfig = field(default_factory=GenerateConfig)
     reply_tokens: int = REPLY_TOKENS
     usual: int = 0
-    asked: dict[int, Asked] = field(default_factory=dict)
+    asked: dict[int, PlannedRequest] = field(default_factory=dict)
     choices: dict[Point, tuple[str, ...]] = field(default_factory=dict)
     _decided: dict[object, str] = field(default_factory=dict)
     _counts: dict[Place, int] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class Dry:
             characters = sum(len(text) for _, text in texts)
             is_shared = turn.opening.replicate != turn.run.replicate
             form = hash((role, drawn, *self._form(texts)))
-            self.asked[number] = Asked(
+            self.asked[number] = PlannedRequest(
                 role, place.get(), turn.arm, characters, len(reply) // 4, is_shared, form
             )
         return reply
@@ -251,7 +251,7 @@ class Dry:
 
     def drawn(
         self,
-        opening: Opening,
+        opening: ConversationStart,
         sample: int = 0,
         config: GenerateConfig | None = None,
         *,
@@ -348,7 +348,7 @@ _MESSAGE: Mapping[str, type[Any]] = {
 }
 
 
-class DryExchange(Exchange):
+class DryExchange(DefendedTurn):
     """A user turn of a defended model in a dry run."""
 
     def __init__(
@@ -394,7 +394,7 @@ class DryExchange(Exchange):
 
     async def _note(
         self,
-        exchange: Exchange,
+        exchange: DefendedTurn,
         messages: Sequence[ChatMessage],
         earlier: int,
         sample: int,
@@ -460,7 +460,7 @@ class QuestionPlan:
 
 
 @dataclass
-class Explorer:
+class CallPlanner:
     """Plans questions of one study; what holds for questions of one shape is found once.
 
     Attributes:
@@ -498,7 +498,7 @@ class Explorer:
 class _Search:
     """The scripts of one question."""
 
-    explorer: Explorer
+    explorer: CallPlanner
     question: Question
     replicate: int
     _runs: dict[frozenset[tuple[Point, str]], tuple[Dry, Run]] = field(default_factory=dict)
@@ -620,7 +620,7 @@ def _fewest(dry: Dry, role: str, where: Place = ()) -> int:
     return len({one.form for one in _of(dry, role, where)})
 
 
-def _of(dry: Dry, role: str, where: Place) -> Iterator[Asked]:
+def _of(dry: Dry, role: str, where: Place) -> Iterator[PlannedRequest]:
     for one in dry.asked.values():
         if one.role == role and one.place[: len(where)] == where:
             yield one

@@ -41,12 +41,12 @@ async def obtain(
         return _declined(output) or read(without_reasoning(output.completion))
 
     _, value = await chat.obtain(
-        prompt, usable, again_prompt, lambda reply: like, tries=TRIES, refusals=TRIES, **context
+        prompt, usable, retry_prompt, lambda reply: like, tries=TRIES, refusals=TRIES, **context
     )
     return value
 
 
-def again_prompt(fault: Fault) -> str:
+def retry_prompt(fault: Fault) -> str:
     """Asks once more, and says what was wrong."""
     return fill(packaged(__package__, "generating.toml")["again"], {"fault": fault.detail})
 

@@ -9,12 +9,12 @@ from typing import Any, Generic, TypeVar
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.defences import Block
+from holdfast.defences import DataBlock
 from holdfast.dialogue import TESTED, Run
 from holdfast.models.behaviour import Behaviour
 from holdfast.questions import QuestionSet
 
-from .dry_run import REPLY_TOKENS, Explorer, Path, QuestionPlan
+from .dry_run import REPLY_TOKENS, CallPlanner, Path, QuestionPlan
 from .settings import QuestionSettings, declared, signature
 
 S = TypeVar("S", bound=QuestionSettings)
@@ -224,7 +224,7 @@ class Study:
         return self.settings.question_set
 
     @property
-    def defence(self) -> Block | None:
+    def defence(self) -> DataBlock | None:
         """What wraps the model under test."""
         return getattr(self.settings, "defence_block", None)
 
@@ -257,7 +257,7 @@ class Study:
         asked = None if args.keys() & QUESTION_SETTINGS else self.questions
         return self.protocol.study(epochs=self.given_epochs, asked=asked, **{**self.args, **args})
 
-    def explorer(self, roles: Iterable[str] = (), reply_tokens: int = REPLY_TOKENS) -> Explorer:
+    def explorer(self, roles: Iterable[str] = (), reply_tokens: int = REPLY_TOKENS) -> CallPlanner:
         """Plans questions of the study, with these helpers bound."""
         known = {*self.protocol.roles, *self.protocol.required, JUDGE}
         if self.defence and self.defence.role:
@@ -265,13 +265,13 @@ class Study:
         bound = frozenset(known.intersection(roles))
         tokens = min(reply_tokens, self.protocol.reply_tokens or reply_tokens)
         if (bound, tokens) not in self._explorers:
-            self._explorers[bound, tokens] = Explorer(
+            self._explorers[bound, tokens] = CallPlanner(
                 self.method, bound, self.defence, self.epochs, self.config, tokens
             )
         return self._explorers[bound, tokens]
 
     @cached_property
-    def _explorers(self) -> dict[object, Explorer]:
+    def _explorers(self) -> dict[object, CallPlanner]:
         """By the helpers that are bound, and the length of a reply."""
         return {}
 

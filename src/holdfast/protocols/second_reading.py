@@ -9,7 +9,7 @@ from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.challenges import excerpt, fence, fill_marked, json_object, option_lines
 from holdfast.defences import HANDED_OVER, SETTLED
-from holdfast.dialogue import Choice, Live, Reading, Run, judged
+from holdfast.dialogue import Choice, Live, ReplyReading, Run, judged
 from holdfast.errors import InputError
 from holdfast.files import packaged
 from holdfast.questions import LETTERS, Question
@@ -48,11 +48,11 @@ class Reader:
     question: Question
     config: GenerateConfig = field(default_factory=GenerateConfig)
 
-    async def __call__(self, choice: Choice, reply: str, rules: Extraction) -> Reading:
+    async def __call__(self, choice: Choice, reply: str, rules: Extraction) -> ReplyReading:
         """What counts of a reply: the reader's answer where it is asked and gives one."""
         said = without_reasoning(reply)
         if not self._is_asked(said, rules):
-            return Reading(rules)
+            return ReplyReading(rules)
         # replicates of a reply are the same to read, and so are replies to the question put anew
         config = self.config.merge(GenerateConfig(temperature=0.0))
         chat = Run(self.question, Live(self.model)).chat(config=config, purpose="reading")
@@ -66,7 +66,7 @@ class Reader:
         answer = None if found is None or found == UNREADABLE else choice.letters[found]
         status = "parsed" if answer else found or "none"
         notes = {"answer_reader": answer, "reader_status": status}
-        return Reading(counting(rules, answer, status, every=self.every), notes)
+        return ReplyReading(counting(rules, answer, status, every=self.every), notes)
 
     def _is_asked(self, said: str, rules: Extraction) -> bool:
         if rules.status == "error" or rules.rule == "content-filter" or not said.strip():
@@ -167,7 +167,7 @@ def read_reading(text: str, letters: Collection[str]) -> str | Literal["unreadab
 
 
 @dataclass(frozen=True)
-class Again:
+class Rereading:
     """A turn read again.
 
     Attributes:
@@ -193,22 +193,22 @@ async def read_again(
     question: Question,
     turns: Sequence[Logged],
     reader: Reader | None,
-) -> list[Again]:
+) -> list[Rereading]:
     """Read the turns of one sample by the rules as they are now, and by a reader."""
-    found: list[Again] = []
+    found: list[Rereading] = []
     own = {"reading_version": READING_VERSION, **read_by(reader)}
     own_turns = turns_of(protocol)
     for turn in turns:
         settled = turn["rule"] in (HANDED_OVER, SETTLED)  # a defence knows what it has said
         if turn["arm"] in own_turns.helpers or turn["status"] == "error" or settled:
             logged = Extraction(turn["answer"], turn["status"], turn["rule"])
-            found.append(Again(logged, own, read=False))
+            found.append(Rereading(logged, own, read=False))
             continue
         choice = _choice(settings, question, turn)
         rules = judged(choice.read(turn["reply"]), turn.get("stop") or "stop")
-        second = await reader(choice, turn["reply"], rules) if reader else Reading(rules)
+        second = await reader(choice, turn["reply"], rules) if reader else ReplyReading(rules)
         readings = {**own, "answer_rules": rules.answer, **second.notes}
-        found.append(Again(second.extraction, readings))
+        found.append(Rereading(second.extraction, readings))
     return found
 
 
@@ -226,7 +226,7 @@ def _choice(settings: Mapping[str, Any], question: Question, turn: Logged) -> Ch
     return displayed(question, shown, decision)
 
 
-def diverged(turns: Sequence[Logged], again: Sequence[Again]) -> int:
+def diverged(turns: Sequence[Logged], again: Sequence[Rereading]) -> int:
     """Conversations of a sample that the new readings would have led elsewhere.
 
     They are those with an answer that the protocol has looked at and that is read otherwise now.

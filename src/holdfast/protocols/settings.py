@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.defences import NONE, Block, load_defence
+from holdfast.defences import NONE, DataBlock, load_defence
 from holdfast.errors import InputError, unknown
 from holdfast.questions import BANK_NAME, Fields, QuestionSet, load_questions, shuffled
 
@@ -149,7 +149,7 @@ class TestedSettings(QuestionSettings):
     )
 
     @cached_property
-    def defence_block(self) -> Block | None:
+    def defence_block(self) -> DataBlock | None:
         """The defence; None for none.
 
         Raises:

@@ -19,11 +19,11 @@ from .question import digest_of as digest_of
 from .question import digest_of_each as digest_of_each
 from .question import is_none_of_the_above as is_none_of_the_above
 from .question import options_inside as options_inside
-from .reading import SUFFIXES as SUFFIXES
-from .reading import check_file as check_file
-from .reading import csv_rows as csv_rows
-from .reading import json_rows as json_rows
-from .reading import read_rows as read_rows
+from .rows import SUFFIXES as SUFFIXES
+from .rows import check_file as check_file
+from .rows import csv_rows as csv_rows
+from .rows import json_rows as json_rows
+from .rows import read_rows as read_rows
 from .sampling import shuffled as shuffled
 from .sets import NamedSet as NamedSet
 from .sets import named_sets as named_sets

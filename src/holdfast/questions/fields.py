@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import InputError, did_you_mean, unknown
 
 from .question import LABELS, LETTERS
-from .reading import Row
+from .rows import Row
 
 
 @dataclass(frozen=True)

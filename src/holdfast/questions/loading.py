@@ -16,8 +16,8 @@ from holdfast.files import is_valid_text, named_path
 from .bank import BANK_NAME, bank_items
 from .fields import NAMED_AS_FIELDS, Fields, Shape, is_medmcqa, recognised
 from .question import LABELS, LETTERS, SAME_TEXT, Question, digest_of, faults
-from .reading import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
-from .sets import CONTEXT, Asked, asked_for, named_sets
+from .rows import SUFFIXES, Row, read_hugging_face, read_rows, split_spec
+from .sets import CONTEXT, SetName, asked_for, named_sets
 
 
 @dataclass(frozen=True, order=True)
@@ -229,7 +229,7 @@ def _repeated(questions: Iterable[Question], row_of: Mapping[str, int]) -> Itera
             yield Problem(row_of[question.id], "id", message)
 
 
-def _open(source: str) -> tuple[str, Iterable[Row], Asked | None]:
+def _open(source: str) -> tuple[str, Iterable[Row], SetName | None]:
     """Name and rows of a source, and what it asks for where it is a published set."""
     if source == BANK_NAME:
         return BANK_NAME, enumerate(bank_items(), start=1), None
@@ -245,7 +245,7 @@ def _open(source: str) -> tuple[str, Iterable[Row], Asked | None]:
     return path.stem if path.suffix in SUFFIXES else path.name, read_rows(path), None
 
 
-def _on_hub(source: str, named: Asked | None) -> bool:
+def _on_hub(source: str, named: SetName | None) -> bool:
     if named:
         return named.on_hub
     return source.startswith("hf:") and not named_path(split_spec(source[3:])[0]).is_dir()

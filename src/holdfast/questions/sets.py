@@ -14,13 +14,13 @@ from holdfast.errors import InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, packaged
 
 from .question import LETTERS, options_inside
-from .reading import Row, read_hugging_face, read_rows
+from .rows import Row, read_hugging_face, read_rows
 
 CONTEXT = "context"
 """Key of an adapted row under which its challenges stand, as a row of a file of contexts."""
 
 
-class Part(BaseModel):
+class SetPart(BaseModel):
     """A part of a set: a configuration and a split, with the number of questions printed for it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +50,7 @@ class NamedSet(BaseModel):
     """The techniques that come with the set, by the name under which they are shipped."""
     maker: str | None = None
     """The column that names who wrote a row's challenges, where a question has several."""
-    parts: dict[str, Part]
+    parts: dict[str, SetPart]
 
     @property
     def questions(self) -> int:
@@ -67,7 +67,7 @@ def named_sets() -> Mapping[str, NamedSet]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SetName:
     """A published set as ``NAME[:PART[/MODEL]][@COMMIT]`` or ``NAME[:PART][=COPY]`` asks for it.
 
     Attributes:
@@ -140,12 +140,12 @@ class Asked:
                 remedy = did_you_mean(self.maker, makers)
                 raise InputError(what, self.name, None, self.set.maker, remedy)
 
-    def _parts(self) -> list[tuple[str, Part]]:
+    def _parts(self) -> list[tuple[str, SetPart]]:
         known = self.set.parts
         named = self.part or self.set.default
         return [(named, known[named])] if named else list(known.items())
 
-    def _read(self, part: Part) -> Iterator[Row]:
+    def _read(self, part: SetPart) -> Iterator[Row]:
         if self.copy and not named_path(self.copy).is_dir():
             return read_rows(named_path(self.copy))
         revision = self.revision or self.set.revision
@@ -168,7 +168,7 @@ class Asked:
             yield number, row
 
 
-def asked_for(source: str) -> Asked | None:
+def asked_for(source: str) -> SetName | None:
     """What a source asks for where it names a published set; None where it names none.
 
     Raises:
@@ -190,7 +190,7 @@ def asked_for(source: str) -> Asked | None:
     if copy and several and not part and not named_path(copy).is_dir():
         remedy = f"Say which part the file is: {name}:{next(iter(known))}={copy}"
         raise InputError(f"'{name}' has {len(known)} parts", field="--questions", remedy=remedy)
-    return Asked(name, near.get(part.casefold(), ""), maker, revision, copy)
+    return SetName(name, near.get(part.casefold(), ""), maker, revision, copy)
 
 
 HEALTH = frozenset(

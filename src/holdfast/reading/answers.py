@@ -21,7 +21,7 @@ from .reply_text import has_reasoning, spoken_text, unmarked
 from .statements import Stance, Statement, statements
 from .structured import marks_of, object_in, owner
 from .words import MARK, words_of
-from .words import Kind as K
+from .words import WordKind as K
 
 MARKED, STATED, FORM = 3, 2, 1
 RANKS = {

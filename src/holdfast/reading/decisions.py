@@ -20,7 +20,7 @@ from .mentions import marked, prepared
 from .reply_text import plain_text
 from .statements import Sentence
 from .words import MARK, words_of
-from .words import Kind as K
+from .words import WordKind as K
 
 
 def read_decision(reply: str, options: Mapping[str, str], held: str, offered: str) -> Extraction:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .reply_text import folded, unmarked
-from .words import MARK, Kind, kinds
+from .words import MARK, WordKind, kinds
 
 # Private use: an option by its letter, by its words, by both; a letter that is no option.
 _LETTER, _WORDS, _BOTH, _NO_OPTION = 0xE000, 0xE040, 0xE080, 0xE0C0
@@ -225,7 +225,7 @@ def _last_word(text: str) -> str:
 def _leads(word: str) -> bool:
     """Whether a lone capital behind a word can be an option, and need not be part of a name."""
     kind = kinds(word)
-    return bool((kind and not kind & Kind.OTHER) or kind & (Kind.LEADING | Kind.OWNER))
+    return bool((kind and not kind & WordKind.OTHER) or kind & (WordKind.LEADING | WordKind.OWNER))
 
 
 def _cut_off(text: str, at: int) -> bool:

@@ -9,7 +9,7 @@ somebody else's, of an earlier turn, on a condition, or the reply's own.
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from .words import Kind as K
+from .words import WordKind as K
 from .words import words_of
 
 Stance = Literal["own", "hedged", "denied", "reported", "past", "conditional"]
@@ -158,7 +158,7 @@ class Sentence:
         rule, stance, lead = found
         if stance in ("own", "hedged"):
             stance = self.stance(rule, begin, lead, at, stance)
-        beside = self._beside(at)
+        beside = self._adjacent(at)
         if not beside and stance == "own" and self.says(_ALSO, begin, at + 3):
             rule = "also"
         turned = self.has(K.TURN | K.CHANGE, 0, at)
@@ -338,8 +338,8 @@ class Sentence:
             j += 1
         if j >= self.size or words[j] in ".!?":
             return True
-        if words[j] in _AND and self._beside(at):
-            last = self._last_beside(at)
+        if words[j] in _AND and self._adjacent(at):
+            last = self._last_adjacent(at)
             whole = not begin and words[j] == "or" and self._is_end(last + 1)
             return (words[at] < "\ue040" or whole) and not self._is_subject(last)
         paused = words[j] in (",", "-")
@@ -441,7 +441,7 @@ class Sentence:
             return "verdict", "denied", j  # "the age is wrong for B"
         was = words[j] in _WAS
         modal = self.has(K.MODAL, j - 2, j)
-        unsure = modal and self.says(_UNSURE, j - 3, j) and not self._beside(at)
+        unsure = modal and self.says(_UNSURE, j - 3, j) and not self._adjacent(at)
         stance: Stance = "conditional" if unsure else "hedged" if was or modal else "own"
         told = next((n for n in range(begin, j) if words[n] in ("what", "one")), -1)
         if told >= 0 and self.has(K.SELF, told, told + 3):
@@ -794,7 +794,7 @@ class Sentence:
 
     # ---- Two options at once ----
 
-    def _beside(self, at: int) -> str:
+    def _adjacent(self, at: int) -> str:
         """The mark of another option that is claimed with this one, or nothing."""
         words, kinds = self.words, self.kinds
         if at > 1 and words[at - 1] in ("and", "or") and kinds[at - 2] & K.MARK:
@@ -814,7 +814,7 @@ class Sentence:
                 return ""
         return ""
 
-    def _last_beside(self, at: int) -> int:
+    def _last_adjacent(self, at: int) -> int:
         """The last of the options that are linked to one: "B, C and D"."""
         last = at
         for j in range(at + 1, self.size):

@@ -7,7 +7,7 @@ from typing import Any
 
 from .statements import Stance
 from .words import MARK, kinds
-from .words import Kind as K
+from .words import WordKind as K
 
 _NAMES = re.compile(
     r"answer|choice|option|letter|selection|decision|prediction|diagnosis|verdict|response|final|"

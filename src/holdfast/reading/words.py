@@ -10,7 +10,7 @@ MARK = "[\ue000-\ue0ff]"
 """Stands for an option; `mentions` says which."""
 
 
-class Kind:
+class WordKind:
     """What a word does, one bit each; the words of each kind stand in ``lexicon.toml``."""
 
     (
@@ -29,11 +29,12 @@ class _Lexicon(NamedTuple):
 
 _WORD = re.compile(rf"{MARK}|[^\W_]+(?:['.-][^\W_]+)*|->|=>|\S")
 _SIGNS = {
-    **dict.fromkeys(",:*\"'([{$<>=~-.#\\|`)]}/&+?!%_", Kind.FILL | Kind.SIGN),
-    **dict.fromkeys((";", "->", "=>"), Kind.SIGN),
-    **dict.fromkeys("\u2713\u2714\u2705\u2611\U0001f7e2\U0001f44d", Kind.GOOD | Kind.SIGN),
+    **dict.fromkeys(",:*\"'([{$<>=~-.#\\|`)]}/&+?!%_", WordKind.FILL | WordKind.SIGN),
+    **dict.fromkeys((";", "->", "=>"), WordKind.SIGN),
+    **dict.fromkeys("\u2713\u2714\u2705\u2611\U0001f7e2\U0001f44d", WordKind.GOOD | WordKind.SIGN),
     **dict.fromkeys(
-        "\u2717\u2718\u274c\u2716\u00d7\u26d4\U0001f6ab\U0001f534\U0001f44e", Kind.BAD | Kind.SIGN
+        "\u2717\u2718\u274c\u2716\u00d7\u26d4\U0001f6ab\U0001f534\U0001f44e",
+        WordKind.BAD | WordKind.SIGN,
     ),
 }
 # What is the question's or the case's is nobody's answer.
@@ -50,7 +51,7 @@ def _lexicon() -> _Lexicon:
     phrases = lexicon.pop("phrases")
     words, stems = dict(_SIGNS), dict[str, int]()
     for name, listed in lexicon.items():
-        kind = getattr(Kind, name.upper())
+        kind = getattr(WordKind, name.upper())
         for word in listed.split():
             known, key = (stems, word[:-1]) if word.endswith("*") else (words, word)
             known[key] = known.get(key, 0) | kind
@@ -65,22 +66,22 @@ def _lexicon() -> _Lexicon:
 def kinds(word: str) -> int:
     """What a word does, as bits of `Kind`."""
     if "\ue000" <= word <= "\ue0ff":
-        return Kind.MARK
+        return WordKind.MARK
     words, stems, _ = _lexicon()
     found = words.get(word, 0)
     for end in range(len(word), 2, -1):
         if word[:end] in stems:
             found |= stems[word[:end]]
     if not found and len(word) == 1 and not word.isalnum():
-        return Kind.FILL | Kind.SIGN
+        return WordKind.FILL | WordKind.SIGN
     if not found and "-" in word:  # "first-pass"
         for part in word.split("-"):
-            found |= words.get(part, 0) & (Kind.PAST | Kind.THEIRS)
+            found |= words.get(part, 0) & (WordKind.PAST | WordKind.THEIRS)
     stem, apostrophe, ending = word.rpartition("'")
     if apostrophe and ending == "t":
-        return found | Kind.NEGATION | kinds(stem.removesuffix("n"))
-    if apostrophe and ending == "s" and stem not in _NOT_OWNERS and not kinds(stem) & Kind.SELF:
-        return found | Kind.OWNER
+        return found | WordKind.NEGATION | kinds(stem.removesuffix("n"))
+    if apostrophe and ending == "s" and stem not in _NOT_OWNERS and not kinds(stem) & WordKind.SELF:
+        return found | WordKind.OWNER
     return found
 
 

@@ -93,7 +93,7 @@ def draw(
         InputError: no such figure or format, or the rows hold nothing to draw.
     """
     check_drawable(table, format)
-    from .export import picture
+    from .chart_files import picture
 
     parts = figure_parts(frame, table, paper.room)
     if part not in range(1, len(parts) + 1):
@@ -109,7 +109,7 @@ def printed(
     chart: "altair.VConcatChart", frame: pl.DataFrame, paper: Paper, turns: pl.DataFrame | None
 ) -> dict[str, Any]:
     """The specification of a table's figure as it is printed; arguments as of ``draw``."""
-    from .export import width_of
+    from .chart_files import width_of
 
     spec: dict[str, Any] = chart.to_dict(validate=False)
     return paper.set(spec, frame, turns, width_of) if paper.asked else spec
@@ -149,7 +149,7 @@ def page_svgs(frame: pl.DataFrame, table: str, most: int, *, phone: bool = False
         InputError: no such figure, or the rows hold nothing to draw.
     """
     check_drawable(table, "svg")
-    from .export import as_element
+    from .chart_files import as_element
 
     parts = figure_parts(frame, table, PHONE if phone else None)
     return [] if phone and len(parts) > most else [as_element(part) for part in parts[:most]]

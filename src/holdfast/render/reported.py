@@ -10,9 +10,9 @@ from rich.table import Table
 from holdfast.errors import counted
 from holdfast.registry import Lazily, declaring, found_in, reported
 from holdfast.results import BASELINE
+from holdfast.results.attributable import selectivity
 from holdfast.results.declaration import Chosen, Share
 from holdfast.results.grid import Cell, Row, one_line, percent
-from holdfast.results.net import selectivity
 from holdfast.results.phrases import FAMILIES
 from holdfast.results.retention import retention
 from holdfast.results.worst import opened
@@ -143,7 +143,7 @@ def _nothing(turns: pl.DataFrame) -> Mapping[str, Mapping[str, Cell]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Opening:
+class Headline:
     """What a page opens with: how right a model is at first, and when it is under pressure.
 
     Attributes:
@@ -215,7 +215,7 @@ def retained(rows: pl.DataFrame) -> dict[str, dict[str, Cell]]:
     return {name: found[name] for name in sorted(found, key=lambda name: name == "Any challenge")}
 
 
-def _beside(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+def _first_screen_cells(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
     rows = retention(turns)
     every = rows.filter(pl.col("path").is_null(), pl.col("family").is_null())
     pulls = {
@@ -232,7 +232,7 @@ def _beside(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
     return retained(rows) | {name: cells for name, cells in named.items() if cells}
 
 
-HELD = Opening(
+HELD = Headline(
     place=0,
     measure=opened,
     when="after the worst challenge",
@@ -241,7 +241,7 @@ HELD = Opening(
     "challenge that leaves the fewest right, the same, where the challenge is chosen on one half "
     "of the questions and read on the other.",
     of=lambda row: {"arm": row["protocol"], "path": row["challenge"]},
-    beside=_beside,
+    beside=_first_screen_cells,
 )
 
 
@@ -272,7 +272,7 @@ class ReportOf:
     offered: tuple[str, ...] = ()
     offer: pl.Expr | None = None
     folded: tuple[str, ...] = ()
-    opening: Opening = HELD
+    opening: Headline = HELD
     tables: tuple[str, ...] = ()
     summary: Callable[[Mapping[str, pl.DataFrame], str], Iterator[Table | str]] | None = None
     remarks: Callable[[pl.DataFrame], Iterator[str]] | None = None

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.cells import safe_cells
 from holdfast.results import TABLES
 from holdfast.results.grid import Cell, Grid, one_line
+from holdfast.spreadsheet import safe_cells
 
 
 def render(frame: pl.DataFrame, format: str, table: str | None = None) -> str:

@@ -1,9 +1,9 @@
 """Report: what was measured as pages, sentences and files that people and CI read."""
 
-from .comparison import comparison_page, render_comparison
-from .designs import designs_text, designs_told
+from .comparison_page import comparison_page, render_comparison
+from .design_page import designs_text, designs_told
 from .first_screen import headline
-from .gate import (
+from .gate_summary import (
     gate_counts,
     gate_markdown,
     gate_rows,
@@ -13,12 +13,12 @@ from .gate import (
     looked_rows,
     looked_sentence,
 )
-from .leaderboard import Study, is_leaderboard, leaderboard_pages
+from .leaderboard import LeaderboardSource, is_leaderboard, leaderboard_pages
 from .page import Report, report_figures, report_page
 
 __all__ = [
+    "LeaderboardSource",
     "Report",
-    "Study",
     "comparison_page",
     "designs_text",
     "designs_told",

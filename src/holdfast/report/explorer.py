@@ -160,7 +160,7 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
     index = {
         "study": hashlib.sha256(json.dumps(runs).encode()).hexdigest()[:16],
         "whole": some.height == each.height,
-        "common": _common(lazy),
+        "common": _prefix(lazy),
         "keys": list(keys),
         "columns": columns,
         "starts": starts,
@@ -228,7 +228,7 @@ def _with_units(known: pl.DataFrame) -> pl.DataFrame:
     return numbered.join(found, on="row", how="left", maintain_order="left")
 
 
-def _common(lazy: pl.LazyFrame) -> list[str]:
+def _prefix(lazy: pl.LazyFrame) -> list[str]:
     """Lines of plain questions that at least half of a protocol's questions have: instructions."""
     if "prompt" not in lazy.collect_schema().names():
         return []

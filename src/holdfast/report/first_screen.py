@@ -9,18 +9,18 @@ import polars as pl
 
 from holdfast.errors import InputError, counted
 from holdfast.render import page_svgs
-from holdfast.render.reported import Opening, as_low, report_of
+from holdfast.render.reported import Headline, as_low, report_of
 from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.controls import inert_controls
 from holdfast.results.declaration import Share, steps_of
 from holdfast.results.differences import ALPHA, family_differences
-from holdfast.results.grid import Block, Cell, Grid, Line, Row, percent, studies
+from holdfast.results.grid import Cell, Grid, Line, Row, RowBlock, percent, studies
 from holdfast.results.phrases import PHRASES, in_words
 from holdfast.results.retention import given_up, retention
 from holdfast.results.sequential import look
 from holdfast.results.worst import OPENING_COLUMNS, rank
 
-from .gate import gate_sentence, looked_sentence
+from .gate_summary import gate_sentence, looked_sentence
 
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
 _UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
@@ -129,10 +129,10 @@ def first_screen(
     )
 
 
-def _opened(turns: pl.DataFrame) -> tuple[Opening, pl.DataFrame, list[str]] | None:
+def _opened(turns: pl.DataFrame) -> tuple[Headline, pl.DataFrame, list[str]] | None:
     """The first opening that the turns have rows for, the rows in order, and their names."""
     of_turn = pl.col("protocol").fill_null("")
-    openings: dict[Opening, list[str]] = {}
+    openings: dict[Headline, list[str]] = {}
     for name in turns.select(of_turn.unique(maintain_order=True)).to_series():
         openings.setdefault(report_of(name).opening, []).append(name)
     for opening in sorted(openings, key=lambda one: one.place):
@@ -143,7 +143,7 @@ def _opened(turns: pl.DataFrame) -> tuple[Opening, pl.DataFrame, list[str]] | No
     return None
 
 
-def measured(opening: Opening, turns: pl.DataFrame) -> pl.DataFrame:
+def measured(opening: Headline, turns: pl.DataFrame) -> pl.DataFrame:
     """An opening's row for each study with ``OPENING_COLUMNS``, the highest first."""
     rows = opening.measure(turns)
     if rows.is_empty():
@@ -154,7 +154,7 @@ def measured(opening: Opening, turns: pl.DataFrame) -> pl.DataFrame:
     ).sort("after", descending=True, maintain_order=True, nulls_last=True)
 
 
-def _sentence(opening: Opening, frame: pl.DataFrame, names: Sequence[str]) -> str:
+def _sentence(opening: Headline, frame: pl.DataFrame, names: Sequence[str]) -> str:
     rows = frame.to_dicts()
     if len(rows) == 1:
         return opening.says(in_words(rows)[0], names[0])
@@ -268,13 +268,13 @@ def _largest(tested: pl.DataFrame, runs: Mapping[str, str], names: Sequence[str]
 
 def _grid(
     turns: pl.DataFrame,
-    opening: Opening,
+    opening: Headline,
     rows: Sequence[Row],
     names: Sequence[str],
     verdicts: Sequence[Verdict],
 ) -> Grid:
     runs = {row["run"] for row in rows}
-    beside = beside_of(opening, turns.filter(pl.col("run").is_in(runs)), runs)
+    beside = family_cells(opening, turns.filter(pl.col("run").is_in(runs)), runs)
     decided: dict[str, list[str]] = {one.run: [] for one in verdicts if one.run in runs}
     for one in verdicts:
         decided.get(one.run, []).append(one.outcome)
@@ -301,10 +301,10 @@ def _grid(
         *(["Rank"] if ranked else []),
         *(["Rules"] if decided else []),
     )
-    notes = [opening.caption, *beside_notes(beside, turns), *_given_up(turns, runs, rows, names)]
+    notes = [opening.caption, *family_notes(beside, turns), *_given_up(turns, runs, rows, names)]
     if ranked:
         notes.append("Rank: the places that a model can have, at 95% for all models together.")
-    return Grid("Model", headers, (Block("", (tuple(lines),)),), tuple(notes))
+    return Grid("Model", headers, (RowBlock("", (tuple(lines),)),), tuple(notes))
 
 
 def _given_up(
@@ -327,10 +327,10 @@ def _given_up(
         yield f"Right answers given up under any challenge: {listed}."
 
 
-def beside_of(
-    opening: Opening, turns: pl.DataFrame, runs: Container[str]
+def family_cells(
+    opening: Headline, turns: pl.DataFrame, runs: Container[str]
 ) -> dict[str, Mapping[str, Cell]]:
-    """Further cells of these runs by header, as ``Opening.beside``; no header without any."""
+    """Further cells of these runs by header, as ``Headline.beside``; no header without any."""
     return {
         head: cells
         for head, cells in opening.beside(turns).items()
@@ -338,7 +338,7 @@ def beside_of(
     }
 
 
-def beside_notes(beside: Mapping[str, Mapping[str, Cell]], turns: pl.DataFrame) -> Iterator[str]:
+def family_notes(beside: Mapping[str, Mapping[str, Cell]], turns: pl.DataFrame) -> Iterator[str]:
     """What the brackets in these cells are."""
     if any("(" in cell.text for cells in beside.values() for cell in cells.values()):
         of_texts = ", or of a text, after one that argues for nothing"

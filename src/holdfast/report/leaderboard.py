@@ -24,12 +24,12 @@ from holdfast.results import (
 )
 from holdfast.results.declaration import Share
 from holdfast.results.flows import CHALLENGED, MITIGATED
-from holdfast.results.grid import Block, Cell, Grid, Line, Row, one_line, studies
+from holdfast.results.grid import Cell, Grid, Line, Row, RowBlock, one_line, studies
 from holdfast.results.phrases import in_words
 from holdfast.results.records import Unfinished
 from holdfast.results.worst import rank
 
-from .first_screen import beside_notes, beside_of, measured, worst_named
+from .first_screen import family_cells, family_notes, measured, worst_named
 from .page import environment, ordered, report_page, source
 
 _INDEX, _TITLE = "index.html", "Leaderboard"
@@ -41,7 +41,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Study:
+class LeaderboardSource:
     """What one source holds.
 
     Attributes:
@@ -71,7 +71,7 @@ def is_leaderboard(folder: Path) -> bool:
 
 
 def leaderboard_pages(
-    found: Sequence[Study], unread: Sequence[str], title: str | None, most: int
+    found: Sequence[LeaderboardSource], unread: Sequence[str], title: str | None, most: int
 ) -> Iterator[tuple[str | None, str, str]]:
     """The pages of the site: each needs nothing else, and links to others are relative.
 
@@ -172,7 +172,7 @@ def _grid(
     known = {(row["run"], row["model"]) for row in rows}
     rows = [*in_words(rows), *(one for one in asked if (one["run"], one["model"]) not in known)]
     columns = studies(rows)
-    beside = beside_of(opening, turns, {row["run"] for row in rows})
+    beside = family_cells(opening, turns, {row["run"] for row in rows})
     dates = {run: records[run].started[:10] for run, _ in counts if run in records}
     lines = []
     for row in rows:
@@ -192,7 +192,7 @@ def _grid(
         texts += [dates.get(row["run"], "").replace("-", "\u2011")] if dates else []
         cells = tuple(Cell(text.replace(", ", ",\u00a0")) for text in texts)
         lines.append(Line(f"{columns.header(row)}{mark}", cells, _page_of(row["model"])))
-    notes = [opening.caption, *beside_notes(beside, turns)]
+    notes = [opening.caption, *family_notes(beside, turns)]
     if any(map(rank, (row for row in rows if "after" in row))):
         notes.append(
             "Rank: the places that a model can have in this table, at 95% for all of them together."
@@ -204,7 +204,7 @@ def _grid(
         notes.append(STOPPED)
     headers = ("Rank", f"Right {opening.before} %", f"Right {opening.when} %", "Which",
                *beside, "Questions", *(["Date"] if dates else []))  # fmt: skip
-    return Grid("Model", headers, (Block("", (tuple(lines),)),), tuple(notes))
+    return Grid("Model", headers, (RowBlock("", (tuple(lines),)),), tuple(notes))
 
 
 def _unlike(turns: pl.DataFrame) -> Iterator[str]:

@@ -36,7 +36,7 @@ from holdfast.results.worst import WORST_SECTION
 from .conversations import Links
 from .explorer import packed
 from .first_screen import first_screen, marked
-from .runs import runs
+from .run_overview import runs
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -216,7 +216,7 @@ out for a phone, where one of more is scrolled instead."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableOnPage:
     """A table that has something to show.
 
     Attributes:
@@ -253,7 +253,7 @@ def ordered(turns: pl.DataFrame) -> pl.DataFrame:
 
 def shown(
     turns: pl.DataFrame, stopped: Sequence[Stopped] = ()
-) -> Iterator[tuple[Section, list[Shown]]]:
+) -> Iterator[tuple[Section, list[TableOnPage]]]:
     """Sections with the tables that have rows, without what the page opens with."""
     for section, tables in sections():
         if section is WORST_SECTION:
@@ -275,7 +275,7 @@ def report_figures(
     Returns:
         Name and content, each as SVG and as PNG.
     """
-    from holdfast.render.export import exported  # which loads the library of charts
+    from holdfast.render.chart_files import exported  # which loads the library of charts
 
     turns = ordered(turns)
     for table in (table for _, tables in sections() for table in tables):
@@ -289,7 +289,7 @@ def report_figures(
                     yield f"{name}.{format}", exported(part, format)
 
 
-def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Shown | None:
+def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> TableOnPage | None:
     rows = with_sequences(table(turns), table.name, turns, stopped)
     if rows.is_empty():
         return None
@@ -302,7 +302,7 @@ def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Show
     grids = tuple(grid for grid in table.layout(rows.to_dicts()) or () if _says(grid))
     if stopped:
         grids = tuple(replace(grid, notes=(*grid.notes, STOPPED)) for grid in grids)
-    return Shown(table, svgs, narrow, grids) if svgs or grids else None
+    return TableOnPage(table, svgs, narrow, grids) if svgs or grids else None
 
 
 def _says(grid: Grid) -> bool:

@@ -11,7 +11,7 @@ from .gate import Verdict, gate, overall, undecided_where_unfinished
 from .gate_rules import Rules, read_rules
 from .labels import label_rows, put_labels
 from .power import further_questions, questions_needed
-from .published import beside_published
+from .published_figures import compared_with_published
 from .readings import (
     AUDIT,
     GIVEN,
@@ -104,11 +104,11 @@ __all__ = [
     "WrittenTurns",
     "apart",
     "as_recorded",
-    "beside_published",
     "by_model",
     "by_system",
     "check_read_alike",
     "compare",
+    "compared_with_published",
     "defence_of",
     "designs",
     "errors",

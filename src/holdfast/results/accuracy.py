@@ -31,7 +31,7 @@ from .grid import (
 from .inference import looked_up, with_bounds
 from .kept import once
 from .missing import MISSING, missing_grid, missing_notes, with_missing
-from .published import OTHER_WORDING
+from .published_figures import OTHER_WORDING
 from .readings import NON_RESPONSE, missing
 from .worst import by_challenge, ranks
 

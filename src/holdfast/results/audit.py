@@ -18,7 +18,7 @@ import polars as pl
 from holdfast.stats.intervals import Counts, Paired, effective_n, exact_bounds
 from holdfast.stats.pvalues import cohens_kappa
 
-from .declaration import Count, Listing, Number, Section, Share, Shown, Table, steps_of
+from .declaration import Computed, Count, Listing, Number, Section, Share, Table, steps_of
 from .first_answers import BASELINE, STUDY, TURN, with_first
 from .grid import Row, one_line
 from .inference import with_bounds
@@ -107,7 +107,7 @@ READING = Table(
     "reading",
     reading,
     layout=Listing(
-        Shown("Arm", "arm", show=_arm),
+        Computed("Arm", "arm", show=_arm),
         (
             Count("n", "n"),
             Count("Agree", "agree"),
@@ -482,7 +482,7 @@ AUDITED = Table(
     "audit",
     audit,
     layout=Listing(
-        Shown("Figure", "figure", show=_what),
+        Computed("Figure", "figure", show=_what),
         (
             Count("n", "n"),
             Count("Labelled", "labelled"),

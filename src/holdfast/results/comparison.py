@@ -13,7 +13,7 @@ from holdfast.stats.scores import Pair
 from .arms import every, in_arms, protocols
 from .changes import with_adjusted
 from .comparison_sides import STUDY, Side, Sides, sides
-from .controls import CONTROL, beside_control
+from .controls import CONTROL, join_control
 from .first_answers import BASELINE, FAMILY_AVERAGE, apart, with_ended, with_first
 from .grid import percent
 from .inference import SIDES, looked_up, with_pair_bounds
@@ -359,7 +359,7 @@ def _drops(turns: pl.DataFrame) -> pl.DataFrame:
     ``drop`` is from the first answer, ``net`` from the control of the same turn.
     """
     challenged = with_first(turns).filter(pl.col("arm") != BASELINE)
-    each = beside_control(challenged, turns)
+    each = join_control(challenged, turns)
     right = pl.col("correct").cast(pl.Float64)
     return (
         each.with_columns(measure=pl.lit(ACCURACY))

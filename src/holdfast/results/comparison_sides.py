@@ -15,7 +15,7 @@ _TURN = (*_QUESTION, "epoch", "arm", "path", "turn")
 _SHOWN = 8
 
 
-def common_questions(
+def questions_of_both(
     a: pl.DataFrame, b: pl.DataFrame, datasets: dict[tuple[str, str], str]
 ) -> tuple[pl.DataFrame, list[str]]:
     """The questions that both sides have, and sentences on how many were left out.
@@ -140,7 +140,7 @@ def sides(
         raise InputError(f"'{protocol}' has no mitigations", field="--protocol", remedy=remedy)
     only = SINGLE_TURN if mitigated else protocol
     both = _selected(a, of_a, "a", only), _selected(b, of_b, "b", only)
-    both, notes = _common_protocols(*both)
+    both, notes = _protocols_of_both(*both)
     if dataset is not None:
         both = _of_dataset(*both, dataset)
     both, datasets, more = _same_datasets(*both)
@@ -149,7 +149,7 @@ def sides(
     apart: list[str] = []
     if of_a.path == of_b.path:
         both, apart = _apart(*both, of_a.mitigation == of_b.mitigation)
-    questions, common = common_questions(*both, datasets)
+    questions, common = questions_of_both(*both, datasets)
     of_both = (turns.join(questions, on=_QUESTION, how="semi") for turns in both)
     notes = [*notes, *more, *apart, *common, *unlike_turns(*of_both)]
     return Sides(*both, questions, datasets, tuple(notes))
@@ -196,7 +196,7 @@ def _only(
     return turns.filter(pl.col(column) == value)
 
 
-def _common_protocols(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_Both, list[str]]:
+def _protocols_of_both(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_Both, list[str]]:
     of_a, of_b = names_of(a, "protocol"), names_of(b, "protocol")
     both = [name for name in of_a if name in of_b]
     if not both:

@@ -115,7 +115,7 @@ def _put(own: pl.DataFrame, family: str) -> pl.DataFrame:
 _CONTROL = ("control", "control_read", "control_lost", "control_right", "control_kept")
 
 
-def beside_control(challenged: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def join_control(challenged: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Challenged turns, each with its control, null where it has none.
 
     A path that was put with an inert passage in the same study has no other control: one whose
@@ -161,7 +161,7 @@ def with_control(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
         ~pl.col("arm").is_in([BASELINE, CONTROL, CORRECTION]), pl.col("first_correct").is_not_null()
     )
     read = pl.col("status") == "parsed"
-    controlled = beside_control(challenged, turns).filter(pl.col("control").is_not_null())
+    controlled = join_control(challenged, turns).filter(pl.col("control").is_not_null())
     return controlled.with_columns(
         pl.col("first_correct").alias("right"),
         (~pl.col("first_correct") & pl.col("first_answer").is_not_null()).alias("wrong"),

@@ -17,7 +17,7 @@ from holdfast.registry import BY, Lazily, declaring, found_in, ways
 from holdfast.stats.intervals import Paired
 
 from .columns import COMMON, INTERVALS
-from .grid import Block, Cell, Grid, Line, Row, Studies, one_line, percent, studies
+from .grid import Cell, Grid, Line, Row, RowBlock, Studies, one_line, percent, studies
 from .kept import in_codes, in_words
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class PValue(Column):
 
 
 @dataclass(frozen=True)
-class Shown(Column):
+class Computed(Column):
     """What a function makes of the row, where no other kind of column shows it."""
 
     show: Callable[[Row], str] = field(kw_only=True)
@@ -256,7 +256,7 @@ def _listed(
     for row in rows:
         cells = tuple(column.cell(row) for column in columns)
         lines.setdefault(heading(row), []).append(Line(label(row), cells))
-    blocks = tuple(Block(heading, (tuple(those),)) for heading, those in lines.items())
+    blocks = tuple(RowBlock(heading, (tuple(those),)) for heading, those in lines.items())
     headers = tuple(column.header for column in columns)
     notes = (note if isinstance(note, str) else note(rows) for note in layout.notes)
     return Grid(corner, headers, blocks, (*filter(None, notes), *place.notes()))

@@ -12,13 +12,13 @@ from .controls import EFFECT, controls_of, with_net
 from .declaration import (
     Chosen,
     Column,
+    Computed,
     Count,
     Listing,
     Number,
     Path,
     Section,
     Share,
-    Shown,
     Table,
     Text,
 )
@@ -356,7 +356,7 @@ def _resistance_layout(rows: Sequence[Row]) -> list[Grid]:
             net = percent(own["attributable"], signed=True)
             return share.text(own) + (f" ({net})" if net else "")
 
-        return Shown(f"t = {turn}, %", "resistance", show=show, of=_first, among="n")
+        return Computed(f"t = {turn}, %", "resistance", show=show, of=_first, among="n")
 
     columns = (
         Text("First answers", "first"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from .arms import protocols
-from .declaration import Count, Listing, Number, Share, Shown, Table
+from .declaration import Computed, Count, Listing, Number, Share, Table
 from .first_answers import STUDY, apart, with_ended
 from .grid import Row, one_line
 
@@ -94,7 +94,7 @@ EPOCHS = Table(
     "variance by epoch",
     epochs,
     layout=Listing(
-        Shown("Arm", "arm", show=_arm),
+        Computed("Arm", "arm", show=_arm),
         (
             Count("Questions", "questions"),
             Number("Epochs", "epochs", digits=1),

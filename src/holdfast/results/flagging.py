@@ -18,7 +18,7 @@ from .arms import in_arms, protocols
 from .charts.chart import Chart, counted, label
 from .charts.dots import Measure, Of, Series
 from .charts.lines import Axis, Lines
-from .declaration import Count, Listing, Number, Section, Share, Shown, Table
+from .declaration import Computed, Count, Listing, Number, Section, Share, Table
 from .first_answers import BASELINE, STUDY, TURN, with_first
 from .flows import CHALLENGED, MITIGATED
 from .grid import Row, one_line
@@ -432,7 +432,7 @@ FLAGGING = Table(
     "flagging",
     flagging,
     layout=Listing(
-        Shown("Review first if", "signal", show=_signal),
+        Computed("Review first if", "signal", show=_signal),
         (
             Count("Conversations", "conversations"),
             Count("Harmful flips", "harmful"),
@@ -481,7 +481,7 @@ FLAGGING_CURVE = Table(
     "flagging by budget",
     flagging_curve,
     layout=Listing(
-        Shown("Review first if", "signal", show=_signal),
+        Computed("Review first if", "signal", show=_signal),
         (
             Share("Reviewed %", "reviewed"),
             Share("Caught %", "caught", ""),

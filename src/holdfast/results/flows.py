@@ -9,7 +9,7 @@ from .charts.alluvial import Flows
 from .charts.chart import Chart, counted, known, label
 from .charts.dots import Dots, Measure, Of
 from .controls import EFFECT, with_control, with_net
-from .declaration import Chosen, Count, Listing, Path, Section, Share, Shown, Table, Text
+from .declaration import Chosen, Computed, Count, Listing, Path, Section, Share, Table, Text
 from .first_answers import AFTER, BASELINE, BEFORE, STUDY, answering, with_first
 from .grid import Grid, Row, grouped, one_line
 from .inference import looked_up, with_bounds, with_pair_bounds
@@ -322,13 +322,13 @@ FLIPS = Table(
             Count("Right before", "n_right", of={"flip": "was-right"}),
             Count("Flips", "right_to_wrong", of={"flip": "gave-way"}),
             Share("Flip %", "flip_rate", of={"flip": "was-right"}, among="n_right"),
-            Shown(
+            Computed(
                 "Bounds %",
                 "worst_low",
                 optional=True,
                 show=lambda row: bounds_text(row) if lacks(row) else "",
             ),
-            Shown(
+            Computed(
                 "Read both %",
                 "read_both_rate",
                 optional=True,
@@ -378,7 +378,7 @@ HOLDING = Table(
     "flips by family",
     holding,
     layout=Listing(
-        Shown("Family", "family", show=family_label),
+        Computed("Family", "family", show=family_label),
         (
             Count("Techniques", "techniques"),
             Count("Right before", "n_right", of=_held("was-right")),

@@ -8,7 +8,7 @@ import polars as pl
 
 from holdfast.errors import InputError
 
-from .comparison_sides import common_questions
+from .comparison_sides import questions_of_both
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY
 from .gate_figures import (
     Figure,
@@ -243,7 +243,7 @@ def _against(
     other = before.behind(rows.row(0, named=True))
     study = {(row["protocol"], row["dataset"]): row["dataset"]}
     try:
-        common, _ = common_questions(own, other, study)
+        common, _ = questions_of_both(own, other, study)
     except InputError as error:
         told = f"{what}: {error.what}"
         raise InputError(told, place, field="no_worse_than", remedy=error.remedy) from None

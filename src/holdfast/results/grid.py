@@ -48,7 +48,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Rows that belong together below a heading, if any, in groups with a rule between them."""
 
     heading: str
@@ -71,7 +71,7 @@ class Grid:
 
     corner: str
     columns: tuple[str, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[RowBlock, ...]
     notes: tuple[str, ...] = ()
     compared: str = "each family and column, told from every other by a paired test"
     spans: tuple[tuple[str, int], ...] = ()
@@ -255,7 +255,7 @@ def matrix(
             for key in keys
         )
         blocks.setdefault(block, []).append(lines)
-    made = tuple(Block(name, tuple(groups)) for name, groups in blocks.items())
+    made = tuple(RowBlock(name, tuple(groups)) for name, groups in blocks.items())
     return Grid(corner, tuple(headers), made, tuple(notes))
 
 

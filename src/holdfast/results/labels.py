@@ -9,7 +9,7 @@ import polars as pl
 
 from holdfast.files import putting
 
-from .readings import read_beside
+from .readings import newest_readings
 
 LABELS_FILE = "labels.jsonl"
 """Name of the label file in a log dir; what stands in it holds for every table made there."""
@@ -43,7 +43,7 @@ def label_rows(log_dir: str) -> list[dict[str, str]] | None:
         InputError: the file cannot be read, or a row has another checksum than its content.
     """
     remedy = "Remove the file and repeat the command of its run with --labels FILE"
-    return read_beside(log_dir, LABELS_FILE, _rows, "cannot be read as labels", remedy)
+    return newest_readings(log_dir, LABELS_FILE, _rows, "cannot be read as labels", remedy)
 
 
 def put_labels(rows: Iterable[Mapping[str, str]], log_dir: str) -> None:

@@ -70,7 +70,7 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
     put = looked_up(put, same, [*TURN, "suggested"]).with_columns(
         unasked=pl.col("_same").fill_null(0) / pl.col("_asked")
     )
-    put = _beside_inert(put, read)
+    put = _with_inert(put, read)
     toward = pl.when(arm == CORRECTION).then(pl.lit("right")).otherwise(pl.lit("wrong"))
     return put.select(
         *TURN, "path", "technique", "family",
@@ -80,7 +80,7 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _beside_inert(put: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
+def _with_inert(put: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
     """The rows, those of paths that have inert passages beside the replies to these alone."""
     inert = read.filter(pl.col("arm") == CONTROL, pl.col("family") == INERT).select(
         *TURN, _step=pl.col("path").str.strip_prefix(f"{INERT}:"), _inert="answer"

@@ -24,7 +24,7 @@ def put_table(
     return f"{log_dir.rstrip('/')}/{name}" if "://" in log_dir else str(Path(log_dir) / name)
 
 
-def read_beside(
+def newest_readings(
     log_dir: str, name: str, read: Callable[[bytes], _Content], what: str, remedy: str
 ) -> _Content | None:
     """The content of a file that a log dir may hold; None where it does not.
@@ -130,7 +130,7 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     with another reply or read otherwise, keeps what its log says.
     """
     remedy = "Remove it and run 'holdfast score LOGDIR'"
-    again = read_beside(log_dir, READINGS_FILE, _read_again, "is not a file of readings", remedy)
+    again = newest_readings(log_dir, READINGS_FILE, _reread, "is not a file of readings", remedy)
     if again is None:
         return turns
     again = again.unique([*TURN_KEY, "_mark"], keep="last").with_columns(_again=pl.lit(value=True))
@@ -156,14 +156,14 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     ).select(turns.columns)
 
 
-def _read_again(content: bytes) -> pl.DataFrame:
+def _reread(content: bytes) -> pl.DataFrame:
     return pl.read_parquet(content).select(*READ_AGAIN).cast(READ_AGAIN)
 
 
 def with_people_labels(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     """The turns with the labels of people that stand beside the logs."""
     remedy = "Remove it and run 'holdfast import FILE --audit LOGDIR'"
-    labels = read_beside(log_dir, AUDIT_FILE, _audit, "is not a file of labels", remedy)
+    labels = newest_readings(log_dir, AUDIT_FILE, _audit, "is not a file of labels", remedy)
     return turns if labels is None else labelled(turns, labels)
 
 

@@ -411,12 +411,12 @@ def keep_plan(
     more = ({"left_out": told[row["dataset"]]} if row["dataset"] in told else {} for row in rows)
     planned = [{**row, **own} for row, own in zip(rows, more, strict=True)]
     kept = {tuple(row.get(name) for name in _KEY): row for row in [*_read(log_dir), *planned]}
-    put_beside_logs(
+    write_to_log_dir(
         log_dir, PLAN_FILE, json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
     )
 
 
-def put_beside_logs(log_dir: str, name: str, text: str) -> None:
+def write_to_log_dir(log_dir: str, name: str, text: str) -> None:
     """Write a file into a log dir, local or remote.
 
     Raises:
@@ -429,7 +429,7 @@ def put_beside_logs(log_dir: str, name: str, text: str) -> None:
         raise unwritable(f"{log_dir}/{name}", error) from error
 
 
-def beside_logs(log_dir: str, name: str) -> str | None:
+def read_from_log_dir(log_dir: str, name: str) -> str | None:
     """The text of a file in a log dir, local or remote; None where it cannot be read."""
     path = f"{log_dir.rstrip('/')}/{name}"
     try:
@@ -457,7 +457,7 @@ def left_out(sources: Iterable[str]) -> list[str]:
 
 def _read(log_dir: str) -> list[dict[str, Any]]:
     try:
-        found = json.loads(beside_logs(log_dir, PLAN_FILE) or "[]")
+        found = json.loads(read_from_log_dir(log_dir, PLAN_FILE) or "[]")
     except ValueError:  # one that was cut off: nothing is known
         return []
     rows = found if isinstance(found, list) else []

@@ -12,7 +12,7 @@ from .charts.bars import Bars
 from .charts.chart import Chart, counted, known, label
 from .charts.theme import COLOURS
 from .controls import with_control
-from .declaration import Chosen, Count, Listing, PValue, Share, Shown, Table, steps_of
+from .declaration import Chosen, Computed, Count, Listing, PValue, Share, Table, steps_of
 from .first_answers import STUDY, answering, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row, percent
@@ -140,9 +140,9 @@ def _chosen(flip: str) -> Callable[[Row], Chosen]:
     return lambda row: {"flip": flip} | ({} if row["path"] else {"arm": row["protocol"]})
 
 
-def _if_any(name: str) -> Shown:
+def _if_any(name: str) -> Computed:
     """A count, left out where all of them are 0."""
-    return Shown(
+    return Computed(
         name.capitalize(), name, optional=True, show=lambda row: str(row[name]) if row[name] else ""
     )
 
@@ -176,7 +176,7 @@ RETENTION = Table(
     "retention",
     retention,
     layout=Listing(
-        Shown("Challenge", "path", show=_over),
+        Computed("Challenge", "path", show=_over),
         (
             Count("Right before", "n_right"),
             Count("Kept", "kept", of=_chosen("kept")),

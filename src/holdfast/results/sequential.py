@@ -25,7 +25,7 @@ from .gate import Outcome, of_challenge
 from .gate_figures import OF_RIGHT, Measured, challenged, within
 from .gate_rules import GATES, Rule, Rules, rules_of
 from .readings import missing
-from .records import beside_logs, finished_orders, put_beside_logs, run_records
+from .records import finished_orders, read_from_log_dir, run_records, write_to_log_dir
 from .runs import system_of
 
 _STAKES = np.geomspace(0.03, 0.8, 20)
@@ -306,7 +306,7 @@ def looks(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
 
     Of a log or a turns table it is that of the folder it lies in.
     """
-    texts = {place: beside_logs(place, RECORD_FILE) for place in places(sources)}
+    texts = {place: read_from_log_dir(place, RECORD_FILE) for place in places(sources)}
     return {place: _record(text, place) for place, text in texts.items() if text is not None}
 
 
@@ -386,7 +386,7 @@ def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked], *, stops: 
             for one in looked
         ],
     }  # fmt: skip
-    put_beside_logs(log_dir, RECORD_FILE, json.dumps(told, indent=1, ensure_ascii=False))
+    write_to_log_dir(log_dir, RECORD_FILE, json.dumps(told, indent=1, ensure_ascii=False))
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def standing(
         InputError: as for ``compare``, with the names of the pair.
     """
     names = _names(sources)
-    kept, notes = _in_common(sources)
+    kept, notes = _asked_of_all(sources)
     pairs = list(combinations(range(len(sources)), 2))
     level = 1 - (1 - _LEVEL) / len(pairs)
     challenges = _challenges(kept)
@@ -103,7 +103,7 @@ def _names(sources: Sequence[pl.DataFrame]) -> list[str]:
     return [m if models.count(m) == 1 else f"{m} (run {run})" for m, run in firsts]
 
 
-def _in_common(sources: Sequence[pl.DataFrame]) -> tuple[list[pl.DataFrame], list[str]]:
+def _asked_of_all(sources: Sequence[pl.DataFrame]) -> tuple[list[pl.DataFrame], list[str]]:
     """The turns on questions that all have, and what was left out.
 
     A study without any stays as it is: the comparison of a pair says what is wrong.

@@ -31,12 +31,12 @@ from .controls import EFFECT, FEWEST
 from .declaration import Section, Table
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, with_first
 from .grid import (
-    Block,
     Cell,
     Grid,
     HeatmapCell,
     Line,
     Row,
+    RowBlock,
     Studies,
     mark_of,
     matrix,
@@ -178,7 +178,7 @@ def _steps(rows: Sequence[Row], columns: Studies) -> Grid | None:
     return Grid(
         "",
         tuple(one_line(step) for _, step in heads),
-        (Block("", (lines,)),),
+        (RowBlock("", (lines,)),),
         tuple(notes),
         spans=tuple((block, sum(head[0] == block for head in heads)) for block in blocks),
     )
@@ -204,7 +204,7 @@ def _with_n(grid: Grid) -> Grid:
         return Line(line.label, (Cell(_counts(line.cells)), *line.cells))
 
     blocks = tuple(
-        Block(block.heading, tuple(tuple(map(counted, group)) for group in block.groups))
+        RowBlock(block.heading, tuple(tuple(map(counted, group)) for group in block.groups))
         for block in grid.blocks
     )
     return replace(grid, columns=("n", *grid.columns), blocks=blocks)

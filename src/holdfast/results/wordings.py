@@ -6,7 +6,7 @@ import polars as pl
 
 from holdfast.stats.intervals import Floats, student_t
 
-from .declaration import Count, Listing, Share, Shown, Table
+from .declaration import Computed, Count, Listing, Share, Table
 from .first_answers import STUDY, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
 from .grid import Row, percent
@@ -121,13 +121,13 @@ WORDINGS = Table(
     "variance by wording",
     wordings,
     layout=Listing(
-        Shown("Family", "family", show=family_label),
+        Computed("Family", "family", show=family_label),
         (
             Count("Wordings", "techniques"),
             Count("Questions", "questions"),
             Share("Drop, points", "drop", "", signed=True),
             Share("Between wordings, points", "spread", None),
-            Shown("In general, points", "in_general_low", show=_general),
+            Computed("In general, points", "in_general_low", show=_general),
             Share("Wording alone, ± points", "least_half_width", None),
         ),
         (

@@ -13,7 +13,7 @@ from holdfast.stats.pvalues import holm
 
 from .charts.chart import Chart, chain_label, counted, known
 from .charts.dots import Dots, Measure, Of, Series
-from .declaration import ByStudy, Count, Path, Section, Share, Shown, Table
+from .declaration import ByStudy, Computed, Count, Path, Section, Share, Table
 from .differences import mean_ranks
 from .first_answers import BASELINE, STUDY, with_first
 from .flows import CHALLENGED, MITIGATED, by_protocol
@@ -388,9 +388,9 @@ WORST = Table(
             Count("Of challenges", "challenges"),
             Share("Cross-fitted %", "cross_fitted", "cross_"),
             Count("As low", "tied"),
-            Shown("Rank", "rank_low", show=rank),
+            Computed("Rank", "rank_low", show=rank),
             Share("All challenges %", "mean", "mean_"),
-            Shown("Rank by all", "mean_rank_low", show=mean_rank),
+            Computed("Rank by all", "mean_rank_low", show=mean_rank),
         ),
         (
             "Right after it: the lowest accuracy after one challenge, with an interval that holds "

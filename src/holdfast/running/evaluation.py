@@ -48,7 +48,7 @@ from holdfast.protocols import (
     loaded,
     readings_of,
 )
-from holdfast.protocols.registry import task_named
+from holdfast.protocols.installed import task_named
 from holdfast.results import (
     NO_CONTEXTS,
     OWN_TECHNIQUES,
@@ -66,7 +66,7 @@ from . import Progress
 from .log_dir import (
     check_shards_free,
     check_writable,
-    generations_beside,
+    generation_store,
     holding,
     kept_in,
     name_damaged,
@@ -148,7 +148,7 @@ class Evaluation:
 
     def run(self) -> "Ended":
         """Evaluate, or go on with it."""
-        with self._held(), generations_beside(self.log_dir):
+        with self._held(), generation_store(self.log_dir):
             return self._run()
 
     @contextmanager
@@ -222,7 +222,7 @@ class Evaluation:
             Replies a second that the connections allow if all come as fast as the first, and the
             number of generations that are kept.
         """
-        with generations_beside(self.log_dir), self._asking():
+        with generation_store(self.log_dir), self._asking():
             there, sheets = self._checked()
             self._restore(there)
             rate = self._probe(Runner(self.log_dir, self.roles), sheets)

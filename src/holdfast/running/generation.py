@@ -13,7 +13,7 @@ from holdfast.errors import InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, text_of
 
 from .models import check_arguments
-from .options import LARGEST, MOST, RETRIES
+from .provider_options import LARGEST, MOST, RETRIES
 
 OPTION = "--generate-config"
 

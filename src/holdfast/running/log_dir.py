@@ -217,7 +217,7 @@ def _check_free(path: Path, log_dir: str, what: str) -> None:
 
 
 @contextmanager
-def generations_beside(log_dir: str) -> Iterator[None]:
+def generation_store(log_dir: str) -> Iterator[None]:
     """Keep the generations that are made inside beside the logs, or where the user wants them.
 
     Of a remote log dir a copy is worked on, and what is new in it brought there.

@@ -16,7 +16,7 @@ from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_i
 from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, text_of
 from holdfast.protocols import JUDGE, READER, READER_ALL
-from holdfast.protocols.registry import roles as of_protocols
+from holdfast.protocols.installed import roles as of_protocols
 
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
@@ -63,10 +63,10 @@ def arguments(given: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any]
 def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
     provider = name.partition("/")[0]
     if base_url:
-        _check_base_url(name, base_url, "--model-base-url")
+        _check_url(name, base_url, "--model-base-url")
     else:
         named = f"{provider.upper().replace('-', '_')}_BASE_URL"
-        _check_base_url(name, os.environ.get(named, ""), named)
+        _check_url(name, os.environ.get(named, ""), named)
     check_arguments(args)
     try:
         given = {**_chat(provider, base_url), **args}
@@ -132,7 +132,7 @@ _OPEN = ("api_key", "prompt_cache_key")
 """Arguments that no log holds, or that are none."""
 
 
-def _check_base_url(model: str, url: str, given: str) -> None:
+def _check_url(model: str, url: str, given: str) -> None:
     """Refuse a base URL that no request can be sent to, or a secret where every log repeats it."""
     elsewhere = (
         "Give the key in the provider's environment variable, or use lean/MODEL with user and "

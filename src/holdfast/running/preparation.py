@@ -33,7 +33,7 @@ _SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class GeneratedFile:
     """What a preparation has made.
 
     Attributes:
@@ -79,7 +79,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Preparing:
+class FileGeneration:
     """A preparation to be made into a file; with its logs one that was cut short goes on."""
 
     study: Study
@@ -91,7 +91,7 @@ class Preparing:
     generation: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
 
-    def run(self) -> Prepared:
+    def run(self) -> GeneratedFile:
         """Make it, or go on with it; the file is replaced as a whole, and loses no row."""
         name = self.study.name
         _writable(self.file)
@@ -118,7 +118,7 @@ class Preparing:
         if ended.interrupted:
             raise InterruptedRunError
         made = len(rows) + len(kept)
-        return Prepared(name, self.file, made, _missing(rows), self.budget, ended.unfinished)
+        return GeneratedFile(name, self.file, made, _missing(rows), self.budget, ended.unfinished)
 
     def _settings(self) -> dict[str, Any]:
         """Settings that the rows will say they were made with."""

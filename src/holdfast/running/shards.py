@@ -31,7 +31,7 @@ from holdfast.results import WrittenTurns
 from . import Progress
 from .evaluation import Evaluation, missing_told
 from .log_dir import holding_shard, without_damaged
-from .run import Outcome, Running, ask_here, resolved
+from .resolved import Outcome, Running, ask_here, resolved
 from .shard import Shard
 
 TRIES = 3

@@ -30,7 +30,7 @@ from holdfast.results import is_simulated
 from holdfast.simulation import name_in_results
 
 from .models import price_of
-from .options import LARGEST, REPLY_TOKENS
+from .provider_options import LARGEST, REPLY_TOKENS
 
 CALLED = {
     "contexts": "contexts",

@@ -10,13 +10,13 @@ from typing import Any, get_args
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of, toml_in
 from holdfast.protocols import PROTOCOLS
-from holdfast.protocols.registry import SUFFIX as PROTOCOL_FILE
-from holdfast.protocols.registry import named_protocols
+from holdfast.protocols.installed import SUFFIX as PROTOCOL_FILE
+from holdfast.protocols.installed import named_protocols
 
 from . import models
 from .generation import Generation
-from .options import Option, RunOptions, options_of
-from .run import OF_PROTOCOLS
+from .provider_options import Option, RunOptions, options_of
+from .resolved import OF_PROTOCOLS
 from .studies import named_args
 
 SUFFIX = ".toml"

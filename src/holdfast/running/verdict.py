@@ -19,7 +19,7 @@ from holdfast.results.sequential import (
     looks,
 )
 
-from .run import Outcome, Running
+from .resolved import Outcome, Running
 from .studies import named_args
 
 _BUDGETS = {"call_limit": "calls", "token_limit": "tokens", "cost_limit": "cost"}

@@ -8,11 +8,11 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from holdfast.cells import safe_cells
 from holdfast.errors import InputError, unknown
 from holdfast.parquet import write_parquet
+from holdfast.spreadsheet import safe_cells
 
-from .audit import audit_sheet, drawn
+from .audit_sheet import audit_sheet, drawn
 from .dialogues import Dialogues, chats_of, dialogues, json_text, messages
 from .review import review_sheet, shifts
 from .training import demonstration_lines, demonstrations, origin, pair_lines, pairs, usable

@@ -18,11 +18,11 @@ from holdfast.files import is_valid_text
 from holdfast.questions import QuestionSet, check_file, digest_of
 from holdfast.results import IMPORTED, SCHEMA
 
-from .beside import files_of, with_beside
-from .exported import read_exported
+from .joined_files import files_of, with_joined
 from .mapping import Mapping, of_turn
-from .reading import Reading
-from .records import Record, each_of, fields_of, read_records
+from .reimport import read_exported
+from .transcript_reader import TranscriptReader
+from .transcript_rows import Record, each_of, fields_of, read_records
 
 VERSION = 1
 """``protocol_version`` of imported turns; raised when a file comes to be read differently."""
@@ -87,7 +87,7 @@ def import_transcripts(
     conversations = 0
     for source in sources:
         whole = source.suffix.lower() in (".csv", ".tsv", ".parquet")
-        reading = Reading(mapping, questions, str(source), dataset, whole, skip_bad)
+        reading = TranscriptReader(mapping, questions, str(source), dataset, whole, skip_bad)
         turned: set[str] = set()
         for frame, count, left, own in _read(path, source, reading, processes):
             if frame.height:
@@ -107,7 +107,7 @@ def import_transcripts(
     return Imported(_with_run(turns, _digest(sources, mapping, questions)), conversations, passed)
 
 
-def _check_turned(reading: Reading, turned: set[str]) -> None:
+def _check_turned(reading: TranscriptReader, turned: set[str]) -> None:
     """Refuse columns of turns that no row has: the mapping would read fewer turns than it says."""
     turns = reading.mapping.turns
     if reading.whole or not isinstance(turns, int) or not turned:
@@ -123,14 +123,14 @@ def _check_turned(reading: Reading, turned: set[str]) -> None:
 Piece = tuple[pl.DataFrame, int, Counter[str], set[str]]
 
 
-def _read(path: Path, source: Path, reading: Reading, processes: int) -> Iterator[Piece]:
+def _read(path: Path, source: Path, reading: TranscriptReader, processes: int) -> Iterator[Piece]:
     check_file(source)
     mapping = reading.mapping
     records = read_records(source, mapping.encoding, mapping.delimiter)
     if mapping.each:
         records = _apart(records, reading)
     if path.is_dir():
-        records = with_beside(records, path, source, mapping, skip_bad=reading.skip_bad)
+        records = with_joined(records, path, source, mapping, skip_bad=reading.skip_bad)
     pieces = _pieces(_checked(records, reading))
     if processes < 2 or source.stat().st_size < _LARGE:
         yield from (_piece(reading, piece) for piece in pieces)
@@ -147,7 +147,7 @@ def _read(path: Path, source: Path, reading: Reading, processes: int) -> Iterato
             yield result.get()
 
 
-def _apart(records: Iterable[Record], reading: Reading) -> Iterator[Record]:
+def _apart(records: Iterable[Record], reading: TranscriptReader) -> Iterator[Record]:
     """The elements that ``each`` names, numbered through the file."""
     number = 0
     for record in records:
@@ -162,7 +162,7 @@ def _apart(records: Iterable[Record], reading: Reading) -> Iterator[Record]:
             yield record[0], error
 
 
-def _checked(records: Iterable[Record], reading: Reading) -> Iterator[Record]:
+def _checked(records: Iterable[Record], reading: TranscriptReader) -> Iterator[Record]:
     """The records; of a table, the columns that the mapping reads are looked for at once."""
     for place, record in enumerate(records):
         if place == 0 and reading.whole:
@@ -216,11 +216,11 @@ def _pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
         yield piece
 
 
-_reading: Reading
+_reading: TranscriptReader
 """Of a process that reads pieces for another one."""
 
 
-def _begin(reading: Reading) -> None:
+def _begin(reading: TranscriptReader) -> None:
     global _reading
     _reading = reading
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it ends it
@@ -233,7 +233,7 @@ def _work(piece: list[Record]) -> Piece:
 _READ = {**SCHEMA, "row": pl.Int64(), "numbered": pl.String()}
 
 
-def _piece(reading: Reading, records: Sequence[Record]) -> Piece:
+def _piece(reading: TranscriptReader, records: Sequence[Record]) -> Piece:
     reading.passed.clear()
     reading.turned.clear()
     rows: list[dict[str, Any]] = []

@@ -11,7 +11,7 @@ from holdfast.errors import InputError, did_you_mean, printable
 from holdfast.questions import LETTERS, Question, options_of
 from holdfast.results import turns_of
 
-from .mapping import Source, has_turn, of_turn
+from .mapping import FieldSource, has_turn, of_turn
 
 ABSTENTION = "NA"
 """None of the above, in the turns table."""
@@ -36,7 +36,7 @@ class Cells:
         protocol: of every turn; the same.
     """
 
-    sources: tuple[Map[str, Source], Map[str, Source]]
+    sources: tuple[Map[str, FieldSource], Map[str, FieldSource]]
     record: Map[str, Any]
     row: int
     file: str
@@ -82,7 +82,7 @@ class Cells:
             return _plain(source.default) or None
         return text or None
 
-    def _columns(self, source: Source, field: str, turn: int) -> Sequence[str]:
+    def _columns(self, source: FieldSource, field: str, turn: int) -> Sequence[str]:
         if source.by is None:
             return source.named
         chosen = self._cell(source.by, field, turn, source)
@@ -91,7 +91,7 @@ class Cells:
             raise self.refused(field, turn, what, did_you_mean(chosen or "", source.choose))
         return (source.choose[chosen],)
 
-    def _cell(self, column: str, field: str, turn: int, source: Source) -> str | None:
+    def _cell(self, column: str, field: str, turn: int, source: FieldSource) -> str | None:
         optional = source.default is not None or (turn > 0 and has_turn(column) and not self.whole)
         value = self.value(of_turn(column, turn), field, optional=optional)
         if source.highest and value is not None:
@@ -113,7 +113,7 @@ class Cells:
             remedy = "Leave out highest, or name a column of numbers"
             raise self.error("holds no list of numbers", column, remedy) from None
 
-    def _called(self, text: str, source: Source, field: str, turn: int) -> str:
+    def _called(self, text: str, source: FieldSource, field: str, turn: int) -> str:
         if text in source.values:
             return source.values[text]
         if source.others == "keep" or (field == "answer" and text in self.markers):
@@ -148,7 +148,7 @@ class Cells:
             what, remedy = f"'{text[:40]}' is no number", "Fix it, or leave the field out"
             raise self.refused(field, turn, what, remedy) from None
 
-    def source(self, field: str, turn: int = 0) -> Source | None:
+    def source(self, field: str, turn: int = 0) -> FieldSource | None:
         """Where a field comes from; None where the mapping is silent."""
         return self.sources[turn > 0].get(field)
 

@@ -38,7 +38,7 @@ def has_turn(column: str) -> bool:
     return TURN in column or LATER in column
 
 
-class Source(BaseModel):
+class FieldSource(BaseModel):
     """Where the value of a field comes from; a name alone is that of a column."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,7 +71,7 @@ class Source(BaseModel):
     """Of an epoch: values are numbered from 1 in the order in which they appear."""
 
     @model_validator(mode="after")
-    def _of_one_kind(self) -> "Source":
+    def _of_one_kind(self) -> "FieldSource":
         given = [self.column, self.columns or None, self.by, self.value]
         if sum(one is not None for one in given) != 1:
             raise ValueError("give one of column, columns, by and value")
@@ -110,7 +110,7 @@ FieldName = Literal[
 FIELDS: tuple[FieldName, ...] = get_args(FieldName)
 """Fields of a turn, by the names of the turns table."""
 
-Columns = Map[FieldName, Annotated[Source, BeforeValidator(_source)]]
+Columns = Map[FieldName, Annotated[FieldSource, BeforeValidator(_source)]]
 """Where fields of a turn come from."""
 
 
@@ -118,7 +118,7 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(lambda v: [v] if isinstance(v
 """One text, or several."""
 
 
-class Beside(BaseModel):
+class JoinedFile(BaseModel):
     """A file beside those that are read, whose fields stand under a name of the mapping's own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -137,7 +137,7 @@ class Mapping(BaseModel):
     files: str | None = None
     """Where a folder is imported: the files in it, such as ``followups/*.jsonl``. Each row has
     ``file``, the file's path in the folder without its suffix."""
-    beside: Map[str, Beside] = Field(default_factory=dict)
+    beside: Map[str, JoinedFile] = Field(default_factory=dict)
     """Files of the folder that rows are joined with, by the name of the column that holds them."""
     each: Texts = ()
     """Columns of lists or objects, outer first, each element of which is a row of its own; the
@@ -180,7 +180,7 @@ class Mapping(BaseModel):
     """Fields that are others in the turns after it."""
 
     @field_serializer("turn", "first", "later")
-    def _every_field(self, columns: Columns) -> dict[str, Source | None]:
+    def _every_field(self, columns: Columns) -> dict[str, FieldSource | None]:
         # the run of an import is known by this: it names every field, given or not
         return {name: columns.get(name) for name in FIELDS}
 
@@ -222,7 +222,7 @@ class Mapping(BaseModel):
         """Whether the list of turns holds those after the first."""
         return any(LATER in one for source in self.later.values() for one in source.named)
 
-    def sources(self, turn: int) -> dict[str, Source]:
+    def sources(self, turn: int) -> dict[str, FieldSource]:
         """Where each field of a turn comes from that the mapping does not leave out."""
         own = self.later if turn else self.first
         return {name: source for given in (self.turn, own) for name, source in given.items()}
@@ -272,7 +272,7 @@ def _refused(error: ValidationError, shown: str) -> InputError:
     of_turn = place[2:] == ["[key]"]
     if of_turn or fault["type"] == "extra_forbidden":
         del place[2 if of_turn else len(place) :]
-        inner = Beside.model_fields if place[0] == "beside" else Source.model_fields
+        inner = JoinedFile.model_fields if place[0] == "beside" else FieldSource.model_fields
         known = [Mapping.model_fields, FIELDS, inner][len(place) - 1]
         remedy = did_you_mean(place[-1], known)
         return InputError(

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.cells import safe_cells
 from holdfast.results import turns_of
+from holdfast.spreadsheet import safe_cells
 
 from .dialogues import ASKED, Dialogues, Texts, alike, said
 from .training import origin

@@ -33,7 +33,7 @@ BESIDE = "controls and corrections"
 
 
 @dataclass(frozen=True)
-class Shown:
+class TrainingTurn:
     """What a turn shows, and after what.
 
     Attributes:
@@ -56,7 +56,7 @@ class Usable:
         left_out: how many turns are no such, by reason.
     """
 
-    turns: dict[int, Shown]
+    turns: dict[int, TrainingTurn]
     left_out: Counter[str]
 
 
@@ -83,7 +83,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     def numbered(*key: Any) -> int:
         return numbers.setdefault(key, len(numbers))
 
-    found: dict[int, Shown] = {}
+    found: dict[int, TrainingTurn] = {}
     closed: dict[int, tuple[int, int]] = {}  # as prompt and case, with reply and answer
     reasons: dict[int, str] = {}
     replied: set[tuple[int, str]] = set()
@@ -114,7 +114,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
             kind: Kind = "biased" if path and not turns_of(protocol).by_arm else "first"
         else:
             kind = "held" if rows[before][4] == gold else "mended"
-        found[row] = Shown(kind, asked, case)
+        found[row] = TrainingTurn(kind, asked, case)
     return Usable(dict(sorted(found.items())), Counter(reasons[row] for row in sorted(reasons)))
 
 

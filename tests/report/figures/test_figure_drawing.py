@@ -19,7 +19,7 @@ from tests.results.offering import drawn
 
 from holdfast.errors import InputError
 from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svgs
-from holdfast.results import TABLES, beside_published
+from holdfast.results import TABLES, compared_with_published
 from holdfast.results.charts.chart import WRAPPED
 from holdfast.results.charts.theme import GREY, INK, SOFT
 
@@ -259,7 +259,7 @@ def test_rows_without_a_figure_are_an_error_not_a_point(name: str, hole: float |
 )
 def test_published_figures_are_lighter_and_have_no_intervals(name: str, source: str) -> None:
     measured = frame(name, study(dataset="medqa"))
-    both, _ = beside_published(measured, name, source)
+    both, _ = compared_with_published(measured, name, source)
     spec = spec_of(name, both)
     marks = [one for one in values(spec) if "ink" in one]
     lighter = [one for one in marks if one["ink"] < 1]

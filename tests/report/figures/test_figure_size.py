@@ -11,7 +11,7 @@ from tests.report.figures.test_figure_drawing import heading, nodes, plain, spec
 
 from holdfast.errors import InputError
 from holdfast.render import FIGURES, Paper, draw, figure_parts, page_svgs
-from holdfast.render.export import exported
+from holdfast.render.chart_files import exported
 from holdfast.results.charts.theme import AMONG, COLOURS, MANY, MOST, SHAPES, slots
 from holdfast.results.phrases import words_of
 

@@ -14,7 +14,7 @@ from holdfast.errors import InputError
 from holdfast.render import draw, figure_parts
 from holdfast.results import TABLES
 from holdfast.results.charts.chart import chain_label
-from holdfast.results.published import published
+from holdfast.results.published_figures import published
 
 # the figures drawn of rows of Stick-or-Switch, those of what a model believed apart
 OF_OFFERS = ("survival", "tax", "flexibility", "positions", "positions by winner")

@@ -17,7 +17,7 @@ from tests.studies import holdfast
 
 from holdfast.report.conversations import conversations_link
 from holdfast.report.explorer import packed
-from holdfast.transcripts.audit import AUDIT_SHEET
+from holdfast.transcripts.audit_sheet import AUDIT_SHEET
 from holdfast.transcripts.review import REVIEW_COLUMNS
 
 pytestmark = pytest.mark.slow

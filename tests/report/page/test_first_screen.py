@@ -22,7 +22,7 @@ def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Nothing is drawn but for tests of pictures: what is drawn below takes most of the time."""
     if not re.search("printed|simulated", request.node.name):
         blank = '<svg width="1" height="1" viewBox="0 0 1 1"></svg>'
-        monkeypatch.setattr("holdfast.render.export.picture", lambda *_: blank)
+        monkeypatch.setattr("holdfast.render.chart_files.picture", lambda *_: blank)
 
 
 def _model(name: str, misled: int, **others: Any) -> list[Row]:

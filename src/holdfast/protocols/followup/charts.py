@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from holdfast.results.charts.cells import Heat
 from holdfast.results.charts.chart import (
     Chart,
     Row,
@@ -13,6 +12,7 @@ from holdfast.results.charts.chart import (
     path_label,
 )  # fmt: skip
 from holdfast.results.charts.dots import Dots, Measure, Of, Plane, Series, Word
+from holdfast.results.charts.heatmap import Heat
 
 _PARTS_ALONE = "Also ask each technique of a chain on its own, as -T techniques=all does"
 

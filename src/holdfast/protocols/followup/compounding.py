@@ -12,23 +12,23 @@ from holdfast.results.changes import with_adjusted, with_change_bounds
 from holdfast.results.charts.chart import is_published
 from holdfast.results.controls import BESIDE, FEWEST, controls_of
 from holdfast.results.declaration import (
+    Computed,
     Count,
     Listing,
     Path,
     Section,
     Share,
-    Shown,
     Table,
     YesNo,
     steps_of,
 )
 from holdfast.results.first_answers import STUDY, TURN, answering, with_first
 from holdfast.results.grid import (
-    Block,
     Grid,
     HeatmapCell,
     Line,
     Row,
+    RowBlock,
     matrix,
     n_notes,
     one_line,
@@ -385,7 +385,7 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid]:
     if ALL_MODELS in columns.headers and any(is_simulated(str(row["model"])) for row in rows):
         notes += (f"SIMULATED results count in the row {ALL_MODELS}.",)
     headers = tuple(column.header for column in shown)
-    return [Grid("", headers, (Block("", (lines,)),), notes)]
+    return [Grid("", headers, (RowBlock("", (lines,)),), notes)]
 
 
 def _worst_part(row: Row) -> str:
@@ -476,7 +476,7 @@ COMPOUNDING = Table(
             Share("Accuracy %", "accuracy", "", of={}, among="n"),
             Share("Drop %", "drop", of={}, among="n"),
             Share("Expected drop %", "expected_drop", of={}, among="n"),
-            Shown("Worst part", "worst_part", show=_worst_part),
+            Computed("Worst part", "worst_part", show=_worst_part),
             Share("Kept %", "kept"),
             Share("Expected kept %", "expected_kept", "expected_kept_"),
             YesNo("Sub-additive", "sub_additive"),

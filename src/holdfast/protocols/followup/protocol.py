@@ -39,7 +39,7 @@ from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import JUDGEMENT_TOKENS, Intervention, Run, Turn
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
-from holdfast.protocols.controls import CONTROL, ask_control, is_resampled, resample
+from holdfast.protocols.control_turns import CONTROL, ask_control, is_resampled, resample
 from holdfast.protocols.protocol import JUDGE, Protocol
 from holdfast.protocols.settings import HISTORIES, TestedSettings, history, listed, setting
 from holdfast.questions import Question

@@ -10,7 +10,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from holdfast.files import packaged
-from holdfast.results.published import ALL_MODELS, OTHER_WORDING, Row, Source, named, share
+from holdfast.results.published_figures import (
+    ALL_MODELS,
+    OTHER_WORDING,
+    PublishedSource,
+    Row,
+    named,
+    share,
+)
 
 PrintedShare = Annotated[str, StringConstraints(pattern=r"^\d+\.\d \([+-]\d+\.\d%\)$")]
 """An accuracy with its relative change as a table prints it: ``54.0 (-40.7%)``."""
@@ -19,16 +26,16 @@ PrintedChange = Annotated[str, StringConstraints(pattern=r"^[+-]\d+\.\d%$")]
 """A relative change as a table prints it: ``-8.9%``."""
 
 
-class _Data(BaseModel):
+class _FollowupFigures(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Printed(_Data):
+class _Printed(_FollowupFigures):
     place: str
     about: str
 
 
-class Family(_Data):
+class Family(_FollowupFigures):
     """The rows of one family in a table of accuracies; columns in the order of the models."""
 
     arm: Literal["single-turn", "followup"]
@@ -71,7 +78,7 @@ class SystemChange(_Printed):
     change: PrintedChange
 
 
-class MedQAFollowup(_Data):
+class MedQAFollowup(_FollowupFigures):
     """Every figure that the paper prints as a number (figures 2 to 9 are drawings)."""
 
     citation: str
@@ -222,7 +229,7 @@ def _change(printed: str) -> float:
     return float(Decimal(printed.rstrip("%")) / 100)
 
 
-PAPER = Source(
+PAPER = PublishedSource(
     "paper",
     "MedQA-Followup (Manczak et al., 2025), Tables 2 and 3, sections 4.4 and D.2; system "
     "prompt for the general-purpose models",
@@ -236,7 +243,7 @@ PAPER = Source(
     },
 )
 
-NO_SYSTEM = Source(
+NO_SYSTEM = PublishedSource(
     "paper-no-system",
     "MedQA-Followup (Manczak et al., 2025), Table 4; no system prompt",
     {
@@ -271,9 +278,11 @@ def _rows(name: str, table: str) -> Iterator[Row]:
         yield common | row | shares | {"model": named(row["model"])}
 
 
-def _source(name: str, *tables: str) -> Source:
+def _source(name: str, *tables: str) -> PublishedSource:
     printed = packaged(__package__, "published_sets.toml")[name]
-    return Source(name, printed["citation"], {one: partial(_rows, name, one) for one in tables})
+    return PublishedSource(
+        name, printed["citation"], {one: partial(_rows, name, one) for one in tables}
+    )
 
 
 MEDMISBENCH = _source("medmisbench", "accuracy", "single-turn", "flips")

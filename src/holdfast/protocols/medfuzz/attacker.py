@@ -12,7 +12,7 @@ from holdfast.files import packaged
 from holdfast.questions import Purpose, Question
 from holdfast.reading import is_refusal, without_reasoning
 
-from .arms import ATTACKER, REFUSALS
+from .attack_arms import ATTACKER, REFUSALS
 from .modification import MOST_WORDS, Fuzz, word_count
 
 FUZZ_SCHEMA: dict[str, Any] = {
@@ -100,7 +100,7 @@ def told(reply: str, hidden: str) -> str:
     return fuzz_prompt("told_apart", texts) if hidden else reply
 
 
-def again_fuzz_prompt(fault: Fault) -> str:
+def fuzz_retry_prompt(fault: Fault) -> str:
     """Asks for the same attack once more, and says what was wrong."""
     return fuzz_prompt("again", {}, fault=fault.detail, limit=str(MOST_WORDS))
 
@@ -118,7 +118,7 @@ def control_prompt(question: Question, fuzz: Fuzz, number: int) -> str:
     )
 
 
-def again_control_prompt(fault: Fault) -> str:
+def control_retry_prompt(fault: Fault) -> str:
     """Asks for the same control once more, and says what was wrong."""
     return fuzz_prompt("again_control", {}, fault=fault.detail)
 

@@ -8,13 +8,13 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.results.declaration import (
     Column,
+    Computed,
     Count,
     Gate,
     Listing,
     Number,
     Section,
     Share,
-    Shown,
     Table,
     Text,
     YesNo,
@@ -35,8 +35,8 @@ from holdfast.results.inference import looked_up, with_bounds
 from holdfast.stats.intervals import bootstrap_shares
 
 from . import charts
-from .arms import ATTACK, ATTACKER, MOST_AGAIN
-from .net import last_attempt
+from .attack_arms import ATTACK, ATTACKER, MOST_AGAIN
+from .net_attacks import last_attempt
 from .published import medfuzz
 from .replicates import (
     BESIDE,
@@ -385,7 +385,7 @@ def _added(row: Row) -> str:
     return "; ".join(one_line(str(text)) for text in (read if isinstance(read, list) else [read]))
 
 
-def _again(row: Row) -> str:
+def _with_repeats(row: Row) -> str:
     if row["again"] is None:
         return ""
     plain = f"{row['plain_wrong']}/{row['plain']}, {row['inert_lasting']}/{row['inert']}"
@@ -420,7 +420,7 @@ _SUMMARY: dict[str, tuple[Column, ...]] = {
         Count("Different attacks", "different"),
         Count("of which confirmed", "confirmed"),
         Count("Not attacked", "not_attacked"),
-        Shown("Not attacked for", "not_attacked_reasons", show=_spared),
+        Computed("Not attacked for", "not_attacked_reasons", show=_spared),
         Count("Model error", "model_errors"),
         Count("of which refused", "refused"),
         Count("of which filtered", "filtered"),
@@ -433,7 +433,7 @@ _SUMMARY: dict[str, tuple[Column, ...]] = {
         Count("Tries of the attacker", "tries"),
         Count("Invalid tries", "invalid_tries"),
         Count("Attempts without a valid one", "invalid_attempts"),
-        Shown("Invalid for", "reasons", show=_reasons),
+        Computed("Invalid for", "reasons", show=_reasons),
     ),
     "Cost": (
         Number("Dollars", "cost", digits=4),
@@ -545,16 +545,16 @@ ATTACK_LIST = Table(
             Text("Question", "question", of=_ATTACKED, among=1),
             Count("Replicate", "epoch", of=_ATTACKED, among=1),
             Count("k", "k"),
-            Shown("Answer", "answer", show=_turned),
+            Computed("Answer", "answer", show=_turned),
             YesNo("Confirmed", "confirmed"),
-            Shown("Again", "again_wrong", show=_again),
+            Computed("Again", "again_wrong", show=_with_repeats),
             YesNo("Valid", "valid_judged"),
             Count("Review", "review"),
             Share("Effect", "effect", signed=True),
             Number("p", "p_value", digits=3),
             Number("Adjusted", "p_adjusted", digits=3),
             Count("Words", "words"),
-            Shown("Added", "characteristics", show=_added),
+            Computed("Added", "characteristics", show=_added),
         ),
         (
             "Ranked by confirmation, the judge's review, the drop of p(correct), the p-value, the "

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from holdfast.results.charts.cells import Distribution, Heat
 from holdfast.results.charts.chart import INTERVALS, Chart, Row, counted, known, label, left
 from holdfast.results.charts.dots import Dots, Measure, Of, Series
+from holdfast.results.charts.heatmap import Distribution, Heat
 from holdfast.results.charts.lines import Axis, Lines
 
 from .published import medfuzz

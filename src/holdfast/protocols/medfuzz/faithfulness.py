@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from holdfast.results.declaration import Column, Count, Listing, Share, Shown, Table, Text, count
+from holdfast.results.declaration import Column, Computed, Count, Listing, Share, Table, Text, count
 from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Row
 from holdfast.results.inference import looked_up, with_bounds, with_mean_bounds
@@ -119,14 +119,16 @@ def _readings(text: str | None) -> list[bool] | None:
 
 def _mentioning(name: str) -> Column:
     share = Share("", f"{name}_share", f"{name}_")
-    return Shown(name.capitalize(), name, show=lambda row: f"{count(row[name])}: {share.text(row)}")
+    return Computed(
+        name.capitalize(), name, show=lambda row: f"{count(row[name])}: {share.text(row)}"
+    )
 
 
 def _kappa(header: str, name: str, n: str) -> Column:
     def show(row: Row) -> str:
         return f"{row[name]:.2f} ({row[n]})" if row[name] is not None else ""
 
-    return Shown(header, name, show=show)
+    return Computed(header, name, show=show)
 
 
 FAITHFULNESS = Table(

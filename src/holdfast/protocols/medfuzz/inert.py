@@ -7,7 +7,7 @@ from holdfast.files import packaged
 from holdfast.protocols.few_shot import shuffled
 from holdfast.questions import Question
 
-from .arms import INERT
+from .attack_arms import INERT
 from .modification import naming_fault, word_count
 
 

@@ -9,7 +9,7 @@ from holdfast.challenges import Fault
 from holdfast.errors import InputError
 from holdfast.questions import Question
 
-from .arms import ATTACK
+from .attack_arms import ATTACK
 from .modification import fuzz_of
 
 if TYPE_CHECKING:

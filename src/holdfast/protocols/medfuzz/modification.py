@@ -15,7 +15,7 @@ from holdfast.errors import counted
 from holdfast.files import packaged
 from holdfast.questions import Question
 
-from .mentions import IDEOGRAPHS, is_function_word, stems, telling_stems
+from .characteristics import IDEOGRAPHS, is_function_word, stems, telling_stems
 
 # between sentences that no space parts, as some data sets have them, there is a boundary too
 _GLUED = r"(?<=[a-z%)][.!?])(?=[A-Z][a-z])"

@@ -16,8 +16,8 @@ from holdfast.dialogue import Intervention, Run, Turn
 from holdfast.protocols.few_shot import LOGPROBS, choice_prompt, displayed, displayed_beliefs
 from holdfast.questions import Question
 
-from .arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
-from .attacker import again_control_prompt, attackers_chat, control_prompt, modify
+from .attack_arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
+from .attacker import attackers_chat, control_prompt, control_retry_prompt, modify
 from .modification import Fuzz, read_control
 from .settings import MedFuzzSettings
 
@@ -74,7 +74,7 @@ async def control(
         attacker,
         control_prompt(run.question, attack, number),
         partial(read_control, question=run.question, fuzz=attack),
-        again_control_prompt,
+        control_retry_prompt,
         arm=CONTROL_WRITER,
         path=[step],
         number=number,

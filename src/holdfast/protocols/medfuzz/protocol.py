@@ -26,7 +26,7 @@ from holdfast.protocols.protocol import JUDGE, Protocol
 from holdfast.protocols.settings import question_set
 from holdfast.questions import Purpose, Question
 
-from .arms import (
+from .attack_arms import (
     AGAIN,
     AGAIN_INERT,
     AGAIN_PLAIN,
@@ -40,10 +40,10 @@ from .arms import (
 )
 from .attacker import (
     VALIDITY,
-    again_fuzz_prompt,
     attack_prompt,
     attackers_chat,
     faithfulness_prompt,
+    fuzz_retry_prompt,
     fuzz_version,
     modify,
     next_attack_prompt,
@@ -54,8 +54,8 @@ from .attacker import (
     told,
     validity_prompt,
 )
+from .characteristics import mentions
 from .inert import inert_rewrite
-from .mentions import mentions
 from .modification import Fuzz, read_fuzz
 from .permutation import Won, test
 from .replay import replay
@@ -106,11 +106,11 @@ async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Mappi
     for number in range(1, settings.attempts + 1):
         step = Intervention("fuzz", "medfuzz", "indirect", "shallow", variant=str(number))
         attacker, fuzz = await modify(
-            attacker, prompt, partial(read_fuzz, question=question), again_fuzz_prompt,
+            attacker, prompt, partial(read_fuzz, question=question), fuzz_retry_prompt,
             arm=ATTACKER, path=[step], k=number,
         )  # fmt: skip
         if isinstance(fuzz, Fault):
-            prompt = again_fuzz_prompt(fuzz)
+            prompt = fuzz_retry_prompt(fuzz)
             continue
         put = question.changed(stem=fuzz.stem)
         turn = await target.ask(

@@ -13,7 +13,7 @@ from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Intervention, Run, Turn
 from holdfast.questions import digest_of
 
-from .arms import INERT, REASK, REPLAYED, UNATTACKED
+from .attack_arms import INERT, REASK, REPLAYED, UNATTACKED
 from .inert import inert_rewrite
 from .logged_attacks import Attack
 from .settings import MedFuzzSettings

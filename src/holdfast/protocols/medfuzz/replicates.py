@@ -12,7 +12,7 @@ from holdfast.results.inference import looked_up
 from holdfast.results.kept import once
 from holdfast.stats.pvalues import benjamini_hochberg
 
-from .arms import (
+from .attack_arms import (
     AGAIN,
     AGAIN_INERT,
     AGAIN_PLAIN,

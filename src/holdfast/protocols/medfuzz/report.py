@@ -6,16 +6,16 @@ import polars as pl
 from rich.table import Table
 
 from holdfast.errors import counted
-from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
+from holdfast.render.reported import NO_ROW, Headline, ReportOf, Together
 from holdfast.render.terminal import summary
 from holdfast.results import BASELINE
 from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up
 from holdfast.results.runs import system_of
 
-from .arms import ATTACK, ATTACKED, CONTROL_WRITER, ORIGINAL, UNATTACKED
+from .attack_arms import ATTACK, ATTACKED, CONTROL_WRITER, ORIGINAL, UNATTACKED
 from .attacks import attacks, reasons_in
-from .net import attack_net, last_attempt
+from .net_attacks import attack_net, last_attempt
 from .published import medfuzz
 from .replicates import BESIDE, HELPERS, PROBES, PROTOCOL
 
@@ -144,7 +144,7 @@ def _opened(turns: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _beside(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
+def _first_screen_cells(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
     """By run, right answers flipped by all attacks, and how many beyond inert rewrites."""
     rows = last_attempt(attack_net(turns)).drop_nulls("net").iter_rows(named=True)
     flipped = {
@@ -180,7 +180,7 @@ MEDFUZZ = ReportOf(
         by=(_ARM.is_in(_TEST).alias("test"),),
     ),
     folded=_TEST,
-    opening=Opening(
+    opening=Headline(
         place=2,
         before="before any rewriting",
         measure=_opened,
@@ -189,7 +189,7 @@ MEDFUZZ = ReportOf(
         "{after:%} ({interval}; {n:question})",
         caption="The share of answers that were right, and that no rewriting had flipped.",
         of=lambda row: {"protocol": PROTOCOL},
-        beside=_beside,
+        beside=_first_screen_cells,
     ),
     tables=("attacks", "attacks by control", "attack-summary", "faithfulness"),
     summary=_summary,

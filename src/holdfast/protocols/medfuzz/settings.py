@@ -13,7 +13,7 @@ from holdfast.protocols.few_shot import BANK, SHOTS, as_example, choose_exemplar
 from holdfast.protocols.settings import HISTORIES, TestedSettings, history, setting
 from holdfast.questions import Question, QuestionSet
 
-from .arms import ATTACKER, REWRITES
+from .attack_arms import ATTACKER, REWRITES
 from .logged_attacks import Attack, attacks_in
 
 

@@ -3,14 +3,14 @@
 import polars as pl
 
 from holdfast.results.changes import with_adjusted
-from holdfast.results.declaration import Count, Listing, Number, Share, Shown, Table, Text
+from holdfast.results.declaration import Computed, Count, Listing, Number, Share, Table, Text
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 from holdfast.results.inference import looked_up
 from holdfast.stats.pvalues import benjamini_hochberg
 
 from . import charts
-from .arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
+from .attack_arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
 from .replicates import HYPOTHESIS, PROBES, PROTOCOL, hypotheses
 
 PERMUTATION_COLUMNS = (
@@ -170,7 +170,7 @@ PERMUTATION = Table(
             Share("p0 %", "p0"),
             Share("pa %", "pa"),
             Share("Effect", "effect", signed=True),
-            Shown("b of M", "b", show=_as_strong, of=_TESTED, among=1),
+            Computed("b of M", "b", show=_as_strong, of=_TESTED, among=1),
             Number("p", "p_value", digits=3),
             Number("Adjusted", "p_adjusted", digits=3),
             Count("Samples", "samples"),

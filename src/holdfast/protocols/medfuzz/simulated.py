@@ -15,11 +15,19 @@ from pydantic import Field
 from holdfast.challenges import first_sentence
 from holdfast.files import packaged
 from holdfast.models.assistants import AGREEING, FAULTY
-from holdfast.models.behaviour import PROBES, Asked, Behaviour, Chances, chance, decided_at, pick
+from holdfast.models.behaviour import (
+    PROBES,
+    Behaviour,
+    Chances,
+    SimulatedTurn,
+    chance,
+    decided_at,
+    pick,
+)
 from holdfast.questions import LETTERS, Question, Truth
 from holdfast.simulation import MARK
 
-from .arms import REWRITTEN
+from .attack_arms import REWRITTEN
 
 _Slots = tuple[tuple[str, ...], ...]
 
@@ -242,7 +250,7 @@ _CONFIDENCE = 0.85
 """Probability of a right answer where nothing sways it and nothing is noise."""
 
 
-def _turned(asked: Asked) -> bool:
+def _turned(asked: SimulatedTurn) -> bool:
     """Whether a modified question turns a right answer, each with the same chance.
 
     Attempts and replicates are drawn apart, so that of the answers right at first a share
@@ -257,7 +265,7 @@ def _turned(asked: Asked) -> bool:
     return chance("swayed", *asked.root, *text) < own.swayed
 
 
-def _mentioning(asked: Asked) -> str:
+def _mentioning(asked: SimulatedTurn) -> str:
     """What the reasoning says of the characteristics, each of which it mentions or leaves out."""
     here, share = _here(asked), asked.profile.of(Swaying).mentions
     said = [
@@ -268,7 +276,7 @@ def _mentioning(asked: Asked) -> str:
     return "".join(said)
 
 
-def _p_gold(asked: Asked) -> float:
+def _p_gold(asked: SimulatedTurn) -> float:
     """Probability of the right answer to a probe of the permutation test.
 
     Texts differ by noise on the log-odds, drawn from one law for every text of a question. The
@@ -287,7 +295,7 @@ def _p_gold(asked: Asked) -> float:
     return 1 / (1 + math.exp(-math.log(before / (1 - before)) - noise))
 
 
-def _probed(asked: Asked) -> tuple[str, Logprobs]:
+def _probed(asked: SimulatedTurn) -> tuple[str, Logprobs]:
     """The answer to a probe, sampled by the probability of each letter, with log-probabilities."""
     truth, given = asked.truth, asked.given
     labels = dict(zip(given["shown"], LETTERS, strict=False))
@@ -302,15 +310,15 @@ def _probed(asked: Asked) -> tuple[str, Logprobs]:
     return text, decided_at(text, start, labels[letter], mass)
 
 
-def _added(asked: Asked) -> Sequence[str]:
+def _added(asked: SimulatedTurn) -> Sequence[str]:
     return list(map(str, asked.given.get("characteristics") or ()))
 
 
-def _here(asked: Asked) -> tuple[object, ...]:
+def _here(asked: SimulatedTurn) -> tuple[object, ...]:
     return (*asked.root, *asked.truth.path, *_added(asked))
 
 
-def _reply(asked: Asked) -> tuple[str, Logprobs]:
+def _reply(asked: SimulatedTurn) -> tuple[str, Logprobs]:
     """What a profile says to a modified question, or to a probe of the permutation test."""
     if asked.given.get("probe"):
         return _probed(asked)

@@ -11,8 +11,8 @@ from holdfast.results.inference import looked_up
 from holdfast.results.kept import in_words
 
 from . import charts
-from .arms import INERT, REASK, REPLAYED
-from .net import NET_NAMES, REASK_NAMES
+from .attack_arms import INERT, REASK, REPLAYED
+from .net_attacks import NET_NAMES, REASK_NAMES
 from .replicates import PROTOCOL
 
 TRANSFER_COLUMNS = (
@@ -44,7 +44,7 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     )
     put = put.with_columns(pl.coalesce("found_on", "attacked_run").alias("found_on"))
 
-    def beside(control: str, on: Sequence[str]) -> pl.DataFrame:
+    def with_inert(control: str, on: Sequence[str]) -> pl.DataFrame:
         asked = own.filter(arm == control).select(
             *on, control_read=read, control_lost=(read & wrong).cast(pl.Float64)
         )
@@ -55,11 +55,11 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
         )
 
     keys = [*STUDY, "found_on"]
-    each = beside(INERT, [*TURN, "attacked_run"])
+    each = with_inert(INERT, [*TURN, "attacked_run"])
     rows = each.group_by(keys, maintain_order=True).agg(
         attacks=pl.len().cast(pl.Int64), unread=(~pl.col("pair")).sum().cast(pl.Int64)
     )
-    again = with_net(rows.select(keys), beside(REASK, TURN), keys).rename(REASK_NAMES)
+    again = with_net(rows.select(keys), with_inert(REASK, TURN), keys).rename(REASK_NAMES)
     rows = with_net(rows, each, keys).rename(NET_NAMES)
     return looked_up(rows, again.select(*keys, *REASK_NAMES.values()), keys).select(
         TRANSFER_COLUMNS

@@ -14,7 +14,7 @@ from inspect_ai.model import GenerateConfig
 from holdfast.challenges import (
     GENERATE,
     Fault,
-    Prepared,
+    QuestionInputs,
     draw,
     fill,
     json_object,
@@ -276,7 +276,7 @@ def _edge(
 
 
 @dataclass(frozen=True)
-class Distractors(Prepared[Mapping[str, str]]):
+class Distractors(QuestionInputs[Mapping[str, str]]):
     """More plausible wrong options: by question id, the new text of each replaced option.
 
     Attributes:

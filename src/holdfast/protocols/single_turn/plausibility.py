@@ -29,7 +29,7 @@ _SAID = {"1": "1", "first": "1", "2": "2", "second": "2"} | dict.fromkeys(
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class PlausibilityCounts:
     """How often a judge held the new options more, as, or less plausible than the old.
 
     Attributes:
@@ -73,14 +73,14 @@ class Verdicts:
         )
 
 
-def verdicts(rows: Iterable[Mapping[str, Any]], distractors: Distractors) -> Verdicts:
+def verdicts(rows: Iterable[Mapping[str, Any]], distractors: Distractors) -> PlausibilityCounts:
     """The verdicts on these wrong options among the rows of a file."""
     counts = Counter(
         row.get("verdict", "unread")
         for row in rows
         if row.get("distractors") == distractors.fingerprint
     )
-    return Verdicts(counts["more"], counts["same"], counts["less"], counts["unread"])
+    return PlausibilityCounts(counts["more"], counts["same"], counts["less"], counts["unread"])
 
 
 def read_verdict(reply: str) -> str | Fault:

@@ -17,7 +17,7 @@ from holdfast.challenges import (
 from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Intervention, Rule, Run, Turn
 from holdfast.errors import InputError, unknown
-from holdfast.protocols.controls import is_resampled, resample
+from holdfast.protocols.control_turns import is_resampled, resample
 from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import HISTORIES, TestedSettings, history, listed, setting
 from holdfast.questions import Question, digest_of_each, exemplars

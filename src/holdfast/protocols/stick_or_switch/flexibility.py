@@ -11,12 +11,12 @@ from holdfast.errors import InputError
 from holdfast.results.declaration import (
     ByStudy,
     Chosen,
+    Computed,
     Count,
     Gate,
     Listing,
     Number,
     Share,
-    Shown,
     Table,
     Text,
 )
@@ -383,7 +383,7 @@ FLEXIBILITY = Table(
             Share("Difference", "difference", "difference_", signed=True),
             Number("d'", "d_prime", "d_prime_"),
             Number("c", "criterion", "criterion_"),
-            Shown("Switching", "switching", show=lambda row: row["switching"] or ""),
+            Computed("Switching", "switching", show=lambda row: row["switching"] or ""),
         ),
         (
             "Of abstentions at turn 1: switches to the option that turn 2 offered, an incorrect or "
@@ -458,7 +458,7 @@ POSITIONS = Table(
     "positions",
     positions,
     layout=Listing(
-        Shown("", "level", show=_level),
+        Computed("", "level", show=_level),
         (
             Count("n", "n", of=_put("")),
             Count("Kept", "kept", of=_put(", kept")),

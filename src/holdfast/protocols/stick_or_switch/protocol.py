@@ -277,7 +277,7 @@ async def show(
     context: dict[str, Any] = {"offered": offered} if control else {}
     if held is not None and offered is not None:
         decision = LETTERS[shown.index(held)], LETTERS[shown.index(offered)]
-        prompt = (again_prompt if control else alternative_prompt)(question, shown)
+        prompt = (control_prompt if control else alternative_prompt)(question, shown)
     else:
         prompt = choice_prompt(question, shown)
     if control:
@@ -320,7 +320,7 @@ def alternative_prompt(question: Question, shown: Sequence[str]) -> str:
     return fill(_wording()["alternative"], {"option": f"{label}. {text}"})
 
 
-def again_prompt(question: Question, shown: Sequence[str]) -> str:
+def control_prompt(question: Question, shown: Sequence[str]) -> str:
     """A later turn of a control: the first two options once more."""
     return fill(_wording()["again"], {"options": option_lines(in_play(question, shown))})
 

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from holdfast.files import packaged
-from holdfast.results.published import ALL_MODELS, Row, Source, named, share
+from holdfast.results.published_figures import ALL_MODELS, PublishedSource, Row, named, share
 
 from .convictions import ABSTENTION, CONVICTION, SINGLE_SHOT
 from .scale import sizes, with_sizes
@@ -18,11 +18,11 @@ from .scale import sizes, with_sizes
 _PAIR = re.compile(r"(\d+\.\d) \| (\d+\.\d) \(([+-]\d+\.\d)\)", re.ASCII)
 
 
-class _Data(BaseModel):
+class _StickOrSwitchFigures(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Pair(_Data):
+class _Pair(_StickOrSwitchFigures):
     """Two neighbouring cells of a table, the second with its difference to the first."""
 
     @model_validator(mode="before")
@@ -67,7 +67,7 @@ class Flexibility(_Pair):
 _Cell = TypeVar("_Cell", Conviction, Flexibility)
 
 
-class ModelTable(_Data, Generic[_Cell]):
+class ModelTable(_StickOrSwitchFigures, Generic[_Cell]):
     """A table with a row for each model and a pair of cells for each dataset."""
 
     place: str
@@ -78,7 +78,7 @@ class ModelTable(_Data, Generic[_Cell]):
     """By model and dataset, both named and ordered as in the table."""
 
 
-class StickOrSwitch(_Data):
+class StickOrSwitch(_StickOrSwitchFigures):
     """Tables A.1 to A.3 (Figures 2 to 6 are drawings), as printed."""
 
     citation: str
@@ -169,7 +169,7 @@ def _scale() -> Iterator[Row]:
     yield from with_sizes(pl.DataFrame(rows), sizes()).to_dicts()
 
 
-SOURCE = Source(
+SOURCE = PublishedSource(
     "stick-or-switch",
     "Stick-or-Switch (Guo et al., 2026), Tables A.1 to A.3",
     {"tax": _tax, "flexibility": _flexibility, "scale": _scale},

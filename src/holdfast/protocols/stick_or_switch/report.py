@@ -6,7 +6,7 @@ import polars as pl
 from rich.table import Table
 
 from holdfast.errors import counted
-from holdfast.render.reported import NO_ROW, Opening, ReportOf, Together
+from holdfast.render.reported import NO_ROW, Headline, ReportOf, Together
 from holdfast.render.terminal import summary
 from holdfast.results.declaration import Share
 from holdfast.results.first_answers import STUDY
@@ -164,7 +164,7 @@ STICK_OR_SWITCH = ReportOf(
     by_target=True,
     offered=(FLEXIBLE,),
     offer=OFFER,
-    opening=Opening(
+    opening=Headline(
         place=1,
         before="with all options at once",
         measure=_opened,

@@ -13,10 +13,10 @@ from holdfast.models.behaviour import (
     CONFIDENCE,
     STICKS,
     SWITCHES,
-    Asked,
     Behaviour,
     Chances,
     Profile,
+    SimulatedTurn,
     chance,
     decided_at,
     pick,
@@ -42,7 +42,7 @@ class Sticking(Chances):
     """Chance to switch from an abstention to the right answer where it is offered."""
 
 
-def _decided(asked: Asked) -> str:
+def _decided(asked: SimulatedTurn) -> str:
     """The option answered, of those in play.
 
     The chance to choose the target is that of a right first answer, or of an abstention; later
@@ -80,7 +80,7 @@ def _decided(asked: Asked) -> str:
     return str(held if chance("stick", arm, *place, *root) < stick else offered)
 
 
-def _worded(letter: str, asked: Asked) -> tuple[str, Logprobs]:
+def _worded(letter: str, asked: SimulatedTurn) -> tuple[str, Logprobs]:
     """The answer in one of several wordings, with its log-probabilities."""
     truth, given = asked.truth, asked.given
     shown, held = given["shown"], given["held"]

@@ -11,7 +11,7 @@ from holdfast.results.first_answers import AFTER, BEFORE
 from holdfast.results.grid import grouped
 
 from . import alt
-from .chart import Drawing, Part, Row, Value, label, lines_of, path_label
+from .chart import ChartPart, Drawing, Row, Value, label, lines_of, path_label
 from .dots import data, layered
 from .theme import COLOURS, INK, LETTER, TALL
 
@@ -47,7 +47,7 @@ _FAMILY, _TITLE, _TYPE = 24, 14, 10
 class Flows:
     """A diagram for each path of a study, each family in rows of its own."""
 
-    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
         paths = [own for family in grouped(rows, "family") for own in grouped(family, "path")]
         parts = []
@@ -55,9 +55,9 @@ class Flows:
             found, shown = self._drawn(paths, drawing.wide)
             parts.append(found)
             paths = paths[shown:]
-        return Part.split(parts)
+        return ChartPart.split(parts)
 
-    def _drawn(self, paths: Sequence[Sequence[Row]], wide: int) -> tuple[Part, int]:
+    def _drawn(self, paths: Sequence[Sequence[Row]], wide: int) -> tuple[ChartPart, int]:
         """The chart of as many paths as there is room for, and how many these are."""
         bands: list[Value] = []
         bars: list[Value] = []
@@ -111,7 +111,7 @@ class Flows:
             *texts,
             width=width, height=height, view=alt.ViewBackground(stroke=None),
         )  # fmt: skip
-        return Part(chart, width, int(height)), len(shown)
+        return ChartPart(chart, width, int(height)), len(shown)
 
 
 def _corners(

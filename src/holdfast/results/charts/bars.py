@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import alt
-from .chart import Drawing, Part, Row, Value, height_of, width_of
+from .chart import ChartPart, Drawing, Row, Value, height_of, width_of
 from .dots import Measure, data, layered, rows_of
 from .theme import TALL
 
@@ -37,7 +37,7 @@ class Bars:
     legend: str
     width: int = 430
 
-    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a part."""
         names = [drawing.folded(self.place(row)) for row in rows]
         shown = drawing.first(list(dict.fromkeys(names)), TALL // _THINNEST - 6, "bars")
@@ -69,4 +69,4 @@ class Bars:
             ),
             width=wide, height=height,
         )  # fmt: skip
-        return Part(chart, wide + width_of(shown), height, not values)
+        return ChartPart(chart, wide + width_of(shown), height, not values)

@@ -47,17 +47,17 @@ _MEMBERS = {
 """What every object of JavaScript has: Vega keeps series in objects, under their names."""
 
 
-class Part(NamedTuple):
+class ChartPart(NamedTuple):
     """One chart, with its size in pixels, its labels included, and what goes on below it."""
 
     chart: Any
     width: int
     height: int
     empty: bool = False
-    more: tuple[Part, ...] = ()
+    more: tuple[ChartPart, ...] = ()
 
     @classmethod
-    def split(cls, parts: Sequence[Part]) -> Part:
+    def split(cls, parts: Sequence[ChartPart]) -> ChartPart:
         """The first of these, with the others to follow: together they are too high."""
         return parts[0]._replace(more=tuple(parts[1:]))
 
@@ -106,10 +106,10 @@ class Drawing:
         return " ".join([*self.said, lost]).strip()
 
 
-class Kind(Protocol):
+class ChartKind(Protocol):
     """A kind of chart, with what it takes from a row."""
 
-    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
 
 
@@ -139,7 +139,7 @@ class Chart:
     notes: Sequence[Note]
     empty: str
     remedy: str | None = None
-    kind: Kind | Sequence[Sequence[Kind]]
+    kind: ChartKind | Sequence[Sequence[ChartKind]]
     panel: str | tuple[str, ...] = "{dataset}"
     columns: str | tuple[str, ...] = ()
     words: Mapping[str, Callable[[Row], str]] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Chart:
             return self.words[field](row)
         return str(row[field]) if field in ("study", "dataset") else label(row[field])
 
-    def _panel(self, heading: str, rows: Sequence[Row], drawing: Drawing) -> list[Part]:
+    def _panel(self, heading: str, rows: Sequence[Row], drawing: Drawing) -> list[ChartPart]:
         """A panel in as many strips as fit the width of a page, none where it has no value."""
         kinds = self.kind if isinstance(self.kind, Sequence) else [[self.kind]]
         columns = self._split(rows, self.columns)
@@ -223,7 +223,7 @@ class Chart:
             return _apart(
                 heading, [(said, [stack[n] for n in lines]) for said, stack in stacks], drawing
             )
-        strips: list[list[list[Part]]] = []
+        strips: list[list[list[ChartPart]]] = []
         room = 0
         for said, stack in stacks:
             if said:
@@ -246,14 +246,16 @@ class Chart:
         return found
 
 
-def _joined(concat: Literal["hconcat", "vconcat"], parts: Sequence[Part], spacing: int) -> Part:
+def _joined(
+    concat: Literal["hconcat", "vconcat"], parts: Sequence[ChartPart], spacing: int
+) -> ChartPart:
     """Parts side by side or below each other as one."""
     widths, heights = [part.width for part in parts], [part.height for part in parts]
     charts = [part.chart for part in parts]
     chart = joined(concat, charts, spacing=spacing) if charts[1:] else charts[0]
     if concat == "hconcat":
-        return Part(chart, sum(widths), max(heights) + _MARGIN)
-    return Part(chart, max(widths), sum(heights))
+        return ChartPart(chart, sum(widths), max(heights) + _MARGIN)
+    return ChartPart(chart, max(widths), sum(heights))
 
 
 def headed(
@@ -508,9 +510,9 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(found[:MOST])}{more}"
 
 
-def _pages(parts: Sequence[Part], across: int, spacing: int) -> list[list[Part]]:
+def _pages(parts: Sequence[ChartPart], across: int, spacing: int) -> list[list[ChartPart]]:
     """The parts, so many beside each other, on pages that are no higher than a figure may be."""
-    pages: list[list[Part]] = []
+    pages: list[list[ChartPart]] = []
     room = 0
     for place in range(0, len(parts), across):
         line = parts[place : place + across]
@@ -530,8 +532,8 @@ def _titled(lines: Sequence[str], drawing: Drawing) -> Any:
 
 
 def _apart(
-    heading: str, stacks: Sequence[tuple[str, Sequence[Part]]], drawing: Drawing
-) -> list[Part]:
+    heading: str, stacks: Sequence[tuple[str, Sequence[ChartPart]]], drawing: Drawing
+) -> list[ChartPart]:
     """Charts that are too high to be put together, one by one with their headings."""
     found = []
     for said, stack in stacks:

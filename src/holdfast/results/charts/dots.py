@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from . import alt
-from .chart import WRAPPED, Drawing, Part, Row, Value, height_of, lines_of, width_of
+from .chart import WRAPPED, ChartPart, Drawing, Row, Value, height_of, lines_of, width_of
 from .theme import (
     GREY,
     INK,
@@ -241,7 +241,7 @@ class Dots:
     hue: str = INK
     diamond: Callable[[Row], bool] | None = None
 
-    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
         own = [row for row in self.order(rows) if self.only(row)]
         x, values = self.x.over(drawing.rows), self._values(own, drawing)
@@ -311,7 +311,7 @@ class Dots:
             layers.append(said.encode(**apart))
         tall = height * len(places)
         chart = layered(*layers, width=width, height=tall)
-        return Part(chart, width_of(places) + width, tall, not values)
+        return ChartPart(chart, width_of(places) + width, tall, not values)
 
     def _below(self, drawing: Drawing) -> bool:
         """Whether the text of a row stands below its label, there being no room beside it."""
@@ -326,7 +326,7 @@ class Dots:
 
     def _split(
         self, rows: Sequence[Row], drawing: Drawing, places: Sequence[str], room: int
-    ) -> Part:
+    ) -> ChartPart:
         """So many places in each part."""
 
         def some(start: int) -> Dots:
@@ -337,7 +337,7 @@ class Dots:
             )
 
         parts = [some(start).part(rows, drawing) for start in range(0, len(places), room)]
-        return Part.split([part for part in parts if not part.empty] or parts[:1])
+        return ChartPart.split([part for part in parts if not part.empty] or parts[:1])
 
     def _values(self, rows: Sequence[Row], drawing: Drawing) -> list[Value]:
         more: dict[str, Callable[[Row], Any]] = {"place": self._placed(drawing)}
@@ -379,7 +379,7 @@ def by_model(
     x: Measure,
     drawing: Drawing,
     text: bool = False,
-) -> Part:
+) -> ChartPart:
     """A row for each model, the worst last, and a small panel for each place."""
     worst = {
         name: [one["y"] for one in values if one["study"] == name]
@@ -412,11 +412,11 @@ def by_model(
     lines = [joined("hconcat", band, spacing=16) for band in bands]
     room = max(1, TALL // (height + 90))
     parts = [
-        Part(joined("vconcat", lines[start : start + room], spacing=14), drawing.wide,
+        ChartPart(joined("vconcat", lines[start : start + room], spacing=14), drawing.wide,
              (height + 90) * len(lines[start : start + room]) - 40)
         for start in range(0, len(lines), room)
     ]  # fmt: skip
-    return Part.split(parts) if parts else Part(layered(), drawing.wide, 0, empty=True)
+    return ChartPart.split(parts) if parts else ChartPart(layered(), drawing.wide, 0, empty=True)
 
 
 _ROOM, _TEXT, _LEAST, _BESIDE = 26, 36, 60, 500
@@ -470,7 +470,7 @@ class Plane:
     diagonal: bool = True
     side: int = 330
 
-    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has both measures."""
         (x, along), (y, up) = self.x, self.y
         x, y = x.over(drawing.rows), y.over(drawing.rows)
@@ -486,11 +486,11 @@ class Plane:
         side = min(self.side, drawing.wide - 80)
         names = present(values, drawing)
         if len(drawing.names) <= MANY or not values:
-            return Part(self._square(values, x, y, side, drawing), side + 60, side, not values)
+            return ChartPart(self._square(values, x, y, side, drawing), side + 60, side, not values)
         if len(values) == len(names):
             named = self._named(values, x, y, side, drawing)
             chart = self._square(values, x, y, side, drawing, named)
-            return Part(chart, side + 60, side)
+            return ChartPart(chart, side + 60, side)
         small = replace(self, words=())
         beside = max(1, drawing.wide // (_SMALL + 60))
         squares = []
@@ -502,8 +502,10 @@ class Plane:
         bands = [squares[at : at + beside] for at in range(0, len(squares), beside)]
         lines = [joined("hconcat", band, spacing=16) for band in bands]
         room = max(1, TALL // (_SMALL + 90))
-        return Part.split([
-            Part(joined("vconcat", some, spacing=14), drawing.wide, (_SMALL + 90) * len(some) - 40)
+        return ChartPart.split([
+            ChartPart(
+                joined("vconcat", some, spacing=14), drawing.wide, (_SMALL + 90) * len(some) - 40
+            )
             for some in (lines[at : at + room] for at in range(0, len(lines), room))
         ])  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from . import alt
-from .chart import Drawing, Part, Row, Value, label, width_of
+from .chart import ChartPart, Drawing, Row, Value, label, width_of
 from .dots import (
     MODELS,
     Measure,
@@ -107,7 +107,7 @@ class Lines:
     title: str = ""
     named: Callable[[Row], str] | None = None
 
-    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
         field, names = self.series.field, self.series.order(drawing)
         y = self.y.over(drawing.rows)
@@ -136,7 +136,7 @@ class Lines:
             chart.title = self.title
         if drawing.narrow:
             width = max(width, width_of([title])) + _AXIS
-        return Part(chart, width, self.height, not values)
+        return ChartPart(chart, width, self.height, not values)
 
     def _apart(
         self,
@@ -146,7 +146,7 @@ class Lines:
         x: alt.X,
         y: Measure,
         drawing: Drawing,
-    ) -> Part:
+    ) -> ChartPart:
         """A small panel for each model."""
         width, height = _SMALLEST if drawing.narrow else _SMALL
         beside = max(1, drawing.wide // (width + (_AXIS if drawing.narrow else 120)))
@@ -162,8 +162,8 @@ class Lines:
             charts.append(chart)
         room = TALL // (height + 90) * beside
         pages = [charts[start : start + room] for start in range(0, len(charts), room)]
-        return Part.split([
-            Part(joined("concat", own, columns=beside), drawing.wide,
+        return ChartPart.split([
+            ChartPart(joined("concat", own, columns=beside), drawing.wide,
                  -(-len(own) // beside) * (height + 90))
             for own in pages
         ])  # fmt: skip

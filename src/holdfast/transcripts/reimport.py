@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.cells import plain_cells
 from holdfast.errors import InputError
 from holdfast.results import SCHEMA, as_recorded, first_readings, turns_table
+from holdfast.spreadsheet import plain_cells
 
 from .export import VERSION
-from .records import Record, fields_of, read_records
+from .transcript_rows import Record, fields_of, read_records
 
 MARK = "holdfast"
 """Key of the object that carries the columns of the turns table."""

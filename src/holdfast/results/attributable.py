@@ -23,6 +23,7 @@ from .controls import (
 )
 from .declaration import (
     Chosen,
+    Computed,
     Count,
     Gate,
     Listing,
@@ -30,7 +31,6 @@ from .declaration import (
     PValue,
     Section,
     Share,
-    Shown,
     Table,
     steps_of,
 )
@@ -314,7 +314,7 @@ ATTRIBUTABLE = Table(
     "attributable",
     attributable,
     layout=Listing(
-        Shown("Challenge", "path", show=_over),
+        Computed("Challenge", "path", show=_over),
         (
             Count("Pairs", "pairs", of=_held("was-right")),
             Share("Flip %", "lost"),
@@ -378,7 +378,7 @@ CONTROLS = Table(
             Count("Wrong before", "n_wrong", of=_under_control("was-wrong")),
             Share("Corrected %", "mended", among="n_wrong"),
             Count("Unread", "unread"),
-            Shown("", "identical", show=lambda row: _DETERMINISTIC if row["identical"] else ""),
+            Computed("", "identical", show=lambda row: _DETERMINISTIC if row["identical"] else ""),
         ),
         (
             "resample: the first question again, afresh. restate: in the conversation, the answer "
@@ -414,7 +414,7 @@ SELECTIVITY = Table(
     "selectivity",
     selectivity,
     layout=Listing(
-        Shown("Wording", "technique", show=lambda row: row["technique"] or "All wordings"),
+        Computed("Wording", "technique", show=lambda row: row["technique"] or "All wordings"),
         (
             Count("Right before", "n_right", of=_held("was-right")),
             Share("Pull to wrong, points", "pull_wrong", signed=True),

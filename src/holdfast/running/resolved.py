@@ -13,7 +13,7 @@ from holdfast.challenges import GENERATE, GENERATED
 from holdfast.dialogue import Budget, refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 from holdfast.protocols import Study
-from holdfast.protocols.registry import named_protocols
+from holdfast.protocols.installed import named_protocols
 from holdfast.questions import BANK_NAME
 from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
 
@@ -21,7 +21,7 @@ from . import Progress, models
 from .evaluation import Evaluation
 from .generation import UNSENT, Generation
 from .log_dir import PREPARATION, as_log_dir, check_shards_free, holding, kept_in
-from .preparation import Prepared, Preparing, keep_labels, read_labels
+from .preparation import FileGeneration, GeneratedFile, keep_labels, read_labels
 from .studies import (
     Lacking,
     check_inputs,
@@ -63,7 +63,7 @@ class Outcome:
     left_out: Mapping[str, Counter[str]]
     questions_left_out: Mapping[str, int]
     remarks: Sequence[str]
-    prepared: Sequence[Prepared]
+    prepared: Sequence[GeneratedFile]
     unfinished: str
     interrupted: bool = False
     models: Sequence[Model] = ()
@@ -160,7 +160,7 @@ class Running:
         self,
         studies: Sequence[Study],
         budget: Budget,
-        prepared: Sequence[Prepared],
+        prepared: Sequence[GeneratedFile],
         turns: tuple[str, pl.DataFrame],
         unfinished: str,
     ) -> Outcome:
@@ -195,9 +195,9 @@ class Running:
             lacking=lack,
         )
 
-    def with_inputs(self, budget: Budget) -> tuple[list[Study], list[Prepared]]:
+    def with_inputs(self, budget: Budget) -> tuple[list[Study], list[GeneratedFile]]:
         """The studies, with what a generator is to make for them made, and what that was."""
-        prepared: list[Prepared] = []
+        prepared: list[GeneratedFile] = []
         studies = [self._with_inputs(study, budget, prepared) for study in self.studies]
         return studies, prepared
 
@@ -215,7 +215,7 @@ class Running:
     def _made(self, name: str) -> str:
         return f"{self.log_dir}/{name}.jsonl"
 
-    def _with_inputs(self, study: Study, budget: Budget, prepared: list[Prepared]) -> Study:
+    def _with_inputs(self, study: Study, budget: Budget, prepared: list[GeneratedFile]) -> Study:
         """The study with the files in place that a generator is to make for it."""
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) != GENERATE:
@@ -230,7 +230,7 @@ class Running:
                     remedy=f"Make a file with 'holdfast generate {name}', and give that",
                 )
             file = self._made(name)
-            made = Preparing(
+            made = FileGeneration(
                 generation(name, study.args, study.questions),
                 self.roles["generator"],
                 file,

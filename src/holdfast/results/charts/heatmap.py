@@ -10,7 +10,7 @@ from typing import Literal
 from holdfast.results.grid import grouped
 
 from . import alt
-from .chart import WRAPPED, Drawing, Part, Row, Value, height_of, width_of
+from .chart import WRAPPED, ChartPart, Drawing, Row, Value, height_of, width_of
 from .dots import Measure, dashed, data, layered
 from .theme import COLOURS, LESS, LINE, MORE, TALL
 
@@ -38,7 +38,7 @@ class Heat:
     harm: Literal["above", "below"]
     cell: tuple[int, int]
 
-    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
         labels = [drawing.folded(one) for one in self.labels(rows)]
         lines: Sequence[str] = list(dict.fromkeys(labels))
@@ -70,7 +70,7 @@ class Heat:
         )  # fmt: skip
         aslant = _ASLANT * max(map(len, columns), default=0)
         wide = width_of(lines) + width * len(columns) + aslant * (not drawing.narrow)
-        return Part(chart, wide, height * len(lines) + aslant, not values)
+        return ChartPart(chart, wide, height * len(lines) + aslant, not values)
 
     def _layers(
         self,
@@ -139,7 +139,7 @@ class Distribution:
     width: int = 330
     height: int = 150
 
-    def part(self, rows: Sequence[Row], drawing: Drawing) -> Part:
+    def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
         every = grouped(drawing.rows, "dataset", "study")
         highest = max(max(self._counts(own)) for own in every)
@@ -157,7 +157,7 @@ class Distribution:
             dashed([{"y": even}]).encode(y=y.y("y")),
             width=min(self.width, drawing.wide - 50), height=self.height, title=f"n = {total:,}",
         )  # fmt: skip
-        return Part(chart, self.width + 50, self.height, not total)
+        return ChartPart(chart, self.width + 50, self.height, not total)
 
     def _counts(self, rows: Sequence[Row]) -> list[int]:
         found = [0] * self.bins

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from holdfast.cells import safe_cells
 from holdfast.errors import InputError
 from holdfast.questions import LETTERS, read_rows
 from holdfast.results import AUDIT, NO_LETTER, TURN_KEY, units
+from holdfast.spreadsheet import safe_cells
 
 from .dialogues import Dialogues, said
 from .review import texts_of

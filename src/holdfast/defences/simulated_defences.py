@@ -4,7 +4,7 @@ import json
 
 from inspect_ai.model import Logprobs
 
-from holdfast.models.behaviour import NO_LOGPROBS, Asked, Behaviour, chance
+from holdfast.models.behaviour import NO_LOGPROBS, Behaviour, SimulatedTurn, chance
 from holdfast.models.simulated import answer_of, before_last
 from holdfast.questions import Truth
 
@@ -14,7 +14,7 @@ RELIABLE = 0.9
 """Chance that the simulated verifier judges a change rightly."""
 
 
-def _reply(asked: Asked) -> tuple[str, Logprobs]:
+def _reply(asked: SimulatedTurn) -> tuple[str, Logprobs]:
     step, question = asked.given["defence"], asked.truth.question
     tells = chance("discerning", step, *asked.root, *asked.truth.techniques)
     rightly = tells < asked.profile.discerning

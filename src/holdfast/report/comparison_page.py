@@ -11,13 +11,13 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.render.tables import FORMATS, latex, markdown, markdown_text, one_line
 from holdfast.results import BASELINE, FAMILY_AVERAGE, is_imported, is_simulated
-from holdfast.results.declaration import Count, Share, Shown, count, shown_columns
+from holdfast.results.declaration import Computed, Count, Share, count, shown_columns
 from holdfast.results.grid import (
-    Block,
     Cell,
     Grid,
     Line,
     Row,
+    RowBlock,
     grouped,
     mark_of,
     percent,
@@ -352,7 +352,7 @@ def comparison_grids(
             lines = groups.setdefault(_group(row), [])
             cells = tuple(column.cell(row) for column in columns)
             lines.append(Line(comparison_label(row), cells))
-        blocks = (Block("", tuple(tuple(lines) for lines in groups.values())),)
+        blocks = (RowBlock("", tuple(tuple(lines) for lines in groups.values())),)
         below = (*_legend(rows), *map(one_line, notes)) if study == studies[-1] else ()
         headers = tuple(column.header for column in columns)
         grids.append(Grid(one_line(f"{study[0]}, {study[1]}"), headers, blocks, below))
@@ -373,9 +373,9 @@ def _standing_grids(rows: Sequence[Row], notes: Sequence[str]) -> list[Grid]:
             rank = Cell(str(low) if low == high else f"{low} to {high}", mark_of(place))
             cells = (Cell(_answered(row)), Cell(f"{percent(row[end])}{worst}"), rank)
             lines.append(Line(one_line(side), cells))
-        ranks.append(Block(heading, (tuple(lines),)))
+        ranks.append(RowBlock(heading, (tuple(lines),)))
         told = [Line(pair_label(row), tuple(column.cell(row) for column in columns)) for row in own]
-        pairs.append(Block(heading, (tuple(told),)))
+        pairs.append(RowBlock(heading, (tuple(told),)))
     headers = tuple(column.header for column in columns)
     return [
         Grid("Model", ("n", "Share %", "Rank"), tuple(ranks), (_RANKS,), _MARKED),
@@ -402,19 +402,21 @@ def _read_both(row: Row) -> str:
 
 
 _COLUMNS = (
-    Shown("n", "n", show=_answered),
+    Computed("n", "n", show=_answered),
     Share("A %", "a"),
     Share("B %", "b"),
     Share("B less A (points)", "difference", signed=True),
-    Shown("95% interval", "low", show=signed_interval),
+    Computed("95% interval", "low", show=signed_interval),
     Share("Drop, B less A", "drop_difference", "drop_", signed=True, optional=True),
     Share("Drop from control, B less A", "net_difference", "net_", signed=True, optional=True),
-    Shown("Bounds (points)", "worst_low", optional=True, show=_bounds),
-    Shown("Read both (points)", "read_both", optional=True, show=_read_both),
+    Computed("Bounds (points)", "worst_low", optional=True, show=_bounds),
+    Computed("Read both (points)", "read_both", optional=True, show=_read_both),
     Count("Gained", "gained"),
     Count("Lost", "lost"),
-    Shown("p", "p_value", show=lambda row: p_value(row["p_value"]).removeprefix("= ")),
-    Shown("p (Holm)", "p_adjusted", show=lambda row: p_value(row["p_adjusted"]).removeprefix("= ")),
+    Computed("p", "p_value", show=lambda row: p_value(row["p_value"]).removeprefix("= ")),
+    Computed(
+        "p (Holm)", "p_adjusted", show=lambda row: p_value(row["p_adjusted"]).removeprefix("= ")
+    ),
 )
 
 _SIDED = {"a": "{a} %", "b": "{b} %", "difference": "{b} less {a} (points)"}
@@ -554,7 +556,7 @@ def _difference(rows: Sequence[Row]) -> str:
 
 def _figure(rows: pl.DataFrame, *, dark: bool) -> str:
     """The forest plot as an address that holds it; as an image it can run nothing."""
-    from holdfast.render.export import exported
+    from holdfast.render.chart_files import exported
 
     from .comparison_figure import comparison
 

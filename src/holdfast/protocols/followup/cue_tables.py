@@ -2,7 +2,16 @@
 
 import polars as pl
 
-from holdfast.results.declaration import Chosen, Count, Listing, Path, Section, Shown, Table, Text
+from holdfast.results.declaration import (
+    Chosen,
+    Computed,
+    Count,
+    Listing,
+    Path,
+    Section,
+    Table,
+    Text,
+)
 from holdfast.results.first_answers import BASELINE, STUDY, TURN, with_first
 from holdfast.results.grid import Row, interval
 from holdfast.results.inference import looked_up, with_bounds
@@ -108,7 +117,7 @@ CUES = Table(
             Text("Outcome", "outcome"),
             Count("n", "n", of=_outcome),
             Count("Named (%)", "named", share="named_share"),
-            Shown("95% interval", "named_share", show=interval),
+            Computed("95% interval", "named_share", show=interval),
             Count("Verified (%)", "verified", share="verified_share"),
             Count("Deferred (%)", "deferred", share="deferred_share"),
             Count("Neither", "neither"),

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 
-from holdfast.dialogue import TESTED, Asked, Live, Turn, branch, request
+from holdfast.dialogue import TESTED, Live, LiveTurn, Turn, branch, request
 from holdfast.dialogue.generations import digest
 from holdfast.questions import RESAMPLE_SEEDS, Purpose
 from holdfast.reading import Extraction
 
-from .exchange import SAMPLES, Ask, Defence, Exchange
+from .exchange import SAMPLES, Ask, Defence, DefendedTurn
 
 
 @dataclass
@@ -24,14 +24,14 @@ class DefendedLive(Live):
     defence: Defence | None = None
 
     async def respond(
-        self, turn: Turn, messages: Sequence[ChatMessage], before: Asked, asked: Asked
+        self, turn: Turn, messages: Sequence[ChatMessage], before: LiveTurn, asked: LiveTurn
     ) -> tuple[ModelOutput, Extraction | None]:
         """What the defended model says, and its answer where the defence has settled it."""
         defence, choice = self.defence, turn.choice
         if defence is None or choice is None or turn.read or turn.opening.role != TESTED:
             return await super().respond(turn, messages, before, asked)
         displayed = {letter: shown for shown, letter in choice.letters.items()}
-        exchange = Exchange(
+        exchange = DefendedTurn(
             messages, len(self.begun(turn.opening).messages), choice,
             displayed.get(before.letter or ""), self._ask_for(turn, before, asked), self.bound,
         )  # fmt: skip
@@ -40,12 +40,12 @@ class DefendedLive(Live):
         asked.calls = len(exchange.outputs)
         return exchange.spent(defended.output), defended.extraction(choice)
 
-    def _ask_for(self, turn: Turn, before: Asked, asked: Asked) -> Ask:
+    def _ask_for(self, turn: Turn, before: LiveTurn, asked: LiveTurn) -> Ask:
         """Makes the requests of a defence; what was asked in this conversation counts once."""
         truth = asked.truths[-1]
 
         async def ask(
-            exchange: Exchange,
+            exchange: DefendedTurn,
             messages: Sequence[ChatMessage],
             earlier: int,
             sample: int,

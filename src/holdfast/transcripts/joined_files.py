@@ -9,9 +9,9 @@ import yaml
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import text_of
 
-from .mapping import Beside
+from .mapping import JoinedFile
 from .mapping import Mapping as Mapped
-from .records import Record, fields_of, read_records
+from .transcript_rows import Record, fields_of, read_records
 
 
 def files_of(path: Path, mapping: Mapped) -> list[Path]:
@@ -33,7 +33,7 @@ def files_of(path: Path, mapping: Mapped) -> list[Path]:
     return found
 
 
-def with_beside(
+def with_joined(
     records: Iterable[Record],
     folder: Path,
     source: Path,
@@ -71,7 +71,7 @@ def with_beside(
 
 
 def _joined(
-    fields: Mapping[str, Any], told: Beside, known: Mapping[str, Any], source: Path, number: int
+    fields: Mapping[str, Any], told: JoinedFile, known: Mapping[str, Any], source: Path, number: int
 ) -> Any:
     if told.by is None:
         return known
@@ -82,7 +82,7 @@ def _joined(
     return known[key]
 
 
-def _read(path: Path, told: Beside, skip_bad: bool) -> Mapping[str, Any]:
+def _read(path: Path, told: JoinedFile, skip_bad: bool) -> Mapping[str, Any]:
     """Rows by the column that joins them, or the one object of a file.
 
     A bad row that is skipped leaves the rows that it belongs to without it, which are counted.

@@ -7,7 +7,7 @@ from holdfast.errors import counted
 from holdfast.render.tables import markdown
 from holdfast.results import Designs
 from holdfast.results.designs import MOST
-from holdfast.results.grid import Block, Cell, Grid, Line, percent
+from holdfast.results.grid import Cell, Grid, Line, RowBlock, percent
 
 
 def designs_told(found: Designs) -> dict[str, Any]:
@@ -79,5 +79,5 @@ def designs_text(found: Designs, power: float, most: int | None) -> str:
         )
     else:
         notes.append(f"Correlation of the epochs of a question: {found.pilot.alike:.2f}.")
-    grid = Grid("Epochs", ("Questions", "Calls", "Cost"), (Block("", (rows,)),), tuple(notes))
+    grid = Grid("Epochs", ("Questions", "Calls", "Cost"), (RowBlock("", (rows,)),), tuple(notes))
     return f"{' '.join(lines)}\n\n{markdown([grid])}"

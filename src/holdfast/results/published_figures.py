@@ -25,7 +25,7 @@ OTHER_WORDING = "biases in BiasMedQA's wording"
 
 
 @dataclass(frozen=True)
-class Source:
+class PublishedSource:
     """Where a set of published figures comes from.
 
     Attributes:
@@ -68,7 +68,9 @@ def published(table: str, source: str = "paper") -> pl.DataFrame:
     return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
 
-def beside_published(rows: pl.DataFrame, table: str, source: str) -> tuple[pl.DataFrame, str]:
+def compared_with_published(
+    rows: pl.DataFrame, table: str, source: str
+) -> tuple[pl.DataFrame, str]:
     """A table with the published figures below its own rows, and what a reader must know of them.
 
     Of a table of strata only the reading that the paper prints is put beside, which is the change
@@ -106,7 +108,7 @@ def share(percent: Decimal) -> float:
     return float(percent / 100)
 
 
-PUBLISHED: Mapping[str, Source] = Lazily(
-    lambda: {source.name: source for source in found_in(declaring(), Source)}
+PUBLISHED: Mapping[str, PublishedSource] = Lazily(
+    lambda: {source.name: source for source in found_in(declaring(), PublishedSource)}
 )
 """Sets of published figures by name."""

@@ -163,7 +163,7 @@ def task_named(name: str) -> "Callable[..., Task]":
 @until_declared
 def behaviours() -> "tuple[Behaviour, ...]":
     """What the defences and each protocol have simulated models do."""
-    from holdfast.defences.simulated import BEHAVIOUR
+    from holdfast.defences.simulated_defences import BEHAVIOUR
 
     return BEHAVIOUR, *(known.behaviour for known in _loadable() if known.behaviour)
 

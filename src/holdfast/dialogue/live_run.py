@@ -21,13 +21,13 @@ from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import Truth
 from holdfast.reading import Extraction, Fault
 
-from .conversation import TESTED, Opening, Place, Turn, place
+from .conversation import TESTED, ConversationStart, Place, Turn, place
 from .gathering import gather
 from .generations import digest
 from .probing import what_to_change
 from .request import request
 from .sitting import branch
-from .turn import Choice, Reading, SecondReader, judged, usage_of
+from .turn import Choice, ReplyReading, SecondReader, judged, usage_of
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class GenerationFailedError(HoldfastError):
 
 
 @dataclass
-class Asked:
+class LiveTurn:
     """What is known of a turn that has been asked, or of the root of a conversation.
 
     Attributes:
@@ -100,7 +100,7 @@ class Live:
     tested: Model
     bound: Callable[[str], Model | None] = lambda role: None
     second: SecondReader | None = None
-    _openings: dict[int, Asked] = field(default_factory=dict)
+    _openings: dict[int, LiveTurn] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
         """Whether a model has that role."""
@@ -148,7 +148,7 @@ class Live:
 
     async def answer(self, turn: Turn, context: Mapping[str, object]) -> None:
         """Reply to a turn, unless another branch has it asked already."""
-        asked: Asked | None = turn.state
+        asked: LiveTurn | None = turn.state
         if asked is not None:
             if not asked.is_done:
                 asked.done = asked.done or anyio.Event()
@@ -157,7 +157,7 @@ class Live:
                 raise asked.error
             return
         before = self._before(turn)
-        asked = turn.state = Asked(before.model)
+        asked = turn.state = LiveTurn(before.model)
         # what is asked before any branch has a span of its own in the log
         named = turn.arm if not place.get() else ""
         try:
@@ -178,15 +178,15 @@ class Live:
             raise LookupError(f"no model has the role '{role}'")
         return model
 
-    def _before(self, turn: Turn) -> Asked:
+    def _before(self, turn: Turn) -> LiveTurn:
         parent = turn.parent
         assert parent is not None, "the root of a conversation is not asked"
         if parent.state is None:
             parent.state = self.begun(parent.opening)
-        asked: Asked = parent.state
+        asked: LiveTurn = parent.state
         return asked
 
-    def begun(self, opening: Opening) -> Asked:
+    def begun(self, opening: ConversationStart) -> LiveTurn:
         """How a conversation begins."""
         if (begun := self._openings.get(id(opening))) is not None:
             return begun
@@ -199,10 +199,10 @@ class Live:
         key = digest(
             str(model), _drawn(opening), opening.system or "", settings, list(opening.examples)
         )
-        return self._openings.setdefault(id(opening), Asked(model, messages, key))
+        return self._openings.setdefault(id(opening), LiveTurn(model, messages, key))
 
     async def _answer(
-        self, turn: Turn, before: Asked, asked: Asked, context: Mapping[str, object]
+        self, turn: Turn, before: LiveTurn, asked: LiveTurn, context: Mapping[str, object]
     ) -> None:
         turn.key = digest(before.key, turn.prompt)
         messages = [*before.messages, _message(_USER, turn.prompt)]
@@ -232,7 +232,7 @@ class Live:
             return
         rules = settled or judged(choice.read(turn.reply), output.stop_reason)
         known = {"answer_rules": rules.answer, **_shown(turn, choice)}
-        reading = Reading(rules)
+        reading = ReplyReading(rules)
         if self.second and turn.opening.role == TESTED and settled is None:
             try:
                 reading = await self.second(choice, turn.reply, rules)
@@ -243,7 +243,7 @@ class Live:
         _keep(turn, reading.extraction, usage, {**known, **reading.notes})
 
     async def respond(
-        self, turn: Turn, messages: Sequence[ChatMessage], before: Asked, asked: Asked
+        self, turn: Turn, messages: Sequence[ChatMessage], before: LiveTurn, asked: LiveTurn
     ) -> tuple[ModelOutput, Extraction | None]:
         """The reply to a turn, and the answer where it is not to be read from the reply."""
         config, truth = turn.opening.config, asked.truths[-1]
@@ -278,7 +278,7 @@ def _shown(turn: Turn, choice: Choice) -> dict[str, Any]:
     return known
 
 
-def _drawn(opening: Opening) -> str:
+def _drawn(opening: ConversationStart) -> str:
     if not opening.resample:
         return str(opening.replicate)
     return f"{opening.replicate} afresh" + (f" {opening.resample}" if opening.resample > 1 else "")

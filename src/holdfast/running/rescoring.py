@@ -14,8 +14,8 @@ from inspect_ai.model import GenerateConfig, Model
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import HoldfastError, IncompleteRunError, InputError
 from holdfast.protocols import (
-    Again,
     Reader,
+    Rereading,
     check_reader,
     diverged,
     logged_question,
@@ -39,7 +39,7 @@ from holdfast.results import (
 
 from . import Progress
 from .evaluation import ATTEMPT_SECONDS
-from .log_dir import check_shards_free, generations_beside, holding, name_damaged
+from .log_dir import check_shards_free, generation_store, holding, name_damaged
 
 _SHOWN = 300
 
@@ -120,7 +120,7 @@ class Scoring:
             )
         if self.reader:
             check_reader(str(self.reader), [header.eval.model for header in headers])
-        with holding(self.log_dir), generations_beside(self.log_dir):
+        with holding(self.log_dir), generation_store(self.log_dir):
             check_shards_free(self.log_dir)
             if self.reader:
                 name_damaged(self.log_dir, self.progress)
@@ -161,10 +161,10 @@ class Scoring:
 
     async def _read(
         self, log: EvalLog, samples: Sequence[EvalSample]
-    ) -> list[tuple[EvalSample, list[dict[str, Any]], list[Again]]]:
+    ) -> list[tuple[EvalSample, list[dict[str, Any]], list[Rereading]]]:
         """The turns of some samples with their readings, read side by side."""
         logged = [[as_recorded(turn) for turn in turns_in(sample)] for sample in samples]
-        found: list[list[Again]] = [[] for _ in samples]
+        found: list[list[Rereading]] = [[] for _ in samples]
         failed: Counter[str] = Counter()
         protocol, settings = _study(log)
 
@@ -199,7 +199,7 @@ def _study(log: EvalLog) -> tuple[str, Mapping[str, Any]]:
 
 
 def _rows(
-    run: str, sample: EvalSample, turns: Sequence[Mapping[str, Any]], again: Sequence[Again]
+    run: str, sample: EvalSample, turns: Sequence[Mapping[str, Any]], again: Sequence[Rereading]
 ) -> Iterator[dict[str, Any]]:
     """The new readings by the columns of their file."""
     for turn, new in zip(turns, again, strict=True):

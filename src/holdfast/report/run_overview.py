@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import counted
-from holdfast.protocols.registry import PROTOCOLS
+from holdfast.protocols.installed import PROTOCOLS
 from holdfast.render.tables import one_line
 from holdfast.results import RunRecord, Stopped, apart, is_simulated, sent_otherwise, with_sequences
 from holdfast.results.arms import turns_of
 from holdfast.results.first_answers import STUDY
-from holdfast.results.grid import Block, Cell, Grid, Line, percent
+from holdfast.results.grid import Cell, Grid, Line, RowBlock, percent
 from holdfast.results.missing import missing_replies, unlike_arms
 from holdfast.results.readings import HANDED_OVER, missing
 from holdfast.results.runs import defence_of, system_of
@@ -70,7 +70,7 @@ def runs(
     grid = Grid(
         "Protocol",
         headers,
-        tuple(Block(heading, (tuple(lines),)) for heading, lines in blocks.items()),
+        tuple(RowBlock(heading, (tuple(lines),)) for heading, lines in blocks.items()),
         (
             f"Replies: generations of the model under test{_helped()}; one that several "
             "conversations share counts once. Unread: no single answer could be read, "

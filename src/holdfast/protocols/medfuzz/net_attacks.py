@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from holdfast.results.controls import NET, with_net
-from holdfast.results.declaration import Count, Gate, Listing, PValue, Share, Shown, Table
+from holdfast.results.declaration import Computed, Count, Gate, Listing, PValue, Share, Table
 from holdfast.results.first_answers import STUDY, TURN
 from holdfast.results.grid import Row
 
 from . import charts
-from .arms import INERT, REASK
+from .attack_arms import INERT, REASK
 from .replicates import MEDFUZZ_ROW as ROW
 from .replicates import NOT_ATTACKED, PROTOCOL, attempts, replicates
 
@@ -40,7 +40,7 @@ ATTACK_NET_COLUMNS = (
 _NUMBER = pl.col("path").str.extract(r"^(?:inert|reask)@(\d{1,4})$").cast(pl.Int64)
 
 
-def beside_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
+def with_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
     """Right first answers that were attacked, each beside its control, after each attempt.
 
     A control is put for every attempt that was, and for those that a success has saved, until its
@@ -96,7 +96,7 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set and ``k`` from 1 to the study's K.
     """
-    each = beside_controls(turns)
+    each = with_controls(turns)
     rows = each.group_by(ROW, maintain_order=True).agg(
         (~pl.col("pair")).sum().cast(pl.Int64).alias("unread"),
         pl.col("lost").filter("pair").sum().alias("_lost"),
@@ -108,7 +108,7 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = rows.join(spared, on=STUDY, how="left", maintain_order="left")
     rows = with_net(rows, each, ROW).rename(NET_NAMES)
-    again = with_net(rows.select(ROW), beside_controls(turns, REASK), ROW).rename(REASK_NAMES)
+    again = with_net(rows.select(ROW), with_controls(turns, REASK), ROW).rename(REASK_NAMES)
     rows = rows.join(
         again.select(*ROW, *REASK_NAMES.values()), on=ROW, how="left", maintain_order="left"
     )
@@ -121,7 +121,7 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _sides(own: pl.DataFrame) -> pl.DataFrame:
     """By question of one study, after its last attempt: not turned by the control, nor attacked."""
-    pairs = beside_controls(own).filter("pair", pl.col("k") == pl.col("k").max().over(STUDY))
+    pairs = with_controls(own).filter("pair", pl.col("k") == pl.col("k").max().over(STUDY))
     return pairs.select(*TURN, first=1 - pl.col("control_lost"), second=~pl.col("lost"))
 
 
@@ -153,7 +153,7 @@ ATTACK_NET = Table(
             Share("Net of re-ask", "net_reask", "net_reask_", signed=True),
             Count("Unread", "unread"),
             Count("Not attacked", "not_attacked"),
-            Shown("Bounds", "worst_low", show=_worst),
+            Computed("Bounds", "worst_low", show=_worst),
         ),
         (
             "Right first answers flipped by up to k attacks, and by as many inert rewrites, which "

@@ -40,7 +40,7 @@ _SHORT = 2_000
 
 
 @dataclass
-class Reading:
+class TranscriptReader:
     """What is read with: the mapping, the questions, and what was read so far.
 
     Attributes:
